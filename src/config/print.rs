@@ -45,7 +45,7 @@ pub(super) fn to_toml(config: &Config) -> String {
     let mut scope: Option<Scope> = None;
     let mut entries: Vec<usize> = (0..TABLE.len()).collect();
     // A table of TOML must not be opened twice.
-    entries.sort_by_key(|&i| TABLE[i].scope);
+    entries.sort_by_key(|&i| TABLE[i].scope.place());
     for i in entries {
         let entry = &TABLE[i];
         if scope != Some(entry.scope) {

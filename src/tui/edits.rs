@@ -182,11 +182,7 @@ impl Model {
     /// What an action means for the selected row.
     fn meant(&mut self, action: Action, shown: &ShownRun) -> Option<Edit> {
         let (plan, score) = shown.plan()?;
-        let path = match self.view {
-            View::Stages => self.stages.selected().to_vec(),
-            View::Overview => self.overview.stage().map(|stage| stage as u32).into_iter().collect(),
-            _ => vec![],
-        };
+        let path = self.view.room().edited_row(self);
         let stage = path.first().map_or(0, |&stage| stage as usize).min(plan.stages.len().saturating_sub(1));
         // A plan from a file may have stages that its kind of workload does not have.
         if stage >= score.stages.len() {
@@ -227,16 +223,8 @@ impl Model {
 
     /// Keeps what was edited under the cursor.
     fn follow(&mut self, edit: &Edit) {
-        self.overview.wanted = self.overview.stage();
-        let Some(shown) = self.shown.clone() else { return };
-        let Some((plan, _)) = shown.plan() else { return };
-        match edit {
-            Edit::Move { nodes, .. } | Edit::Choice { nodes, .. } if self.stages.selected().len() > 1 => {
-                let path = nodes.first().map(|&node| tree::path_of(&shown.workload, plan, node));
-                self.stages.select(&path.unwrap_or_default());
-            }
-            Edit::Merge { stage } | Edit::Split { stage, .. } => self.stages.select(&[*stage as u32]),
-            _ => {}
+        for view in View::ALL {
+            view.room().follow(self, edit);
         }
     }
 

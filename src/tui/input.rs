@@ -15,7 +15,6 @@ use super::{
     update::{Effect, Effects, moved},
     widget::filter::Filter,
 };
-use crate::tui::views::workload::Section;
 
 /// Characters of a pasted text that are taken: more than any path or value has.
 const MOST_PASTED: usize = 1024;
@@ -110,7 +109,7 @@ impl Model {
             Overlay::Ask(form) => self.key_in_ask(form, key),
             Overlay::Rename(pin, input) => self.key_in_rename(pin, input, key),
             Overlay::Find(mut input) => {
-                let tree = if self.view == View::Workload { &mut self.nodes } else { &mut self.stages };
+                let Some(tree) = self.view.room().tree(self) else { return vec![] };
                 if key.code == KeyCode::Enter {
                     if !tree.needle.is_empty() && !tree.find(true, true) {
                         self.message = Some((Tone::Refused, format!("no row with `{}`", tree.needle)));
@@ -132,18 +131,10 @@ impl Model {
         let entry = &TABLE[index];
         match entry.scope {
             Scope::Panel => self.focus = Focus::Panel,
-            Scope::Overview => self.view = View::Overview,
-            Scope::Stages if self.view == View::Overview => {}
-            Scope::Stages => self.view = View::Stages,
-            Scope::Tree if self.view != View::Workload => self.view = View::Stages,
-            Scope::Tree => self.section = Section::Nodes,
             Scope::Suggestions => self.go_to_suggestions(),
-            Scope::Devices => self.view = View::Devices,
-            Scope::Timeline => self.view = View::Timeline,
-            Scope::Compare => self.view = View::Compare,
-            Scope::Sweep => self.view = View::Sweep,
-            Scope::Workload => self.view = View::Workload,
             Scope::Lists | Scope::Everywhere => {}
+            scope if self.view.room().turn_to(self, scope) => {}
+            scope => self.view = View::hearing(scope).unwrap_or(self.view),
         }
         if !matches!(entry.scope, Scope::Panel | Scope::Lists | Scope::Everywhere) {
             self.focus = Focus::View;
@@ -170,10 +161,8 @@ impl Model {
                 self.click(position)
             }
             MouseEventKind::Drag(MouseButton::Left) if self.overlay.is_none() => {
-                match self.hit(position) {
-                    Some(Hit::Time(column)) => self.put_cursor(column),
-                    Some(Hit::Strip) => self.click_on_strip(position),
-                    _ => {}
+                if let Some(hit) = self.hit(position) {
+                    self.view.room().drag(self, hit, position);
                 }
                 vec![]
             }
@@ -208,64 +197,15 @@ impl Model {
                 return self.act(if up { Action::Increase } else { Action::Decrease });
             }
             Some(Hit::PanelArea) => self.focus = Focus::Panel,
-            Some(Hit::ViewArea) => {
-                self.focus = Focus::View;
-                match self.view {
-                    View::Overview => self.click_in_overview(position),
-                    View::Stages => self.stages.click(position),
-                    View::Workload if self.section == Section::Nodes => self.nodes.click(position),
-                    _ => {}
-                }
-            }
             Some(Hit::Suggestion(place)) => return self.click_suggestion(place),
             Some(Hit::Suggestions) => self.focus = Focus::View,
-            Some(Hit::ListRow(row)) => {
+            Some(hit) => {
                 self.focus = Focus::View;
-                match self.view {
-                    View::Devices if self.device_cursor == row => return self.act(Action::Toggle),
-                    View::Devices => self.device_cursor = row,
-                    View::Timeline => self.timeline.row = row,
-                    View::Compare => return self.click_in_compare(row),
-                    View::Sweep => self.sweep.line = row,
-                    _ => self.section_cursor = row,
-                }
-            }
-            Some(Hit::Sort(column)) => {
-                self.focus = Focus::View;
-                self.sort_by(column);
-            }
-            Some(Hit::Place(place)) => {
-                self.focus = Focus::View;
-                self.sweep.cursor = place;
-            }
-            Some(Hit::Strip) => {
-                self.focus = Focus::View;
-                self.click_on_strip(position);
-            }
-            Some(Hit::Time(column)) => {
-                self.focus = Focus::View;
-                // The row lies under the column.
-                let row = self.hits.iter().find_map(|(area, hit)| match hit {
-                    Hit::ListRow(row) if area.y <= position.y && position.y < area.bottom() => Some(*row),
-                    _ => None,
-                });
-                if let Some(row) = row {
-                    self.timeline.row = row;
-                }
-                self.put_cursor(column);
+                return self.view.room().click(self, hit, position);
             }
             None => {}
         }
         vec![]
-    }
-
-    fn put_cursor(&mut self, column: usize) {
-        if let Some(simulated) = &self.simulated {
-            let batch = simulated.timeline.iteration_s;
-            let (from, to) = self.timeline.window(batch);
-            let columns = f64::from(self.timeline.columns.max(1));
-            self.timeline.put(from + (column as f64 + 0.5) / columns * (to - from), batch);
-        }
     }
 
     fn wheel(&mut self, position: Position, down: bool) -> Effects {
@@ -293,15 +233,6 @@ impl Model {
             None => {}
         }
         match self.hit(position) {
-            Some(Hit::Time(column)) => {
-                if let Some(simulated) = &self.simulated {
-                    let batch = simulated.timeline.iteration_s;
-                    let (from, to) = self.timeline.window(batch);
-                    let share = (column as f64 + 0.5) / f64::from(self.timeline.columns.max(1));
-                    self.timeline.zoom(if down { 1.25 } else { 0.8 }, from + share * (to - from), batch);
-                }
-                vec![]
-            }
             Some(Hit::Panel(_) | Hit::PanelArea | Hit::Step(..)) => {
                 self.panel_cursor = moved(self.panel_cursor, step, self.panel_rows().len());
                 vec![]
@@ -310,24 +241,16 @@ impl Model {
                 self.scroll_suggestions(down);
                 vec![]
             }
-            Some(Hit::Strip) => {
-                self.step_event(down);
-                vec![]
-            }
-            Some(Hit::ViewArea | Hit::ListRow(_) | Hit::Sort(_) | Hit::Place(_)) => {
-                match self.view {
-                    View::Stages => self.stages.scroll(down),
-                    View::Workload if self.section == Section::Nodes => self.nodes.scroll(down),
-                    _ => {
-                        let focus = std::mem::replace(&mut self.focus, Focus::View);
-                        let effects = self.act(step);
-                        self.focus = focus;
-                        return effects;
-                    }
-                }
-                vec![]
-            }
             Some(Hit::Tab(_)) | None => vec![],
+            Some(hit) => {
+                if self.view.room().scroll(self, hit, down) {
+                    return vec![];
+                }
+                let focus = std::mem::replace(&mut self.focus, Focus::View);
+                let effects = self.act(step);
+                self.focus = focus;
+                effects
+            }
         }
     }
 }

@@ -28,8 +28,7 @@ use super::{
     simulated::Simulated,
     studies::Studies,
     theme::{self, Depth, Theme},
-    views::overview::Overview,
-    widget::tree::TreePane,
+    views::Views,
     would_help::WouldHelp,
 };
 use crate::{
@@ -41,10 +40,7 @@ use crate::{
     plan::Measure,
     planner::{OptionSpec, Options, Planner, Problem, Search},
     simulate::{Asked as AskedFor, Schedule, Setup, SimulatorSettings},
-    tui::{
-        frame::SMALLEST,
-        views::{compare::state::CompareState, sweep::state::SweepState, timeline::TimelineState, workload::Section},
-    },
+    tui::frame::SMALLEST,
     workload::{Workload, lint},
 };
 
@@ -154,30 +150,12 @@ pub(super) struct Model {
     /// What would help.
     pub would_help: WouldHelp,
 
-    /// Overview.
-    pub overview: Overview,
+    /// What each view knows.
+    pub views: Views,
     /// How the simulated batch is played.
     pub playing: Playing,
     /// What the last change did.
     pub changes: Changes,
-    /// Stages view.
-    pub stages: TreePane,
-    /// Devices view: selected row.
-    pub device_cursor: usize,
-    /// Devices view: stages that show every device.
-    pub device_unfolded: Vec<usize>,
-    /// Timeline view.
-    pub timeline: TimelineState,
-    /// Compare view, and the pins.
-    pub compare: CompareState,
-    /// Sweep view.
-    pub sweep: SweepState,
-    /// Workload view: what is listed.
-    pub section: Section,
-    /// Workload view: nodes.
-    pub nodes: TreePane,
-    /// Workload view: selected or first row of the other sections.
-    pub section_cursor: usize,
 
     /// What may mislead a planner in the workload.
     pub(crate) findings: Vec<lint::Finding>,
@@ -250,7 +228,7 @@ impl Model {
 
     /// Whether the course of the search is to be seen.
     pub(super) fn convergence_shown(&self) -> bool {
-        self.chart && !matches!(self.view, View::Compare | View::Sweep | View::Workload)
+        self.chart && self.view.room().uses().plan
     }
 
     /// What plans of the planner in force are measured by.
@@ -343,7 +321,7 @@ impl Model {
             options,
             seed: request.seed,
             deadline: request.deadline,
-            view: View::Overview,
+            view: View::ALL[0],
             focus: Focus::View,
             folded: None,
             panel_cursor: 0,
@@ -366,18 +344,9 @@ impl Model {
             jobs: 0,
             studies: Studies::default(),
             would_help: WouldHelp::default(),
-            overview: Overview::default(),
+            views: Views::default(),
             playing: Playing::default(),
             changes: Changes::default(),
-            stages: TreePane::default(),
-            device_cursor: 0,
-            device_unfolded: vec![],
-            timeline: TimelineState::default(),
-            compare: CompareState::default(),
-            sweep: SweepState::default(),
-            section: Section::Nodes,
-            nodes: TreePane::default(),
-            section_cursor: 0,
             recent,
             fresh: request.fresh,
             watch: request.watch,
@@ -410,16 +379,11 @@ impl Model {
         self.shown = None;
         self.simulated = None;
         self.convergence = Convergence::default();
-        self.device_unfolded.clear();
-        self.device_cursor = 0;
-        self.timeline = TimelineState::default();
-        self.overview = Overview::default();
-        self.playing = Playing::default();
         self.changes = Changes::default();
-        self.compare_outdated();
-        self.compare.forget_results();
         self.forget_what_would_help();
-        self.section_cursor = 0;
+        for view in View::ALL {
+            view.room().forget(self);
+        }
     }
 
     /// Takes a workload and looks for what may mislead a planner in it. A planner that refuses it gives way to another.

@@ -3,7 +3,10 @@
 //! Planners that cannot plan the workload are folded into one row, so that a long list stays short enough to leave the
 //! limits in sight.
 
-use super::model::{Focus, Model, View};
+use super::{
+    model::{Focus, Model},
+    views::WITH_TIMELINE,
+};
 use crate::{
     cluster::LimitKind,
     simulate::{Schedule, Setting},
@@ -90,7 +93,7 @@ impl Model {
         let heard = |&i: &usize| !unheard.contains(&self.specs()[i].name);
         rows.extend((0..self.specs().len()).filter(heard).map(PanelRow::Option));
         // Where nothing is simulated, how it is simulated matters to nobody.
-        if matches!(self.view, View::Overview | View::Timeline | View::Compare) {
+        if self.view.room().uses().simulator {
             rows.push(PanelRow::Schedule);
             rows.extend(Setting::ALL.map(PanelRow::Setting));
         }
@@ -99,8 +102,10 @@ impl Model {
 
     /// Goes to the rows that say how plans are simulated.
     pub(super) fn go_to_simulator_rows(&mut self) {
-        if self.view != View::Compare {
-            self.view = View::Timeline;
+        // Where many plans are simulated alike there is none to go to.
+        let many = self.view.room().uses().simulator && !self.view.room().uses().plan;
+        if !many {
+            self.view = WITH_TIMELINE;
         }
         self.focus = Focus::Panel;
         self.select_panel_row(PanelRow::Schedule);

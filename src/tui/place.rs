@@ -1,45 +1,8 @@
-//! Places of the screen: its views, who hears the arrow keys, what a click means, how a message is meant.
+//! Places of the screen: who hears the arrow keys, what a click means, how a message is meant.
 
 use super::panel_rows::PanelRow;
+pub use super::views::View;
 use crate::study::columns::Column;
-
-/// One of the views.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
-    /// The plan as a picture.
-    Overview,
-    /// Which nodes form a stage, on how many devices.
-    Stages,
-    /// How busy and how full each device is.
-    Devices,
-    /// The batch, event by event.
-    Timeline,
-    /// Every planner's plan, and those that were pinned, on one table.
-    Compare,
-    /// The objective over a limit.
-    Sweep,
-    /// The network itself.
-    Workload,
-}
-
-impl View {
-    /// All views, in the order of their keys.
-    pub const ALL: [View; 7] =
-        [View::Overview, View::Stages, View::Devices, View::Timeline, View::Compare, View::Sweep, View::Workload];
-
-    /// As the tab names it.
-    pub fn title(self) -> &'static str {
-        match self {
-            View::Overview => "Overview",
-            View::Stages => "Stages",
-            View::Devices => "Devices",
-            View::Timeline => "Timeline",
-            View::Compare => "Compare",
-            View::Sweep => "Sweep",
-            View::Workload => "Workload",
-        }
-    }
-}
 
 /// Who hears the arrow keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

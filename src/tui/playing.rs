@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    model::{Model, View},
+    model::Model,
     simulated::{Lane, Simulated},
 };
 
@@ -56,8 +56,8 @@ impl Model {
         let batch = self.simulated.as_ref()?.timeline.iteration_s;
         match self.playing.head {
             Playhead::Away => None,
-            Playhead::Held => Some((self.timeline.cursor_s, 0.0)),
-            Playhead::Runs(_) => Some((self.timeline.cursor_s, self.pace(batch) / f64::from(FRAMES))),
+            Playhead::Held => Some((self.views.timeline.cursor_s, 0.0)),
+            Playhead::Runs(_) => Some((self.views.timeline.cursor_s, self.pace(batch) / f64::from(FRAMES))),
         }
     }
 
@@ -72,8 +72,8 @@ impl Model {
         self.playing.head = match self.playing.head {
             Playhead::Runs(_) => Playhead::Held,
             Playhead::Held | Playhead::Away => {
-                if self.timeline.cursor_s >= batch * (1.0 - 1e-9) {
-                    self.timeline.put(0.0, batch);
+                if self.views.timeline.cursor_s >= batch * (1.0 - 1e-9) {
+                    self.views.timeline.put(0.0, batch);
                 }
                 Playhead::Runs(self.now)
             }
@@ -95,7 +95,7 @@ impl Model {
     /// When the next picture is due; `None` where nothing runs or nobody looks.
     pub(super) fn playing_due(&self) -> Option<Instant> {
         let held = self.demo.as_ref().is_some_and(|demo| demo.held);
-        let seen = matches!(self.view, View::Overview | View::Timeline) && !held;
+        let seen = self.view.room().uses().playhead && !held;
         match self.playing.head {
             Playhead::Runs(last) if seen => Some(last + Duration::from_secs(1) / FRAMES),
             _ => None,
@@ -121,16 +121,21 @@ impl Model {
         };
         // Who looked away for long does not find it far ahead.
         let passed = self.now.saturating_duration_since(last).as_secs_f64().min(0.5);
-        let at = self.timeline.cursor_s + passed * self.pace(batch);
-        self.timeline.put(at.min(batch), batch);
+        let at = self.views.timeline.cursor_s + passed * self.pace(batch);
+        self.views.timeline.put(at.min(batch), batch);
         self.playing.head = if at >= batch { Playhead::Held } else { Playhead::Runs(self.now) };
     }
 
     /// Holds the playhead at the next event of any stage, or at the one before.
     pub(super) fn step_event(&mut self, forwards: bool) {
         let (Some(batch), Some(simulated)) = (self.batch_to_play(), self.simulated.clone()) else { return };
-        let found = neighbour(&simulated, self.timeline.cursor_s, forwards);
-        self.timeline.put(found.unwrap_or(if forwards { batch } else { 0.0 }), batch);
+        let found = neighbour(&simulated, self.views.timeline.cursor_s, forwards);
+        self.hold_at(found.unwrap_or(if forwards { batch } else { 0.0 }), batch);
+    }
+
+    /// Holds the playhead at a time of a batch, both in seconds.
+    pub(super) fn hold_at(&mut self, time_s: f64, batch_s: f64) {
+        self.views.timeline.put(time_s, batch_s);
         self.playing.head = Playhead::Held;
     }
 }

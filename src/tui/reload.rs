@@ -111,7 +111,7 @@ impl Model {
             self.forget_edits();
         }
         self.compare_outdated();
-        self.compare.forget_answers();
+        self.views.compare.forget_answers();
         let before = self.pins_here().count();
         self.set_workload(workload);
         let mut effects = self.measure_edited();

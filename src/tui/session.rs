@@ -99,7 +99,7 @@ impl Model {
             schedule: self.setup.schedule.id().into(),
             simulator,
             dials: turned::since(&self.first_dials, &self.dials),
-            view: name(self.view),
+            view: self.view.id(),
         }
     }
 
@@ -133,7 +133,7 @@ impl Model {
                 self.setup = self.setup.set(settings);
             }
         }
-        if let Some(view) = View::ALL.into_iter().find(|view| name(*view) == session.view) {
+        if let Some(view) = View::ALL.into_iter().find(|view| view.id() == session.view) {
             self.view = view;
         }
         let same = before == (self.planner, self.options.clone(), self.setup, self.view);
@@ -174,9 +174,4 @@ impl Asked {
 fn exact(kind: LimitKind, value: f64) -> String {
     let text = kind.format(value);
     if kind.parse(&text) == Ok(value) { text } else { format!("{value}") }
-}
-
-/// A view as a session names it.
-fn name(view: View) -> String {
-    view.title().to_lowercase()
 }

@@ -12,7 +12,7 @@ use super::{
     overlay::Overlay,
     shown::ShownRun,
     side_job::SideJob,
-    simulated::{Lane, Simulated},
+    simulated::Simulated,
     studies::Study,
     theme,
     widget::filter::Filter,
@@ -22,7 +22,6 @@ use crate::{
     cluster::{LimitKind, Limits},
     planner::{Problem, Search, Status},
     simulate::{Schedule, Setup},
-    tui::views::workload::Section,
 };
 
 /// What the state cannot do itself.
@@ -54,20 +53,7 @@ impl Model {
         if self.suggestion().is_some() {
             scopes.push(Scope::Suggestions);
         }
-        match self.view {
-            View::Overview => scopes.extend([Scope::Overview, Scope::Stages]),
-            View::Stages => scopes.extend([Scope::Stages, Scope::Tree]),
-            View::Devices => scopes.push(Scope::Devices),
-            View::Timeline => scopes.push(Scope::Timeline),
-            View::Compare => scopes.push(Scope::Compare),
-            View::Sweep => scopes.push(Scope::Sweep),
-            View::Workload => {
-                scopes.push(Scope::Workload);
-                if self.section == Section::Nodes {
-                    scopes.push(Scope::Tree);
-                }
-            }
-        }
+        scopes.extend(self.view.room().scopes(self));
         scopes.extend([Scope::Lists, Scope::Everywhere]);
         scopes
     }
@@ -78,14 +64,9 @@ impl Model {
             Action::Quit => return vec![Effect::Quit],
             Action::Suspend => return vec![Effect::Suspend],
             Action::Back => return self.back(),
-            Action::Show(View::Sweep) => {
-                self.view = View::Sweep;
-                return self.open_sweep();
-            }
             Action::Show(view) => {
                 self.view = view;
-                // Who asks for a view wants to use it.
-                self.focus = Focus::View;
+                return view.room().opened(self);
             }
             Action::NextPanel => {
                 self.focus = if self.focus == Focus::Panel { Focus::View } else { Focus::Panel };
@@ -128,10 +109,6 @@ impl Model {
             Action::Convergence => self.chart = !self.chart,
             Action::NextObjective => return self.next_objective(),
             Action::Find => self.overlay = Some(Overlay::Find(Input::default())),
-            Action::NextSection => {
-                self.section = self.section.next();
-                self.section_cursor = 0;
-            }
             Action::NextSchedule => return self.next_schedule(),
             Action::HowSimulated => self.go_to_simulator_rows(),
             Action::Ask => self.open_ask(),
@@ -147,15 +124,13 @@ impl Model {
             Action::Copy => return self.copy_plan(),
             Action::SaveScreen => self.save_screen(),
             _ if self.focus == Focus::Panel && self.move_in_panel(action) => {}
-            _ if self.view == View::Compare => return self.act_in_compare(action),
-            _ if self.view == View::Sweep => return self.act_in_sweep(action),
-            _ => self.act_in_view(action),
+            _ => return self.view.room().act(self, action),
         }
         vec![]
     }
 
     fn back(&mut self) -> Effects {
-        if self.leave_compare() || (self.view == View::Sweep && self.stop_sweep()) {
+        if self.view.room().leave(self) {
             return vec![];
         }
         if self.convergence_shown() {
@@ -166,7 +141,7 @@ impl Model {
             return self.end_preview();
         } else if let Some(running) = &self.running {
             running.search.cancel();
-        } else if self.view == View::Overview && self.leave_playhead() {
+        } else if self.view.room().leave_last(self) {
             return vec![];
         } else if self.message.is_none() && self.focus == Focus::Panel && self.folded.unwrap_or(self.size.0 < 100) {
             self.focus = Focus::View;
@@ -184,69 +159,6 @@ impl Model {
             _ => return false,
         };
         true
-    }
-
-    fn act_in_view(&mut self, action: Action) {
-        match self.view {
-            View::Overview => self.act_in_overview(action),
-            View::Stages => drop(self.stages.act(action)),
-            View::Workload if self.section == Section::Nodes => drop(self.nodes.act(action)),
-            View::Workload => self.section_cursor = moved(self.section_cursor, action, self.section_rows()),
-            View::Devices => {
-                let rows = self.device_rows();
-                match action {
-                    Action::Toggle => {
-                        if let Some(row) = rows.get(self.device_cursor) {
-                            toggle(&mut self.device_unfolded, row.stage());
-                        }
-                    }
-                    _ => self.device_cursor = moved(self.device_cursor, action, rows.len()),
-                }
-            }
-            View::Timeline => self.act_in_timeline(action),
-            View::Compare | View::Sweep => {}
-        }
-    }
-
-    fn act_in_timeline(&mut self, action: Action) {
-        let Some(simulated) = self.simulated.clone() else { return };
-        let rows = self.timeline_rows(&simulated);
-        let batch = simulated.timeline.iteration_s;
-        let state = &mut self.timeline;
-        let cursor = state.cursor_s;
-        match action {
-            Action::CursorLeft => state.step(-1.0, batch),
-            Action::CursorRight => state.step(1.0, batch),
-            Action::PanLeft => state.pan(-0.5, batch),
-            Action::PanRight => state.pan(0.5, batch),
-            Action::ZoomIn => state.zoom(0.5, cursor, batch),
-            Action::ZoomOut => state.zoom(2.0, cursor, batch),
-            Action::ZoomWhole => state.whole(),
-            Action::MarkPath => state.path = !state.path,
-            Action::NextEvent | Action::PreviousEvent => {
-                if let Some(&(stage, replica)) = rows.get(state.row) {
-                    let replica = replica.unwrap_or(0);
-                    let forwards = action == Action::NextEvent;
-                    // Back from within an event is to the one before it, not to its own start.
-                    let here = simulated.at(Lane::Compute, stage, replica, cursor).filter(|_| !forwards);
-                    let found = simulated.neighbour(stage, replica, here.map_or(cursor, |e| e.start_s), forwards);
-                    if let Some(start) = found {
-                        // Just inside the event, so that it is the one under the cursor.
-                        let length =
-                            simulated.at(Lane::Compute, stage, replica, start).map_or(0.0, |e| e.end_s - start);
-                        state.put(start + length * 1e-3, batch);
-                    }
-                }
-            }
-            Action::Toggle => {
-                if let Some(&(stage, _)) = rows.get(state.row) {
-                    toggle(&mut state.unfolded, stage);
-                }
-            }
-            _ => state.row = moved(state.row, action, rows.len()),
-        }
-        let count = self.timeline_rows(&simulated).len();
-        self.timeline.row = self.timeline.row.min(count.saturating_sub(1));
     }
 
     fn next_schedule(&mut self) -> Effects {
@@ -309,7 +221,7 @@ impl Model {
     pub(super) fn replan(&mut self) -> Effects {
         let planner = self.current_planner();
         self.stopped = false;
-        self.compare.preview = None;
+        self.views.compare.preview = None;
         let mut effects = self.sweep_outdated();
         self.refusal = self.refusals[self.planner].clone();
         if self.refusal.is_some() {
@@ -440,15 +352,21 @@ impl Model {
     pub(super) fn show(&mut self, shown: Arc<ShownRun>) {
         self.shown = Some(shown);
         self.generation += 1;
-        let devices = self.device_rows().len();
-        self.device_cursor = self.device_cursor.min(devices.saturating_sub(1));
+        self.tell_plan_changed();
+    }
+
+    /// Tells every view that another plan is shown.
+    pub(super) fn tell_plan_changed(&mut self) {
+        for view in View::ALL {
+            view.room().plan_changed(self);
+        }
     }
 
     /// Puts a plan's timeline on the screen.
     pub(super) fn show_timeline(&mut self, simulated: Arc<Simulated>) {
-        let batch = simulated.timeline.iteration_s;
-        self.timeline.begin(simulated.warm_up_s(), batch);
-        self.timeline.fit(batch);
+        for view in View::ALL {
+            view.room().simulated(self, &simulated);
+        }
         self.note_simulated(&simulated);
         self.note_change(&simulated);
         self.simulated = Some(simulated);
@@ -470,7 +388,8 @@ pub(super) fn moved(at: usize, action: Action, count: usize) -> usize {
     .min(last)
 }
 
-fn toggle(list: &mut Vec<usize>, value: usize) {
+/// Puts a value into a list, or takes it out.
+pub(super) fn toggle(list: &mut Vec<usize>, value: usize) {
     match list.iter().position(|&v| v == value) {
         Some(at) => drop(list.remove(at)),
         None => list.push(value),

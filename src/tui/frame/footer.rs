@@ -12,10 +12,11 @@ use crate::{
     tui::{
         action::{Action, Scope, TABLE},
         keymap,
-        model::{Focus, Model, Tone, View},
+        model::{Focus, Model, Tone},
         overlay::Overlay,
         paint::text::{clip, plain},
         theme::Role,
+        views::overview,
     },
 };
 
@@ -77,10 +78,8 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
         }
     }
     let scopes = model.scopes();
-    // Without a plan there are no stages to move or unfold.
-    let planless = model.view == View::Stages && model.shown.as_ref().is_none_or(|shown| shown.plan().is_none());
-    let idle = |scope: Scope| planless && matches!(scope, Scope::Stages | Scope::Tree | Scope::Lists);
-    let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere && !idle(scope);
+    let idle = model.view.room().idle(model);
+    let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere && !idle.contains(&scope);
     let special = model.scopes()[0];
     let keyed = || TABLE.iter().enumerate().filter(|(i, e)| !e.hint.is_empty() && !model.keymap.of(*i).is_empty());
     for (i, entry) in keyed().filter(|(_, e)| near(e.scope) && (e.scope == special || model.focus != Focus::Panel)) {
@@ -101,7 +100,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     }
     // While the left panel hears the arrow keys, what plays the batch is heard too.
     let plays = model.focus == Focus::Panel && model.simulated.is_some();
-    if let Some(key) = model.keymap.of_action(Action::PlayBatch).filter(|_| plays && near(Scope::Overview)) {
+    if let Some(key) = model.keymap.of_action(Action::PlayBatch).filter(|_| plays && near(overview::HERE)) {
         hints.insert(hints.len().min(2), (key, "play".into()));
     }
     let mut always = vec![];

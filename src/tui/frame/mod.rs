@@ -41,7 +41,6 @@ use crate::{
         },
         shown::Standing,
         theme::{Role, Theme},
-        views::{compare, devices, overview, stages, sweep, timeline, workload},
     },
 };
 
@@ -131,16 +130,9 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         inner.height -= height;
         convergence::draw(frame, chart, &model.convergence, &model.theme);
     }
-    if model.view == View::Workload {
-        workload::draw(frame, inner, model);
-        return;
-    }
-    if model.view == View::Sweep {
-        sweep::draw(frame, inner, model);
-        return;
-    }
-    if model.view == View::Compare {
-        compare::draw(frame, inner, model);
+    let room = model.view.room();
+    if !room.uses().plan {
+        room.draw(frame, inner, model);
         return;
     }
     if let Some(refusal) = model.refusal.clone() {
@@ -152,17 +144,12 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         frame.render_widget(Paragraph::new(text).style(model.theme.fg(Role::Muted)), inner);
         return;
     };
-    match (shown.plan(), model.view) {
-        (None, _) => no_plan::draw(frame, inner, model, &shown),
-        (Some((plan, score)), View::Overview) => {
-            overview::draw(frame, inner, model, &shown, plan, score);
-        }
-        (Some((plan, score)), View::Stages) => stages::draw(frame, inner, model, &shown, plan, score),
-        (Some((plan, score)), View::Devices) => devices::draw(frame, inner, model, &shown, plan, score),
-        (Some(_), _) => timeline::draw(frame, inner, model, &shown),
+    if shown.plan().is_some() {
+        room.draw(frame, inner, model);
+    } else {
+        no_plan::draw(frame, inner, model, &shown);
     }
-    let other = model.simulated.as_ref().is_some_and(|simulated| !std::sync::Arc::ptr_eq(&simulated.shown, &shown));
-    if model.stale() || (model.view == View::Timeline && other) {
+    if model.stale() || room.outdated(model) {
         fade(frame, inner, &model.theme);
     }
 }

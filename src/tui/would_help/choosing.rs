@@ -5,8 +5,9 @@ use crate::{
     study::explain::Change,
     tui::{
         action::Action,
-        model::{Focus, Model, Tone, View},
+        model::{Focus, Model, Tone},
         update::{Effects, moved},
+        views::WITH_PLAN,
     },
 };
 
@@ -20,10 +21,10 @@ impl Model {
             self.would_help.selected = None;
             return vec![];
         }
-        // Overview has a list of its own only where it is wide.
-        let narrow = self.view == View::Overview && !self.would_help.drawn;
-        if narrow || !self.view_has_help() {
-            self.view = View::Stages;
+        // Another view has a list of its own only where there is room for it.
+        let listed = self.view == WITH_PLAN || (self.view_has_help() && self.would_help.drawn);
+        if !listed {
+            self.view = WITH_PLAN;
             // It is there with the next frame.
             self.would_help.drawn |= self.size.1 >= STAGES_WITH_HELP;
         }
@@ -40,7 +41,7 @@ impl Model {
     /// Gives the arrow keys to the panel, if there is something to choose.
     pub(in crate::tui) fn go_to_suggestions(&mut self) {
         if !self.view_has_help() {
-            self.view = View::Stages;
+            self.view = WITH_PLAN;
         }
         self.focus = Focus::View;
         if self.would_help.fresh && !self.would_help.rows.is_empty() && self.would_help.drawn {
@@ -60,7 +61,7 @@ impl Model {
 
     /// Whether the view shows what would help.
     pub(super) fn view_has_help(&self) -> bool {
-        matches!(self.view, View::Overview | View::Stages)
+        self.view.room().uses().help
     }
 
     /// Whether the shown plan is none that is asked about: edited by hand, or one of the Compare table.

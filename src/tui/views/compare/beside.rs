@@ -86,9 +86,9 @@ struct Half<'a> {
 
 /// Draws the two plans, if two are open; whether they are.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> bool {
-    let Some(side) = model.compare.side else { return false };
+    let Some(side) = model.views.compare.side else { return false };
     let Some(lines) = model.side_rows() else {
-        model.compare.side = None;
+        model.views.compare.side = None;
         return false;
     };
     let theme = model.theme.clone();
@@ -113,7 +113,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> bool
     );
     model.hits.push((area, Hit::ViewArea));
     // So that the next step starts from what is seen.
-    model.compare.side = Some(Side { top: from, ..side });
+    model.views.compare.side = Some(Side { top: from, ..side });
     true
 }
 

@@ -64,7 +64,7 @@ impl Columns {
     pub(super) fn new(model: &Model, all: &[Row], width: usize) -> Self {
         let keys: Vec<Key> =
             all.iter().filter_map(|row| if let Row::Plan(key) = row { Some(*key) } else { None }).collect();
-        let sort = model.compare.sort;
+        let sort = model.views.compare.sort;
         let measured = keys.iter().filter_map(|key| model.compared(*key)).filter(|c| c.entry.value().is_some());
         let each = measured.map(|c| per_sample(&c.entry)).all(|text| text.is_some());
         let needed = |column: Column| {

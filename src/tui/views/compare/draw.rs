@@ -86,7 +86,7 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model)
     frame.render_widget(Paragraph::new(detail), rows(area, told + 1, below.saturating_sub(1)));
     draw_table(frame, table, model, &all, cursor, &theme);
     let rest = rows(area, told + below + 1, area.height);
-    if let [_, _] = model.compare.marked[..] {
+    if let [_, _] = model.views.compare.marked[..] {
         preview(frame, rest, model);
     } else if let Some(Row::Plan(key)) = all.get(cursor)
         && let Some(compared) = model.compared(*key)
@@ -98,15 +98,15 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model)
 /// The two marked plans stage by stage, where there is room below the table.
 fn preview(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     const LEAST: u16 = 9;
-    let &[first, second] = &model.compare.marked[..] else { return };
+    let &[first, second] = &model.views.compare.marked[..] else { return };
     if area.height < LEAST {
         return;
     }
     let rule = "─".repeat(area.width as usize);
     frame.render_widget(Span::styled(rule, model.theme.fg(Role::Border)), rows(area, 0, 1));
-    let before = model.compare.side.replace(Side { first, second, top: 0 });
+    let before = model.views.compare.side.replace(Side { first, second, top: 0 });
     beside::draw(frame, rows(area, 1, area.height), model);
-    model.compare.side = before;
+    model.views.compare.side = before;
 }
 
 /// Schedule and settings in words.
@@ -134,9 +134,9 @@ fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         0 => format!("{} s", each.as_secs()),
         _ => units::seconds(each.as_secs_f64()),
     };
-    let (doing, role) = match (model.studying(StudyKind::Compare), model.compare.queue.as_slice()) {
+    let (doing, role) = match (model.studying(StudyKind::Compare), model.views.compare.queue.as_slice()) {
         (true, &[next, ..]) => {
-            let more = match model.compare.queue.len() - 1 {
+            let more = match model.views.compare.queue.len() - 1 {
                 0 => String::new(),
                 more => format!(", {more} more to ask"),
             };
@@ -235,8 +235,8 @@ fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &mut Model, columns: &C
     for &(column, width) in &columns.columns {
         let width = width + columns.meter(column);
         let place = Rect { x, width: (width as u16).min(area.right().saturating_sub(x)), ..area };
-        let sorted = column == model.compare.sort;
-        let sign = match (sorted, model.compare.reversed) {
+        let sorted = column == model.views.compare.sort;
+        let sign = match (sorted, model.views.compare.reversed) {
             (false, _) => "",
             (true, false) => " ▴",
             (true, true) => " ▾",
@@ -268,7 +268,7 @@ fn row_spans(
     let key = match row {
         Row::Plan(key) => key,
         Row::Waiting(planner) => {
-            let sign = if model.compare.queue.first() == Some(&planner) { "…" } else { " " };
+            let sign = if model.views.compare.queue.first() == Some(&planner) { "…" } else { " " };
             return line(
                 sign,
                 format!("{}  {}", name_of(planner), if sign == " " { "waits" } else { "plans" }),
@@ -276,14 +276,14 @@ fn row_spans(
             );
         }
         Row::Failed(planner) => {
-            let why = match model.compare.answer(planner) {
+            let why = match model.views.compare.answer(planner) {
                 Some(Answer::Failed(why)) => why.as_str(),
                 _ => "",
             };
             return line("✗", format!("{}  {why}", name_of(planner)), Role::Bad);
         }
         Row::Folded => {
-            let sign = if model.compare.unfolded { "▾" } else { "▸" };
+            let sign = if model.views.compare.unfolded { "▾" } else { "▸" };
             let text = match model.compare_refused() {
                 1 => "1 planner cannot plan this workload".into(),
                 count => format!("{count} planners cannot plan this workload"),
@@ -307,7 +307,7 @@ fn row_spans(
     };
     let faded = terms == Terms::Old;
     let text = if faded { theme.fg(Role::Muted) } else { plain() };
-    let mark = if model.compare.marked.contains(&key) { "◆" } else { " " };
+    let mark = if model.views.compare.marked.contains(&key) { "◆" } else { " " };
     let tail = if shown == Some(key) { SHOWN } else { "" };
     let name = clip(model.compared_name(key), columns.name.saturating_sub(tail.width()));
     let name_style = if matches!(key, Key::Pin(_)) || faded { text } else { theme.bold(Role::Text) };
@@ -351,7 +351,7 @@ fn row_spans(
 fn why_they_differ(model: &Model, all: &[Row], selected: Key) -> Option<String> {
     let alone = |key: Key| model.compared(key).map(|compared| compared.entry.runs_alone());
     let best = || model.fastest(all).into_iter().find(|&key| alone(key) == alone(selected));
-    let (first, second) = match model.compare.marked[..] {
+    let (first, second) = match model.views.compare.marked[..] {
         [first, second] => (first, second),
         [first] if first != selected => (first, selected),
         _ => (best()?, selected),
@@ -365,7 +365,7 @@ fn why_they_differ(model: &Model, all: &[Row], selected: Key) -> Option<String> 
 }
 
 fn refusal(model: &Model, planner: usize) -> &str {
-    match (&model.refusals[planner], model.compare.answer(planner)) {
+    match (&model.refusals[planner], model.views.compare.answer(planner)) {
         (Some(reason), _) | (None, Some(Answer::Refused(reason))) => reason,
         _ => "",
     }
@@ -424,7 +424,7 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
             lines.insert(0, Line::from(first));
         }
         Some(&Row::Failed(planner)) => {
-            if let Some(Answer::Failed(why)) = model.compare.answer(planner) {
+            if let Some(Answer::Failed(why)) = model.views.compare.answer(planner) {
                 tell(&format!("{}: {why}", model.planners[planner].info().name));
             }
         }

@@ -5,6 +5,7 @@ mod cells;
 mod columns;
 pub(in crate::tui) mod compared;
 mod draw;
+mod keys;
 mod pictures;
 pub(in crate::tui) mod pins;
 pub(in crate::tui) mod preview;
@@ -13,4 +14,58 @@ mod stages;
 pub(in crate::tui) mod state;
 mod update;
 
-pub(in crate::tui) use draw::draw;
+use ratatui::{
+    Frame,
+    layout::{Position, Rect},
+};
+
+use crate::tui::{
+    action::{Action, Scope},
+    model::{Hit, Model},
+    update::Effects,
+    views::{Room, Tab, Uses},
+};
+
+pub(super) use keys::KEYS;
+pub(super) use state::CompareState as State;
+
+pub(super) const TAB: Tab = Tab { title: "Compare", help: "plans side by side in one simulator" };
+
+/// The view.
+pub(super) struct Compare;
+
+impl Room for Compare {
+    fn hears(&self) -> &'static [Scope] {
+        &[keys::HERE]
+    }
+
+    fn uses(&self) -> Uses {
+        Uses { simulator: true, ..Uses::default() }
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+        draw::draw(frame, area, model);
+    }
+
+    fn act(&self, model: &mut Model, action: Action) -> Effects {
+        model.act_in_compare(action)
+    }
+
+    fn click(&self, model: &mut Model, hit: Hit, _: Position) -> Effects {
+        match hit {
+            Hit::ListRow(row) => return model.click_in_compare(row),
+            Hit::Sort(column) => model.sort_by(column),
+            _ => {}
+        }
+        vec![]
+    }
+
+    fn leave(&self, model: &mut Model) -> bool {
+        model.leave_compare()
+    }
+
+    fn forget(&self, model: &mut Model) {
+        model.compare_outdated();
+        model.views.compare.forget_results();
+    }
+}

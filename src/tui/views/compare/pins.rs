@@ -155,7 +155,7 @@ impl Model {
     /// The pins of this workload.
     pub(in crate::tui) fn pins_here(&self) -> impl Iterator<Item = &Pin> {
         let here = |of: &Arc<Workload>| Arc::ptr_eq(of, &self.workload) || alike(of, &self.workload);
-        self.compare.pins.list.iter().filter(move |pin| here(&pin.compared.shown.workload))
+        self.views.compare.pins.list.iter().filter(move |pin| here(&pin.compared.shown.workload))
     }
 
     /// Pins the plan that is shown; in Compare the selected one, or unpins it.
@@ -189,7 +189,7 @@ impl Model {
             return;
         };
         let same = |pin: &&Pin| Arc::ptr_eq(&pin.compared.shown, &compared.shown);
-        if let Some(pin) = self.compare.pins.list.iter().find(same) {
+        if let Some(pin) = self.views.compare.pins.list.iter().find(same) {
             self.message = Some((Tone::Done, format!("already pinned as `{}`", pin.name)));
             return;
         }
@@ -199,7 +199,7 @@ impl Model {
     }
 
     fn take_pin(&mut self, name: &str, compared: Compared) {
-        let Some(id) = self.compare.pins.add(name, compared) else {
+        let Some(id) = self.views.compare.pins.add(name, compared) else {
             let told = format!("there are {MOST} pins, and no more fit: unpin one in Compare");
             self.message = Some((Tone::Refused, told));
             return;
@@ -207,21 +207,21 @@ impl Model {
         let name = self.compared_name(Key::Pin(id));
         self.message = Some((Tone::Done, format!("pinned as `{name}`")));
         if self.view == View::Compare {
-            self.compare.cursor = Some(Row::Plan(Key::Pin(id)));
+            self.views.compare.cursor = Some(Row::Plan(Key::Pin(id)));
         }
     }
 
     fn unpin(&mut self, id: u64) {
         let rows = self.compare_rows();
         let at = self.compare_cursor(&rows);
-        let pins = &mut self.compare.pins.list;
+        let pins = &mut self.views.compare.pins.list;
         if let Some(place) = pins.iter().position(|pin| pin.id == id) {
             let pin = pins.remove(place);
             self.message = Some((Tone::Done, format!("`{}` is no longer pinned", pin.name)));
         }
-        self.compare.marked.retain(|key| *key != Key::Pin(id));
+        self.views.compare.marked.retain(|key| *key != Key::Pin(id));
         let rows = self.compare_rows();
-        self.compare.cursor = rows.get(at.min(rows.len().saturating_sub(1))).copied();
+        self.views.compare.cursor = rows.get(at.min(rows.len().saturating_sub(1))).copied();
     }
 
     /// What a plan's file would be read for now.
@@ -245,7 +245,7 @@ impl Model {
 
     /// Opens the line in which a pin's name is typed.
     pub(in crate::tui) fn begin_renaming(&mut self, id: u64) {
-        if let Some(pin) = self.compare.pins.get(id) {
+        if let Some(pin) = self.views.compare.pins.get(id) {
             self.overlay = Some(Overlay::Rename(id, Input::new(pin.name.clone())));
         }
     }
@@ -260,7 +260,7 @@ impl Model {
         let name = shortened(printable(input.value()).trim());
         if name.is_empty() {
             self.message = Some((Tone::Refused, "a pin needs a name: the old one stays".into()));
-        } else if let Some(pin) = self.compare.pins.list.iter_mut().find(|pin| pin.id == id) {
+        } else if let Some(pin) = self.views.compare.pins.list.iter_mut().find(|pin| pin.id == id) {
             pin.name = name;
         }
         vec![]

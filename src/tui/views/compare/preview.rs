@@ -13,6 +13,7 @@ use crate::{
         shown::{ShownRun, Standing},
         simulated::Simulated,
         update::Effects,
+        views::WITH_PLAN,
     },
 };
 
@@ -36,12 +37,12 @@ impl Model {
             self.message = Some((Tone::Refused, format!("{name} has no plan to show")));
             return vec![];
         }
-        self.view = View::Stages;
+        self.view = WITH_PLAN;
         self.focus = Focus::View;
         if self.shown.as_ref().is_some_and(|now| Arc::ptr_eq(now, &shown)) {
             return vec![];
         }
-        let before = self.compare.preview.take().unwrap_or_else(|| Preview {
+        let before = self.views.compare.preview.take().unwrap_or_else(|| Preview {
             name: String::new(),
             shown: self.shown.take(),
             simulated: self.simulated.take(),
@@ -49,19 +50,19 @@ impl Model {
             stopped: std::mem::take(&mut self.stopped),
         });
         if before.shown.as_ref().is_some_and(|known| Arc::ptr_eq(known, &shown)) {
-            self.compare.preview = Some(before);
+            self.views.compare.preview = Some(before);
             let effects = self.end_preview();
-            self.view = View::Stages;
+            self.view = WITH_PLAN;
             return effects;
         }
-        self.compare.preview = Some(Preview { name, ..before });
+        self.views.compare.preview = Some(Preview { name, ..before });
         self.simulated = None;
         self.look_at(Some(shown))
     }
 
     /// Goes back to what was shown before a plan of the table was looked at.
     pub(in crate::tui) fn end_preview(&mut self) -> Effects {
-        let Some(preview) = self.compare.preview.take() else { return vec![] };
+        let Some(preview) = self.views.compare.preview.take() else { return vec![] };
         self.view = View::Compare;
         self.refusal = preview.refusal;
         self.stopped = preview.stopped;
@@ -71,7 +72,7 @@ impl Model {
 
     /// Ends a preview but stays with what is looked at; hands over what was shown before.
     pub(in crate::tui) fn stay(&mut self) -> Option<Arc<ShownRun>> {
-        let preview = self.compare.preview.take()?;
+        let preview = self.views.compare.preview.take()?;
         self.refusal = preview.refusal;
         self.stopped = preview.stopped;
         preview.shown
@@ -81,8 +82,7 @@ impl Model {
     fn look_at(&mut self, shown: Option<Arc<ShownRun>>) -> Effects {
         self.shown.clone_from(&shown);
         self.generation += 1;
-        let devices = self.device_rows().len();
-        self.device_cursor = self.device_cursor.min(devices.saturating_sub(1));
+        self.tell_plan_changed();
         match shown.filter(|shown| shown.plan().is_some() && self.simulated.is_none()) {
             Some(shown) => self.play_aside(shown),
             None => Effects::new(),
@@ -91,7 +91,7 @@ impl Model {
 
     /// During a preview a plan that comes late waits for the way back; whether there is a preview.
     pub(in crate::tui) fn keep_for_later(&mut self, shown: &Arc<ShownRun>, latest: bool) -> bool {
-        let Some(preview) = &mut self.compare.preview else { return false };
+        let Some(preview) = &mut self.views.compare.preview else { return false };
         if shown.outcome.plan.is_none() && shown.outcome.status == Status::Cancelled {
             preview.stopped |= latest;
         } else if preview.shown.as_ref().is_some_and(|before| before.standing == Standing::Edited) {
@@ -105,7 +105,7 @@ impl Model {
 
     /// Whether a timeline belongs to a plan that is not looked at now; it is kept for the way back.
     pub(in crate::tui) fn keep_simulated_for_later(&mut self, simulated: &Arc<Simulated>) -> bool {
-        let Some(preview) = &mut self.compare.preview else { return false };
+        let Some(preview) = &mut self.views.compare.preview else { return false };
         let later = preview.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &simulated.shown));
         if later {
             preview.simulated = Some(simulated.clone());
@@ -116,6 +116,6 @@ impl Model {
 
     /// What is shown is a plan of the table: its name there.
     pub(in crate::tui) fn previewed(&self) -> Option<&str> {
-        self.compare.preview.as_ref().map(|preview| preview.name.as_str())
+        self.views.compare.preview.as_ref().map(|preview| preview.name.as_str())
     }
 }

@@ -28,7 +28,7 @@ impl Model {
             Some(Row::Plan(key)) => Some(key),
             _ => None,
         };
-        let pair = match *self.compare.marked.as_slice() {
+        let pair = match *self.views.compare.marked.as_slice() {
             [first, second] => Some((first, second)),
             [first] => selected.map(|second| (first, second)),
             _ => self.shown_key().zip(selected),
@@ -44,7 +44,7 @@ impl Model {
                 return;
             }
         }
-        self.compare.side = Some(Side { first, second, top: 0 });
+        self.views.compare.side = Some(Side { first, second, top: 0 });
     }
 
     /// The plan of the table that the other views show.
@@ -59,7 +59,7 @@ impl Model {
 
     /// The rows of the two plans; `None` where one of them is gone.
     pub(in crate::tui) fn side_rows(&self) -> Option<Vec<side_by_side::Row>> {
-        let side = self.compare.side?;
+        let side = self.views.compare.side?;
         let (first, second) = (self.compared(side.first)?, self.compared(side.second)?);
         Some(align(first.shown.plan()?.0, second.shown.plan()?.0))
     }
@@ -67,9 +67,9 @@ impl Model {
     /// An action while two plans are side by side.
     pub(in crate::tui) fn act_beside(&mut self, action: Action) -> Effects {
         let count = self.side_rows().map_or(0, |rows| rows.len());
-        let Some(side) = &mut self.compare.side else { return vec![] };
+        let Some(side) = &mut self.views.compare.side else { return vec![] };
         match action {
-            Action::SideBySide => self.compare.side = None,
+            Action::SideBySide => self.views.compare.side = None,
             // The other way round: what was gained is then lost.
             Action::Mark => *side = Side { first: side.second, second: side.first, top: side.top },
             _ => side.top = moved(side.top, action, count),

@@ -174,7 +174,7 @@ impl CompareState {
 impl Model {
     /// The rows of the table, from the top.
     pub(in crate::tui) fn compare_rows(&self) -> Vec<Row> {
-        let state = &self.compare;
+        let state = &self.views.compare;
         let mut plans: Vec<(Key, &ComparedPlan)> = vec![];
         let (mut failed, mut refused) = (vec![], vec![]);
         for (planner, answer) in &state.answers {
@@ -205,24 +205,24 @@ impl Model {
 
     /// How many planners cannot plan this workload.
     pub(in crate::tui) fn compare_refused(&self) -> usize {
-        let unset = self.compare.answers.iter().filter(|(_, answer)| matches!(answer, Answer::Refused(_)));
+        let unset = self.views.compare.answers.iter().filter(|(_, answer)| matches!(answer, Answer::Refused(_)));
         unset.count() + self.refusals.iter().flatten().count()
     }
 
     /// The place of the selected row.
     pub(in crate::tui) fn compare_cursor(&self, rows: &[Row]) -> usize {
-        self.compare.cursor.and_then(|row| rows.iter().position(|other| *other == row)).unwrap_or(0)
+        self.views.compare.cursor.and_then(|row| rows.iter().position(|other| *other == row)).unwrap_or(0)
     }
 
     /// A plan of the table.
     pub(in crate::tui) fn compared(&self, key: Key) -> Option<&Compared> {
         match key {
-            Key::Planner(planner) => match self.compare.answer(planner)? {
+            Key::Planner(planner) => match self.views.compare.answer(planner)? {
                 Answer::Plan(compared) => Some(compared),
                 _ => None,
             },
             Key::Other => self.other_compared(),
-            Key::Pin(id) => self.compare.pins.get(id).map(|pin| &pin.compared),
+            Key::Pin(id) => self.views.compare.pins.get(id).map(|pin| &pin.compared),
         }
     }
 
@@ -230,15 +230,15 @@ impl Model {
     pub(in crate::tui) fn compared_name(&self, key: Key) -> &str {
         match key {
             Key::Planner(planner) => self.planners[planner].info().name,
-            Key::Other => self.compare.other.as_ref().map_or("", |compared| &compared.entry.name),
-            Key::Pin(id) => self.compare.pins.get(id).map_or("", |pin| &pin.name),
+            Key::Other => self.views.compare.other.as_ref().map_or("", |compared| &compared.entry.name),
+            Key::Pin(id) => self.views.compare.pins.get(id).map_or("", |pin| &pin.name),
         }
     }
 
     /// The plan that is shown, where nobody else on the table is behind it.
     fn other_compared(&self) -> Option<&Compared> {
         let shown = self.shown.as_ref()?;
-        self.compare.other.as_ref().filter(|other| other.is_of(shown))
+        self.views.compare.other.as_ref().filter(|other| other.is_of(shown))
     }
 
     /// Whether the figures of a plan belong to what stands at the left.
@@ -299,27 +299,27 @@ impl Model {
         if shown.outcome.plan.is_none() && shown.outcome.status == Status::Cancelled {
             return;
         }
-        self.compare.planned = Some((planner, shown.clone()));
+        self.views.compare.planned = Some((planner, shown.clone()));
         if shown.outcome.plan.is_none() {
             let compared = Compared::new(shown.clone(), None, self.setup);
-            self.compare.take_answer(planner, Answer::Plan(Box::new(compared)));
+            self.views.compare.take_answer(planner, Answer::Plan(Box::new(compared)));
         }
     }
 
     /// Takes the figures of a timeline.
     pub(in crate::tui) fn note_simulated(&mut self, simulated: &Simulated) {
         let compared = Compared::of(simulated);
-        let planned = self.compare.planned.as_ref().filter(|(_, shown)| compared.is_of(shown));
+        let planned = self.views.compare.planned.as_ref().filter(|(_, shown)| compared.is_of(shown));
         if let Some(&(planner, _)) = planned {
-            self.compare.take_answer(planner, Answer::Plan(Box::new(compared.clone())));
+            self.views.compare.take_answer(planner, Answer::Plan(Box::new(compared.clone())));
         }
-        let mut known = planned_is(&self.compare, &compared);
-        for (_, other) in self.compare.compared_plans().filter(|(_, other)| other.is_of(&compared.shown)) {
+        let mut known = planned_is(&self.views.compare, &compared);
+        for (_, other) in self.views.compare.compared_plans().filter(|(_, other)| other.is_of(&compared.shown)) {
             *other = compared.clone();
             known = true;
         }
         if !known {
-            self.compare.other = Some(compared);
+            self.views.compare.other = Some(compared);
         }
     }
 
@@ -329,7 +329,7 @@ impl Model {
         // Who asks the others would plan the same plans once more.
         let able = able.filter(|&planner| planner == self.planner || !self.planners[planner].asks_others());
         let planning = self.running.as_ref().is_some_and(|running| running.planning).then_some(self.planner);
-        let answered = |planner: usize| match self.compare.answer(planner) {
+        let answered = |planner: usize| match self.views.compare.answer(planner) {
             Some(Answer::Plan(compared)) => {
                 compared.entry.status != Some(Status::Cancelled) && self.terms(Key::Planner(planner)) == Terms::Current
             }
@@ -342,14 +342,14 @@ impl Model {
         }
         // Those that plan the workload as it is are the ones to hear first.
         queue.sort_by_key(|&planner| !self.is_native(planner));
-        self.compare.queue = queue;
+        self.views.compare.queue = queue;
         self.begin_compare()
     }
 
     /// Simulates again what was simulated otherwise, and goes on with those that were to be asked.
     pub(in crate::tui) fn compare_again(&mut self) -> Effects {
         if !self.studying(StudyKind::Compare) {
-            self.compare.queue.clear();
+            self.views.compare.queue.clear();
         }
         self.begin_compare()
     }
@@ -361,14 +361,14 @@ impl Model {
             let same = Arc::ptr_eq(&compared.shown.workload, &workload);
             (same && compared.setup != setup) || (!same && alike(&compared.shown.workload, &workload))
         };
-        let others = self.compare.compared_plans().filter(|(_, compared)| old(compared));
+        let others = self.views.compare.compared_plans().filter(|(_, compared)| old(compared));
         let again: Vec<(Key, Arc<ShownRun>)> = others.map(|(key, compared)| (key, compared.shown.clone())).collect();
         let problem = |planner: usize| Problem {
             workload: self.workload.clone(),
             limits: self.limits.clone(),
             options: self.options[planner].clone(),
         };
-        let asked = self.compare.queue.iter().map(|&planner| (planner, self.planners[planner], problem(planner)));
+        let asked = self.views.compare.queue.iter().map(|&planner| (planner, self.planners[planner], problem(planner)));
         let asked: Vec<(usize, &'static dyn Planner, Problem)> = asked.collect();
         if again.is_empty() && asked.is_empty() {
             return vec![];
@@ -388,7 +388,7 @@ impl Model {
                     return;
                 }
                 if let Some(answer) = ask(who, &problem, &search.part(Some(each)), setup) {
-                    tell(Box::new(move |model: &mut Model| model.compare.take_answer(planner, answer)));
+                    tell(Box::new(move |model: &mut Model| model.views.compare.take_answer(planner, answer)));
                 }
             }
         });
@@ -398,7 +398,9 @@ impl Model {
     fn replace_compared(&mut self, key: Key, new: Compared) {
         // An answer that came meanwhile is of another plan; a pin stays what it is.
         let same = |other: &Compared| matches!(key, Key::Pin(_)) || other.is_of(&new.shown);
-        if let Some((_, known)) = self.compare.compared_plans().find(|(known, other)| *known == key && same(other)) {
+        if let Some((_, known)) =
+            self.views.compare.compared_plans().find(|(known, other)| *known == key && same(other))
+        {
             // Who read it from a file says more than who scored it.
             let (status, remarks) = (known.entry.status, std::mem::take(&mut known.entry.remarks));
             let unchanged = known.is_of(&new.shown);
@@ -416,7 +418,7 @@ impl Model {
     /// What was asked under other limits would come too late.
     pub(in crate::tui) fn compare_outdated(&mut self) {
         self.cancel_study(StudyKind::Compare);
-        self.compare.queue.clear();
+        self.views.compare.queue.clear();
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
 impl Model {
     /// An action in the view.
     pub(in crate::tui) fn act_in_compare(&mut self, action: Action) -> Effects {
-        if self.compare.side.is_some() {
+        if self.views.compare.side.is_some() {
             return self.act_beside(action);
         }
         let rows = self.compare_rows();
@@ -24,27 +24,29 @@ impl Model {
             (Action::CompareAll, _) => return self.compare_all(),
             (Action::SortNext | Action::SortPrevious, _) => {
                 let columns = Column::ALL.len();
-                let now = Column::ALL.iter().position(|column| *column == self.compare.sort).unwrap_or(0);
+                let now = Column::ALL.iter().position(|column| *column == self.views.compare.sort).unwrap_or(0);
                 let step = if action == Action::SortNext { 1 } else { columns - 1 };
                 self.sort_by(Column::ALL[(now + step) % columns]);
             }
-            (Action::SortReverse, _) => self.compare.reversed = !self.compare.reversed,
+            (Action::SortReverse, _) => self.views.compare.reversed = !self.views.compare.reversed,
             (Action::Mark, Some(Row::Plan(key))) => self.mark(key),
-            (Action::Mark | Action::Preview, Some(Row::Folded)) => self.compare.unfolded = !self.compare.unfolded,
+            (Action::Mark | Action::Preview, Some(Row::Folded)) => {
+                self.views.compare.unfolded = !self.views.compare.unfolded
+            }
             (Action::SideBySide, _) => self.open_beside(selected),
             (Action::RenamePin, Some(Row::Plan(Key::Pin(id)))) => self.begin_renaming(id),
             (Action::RenamePin, _) => self.message = Some((Tone::Refused, "only pins have a name of yours".into())),
             (Action::Preview, Some(Row::Plan(key))) => return self.preview(key),
             (Action::Mark | Action::Preview, _) => {}
-            _ => self.compare.cursor = rows.get(moved(at, action, rows.len())).copied(),
+            _ => self.views.compare.cursor = rows.get(moved(at, action, rows.len())).copied(),
         }
         vec![]
     }
 
     /// Sorts by a column, best first; by the same one again: worst first.
     pub(in crate::tui) fn sort_by(&mut self, column: Column) {
-        self.compare.reversed = column == self.compare.sort && !self.compare.reversed;
-        self.compare.sort = column;
+        self.views.compare.reversed = column == self.views.compare.sort && !self.views.compare.reversed;
+        self.views.compare.sort = column;
     }
 
     /// A click on a row selects it; on the selected one it does what Enter does.
@@ -53,13 +55,13 @@ impl Model {
         if self.compare_cursor(&rows) == row {
             return self.act_in_compare(Action::Preview);
         }
-        self.compare.cursor = rows.get(row).copied();
+        self.views.compare.cursor = rows.get(row).copied();
         vec![]
     }
 
     /// Marks a plan or takes its mark away; a third mark takes the place of the first.
     fn mark(&mut self, key: Key) {
-        let marked = &mut self.compare.marked;
+        let marked = &mut self.views.compare.marked;
         match marked.iter().position(|known| *known == key) {
             Some(at) => drop(marked.remove(at)),
             None => {
@@ -73,12 +75,11 @@ impl Model {
 
     /// Leaves what is open in the view, or stops asking; whether there was anything.
     pub(in crate::tui) fn leave_compare(&mut self) -> bool {
-        let here = self.view == crate::tui::model::View::Compare;
-        if here && self.compare.side.take().is_some() {
+        if self.views.compare.side.take().is_some() {
             return true;
         }
-        if here && self.stop_study(StudyKind::Compare) {
-            self.compare.queue.clear();
+        if self.stop_study(StudyKind::Compare) {
+            self.views.compare.queue.clear();
             return true;
         }
         false

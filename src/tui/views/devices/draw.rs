@@ -9,7 +9,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::operators;
+use super::{operators, state::DeviceRow};
 use crate::{
     plan::{Plan, Score},
     tui::{
@@ -38,46 +38,6 @@ use crate::{
     },
     units,
 };
-
-/// A row of the view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DeviceRow {
-    /// All devices of a stage.
-    Stage(usize),
-    /// One device of a stage.
-    Device(usize, u32),
-    /// Those that no stage uses; how many.
-    Unused,
-}
-
-impl DeviceRow {
-    /// The stage it belongs to; for unused devices none that there is.
-    pub(crate) fn stage(self) -> usize {
-        match self {
-            DeviceRow::Stage(stage) | DeviceRow::Device(stage, _) => stage,
-            DeviceRow::Unused => usize::MAX,
-        }
-    }
-}
-
-impl Model {
-    /// The rows of the view, from the top.
-    pub(crate) fn device_rows(&self) -> Vec<DeviceRow> {
-        let Some(shown) = &self.shown else { return vec![] };
-        let Some((plan, _)) = shown.plan() else { return vec![] };
-        let mut rows = vec![];
-        for (i, stage) in plan.stages.iter().enumerate() {
-            rows.push(DeviceRow::Stage(i));
-            if self.device_unfolded.contains(&i) {
-                rows.extend(stage.devices.iter().map(|&device| DeviceRow::Device(i, device)));
-            }
-        }
-        if !shown.names.unused.is_empty() {
-            rows.push(DeviceRow::Unused);
-        }
-        rows
-    }
-}
 
 /// Cells of the columns at the left: devices, stage, count.
 const LEFT: usize = 29;
@@ -111,7 +71,8 @@ pub(in crate::tui) fn draw(
     frame.render_widget(legend(shown, score, &parts, &theme, (left, bar_width)), rows(area, 3, 2));
     let detail = if area.height >= TALL { DETAIL } else { 0 };
     let all = model.device_rows();
-    let selected = all.get(model.device_cursor).map(|row| row.stage()).filter(|&stage| stage < plan.stages.len());
+    let selected =
+        all.get(model.views.devices.cursor).map(|row| row.stage()).filter(|&stage| stage < plan.stages.len());
     let room = area.height.saturating_sub(5 + detail);
     // What is told of machines and links takes what the rows leave, and where they are many, half.
     let told = if detail > 0 { wanted(model, shown, width) as u16 } else { 0 };
@@ -119,10 +80,10 @@ pub(in crate::tui) fn draw(
     let told = told.min((room.saturating_sub(all.len() as u16 + 1)).max(least));
     let table = rows(area, 5, room - told);
     let visible = table.height as usize;
-    let first = scrolled(model.device_cursor, visible, all.len());
+    let first = scrolled(model.views.devices.cursor, visible, all.len());
     for (y, (i, row)) in (table.y..).zip(all.iter().enumerate().skip(first).take(visible)) {
         let line = Rect { y, height: 1, ..table };
-        let selected = i == model.device_cursor;
+        let selected = i == model.views.devices.cursor;
         let sign = if selected { "▌" } else { " " };
         let mut spans = vec![Span::styled(sign, theme.fg(Role::Focus))];
         spans.extend(row_spans(*row, model, shown, plan, score, &parts, (left, bar_width)));
@@ -155,7 +116,7 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, 
     }
     let Some(layout) = MapLayout::new(&Atlas::of(shown), area.width, area.height - 2) else { return 0 };
     let seats = &layout.atlas.seats;
-    let cursor = match model.device_rows().get(model.device_cursor) {
+    let cursor = match model.device_rows().get(model.views.devices.cursor) {
         Some(&DeviceRow::Stage(stage)) => seats.iter().position(|seat| seat.stage == Some(stage)),
         Some(&DeviceRow::Device(_, device)) => seats.iter().rposition(|seat| seat.device <= device),
         _ => None,
@@ -373,7 +334,7 @@ fn row_spans(
             Span::styled(fit(if stage.nodes.len() == 1 { " node" } else { " nodes" }, 8), theme.fg(Role::Muted)),
         ],
         _ => {
-            let sign = match (stage.device_count() > 1, model.device_unfolded.contains(&i)) {
+            let sign = match (stage.device_count() > 1, model.views.devices.unfolded.contains(&i)) {
                 (false, _) => "  ",
                 (true, false) => "▸ ",
                 (true, true) => "▾ ",

@@ -62,8 +62,8 @@ pub(in crate::tui) fn draw(
     let under = arcs.as_ref().map_or(0, |arcs| 1 + arcs.rows());
     let map_rows = layout.as_ref().map_or(0, |layout| layout.rows + under);
     let places = Areas::new(area, map_rows, rows, strip::names_width(longest));
-    model.overview.area = places.map;
-    let selected = model.overview.stage();
+    model.views.overview.area = places.map;
+    let selected = model.views.overview.stage();
     figures::draw(frame, places.figures, model, shown, simulated);
     if let Some(layout) = &layout {
         draw_map(frame.buffer_mut(), model, &shades, layout, &places, (plan.stages.len(), simulated));
@@ -129,27 +129,28 @@ fn map_of(
     stages: usize,
 ) -> (Option<Arc<MapLayout>>, Option<Arc<Arcs>>) {
     let key = (model.generation, area.width, area.height);
-    if model.overview.map.as_ref().is_none_or(|(known, _)| *known != key) {
+    if model.views.overview.map.as_ref().is_none_or(|(known, _)| *known != key) {
         let device = model
+            .views
             .overview
             .map
             .as_ref()
-            .and_then(|(_, map)| map.atlas.seats.get(model.overview.cursor).map(|seat| seat.device));
+            .and_then(|(_, map)| map.atlas.seats.get(model.views.overview.cursor).map(|seat| seat.device));
         let (map, arcs) =
             areas::map(shown, area, stages).map_or((None, None), |(map, arcs)| (Some(Arc::new(map)), arcs));
-        model.overview.arcs = arcs.map(Arc::new);
+        model.views.overview.arcs = arcs.map(Arc::new);
         let seats = map.iter().flat_map(|map| &map.atlas.seats);
         // The cursor stays on its device, or with its stage where that was edited.
-        let wanted = model.overview.wanted.take();
+        let wanted = model.views.overview.wanted.take();
         let of_stage = wanted.and_then(|stage| seats.clone().position(|seat| seat.stage == Some(stage)));
         let of_device = || device.and_then(|device| seats.clone().position(|seat| seat.device >= device));
         let found = of_stage.or_else(of_device);
         let limiting = score.bottleneck();
         let first = || seats.clone().position(|seat| seat.stage == limiting);
-        model.overview.cursor = found.or_else(first).unwrap_or(0);
-        model.overview.map = map.map(|map| (key, map));
+        model.views.overview.cursor = found.or_else(first).unwrap_or(0);
+        model.views.overview.map = map.map(|map| (key, map));
     }
-    (model.overview.map.as_ref().map(|(_, map)| map.clone()), model.overview.arcs.clone())
+    (model.views.overview.map.as_ref().map(|(_, map)| map.clone()), model.views.overview.arcs.clone())
 }
 
 fn draw_map(
@@ -169,8 +170,15 @@ fn draw_map(
         let at_s = if each > 1.0 && span_s > 0.0 { (at_s / span_s).floor() * span_s } else { at_s };
         Moment { simulated, at_s, span_s }
     });
-    let map =
-        Map { layout, shades, theme, stages, cursor: Some(model.overview.cursor), moment, changed: model.flashing() };
+    let map = Map {
+        layout,
+        shades,
+        theme,
+        stages,
+        cursor: Some(model.views.overview.cursor),
+        moment,
+        changed: model.flashing(),
+    };
     map.draw(buffer, places.map);
     let muted = theme.fg(Role::Muted);
     let told = match layout.stands_for {
@@ -252,7 +260,7 @@ fn draw_batch(
     if let Some((at, _)) = model.playhead() {
         strip.draw_playhead(buffer, places.strip, places.phases, at);
     }
-    model.overview.strip = places.strip;
+    model.views.overview.strip = places.strip;
     model.hits.push((places.strip, Hit::Strip));
 }
 

@@ -19,10 +19,92 @@ mod below;
 mod draw;
 mod figures;
 mod handovers;
+mod keys;
 mod side;
 mod state;
 mod traffic;
 mod update;
 
-pub(in crate::tui) use draw::draw;
-pub(in crate::tui) use state::Overview;
+use ratatui::{
+    Frame,
+    layout::{Position, Rect},
+};
+
+use crate::{
+    family::edit::Edit,
+    tui::{
+        action::{Action, Scope},
+        model::{Hit, Model},
+        playing::Playing,
+        update::Effects,
+        views::{Room, Tab, Uses},
+    },
+};
+
+pub(in crate::tui) use keys::HERE;
+pub(super) use keys::KEYS;
+pub(super) use state::State;
+
+pub(super) const TAB: Tab = Tab { title: "Overview", help: "the plan as a picture: devices and the batch" };
+
+/// The view.
+pub(super) struct Overview;
+
+impl Room for Overview {
+    fn hears(&self) -> &'static [Scope] {
+        &[HERE, Scope::Stages]
+    }
+
+    fn uses(&self) -> Uses {
+        Uses { plan: true, playhead: true, simulator: true, help: true }
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+        let Some(shown) = model.shown.clone() else { return };
+        let Some((plan, score)) = shown.plan() else { return };
+        draw::draw(frame, area, model, &shown, plan, score);
+    }
+
+    fn act(&self, model: &mut Model, action: Action) -> Effects {
+        model.act_in_overview(action);
+        vec![]
+    }
+
+    fn click(&self, model: &mut Model, hit: Hit, position: Position) -> Effects {
+        match hit {
+            Hit::Strip => model.click_on_strip(position),
+            _ => model.click_in_overview(position),
+        }
+        vec![]
+    }
+
+    fn drag(&self, model: &mut Model, hit: Hit, position: Position) {
+        if hit == Hit::Strip {
+            model.click_on_strip(position);
+        }
+    }
+
+    fn scroll(&self, model: &mut Model, hit: Hit, down: bool) -> bool {
+        if hit == Hit::Strip {
+            model.step_event(down);
+        }
+        hit == Hit::Strip
+    }
+
+    fn leave_last(&self, model: &mut Model) -> bool {
+        model.leave_playhead()
+    }
+
+    fn edited_row(&self, model: &Model) -> Vec<u32> {
+        model.views.overview.stage().map(|stage| stage as u32).into_iter().collect()
+    }
+
+    fn follow(&self, model: &mut Model, _: &Edit) {
+        model.views.overview.wanted = model.views.overview.stage();
+    }
+
+    fn forget(&self, model: &mut Model) {
+        model.views.overview = State::default();
+        model.playing = Playing::default();
+    }
+}

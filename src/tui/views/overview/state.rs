@@ -9,7 +9,7 @@ use crate::tui::paint::map_layout::MapLayout;
 
 /// State of the view.
 #[derive(Debug, Clone, Default)]
-pub(in crate::tui) struct Overview {
+pub(in crate::tui) struct State {
     /// The seat under the cursor, by place in the last map.
     pub cursor: usize,
     /// The stage that the cursor goes with into the next map, after an edit that may give its device to another.
@@ -24,7 +24,7 @@ pub(in crate::tui) struct Overview {
     pub strip: Rect,
 }
 
-impl Overview {
+impl State {
     /// The stage under the cursor.
     pub(in crate::tui) fn stage(&self) -> Option<usize> {
         let (_, map) = self.map.as_ref()?;

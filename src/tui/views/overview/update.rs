@@ -15,7 +15,7 @@ impl Model {
     }
 
     fn walk_map(&mut self, action: Action) {
-        let overview = &mut self.overview;
+        let overview = &mut self.views.overview;
         let Some((_, map)) = &overview.map else { return };
         let count = map.atlas.seats.len();
         let at = overview.cursor.min(count.saturating_sub(1));
@@ -30,27 +30,26 @@ impl Model {
 
     /// A click on the map selects a device, one on the strip its stage.
     pub(in crate::tui) fn click_in_overview(&mut self, position: Position) {
-        let area = self.overview.area;
+        let area = self.views.overview.area;
         if !area.contains(position) {
             return;
         }
         let found =
-            self.overview.map.as_ref().and_then(|(_, map)| map.seat_at(position.x - area.x, position.y - area.y));
-        self.overview.cursor = found.unwrap_or(self.overview.cursor);
+            self.views.overview.map.as_ref().and_then(|(_, map)| map.seat_at(position.x - area.x, position.y - area.y));
+        self.views.overview.cursor = found.unwrap_or(self.views.overview.cursor);
     }
 
     /// A click on the strip puts the playhead there, and the cursor on the first device of the stage.
     pub(in crate::tui) fn click_on_strip(&mut self, position: Position) {
-        let (strip, Some(simulated)) = (self.overview.strip, self.simulated.clone()) else { return };
+        let (strip, Some(simulated)) = (self.views.overview.strip, self.simulated.clone()) else { return };
         let batch = simulated.timeline.iteration_s;
         if !strip.contains(position) || batch <= 0.0 {
             return;
         }
         let rows = Rows::new(simulated.timeline.replicas.len(), strip.height);
-        self.overview.select_stage(rows.stage_at(position.y - strip.y));
+        self.views.overview.select_stage(rows.stage_at(position.y - strip.y));
         let share = (f64::from(position.x - strip.x) + 0.5) / f64::from(strip.width);
-        self.timeline.put(share * batch, batch);
-        self.playing.head = Playhead::Held;
+        self.hold_at(share * batch, batch);
     }
 
     /// Leaves the playhead, if there is one.

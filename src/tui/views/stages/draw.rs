@@ -58,10 +58,10 @@ pub(in crate::tui) fn draw(
     let columns = Columns::new(usize::from(area.width).saturating_sub(1), shown.names.degrees);
     let shades = Shades::new(&theme, model.depth);
     let look = (&theme, &shades);
-    model.stages.prepare((model.generation, area.width), || tree::branches(shown, plan, score, columns, look));
+    model.views.stages.prepare((model.generation, area.width), || tree::branches(shown, plan, score, columns, look));
     // Lines of the plan in words, titles, rows, and one between them and what follows.
-    let needed = 5 + model.stages.rows() as u16 + 1;
-    let selected = model.stages.selected().first().map_or(0, |&stage| stage as usize);
+    let needed = 5 + model.views.stages.rows() as u16 + 1;
+    let selected = model.views.stages.selected().first().map_or(0, |&stage| stage as usize);
     let simulated = model.simulated.clone().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
     let facts = Facts::of(shown, plan, score, simulated.as_deref(), selected);
     let hue = Style::new().fg(shades.color(shades.stage(selected, plan.stages.len())));
@@ -85,7 +85,7 @@ pub(in crate::tui) fn draw(
     frame.render_widget(Paragraph::new(lines), rows(area, 0, 3));
     frame.render_widget(titles(shown, plan, score, columns, &theme), rows(area, 3, 2));
     let table = rows(area, 5, area.height.saturating_sub(5 + told));
-    model.stages.draw(frame, table, &theme);
+    model.views.stages.draw(frame, table, &theme);
     if told == 1 {
         let phrases = stage_line::stage(&theme, &facts, hue, limit);
         frame.render_widget(stage_line::line(phrases, area.width.into()), rows(area, area.height - 1, 1));

@@ -1,7 +1,93 @@
 //! Stages: which nodes form a stage, on how many devices, and what would help.
 
 mod draw;
+mod keys;
 pub(in crate::tui) mod tree;
 mod would_help;
 
-pub(in crate::tui) use draw::draw;
+use ratatui::{
+    Frame,
+    layout::{Position, Rect},
+};
+
+use crate::{
+    family::edit::Edit,
+    tui::{
+        action::{Action, Scope},
+        model::{Hit, Model},
+        update::Effects,
+        views::{Room, Tab, Uses},
+        widget::tree::TreePane,
+    },
+};
+
+pub(super) use keys::KEYS;
+
+pub(super) const TAB: Tab = Tab { title: "Stages", help: "which nodes form a stage, on how many devices" };
+
+/// State of the view: the tree of stages.
+pub(super) type State = TreePane;
+
+/// The view.
+pub(super) struct Stages;
+
+impl Room for Stages {
+    fn hears(&self) -> &'static [Scope] {
+        &[Scope::Stages, Scope::Tree]
+    }
+
+    fn idle(&self, model: &Model) -> &'static [Scope] {
+        // Without a plan there are no stages to move or unfold.
+        let planless = model.shown.as_ref().is_none_or(|shown| shown.plan().is_none());
+        if planless { &[Scope::Stages, Scope::Tree, Scope::Lists] } else { &[] }
+    }
+
+    fn uses(&self) -> Uses {
+        Uses { plan: true, help: true, ..Uses::default() }
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+        let Some(shown) = model.shown.clone() else { return };
+        let Some((plan, score)) = shown.plan() else { return };
+        draw::draw(frame, area, model, &shown, plan, score);
+    }
+
+    fn act(&self, model: &mut Model, action: Action) -> Effects {
+        model.views.stages.act(action);
+        vec![]
+    }
+
+    fn click(&self, model: &mut Model, hit: Hit, position: Position) -> Effects {
+        if hit == Hit::ViewArea {
+            model.views.stages.click(position);
+        }
+        vec![]
+    }
+
+    fn scroll(&self, model: &mut Model, _: Hit, down: bool) -> bool {
+        model.views.stages.scroll(down);
+        true
+    }
+
+    fn tree<'a>(&self, model: &'a mut Model) -> Option<&'a mut TreePane> {
+        Some(&mut model.views.stages)
+    }
+
+    fn edited_row(&self, model: &Model) -> Vec<u32> {
+        model.views.stages.selected().to_vec()
+    }
+
+    fn follow(&self, model: &mut Model, edit: &Edit) {
+        let Some(shown) = model.shown.clone() else { return };
+        let Some((plan, _)) = shown.plan() else { return };
+        let state = &mut model.views.stages;
+        match edit {
+            Edit::Move { nodes, .. } | Edit::Choice { nodes, .. } if state.selected().len() > 1 => {
+                let path = nodes.first().map(|&node| tree::path_of(&shown.workload, plan, node));
+                state.select(&path.unwrap_or_default());
+            }
+            Edit::Merge { stage } | Edit::Split { stage, .. } => state.select(&[*stage as u32]),
+            _ => {}
+        }
+    }
+}

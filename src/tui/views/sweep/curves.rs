@@ -52,7 +52,7 @@ fn strokes(points: &[(f64, f64)], color: Color, context: &mut Context<'_>) {
 
 /// All lines, the selected one last; behind them what perfect scaling would be.
 pub(super) fn draw(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept: &Swept) {
-    let (chart, selected) = (&swept.chart, model.sweep.line);
+    let (chart, selected) = (&swept.chart, model.views.sweep.line);
     let color = |style: ratatui::style::Style| style.fg.unwrap_or(Color::Reset);
     let ideal = ideal(chart, plot, swept, selected);
     let muted = model.theme.color(Role::Idle);
@@ -109,7 +109,7 @@ pub(super) fn draw_efficiency(frame: &mut Frame<'_>, plot: Rect, model: &Model, 
     if best <= 0.0 || plot.height < 3 {
         return;
     }
-    let selected = model.sweep.line;
+    let selected = model.views.sweep.line;
     let share = |(x, rate): &(f64, f64)| (*x, rate / x / best);
     let widget = canvas(plot, model.theme.background(), |context| {
         let order = (0..all.len()).filter(|&line| line != selected).chain([selected]);
@@ -142,7 +142,7 @@ pub(super) fn draw_efficiency(frame: &mut Frame<'_>, plot: Rect, model: &Model, 
 /// The knee of the selected line, with what it means where there is room.
 pub(super) fn draw_knee(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept: &Swept) {
     let chart = &swept.chart;
-    let Some(line) = chart.lines.get(model.sweep.line).filter(|_| swept.scales()) else { return };
+    let Some(line) = chart.lines.get(model.views.sweep.line).filter(|_| swept.scales()) else { return };
     let Some(Knee { x, gain }) = reading::knee(&reading::rates(chart, line)) else { return };
     let at = column(chart, plot, x);
     let style = model.theme.fg(Role::Warning);

@@ -66,7 +66,7 @@ struct Parts {
 pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     let hits = {
         let model = &*model;
-        let Some(swept) = &model.sweep.swept else {
+        let Some(swept) = &model.views.sweep.swept else {
             let told = model.refusal.clone().unwrap_or_else(|| "nothing was swept yet".into());
             for (row, line) in wrap(&told, area.width as usize).into_iter().enumerate() {
                 frame.render_widget(Span::styled(line, model.theme.fg(Role::Muted)), rows(area, row as u16, 1));
@@ -218,7 +218,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
 fn draw_legend(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
     let lines = swept.chart.lines.len();
     let visible = area.height as usize;
-    let first = scrolled(model.sweep.line.min(lines.saturating_sub(1)), visible, lines);
+    let first = scrolled(model.views.sweep.line.min(lines.saturating_sub(1)), visible, lines);
     let widest = swept.chart.lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0);
     let label = widest.min((area.width as usize).saturating_sub(24));
     // A flat line would else look like a finding.
@@ -227,8 +227,8 @@ fn draw_legend(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) 
         false => format!("  does not heed {}", swept.kind.label()),
     };
     for (at, line) in swept.chart.lines.iter().enumerate().skip(first).take(visible) {
-        let selected = at == model.sweep.line;
-        let value = match swept.read(at, model.sweep.cursor) {
+        let selected = at == model.views.sweep.line;
+        let value = match swept.read(at, model.views.sweep.cursor) {
             Some((_, Mark { y: Some(y), .. }, _)) => swept.chart.show_y(*y),
             Some((_, _, answer)) if answer.status == Status::Cancelled => "stopped".into(),
             Some(_) => "no plan".into(),
@@ -293,7 +293,7 @@ fn draw_axes(frame: &mut Frame<'_>, parts: &Parts, model: &Model, swept: &Swept)
         buffer[(column(chart, plot, now), axis.y)].set_symbol("↑").set_style(theme.bold(Role::Accent));
     }
     // What is read.
-    if let Some(&x) = chart.places.get(model.sweep.cursor) {
+    if let Some(&x) = chart.places.get(model.views.sweep.cursor) {
         let at = column(chart, plot, x);
         for y in plot.y..plot.bottom() {
             buffer[(at, y)].set_symbol("┆").set_style(theme.fg(Role::Focus));
@@ -304,7 +304,7 @@ fn draw_axes(frame: &mut Frame<'_>, parts: &Parts, model: &Model, swept: &Swept)
 /// The points of all lines, those of the selected one last, so that they lie on top.
 fn draw_marks(buffer: &mut Buffer, plot: Rect, model: &Model, swept: &Swept) {
     let chart = &swept.chart;
-    let selected = model.sweep.line;
+    let selected = model.views.sweep.line;
     let order = (0..chart.lines.len()).filter(|&line| line != selected).chain([selected]);
     for (line, marks) in order.filter_map(|line| Some((line, &chart.lines.get(line)?.marks))) {
         let style = style(&model.theme, line, line == selected);
@@ -320,7 +320,7 @@ fn draw_missing(buffer: &mut Buffer, area: Rect, model: &Model, swept: &Swept, m
     let chart = &swept.chart;
     for (at, &line) in missing.iter().take(area.height as usize).enumerate() {
         let y = area.y + at as u16;
-        let style = style(&model.theme, line, line == model.sweep.line);
+        let style = style(&model.theme, line, line == model.views.sweep.line);
         let label = fit_right("no plan  ", LABEL as usize - 1);
         buffer.set_stringn(area.x - LABEL, y, label, LABEL as usize - 1, model.theme.fg(Role::Muted));
         buffer.set_string(area.x - 2, y, sign(model, line), style);
@@ -342,14 +342,14 @@ fn draw_missing(buffer: &mut Buffer, area: Rect, model: &Model, swept: &Swept, m
 /// The point under the cursor on the selected line, in words.
 fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
     let chart = &swept.chart;
-    let Some(&x) = chart.places.get(model.sweep.cursor) else { return };
+    let Some(&x) = chart.places.get(model.views.sweep.cursor) else { return };
     let value = chart.show_x(x);
     let place = if value.bytes().all(|b| b.is_ascii_digit()) {
         format!("{value} {}", chart.x_title())
     } else {
         format!("{} {value}", chart.x_title())
     };
-    let told = match swept.read(model.sweep.line, model.sweep.cursor) {
+    let told = match swept.read(model.views.sweep.line, model.views.sweep.cursor) {
         None => "not there yet".into(),
         Some((_, mark, answer)) => match mark.y {
             Some(y) => worth(&chart.show_y(y), answer, model.limits.memory_limit()),

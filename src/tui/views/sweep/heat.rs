@@ -53,7 +53,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
             continue;
         }
         let label = Rect { x: area.x, y: y + high / 2, width: LABEL - 1, height: 1 };
-        let style = if line == model.sweep.line { theme.bold(Role::Text) } else { theme.fg(Role::Muted) };
+        let style = if line == model.views.sweep.line { theme.bold(Role::Text) } else { theme.fg(Role::Muted) };
         frame.render_widget(Span::styled(fit_right(&one.label, LABEL as usize - 1), style), label);
         for (place, &x) in chart.places.iter().enumerate() {
             let cell = Rect { x: map.x + place as u16 * wide, y, width: wide, height: high }.intersection(map);
@@ -61,7 +61,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
                 continue;
             }
             let value = one.marks.iter().find(|mark| mark.x == x).map(|mark| mark.y);
-            let selected = place == model.sweep.cursor && line == model.sweep.line;
+            let selected = place == model.views.sweep.cursor && line == model.views.sweep.line;
             let share = value.flatten().map(|y| if more { chart.y.share(y) } else { 1.0 - chart.y.share(y) });
             let reaches = value
                 .flatten()
@@ -84,7 +84,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
             let (from, text) = (map.x + place as u16 * wide, chart.show_x(x));
             let width = text.chars().count() as u16;
             if from >= free && from + width <= map.right() {
-                let style = if place == model.sweep.cursor { theme.bold(Role::Text) } else { theme.fg(Role::Muted) };
+                let style =
+                    if place == model.views.sweep.cursor { theme.bold(Role::Text) } else { theme.fg(Role::Muted) };
                 frame.render_widget(Span::styled(text, style), Rect { x: from, y: axis, width, height: 1 });
                 free = from + width + 1;
             }

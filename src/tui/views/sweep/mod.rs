@@ -3,7 +3,62 @@
 mod curves;
 mod draw;
 mod heat;
+mod keys;
 mod side;
-pub(in crate::tui) mod state;
+mod state;
 
-pub(in crate::tui) use draw::draw;
+use ratatui::{
+    Frame,
+    layout::{Position, Rect},
+};
+
+use crate::tui::{
+    action::{Action, Scope},
+    model::{Hit, Model},
+    update::Effects,
+    views::{Room, Tab, Uses},
+};
+
+pub(super) use keys::KEYS;
+pub(super) use state::SweepState as State;
+
+pub(super) const TAB: Tab = Tab { title: "Sweep", help: "the objective over a limit" };
+
+/// The view.
+pub(super) struct Sweep;
+
+impl Room for Sweep {
+    fn hears(&self) -> &'static [Scope] {
+        &[keys::HERE]
+    }
+
+    fn uses(&self) -> Uses {
+        Uses::default()
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+        draw::draw(frame, area, model);
+    }
+
+    /// What is swept is set at the left: that keeps the arrow keys if it has them.
+    fn opened(&self, model: &mut Model) -> Effects {
+        model.open_sweep()
+    }
+
+    fn act(&self, model: &mut Model, action: Action) -> Effects {
+        model.act_in_sweep(action)
+    }
+
+    fn click(&self, model: &mut Model, hit: Hit, _: Position) -> Effects {
+        match hit {
+            Hit::ListRow(row) => model.views.sweep.line = row,
+            Hit::Place(place) => model.views.sweep.cursor = place,
+            _ => {}
+        }
+        vec![]
+    }
+
+    fn leave(&self, model: &mut Model) -> bool {
+        model.stop_sweep()
+    }
+}

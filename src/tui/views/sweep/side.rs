@@ -32,8 +32,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
     }
     let area = Rect { x: area.x + 2, width: area.width.saturating_sub(2), ..area };
     let chart = &swept.chart;
-    let Some(line) = chart.lines.get(model.sweep.line) else { return };
-    let told: Vec<String> = reading::sentences(chart, model.sweep.line, swept.scales())
+    let Some(line) = chart.lines.get(model.views.sweep.line) else { return };
+    let told: Vec<String> = reading::sentences(chart, model.views.sweep.line, swept.scales())
         .iter()
         .flat_map(|sentence| wrap(sentence, area.width as usize))
         .collect();
@@ -44,11 +44,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
     frame.render_widget(Span::styled(head, theme.fg(Role::Muted)), rows(area, 1, 1));
     let visible = (area.height.saturating_sub(2 + below) as usize).min(chart.places.len());
     let list = rows(area, 2, visible as u16);
-    let first = scrolled(model.sweep.cursor, visible, chart.places.len());
+    let first = scrolled(model.views.sweep.cursor, visible, chart.places.len());
     let mut before: Option<f64> = None;
     let more = reading::more_is_better(chart);
     for (place, &x) in chart.places.iter().enumerate() {
-        let read = swept.read(model.sweep.line, place);
+        let read = swept.read(model.views.sweep.line, place);
         let value = read.and_then(|(_, mark, _)| mark.y);
         let gain = value.zip(before).map(|(value, before)| if more { value / before } else { before / value });
         before = value.or(before);
@@ -56,7 +56,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
             continue;
         }
         let bubble = read.and_then(|(_, _, answer)| answer.simulated.as_ref()).map(|s| units::percent(s.bubble));
-        let selected = place == model.sweep.cursor;
+        let selected = place == model.views.sweep.cursor;
         let style = if selected { theme.bold(Role::Text) } else { theme.fg(Role::Text) };
         let cell = |text: Option<String>, width: usize, style: Style| {
             Span::styled(fit_right(&text.unwrap_or_else(|| "-".into()), width), style)

@@ -155,7 +155,7 @@ impl Model {
     /// The limit along the chart: one that the planner heeds.
     pub(in crate::tui) fn sweep_axis(&self) -> LimitKind {
         let kinds = self.sweep_axes();
-        kinds[self.sweep.axis % kinds.len()]
+        kinds[self.views.sweep.axis % kinds.len()]
     }
 
     fn sweep_axes(&self) -> &'static [LimitKind] {
@@ -164,7 +164,7 @@ impl Model {
 
     fn lines(&self) -> Lines {
         let sets = self.line_sets();
-        sets[self.sweep.lines % sets.len()]
+        sets[self.views.sweep.lines % sets.len()]
     }
 
     fn line_sets(&self) -> Vec<Lines> {
@@ -190,8 +190,8 @@ impl Model {
     /// The limit up the map, if one is asked for.
     fn sweep_second(&self) -> Option<LimitKind> {
         let kinds = self.sweep_axes();
-        let place = self.sweep.second % kinds.len();
-        (place > 0).then(|| kinds[(self.sweep.axis + place) % kinds.len()])
+        let place = self.views.sweep.second % kinds.len();
+        (place > 0).then(|| kinds[(self.views.sweep.axis + place) % kinds.len()])
     }
 
     fn basis(&self, kind: LimitKind, second: Option<LimitKind>) -> Basis {
@@ -206,14 +206,14 @@ impl Model {
 
     /// Whether what the view shows belongs to something else than what stands at the left.
     pub(in crate::tui) fn sweep_stale(&self) -> bool {
-        self.sweep.swept.as_ref().is_some_and(|swept| swept.basis != self.basis(swept.kind, swept.second))
+        self.views.sweep.swept.as_ref().is_some_and(|swept| swept.basis != self.basis(swept.kind, swept.second))
     }
 
     /// Something at the left was changed: ends a sweep of what no longer stands there, and goes on with one that stands
     /// there again.
     pub(in crate::tui) fn sweep_outdated(&mut self) -> Effects {
         if self.sweep_stale() {
-            self.sweep.cut_short |= self.studying(StudyKind::Sweep);
+            self.views.sweep.cut_short |= self.studying(StudyKind::Sweep);
             self.cancel_study(StudyKind::Sweep);
         } else if self.view == View::Sweep {
             return self.go_on();
@@ -223,15 +223,15 @@ impl Model {
 
     /// The view is opened: a sweep that is there stays, or goes on where a change had ended it, else one begins.
     pub(in crate::tui) fn open_sweep(&mut self) -> Effects {
-        if self.sweep.swept.is_some() && !self.sweep_stale() { self.go_on() } else { self.begin_sweep() }
+        if self.views.sweep.swept.is_some() && !self.sweep_stale() { self.go_on() } else { self.begin_sweep() }
     }
 
     /// Answers what is still open of a sweep that a change at the left had ended.
     fn go_on(&mut self) -> Effects {
-        let Some(swept) = self.sweep.swept.as_ref().filter(|_| self.sweep.cut_short) else { return vec![] };
+        let Some(swept) = self.views.sweep.swept.as_ref().filter(|_| self.views.sweep.cut_short) else { return vec![] };
         let open: Vec<usize> = (0..swept.answers.len()).filter(|&place| swept.answers[place].is_none()).collect();
         let sweep = Arc::clone(&swept.sweep);
-        self.sweep.cut_short = false;
+        self.views.sweep.cut_short = false;
         vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, &open, search, found)))]
     }
 
@@ -244,10 +244,10 @@ impl Model {
 
     /// Does an action of the view.
     pub(in crate::tui) fn act_in_sweep(&mut self, action: Action) -> Effects {
-        let last = self.sweep.swept.as_ref().map_or(0, |swept| swept.chart.places.len()).saturating_sub(1);
-        let lines = self.sweep.swept.as_ref().map_or(0, |swept| swept.chart.lines.len());
+        let last = self.views.sweep.swept.as_ref().map_or(0, |swept| swept.chart.places.len()).saturating_sub(1);
+        let lines = self.views.sweep.swept.as_ref().map_or(0, |swept| swept.chart.lines.len());
         let (axes, sets) = (self.sweep_axes().len(), self.line_sets().len());
-        let state = &mut self.sweep;
+        let state = &mut self.views.sweep;
         match action {
             Action::CursorLeft => state.cursor = state.cursor.saturating_sub(1),
             Action::CursorRight => state.cursor = (state.cursor + 1).min(last),
@@ -278,7 +278,7 @@ impl Model {
             Action::SweepFigure => {
                 state.figure = (state.figure + 1) % Figure::ALL.len();
                 self.draw_sweep_anew();
-                let title = self.sweep.swept.as_ref().map(|swept| swept.chart.y_title()).unwrap_or_default();
+                let title = self.views.sweep.swept.as_ref().map(|swept| swept.chart.y_title()).unwrap_or_default();
                 self.message = Some((Tone::Done, format!("drawn: {title}")));
             }
             Action::SweepRange => {
@@ -296,10 +296,10 @@ impl Model {
 
     /// Sets the limit to the value under the cursor.
     fn take_place(&mut self) -> Effects {
-        let Some(swept) = &self.sweep.swept else { return vec![] };
-        let Some(&value) = swept.chart.places.get(self.sweep.cursor) else { return vec![] };
+        let Some(swept) = &self.views.sweep.swept else { return vec![] };
+        let Some(&value) = swept.chart.places.get(self.views.sweep.cursor) else { return vec![] };
         let (kind, second) = (swept.kind, swept.second);
-        let other = swept.chart.lines.get(self.sweep.line).and_then(|line| line.marks.first());
+        let other = swept.chart.lines.get(self.views.sweep.line).and_then(|line| line.marks.first());
         let other = other.and_then(|mark| Some((second?, swept.sweep.points[mark.place].limits.clone())));
         if let Some((second, limits)) = other {
             let (along, up) = (kind.counted(value), second.counted(limits.get(second)));
@@ -317,9 +317,9 @@ impl Model {
         }
         let kind = self.sweep_axis();
         let second = self.sweep_second();
-        let typed = self.sweep.typed.as_ref().filter(|typed| typed.kind == kind);
-        let values =
-            typed.map_or_else(|| around(kind, self.limits.get(kind), self.sweep.reach), |typed| typed.values.clone());
+        let typed = self.views.sweep.typed.as_ref().filter(|typed| typed.kind == kind);
+        let values = typed
+            .map_or_else(|| around(kind, self.limits.get(kind), self.views.sweep.reach), |typed| typed.values.clone());
         let mut series = self.series();
         if second.is_some() {
             // A map has one value in a cell.
@@ -346,14 +346,15 @@ impl Model {
         let answers = vec![None; sweep.points.len()];
         let all: Vec<usize> = (0..sweep.points.len()).collect();
         let chart = Chart::new(&sweep, &answers, Figure::Objective);
-        self.sweep.cursor = values.iter().position(|value| *value == self.limits.get(kind)).unwrap_or(values.len() / 2);
+        self.views.sweep.cursor =
+            values.iter().position(|value| *value == self.limits.get(kind)).unwrap_or(values.len() / 2);
         let now = second.map(|second| second.format(self.limits.get(second)));
         let named = |label: &String| now.as_ref().is_some_and(|now| label.contains(now.as_str()));
-        self.sweep.line = chart.lines.iter().position(|line| named(&line.label)).unwrap_or(0);
-        self.sweep.cut_short = false;
+        self.views.sweep.line = chart.lines.iter().position(|line| named(&line.label)).unwrap_or(0);
+        self.views.sweep.cut_short = false;
         let sweep = Arc::new(sweep);
         let basis = self.basis(kind, second);
-        self.sweep.swept = Some(Swept { basis, kind, second, sweep: Arc::clone(&sweep), answers, chart });
+        self.views.sweep.swept = Some(Swept { basis, kind, second, sweep: Arc::clone(&sweep), answers, chart });
         self.draw_sweep_anew();
         vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, &all, search, found)))]
     }
@@ -395,15 +396,15 @@ impl Model {
     }
 
     fn take_answer(&mut self, place: usize, answer: Answer) {
-        let Some(swept) = &mut self.sweep.swept else { return };
+        let Some(swept) = &mut self.views.sweep.swept else { return };
         swept.answers[place] = Some(answer);
         self.draw_sweep_anew();
     }
 
     /// Makes the chart of what is answered, with the axes that were asked for.
     fn draw_sweep_anew(&mut self) {
-        let (scales, figure) = (self.sweep.scales, Figure::ALL[self.sweep.figure]);
-        let Some(swept) = &mut self.sweep.swept else { return };
+        let (scales, figure) = (self.views.sweep.scales, Figure::ALL[self.views.sweep.figure]);
+        let Some(swept) = &mut self.views.sweep.swept else { return };
         swept.chart = Chart::new(&swept.sweep, &swept.answers, figure);
         let turned = |scale: &mut Scale| scale.logarithmic = !scale.logarithmic && scale.least > 0.0;
         if matches!(scales, 1 | 2) {
@@ -415,7 +416,7 @@ impl Model {
     }
 
     fn tell_scales(&mut self) {
-        let Some(swept) = &self.sweep.swept else { return };
+        let Some(swept) = &self.views.sweep.swept else { return };
         let word = |scale: &Scale| if scale.logarithmic { "logarithmic" } else { "linear" };
         let (chart, title) = (&swept.chart, swept.chart.y_title());
         let text = format!("{} {}, {title} {}", chart.x_title(), word(&chart.x), word(&chart.y));
@@ -441,7 +442,7 @@ impl Model {
         let kind = self.sweep_axis();
         match Values::parse(kind, input.value()) {
             Ok(values) if values.values.len() <= MOST_TYPED => {
-                self.sweep.typed = Some(values);
+                self.views.sweep.typed = Some(values);
                 self.begin_sweep()
             }
             Ok(values) => {

@@ -41,7 +41,7 @@ impl Model {
         let mut rows = vec![];
         for (stage, &replicas) in simulated.timeline.replicas.iter().enumerate() {
             rows.push((stage, None));
-            if self.timeline.unfolded.contains(&stage) {
+            if self.views.timeline.unfolded.contains(&stage) {
                 rows.extend((0..replicas).map(|replica| (stage, Some(replica))));
             }
         }
@@ -68,11 +68,11 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     };
     let shades = Shades::new(&theme, model.depth);
     let batch = simulated.timeline.iteration_s;
-    model.timeline.columns = area.width.saturating_sub(LABEL);
-    let window = model.timeline.window(batch);
+    model.views.timeline.columns = area.width.saturating_sub(LABEL);
+    let window = model.views.timeline.window(batch);
     let all = model.timeline_rows(&simulated);
-    model.timeline.row = model.timeline.row.min(all.len().saturating_sub(1));
-    let (stage, replica) = all.get(model.timeline.row).copied().unwrap_or_default();
+    model.views.timeline.row = model.views.timeline.row.min(all.len().saturating_sub(1));
+    let (stage, replica) = all.get(model.views.timeline.row).copied().unwrap_or_default();
 
     let told_height: u16 = if area.width < WIDE { 2 } else { 1 };
     let below = area.height.saturating_sub(told_height + 1);
@@ -82,7 +82,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
         _ => 5,
     };
     let (good, most) = (below.saturating_sub(chart_height + GOOD_ROWS), below.saturating_sub(LEAST_ROWS));
-    let path = (model.timeline.path, model.keymap.of_action(Action::MarkPath));
+    let path = (model.views.timeline.path, model.keymap.of_action(Action::MarkPath));
     let mut head = head::lines(&simulated, path, window, (&theme, &shades), area.width.into(), good.into());
     head.truncate(most.into());
     let told = head.len() as u16;
@@ -105,7 +105,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     memory::draw(frame.buffer_mut(), chart, (&theme, &shades), &simulated, stage, shown.limits.memory_limit(), window);
     let marked = Rect { y: area.y + axis, height: chart.y.saturating_sub(area.y + axis), ..area };
     cursor::draw(frame.buffer_mut(), marked, model, window, &theme);
-    let told = cursor::lines(&simulated, (stage, replica), model.timeline.cursor_s, &theme, area.width.into());
+    let told = cursor::lines(&simulated, (stage, replica), model.views.timeline.cursor_s, &theme, area.width.into());
     let last = area.height.saturating_sub(told_height);
     for (y, line) in (last..).zip(told.into_iter().take(told_height.into())) {
         frame.render_widget(line, rows(area, y, 1));

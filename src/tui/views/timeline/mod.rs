@@ -3,10 +3,88 @@
 mod cursor;
 mod draw;
 mod head;
+mod keys;
 mod memory;
 mod rows;
 mod state;
+mod update;
 mod whole;
 
-pub(in crate::tui) use draw::draw;
-pub(in crate::tui) use state::TimelineState;
+use std::sync::Arc;
+
+use ratatui::{
+    Frame,
+    layout::{Position, Rect},
+};
+
+use crate::tui::{
+    action::{Action, Scope},
+    model::{Hit, Model},
+    simulated::Simulated,
+    update::Effects,
+    views::{Room, Tab, Uses},
+};
+
+pub(super) use keys::KEYS;
+pub(super) use state::State;
+
+pub(super) const TAB: Tab = Tab { title: "Timeline", help: "one batch through the pipeline, event by event" };
+
+/// The view.
+pub(super) struct Timeline;
+
+impl Room for Timeline {
+    fn hears(&self) -> &'static [Scope] {
+        &[keys::HERE]
+    }
+
+    fn uses(&self) -> Uses {
+        Uses { plan: true, playhead: true, simulator: true, ..Uses::default() }
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+        let Some(shown) = model.shown.clone() else { return };
+        draw::draw(frame, area, model, &shown);
+    }
+
+    fn outdated(&self, model: &Model) -> bool {
+        let (Some(simulated), Some(shown)) = (&model.simulated, &model.shown) else { return false };
+        !Arc::ptr_eq(&simulated.shown, shown)
+    }
+
+    fn act(&self, model: &mut Model, action: Action) -> Effects {
+        model.act_in_timeline(action);
+        vec![]
+    }
+
+    fn click(&self, model: &mut Model, hit: Hit, position: Position) -> Effects {
+        match hit {
+            Hit::ListRow(row) => model.views.timeline.row = row,
+            Hit::Time(column) => model.click_on_time(column, position),
+            _ => {}
+        }
+        vec![]
+    }
+
+    fn drag(&self, model: &mut Model, hit: Hit, _: Position) {
+        if let Hit::Time(column) = hit {
+            model.put_cursor(column);
+        }
+    }
+
+    fn scroll(&self, model: &mut Model, hit: Hit, down: bool) -> bool {
+        let Hit::Time(column) = hit else { return false };
+        model.zoom_at(column, down);
+        true
+    }
+
+    fn simulated(&self, model: &mut Model, simulated: &Simulated) {
+        let batch = simulated.timeline.iteration_s;
+        model.views.timeline.begin(simulated.warm_up_s(), batch);
+        model.views.timeline.fit(batch);
+    }
+
+    fn forget(&self, model: &mut Model) {
+        model.views.timeline = State::default();
+    }
+}

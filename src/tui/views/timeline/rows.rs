@@ -52,7 +52,7 @@ pub(super) fn draw(
     window: (f64, f64),
 ) {
     let theme = model.theme.clone();
-    let selected = model.timeline.row;
+    let selected = model.views.timeline.row;
     let focused = model.focus == Focus::View;
     let shades = Shades::new(&theme, model.depth);
     // Transfers have a thin line of their own below each row if that leaves room for all rows, else below the selected one.
@@ -69,7 +69,7 @@ pub(super) fn draw(
         let line = Rect { y, height: lines.min(area.bottom() - y), ..area };
         model.hits.push((line, Hit::ListRow(i)));
         let count = simulated.timeline.replicas[stage];
-        let unfolded = model.timeline.unfolded.contains(&stage);
+        let unfolded = model.views.timeline.unfolded.contains(&stage);
         let name = (simulated.shown.names.short(stage), replica);
         draw_label(frame, Rect { height: 1, ..line }, &theme, name, count, unfolded, (i == selected, focused));
         let hue = shades.color(shades.stage(stage, stages));
@@ -82,14 +82,14 @@ pub(super) fn draw(
         let strip =
             Strip { grid, simulated, theme: &theme, shades: &shades, stage, replica: replica.unwrap_or(0), window };
         strip.draw_compute(frame.buffer_mut());
-        if model.timeline.path {
+        if model.views.timeline.path {
             strip.draw_path(frame.buffer_mut(), Lane::Compute);
         }
         y += line.height;
         if (pitch >= 2 || i == selected) && y < area.bottom() {
             let strip = Strip { grid: Rect { y, height: 1, ..grid }, ..strip };
             strip.draw_links(frame.buffer_mut());
-            if model.timeline.path {
+            if model.views.timeline.path {
                 strip.draw_path(frame.buffer_mut(), Lane::Links);
             }
             model.hits.push((Rect { y, height: 1, ..line }, Hit::ListRow(i)));

@@ -2,7 +2,7 @@
 
 /// State of the Timeline view. Times in seconds.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(in crate::tui) struct TimelineState {
+pub(in crate::tui) struct State {
     /// Selected row among those shown.
     pub row: usize,
     /// Stages that show every replica.
@@ -24,7 +24,7 @@ pub(in crate::tui) struct TimelineState {
 /// How far in one can go: a stretch of this share of the batch.
 const DEEPEST: f64 = 1e-6;
 
-impl TimelineState {
+impl State {
     /// The stretch that is seen of a batch: (from, to).
     pub(in crate::tui) fn window(&self, batch_s: f64) -> (f64, f64) {
         let span = self.span(batch_s);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn zoom_keeps_what_is_under_the_cursor() {
-        let mut state = TimelineState { columns: 100, ..TimelineState::default() };
+        let mut state = State { columns: 100, ..State::default() };
         state.zoom(0.5, 25.0, 100.0);
         assert_eq!(state.window(100.0), (12.5, 62.5));
         state.zoom(0.5, 25.0, 100.0);
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_window_follows_the_cursor_and_stays_inside() {
-        let mut state = TimelineState { columns: 10, span_s: 10.0, ..TimelineState::default() };
+        let mut state = State { columns: 10, span_s: 10.0, ..State::default() };
         for _ in 0..200 {
             state.step(1.0, 100.0);
             let (from, to) = state.window(100.0);
@@ -135,20 +135,20 @@ mod tests {
 
     #[test]
     fn only_the_first_batch_chooses_its_stretch() {
-        let mut state = TimelineState::default();
+        let mut state = State::default();
         state.begin(10.0, 100.0);
         assert_eq!(state.window(100.0), (0.0, 10.0));
         state.whole();
         state.begin(10.0, 100.0);
         assert_eq!(state.window(100.0), (0.0, 100.0));
-        let mut short = TimelineState::default();
+        let mut short = State::default();
         short.begin(10.0, 5.0);
         assert_eq!(short.window(5.0), (0.0, 5.0));
     }
 
     #[test]
     fn an_empty_batch_does_no_harm() {
-        let mut state = TimelineState::default();
+        let mut state = State::default();
         state.step(1.0, 0.0);
         state.zoom(0.5, 0.0, 0.0);
         state.pan(1.0, 0.0);

@@ -8,7 +8,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::nodes;
+use super::{nodes, state::Section};
 use crate::{
     family,
     tui::{
@@ -24,51 +24,13 @@ use crate::{
     workload::Workload,
 };
 
-/// What is listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Section {
-    /// The nodes, runs of like ones folded.
-    Nodes,
-    /// The edges with what crosses them.
-    Edges,
-    /// What may mislead a planner, worst first.
-    Findings,
-    /// Where the file came from and what it assumes.
-    About,
-}
-
-impl Section {
-    const ALL: [Section; 4] = [Section::Nodes, Section::Edges, Section::Findings, Section::About];
-
-    /// The one after it, going round.
-    pub(crate) fn next(self) -> Self {
-        let at = Section::ALL.iter().position(|s| *s == self).unwrap_or(0);
-        Section::ALL[(at + 1) % Section::ALL.len()]
-    }
-}
-
-/// More lines than any text here has.
-const TEXT_LINES: usize = 1 << 20;
-
-impl Model {
-    /// Rows of the section, where it is a plain list.
-    pub(crate) fn section_rows(&self) -> usize {
-        match self.section {
-            Section::Nodes => 0,
-            Section::Edges => self.workload.dag.edges().len(),
-            // Texts scroll by line; how many lines there are depends on the width, and drawing stops at the end.
-            Section::Findings | Section::About => TEXT_LINES,
-        }
-    }
-}
-
-pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     let theme = model.theme.clone();
     draw_sections(frame, rows(area, 0, 1), model, &theme);
     let facts = whole(&family::of(&model.workload).facts(), area.width as usize);
     frame.render_widget(Span::styled(facts, theme.fg(Role::Muted)), rows(area, 1, 1));
     let body = rows(area, 2, area.height);
-    match model.section {
+    match model.views.workload.section {
         Section::Nodes => draw_nodes(frame, body, model, &theme),
         Section::Edges => draw_edges(frame, body, model, &theme),
         Section::Findings => {
@@ -91,7 +53,7 @@ fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme
             },
             Section::About => "about this file".into(),
         };
-        let current = section == model.section;
+        let current = section == model.views.workload.section;
         let style = if current { theme.bold(Role::Focus) } else { theme.fg(Role::Muted) };
         vec![Span::styled(if current { "▸ " } else { "  " }, style), Span::styled(text, style)]
     };
@@ -111,12 +73,12 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     let width = area.width as usize;
     let muted = theme.fg(Role::Muted);
     frame.render_widget(Span::styled(clip(&nodes::titles(&workload, width), width), muted), rows(area, 0, 1));
-    model.nodes.prepare((model.generation, area.width), || nodes::branches(&workload, width, theme));
+    model.views.workload.nodes.prepare((model.generation, area.width), || nodes::branches(&workload, width, theme));
     // What is said of the selected node stands right below the list, not at the bottom edge.
     let most = area.height.saturating_sub(detail_height + 1);
-    let tree = rows(area, 1, (model.nodes.rows() as u16 + 1).min(most));
-    model.nodes.draw(frame, tree, theme);
-    if let Some(node) = nodes::selected(&workload, model.nodes.selected()) {
+    let tree = rows(area, 1, (model.views.workload.nodes.rows() as u16 + 1).min(most));
+    model.views.workload.nodes.draw(frame, tree, theme);
+    if let Some(node) = nodes::selected(&workload, model.views.workload.nodes.selected()) {
         let detail = rows(area, 1 + tree.height, area.height);
         draw_detail(frame, detail, &workload, node, theme);
     }
@@ -177,10 +139,10 @@ fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     let largest = (0..edges.len())
         .map(|i| family::of(&model.workload).edge(&model.workload, i).value())
         .fold(f64::MIN_POSITIVE, f64::max);
-    let first = scrolled(model.section_cursor, list.height as usize, edges.len());
+    let first = scrolled(model.views.workload.cursor, list.height as usize, edges.len());
     for (y, i) in (list.y..list.bottom()).zip(first..edges.len()) {
         let line = Rect { y, height: 1, ..list };
-        let selected = i == model.section_cursor;
+        let selected = i == model.views.workload.cursor;
         let label = |v: u32| fit(&model.workload.nodes[v as usize].label(), name);
         let carried = family::of(&model.workload).edge(&model.workload, i);
         let (cost, text) = (carried.value(), carried.text());
@@ -255,12 +217,12 @@ fn findings(model: &Model, width: usize) -> Vec<(bool, String)> {
 /// Lines of text from the selected one on.
 fn draw_text(frame: &mut Frame<'_>, area: Rect, model: &mut Model, lines: Vec<(bool, String)>, theme: &Theme) {
     let (count, visible) = (lines.len(), usize::from(area.height));
-    model.section_cursor = model.section_cursor.min(count.saturating_sub(visible));
+    model.views.workload.cursor = model.views.workload.cursor.min(count.saturating_sub(visible));
     let shown: Vec<Line<'_>> = lines
         .into_iter()
-        .skip(model.section_cursor)
+        .skip(model.views.workload.cursor)
         .map(|(title, text)| Line::styled(text, if title { theme.bold(Role::Text) } else { plain() }))
         .collect();
     frame.render_widget(Paragraph::new(shown), area);
-    scrollbar(frame, narrower(area), theme, (model.section_cursor, visible, count));
+    scrollbar(frame, narrower(area), theme, (model.views.workload.cursor, visible, count));
 }

@@ -1,6 +1,93 @@
 //! Workload: the network itself.
 
 mod draw;
+mod keys;
 mod nodes;
+mod state;
 
-pub(in crate::tui) use draw::{Section, draw};
+use ratatui::{
+    Frame,
+    layout::{Position, Rect},
+};
+
+use crate::tui::{
+    action::{Action, Scope},
+    model::{Hit, Model},
+    update::{Effects, moved},
+    views::{Room, Tab, Uses},
+    widget::tree::TreePane,
+};
+
+pub(super) use keys::KEYS;
+use state::Section;
+pub(super) use state::State;
+
+pub(super) const TAB: Tab = Tab { title: "Workload", help: "the network: nodes, edges, findings" };
+
+/// The view.
+pub(super) struct Workload;
+
+impl Room for Workload {
+    fn hears(&self) -> &'static [Scope] {
+        &[keys::HERE, Scope::Tree]
+    }
+
+    fn scopes(&self, model: &Model) -> &'static [Scope] {
+        if model.views.workload.section == Section::Nodes { self.hears() } else { &[keys::HERE] }
+    }
+
+    fn turn_to(&self, model: &mut Model, scope: Scope) -> bool {
+        if scope == Scope::Tree {
+            model.views.workload.section = Section::Nodes;
+        }
+        self.hears().contains(&scope)
+    }
+
+    fn uses(&self) -> Uses {
+        Uses::default()
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+        draw::draw(frame, area, model);
+    }
+
+    fn act(&self, model: &mut Model, action: Action) -> Effects {
+        let rows = model.section_rows();
+        let state = &mut model.views.workload;
+        match (action, state.section) {
+            (Action::NextSection, _) => {
+                state.section = state.section.next();
+                state.cursor = 0;
+            }
+            (_, Section::Nodes) => drop(state.nodes.act(action)),
+            _ => state.cursor = moved(state.cursor, action, rows),
+        }
+        vec![]
+    }
+
+    fn click(&self, model: &mut Model, hit: Hit, position: Position) -> Effects {
+        let state = &mut model.views.workload;
+        match hit {
+            Hit::ListRow(row) => state.cursor = row,
+            Hit::ViewArea if state.section == Section::Nodes => state.nodes.click(position),
+            _ => {}
+        }
+        vec![]
+    }
+
+    fn scroll(&self, model: &mut Model, _: Hit, down: bool) -> bool {
+        let state = &mut model.views.workload;
+        if state.section == Section::Nodes {
+            state.nodes.scroll(down);
+        }
+        state.section == Section::Nodes
+    }
+
+    fn tree<'a>(&self, model: &'a mut Model) -> Option<&'a mut TreePane> {
+        Some(&mut model.views.workload.nodes)
+    }
+
+    fn forget(&self, model: &mut Model) {
+        model.views.workload.cursor = 0;
+    }
+}

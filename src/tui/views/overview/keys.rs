@@ -1,0 +1,20 @@
+//! The keys of the view.
+
+use crate::tui::{
+    action::{Action as A, Entry, Scope, entry},
+    views::View,
+};
+
+/// Where they are heard.
+pub(in crate::tui) const HERE: Scope = Scope::Of(View::Overview);
+
+/// Where two have one key, the first wins.
+pub(in crate::tui) const KEYS: &[Entry] = &[
+    entry(HERE, A::PlayBatch, &["space"], "Play", "play the simulated batch, or hold it; Esc leaves it", "play"),
+    entry(HERE, A::PreviousEvent, &[","], "Event before", "hold the batch at the event before, of any stage", "event"),
+    entry(HERE, A::NextEvent, &["."], "Next event", "hold the batch at the next event of any stage", ""),
+    entry(HERE, A::Slower, &["<"], "Slower", "play half as fast", "speed"),
+    entry(HERE, A::Faster, &[">"], "Faster", "play twice as fast", ""),
+    entry(HERE, A::CursorLeft, &["left", "h"], "Device before", "the device to the left on the map", "walk"),
+    entry(HERE, A::CursorRight, &["right", "l"], "Next device", "the device to the right on the map", ""),
+];

@@ -1,0 +1,49 @@
+//! The keys of the view.
+
+use crate::tui::action::{Action as A, Entry, Scope as S, entry};
+
+/// Where two have one key, the first wins.
+pub(in crate::tui) const KEYS: &[Entry] = &[
+    entry(
+        S::Stages,
+        A::BoundaryBack,
+        &["["],
+        "Boundary back",
+        "the stage's boundary one node back; a selected node to the stage before",
+        "move a boundary",
+    ),
+    entry(
+        S::Stages,
+        A::BoundaryForward,
+        &["]"],
+        "Boundary on",
+        "the stage's boundary one node on; a selected node to the next stage",
+        "",
+    ),
+    entry(S::Stages, A::MoreReplicas, &["d"], "More replicas", "the next data-parallel degree of the stage", ""),
+    entry(S::Stages, A::FewerReplicas, &["D"], "Fewer replicas", "the data-parallel degree before", ""),
+    entry(S::Stages, A::LargerTensor, &["t"], "Larger tensor degree", "the next degree that its nodes offer", ""),
+    entry(S::Stages, A::SmallerTensor, &["T"], "Smaller tensor degree", "the degree before", ""),
+    entry(
+        S::Stages,
+        A::NextMode,
+        &["r"],
+        "Recompute",
+        "the next mode of a node or of the whole stage; of an operator the next split",
+        "",
+    ),
+    entry(S::Stages, A::PreviousMode, &["R"], "Recompute, back", "the mode or split before", ""),
+    entry(S::Stages, A::Merge, &["M"], "Merge", "the stage and the one behind it become one", ""),
+    entry(S::Stages, A::Split, &["s"], "Split", "the stage becomes two, at the selected node or in the middle", ""),
+    entry(S::Stages, A::Undo, &["u"], "Undo", "the plan before the last edit", ""),
+    entry(S::Stages, A::Redo, &["U"], "Redo", "the edit that was undone", ""),
+    entry(S::Stages, A::PlannersPlan, &["0"], "Planner's plan", "away from the edited plan; u brings it back", ""),
+    entry(S::Tree, A::Unfold, &["right", "l"], "Unfold", "show what is inside", ""),
+    entry(S::Tree, A::Fold, &["left", "h"], "Fold", "hide what is inside, or go to the parent", ""),
+    entry(S::Tree, A::Toggle, &["enter", "space"], "Fold or unfold", "turn what is inside on or off", "unfold"),
+    entry(S::Tree, A::UnfoldAll, &["*"], "Unfold all", "show everything", ""),
+    entry(S::Tree, A::FoldAll, &["-"], "Fold all", "show only the top", ""),
+    entry(S::Tree, A::Find, &["/"], "Find", "go to the next row with a text in it", "find"),
+    entry(S::Tree, A::FindNext, &["n"], "Find next", "the next row with the text", ""),
+    entry(S::Tree, A::FindPrevious, &["N"], "Find previous", "the row before with the text", ""),
+];

@@ -1,0 +1,32 @@
+//! The keys of the view.
+
+use crate::tui::{
+    action::{Action as A, Entry, Scope, entry},
+    views::View,
+};
+
+/// Where they are heard.
+pub(super) const HERE: Scope = Scope::Of(View::Sweep);
+
+/// Where two have one key, the first wins.
+pub(in crate::tui) const KEYS: &[Entry] = &[
+    entry(HERE, A::CursorLeft, &["left", "h"], "Read to the left", "the point with less of the limit", "read"),
+    entry(HERE, A::CursorRight, &["right", "l"], "Read to the right", "the point with more of the limit", ""),
+    entry(HERE, A::TakePoint, &["enter"], "Take this value", "set the limit to the point and plan", "take it"),
+    entry(HERE, A::SweepAxis, &["x"], "Next limit", "sweep the next limit of the planner", "limit"),
+    entry(HERE, A::SweepFiner, &["+"], "Finer steps", "values closer to the one that is set", "steps"),
+    entry(HERE, A::SweepWider, &["-", "_"], "Wider steps", "values further from the one that is set", ""),
+    entry(HERE, A::SweepLines, &["s"], "Next lines", "this planner, every planner, or settings of one option", "lines"),
+    entry(HERE, A::SweepRange, &["t"], "Type a range", "values of the limit, such as 8..512:x2", "range"),
+    entry(HERE, A::SweepSecond, &["y"], "Second limit", "a map over two limits, or one again", "second limit"),
+    entry(HERE, A::SweepScales, &["L"], "Linear or logarithmic", "which axes count in factors", ""),
+    entry(
+        HERE,
+        A::SweepFigure,
+        &["v"],
+        "Next figure",
+        "draw the objective, time of a batch, throughput, bubble, memory, devices or planning time",
+        "figure",
+    ),
+    entry(HERE, A::SweepAgain, &["r"], "Sweep again", "around what is set now", "again"),
+];

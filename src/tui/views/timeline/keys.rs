@@ -1,0 +1,35 @@
+//! The keys of the view.
+
+use crate::tui::{
+    action::{Action as A, Entry, Scope, entry},
+    views::View,
+};
+
+/// Where they are heard.
+pub(super) const HERE: Scope = Scope::Of(View::Timeline);
+
+/// Where two have one key, the first wins.
+pub(in crate::tui) const KEYS: &[Entry] = &[
+    entry(HERE, A::CursorLeft, &["left", "h"], "Cursor left", "move the cursor back in time", "cursor"),
+    entry(HERE, A::CursorRight, &["right", "l"], "Cursor right", "move the cursor on in time", ""),
+    entry(HERE, A::ZoomIn, &["+"], "Zoom in", "half as much time, around the cursor", "zoom"),
+    entry(HERE, A::ZoomOut, &["-", "_"], "Zoom out", "twice as much time, around the cursor", ""),
+    entry(HERE, A::ZoomWhole, &["0"], "Whole batch", "from the first event to the last", "whole"),
+    entry(HERE, A::PanLeft, &["shift-left", "H"], "Pan left", "half a screen back", ""),
+    entry(HERE, A::PanRight, &["shift-right", "L"], "Pan right", "half a screen on", ""),
+    entry(HERE, A::NextEvent, &["n", "."], "Next event", "cursor to the next event of the row", "event"),
+    entry(HERE, A::PreviousEvent, &["N", ","], "Previous event", "cursor to the event before", ""),
+    entry(HERE, A::PlayBatch, &["space"], "Play", "let the cursor run through the batch, or hold it", "play"),
+    entry(HERE, A::Slower, &["<"], "Slower", "play half as fast", ""),
+    entry(HERE, A::Faster, &[">"], "Faster", "play twice as fast", ""),
+    entry(HERE, A::Toggle, &["enter"], "Show replicas", "one row for each replica of the stage", "replicas"),
+    entry(HERE, A::NextSchedule, &["s"], "Next schedule", "simulate the plan with another schedule", "schedule"),
+    entry(
+        HERE,
+        A::MarkPath,
+        &["x"],
+        "Critical path",
+        "mark the chain of events that sets the time of the batch",
+        "path",
+    ),
+];
