@@ -1,6 +1,7 @@
 //! The order of the rooms, proven from the imports: every room uses only those that stand above it in `src/lib.rs`.
 //!
 //! Beside the order: no planner's folder imports another planner's, no family's another family's, no view another view.
+//! No view reaches into the state of another, and nobody but the list of views asks which view it is.
 
 use std::{
     collections::BTreeSet,
@@ -17,12 +18,37 @@ const ROOMS: [&str; 20] = [
 /// Folders whose parts stand side by side: none may import another.
 const SIDE_BY_SIDE: [&str; 3] = ["planner", "tui/views", "family"];
 
-/// The paths that a source file imports with `crate::`, its tests left out, in full: `crate::a::{b, c::d}` are two.
-fn imports(source: &str) -> BTreeSet<Vec<String>> {
+/// The code of a source file: comments and tests are left out.
+fn code_of(source: &str) -> String {
     let code: String =
         source.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n");
-    let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_string()
+}
+
+/// The module that a file below `src` is.
+fn module_of(file: &str) -> Vec<String> {
+    let file = file.trim_end_matches(".rs").trim_end_matches("/mod");
+    file.split('/').map(str::to_string).collect()
+}
+
+/// The paths that a source file imports with `crate::` or `super::`, in full: `crate::a::{b, c::d}` are two.
+fn imports(file: &str, source: &str) -> BTreeSet<Vec<String>> {
+    let code = code_of(source);
+    let code = code.as_str();
     let mut found = BTreeSet::new();
+    for (at, _) in code.match_indices("super::") {
+        let inside = |before: char| before.is_alphanumeric() || before == '_';
+        if code[..at].ends_with("super::") || code[..at].ends_with(inside) {
+            continue;
+        }
+        let mut module = module_of(file);
+        let mut rest = &code[at..];
+        while let Some(further) = rest.strip_prefix("super::") {
+            module.pop();
+            rest = further;
+        }
+        tree(&mut rest.chars().peekable(), &mut module, &mut found);
+    }
     for (at, _) in code.match_indices("crate::") {
         if code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_') {
             continue;
@@ -84,7 +110,8 @@ fn broken(file: &str, source: &str) -> Vec<String> {
     let Some(level) = ROOMS.iter().position(|name| *name == room) else {
         return if room == "lib" { broken } else { vec![format!("{file}: the room {room} has no place in the order")] };
     };
-    for path in imports(source) {
+    broken.extend(broken_by_view(file, &code_of(source)));
+    for path in imports(file, source) {
         if path.len() == 1 {
             match ROOMS.iter().position(|name| *name == path[0]) {
                 Some(other) if other > level => {
@@ -105,6 +132,36 @@ fn broken(file: &str, source: &str) -> Vec<String> {
             if is_part && !alone && own != other {
                 broken.push(format!("{file} of {folder}/{own} imports {folder}/{other}"));
             }
+        }
+    }
+    broken
+}
+
+/// Whether there is a view of this name.
+fn is_view(name: &str) -> bool {
+    !name.is_empty() && Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tui/views").join(name).is_dir()
+}
+
+/// What a file of the screen breaks beside imports: the state of another view, `views.other`, and decisions by which view it
+/// is, `View::Other`. Showing a certain view is no such decision.
+fn broken_by_view(file: &str, code: &str) -> Vec<String> {
+    if !file.starts_with("tui/") || file == "tui/views/mod.rs" {
+        return vec![];
+    }
+    let own = file.strip_prefix("tui/views/").and_then(|rest| rest.split('/').next());
+    let word = |at: usize| -> String { code[at..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    let mut broken = vec![];
+    for (at, found) in code.match_indices("views.") {
+        let other = word(at + found.len());
+        if own.is_some_and(|own| own != other) && is_view(&other) {
+            broken.push(format!("{file} reaches into the state of {other}"));
+        }
+    }
+    for (at, found) in code.match_indices("View::") {
+        let name = word(at + found.len());
+        let other = name.to_lowercase();
+        if name != "ALL" && is_view(&other) && own != Some(other.as_str()) && !code[..at].ends_with("Show(") {
+            broken.push(format!("{file} asks for the view {name}"));
         }
     }
     broken
@@ -156,4 +213,25 @@ fn an_import_against_the_order_is_found() {
     let tested = "use crate::graph::Dag;\n\n#[cfg(test)]\nmod tests {\n    use crate::planner::all;\n}\n";
     assert_eq!(broken("plan/mod.rs", tested), Vec::<String>::new());
     assert_eq!(broken("nowhere/mod.rs", ""), ["nowhere/mod.rs: the room nowhere has no place in the order"]);
+}
+
+#[test]
+fn a_view_that_knows_another_is_found() {
+    let import = "use crate::tui::{model::Model, views::{Room, sweep::curves}};\n";
+    let told = ["tui/views/stages/draw.rs of tui/views/stages imports tui/views/sweep"];
+    assert_eq!(broken("tui/views/stages/draw.rs", import), told);
+    assert_eq!(broken("tui/views/stages/draw.rs", "use super::super::sweep::curves;\n"), told);
+    assert_eq!(
+        broken("tui/views/stages/mod.rs", "use super::{Room, sweep::curves};\n"),
+        ["tui/views/stages/mod.rs of tui/views/stages imports tui/views/sweep"]
+    );
+    let state = "fn f(model: &Model) -> usize { model.views.stages.rows() + model.views.devices.cursor }\n";
+    assert_eq!(
+        broken("tui/views/stages/draw.rs", state),
+        ["tui/views/stages/draw.rs reaches into the state of devices"]
+    );
+    let decision = "fn f(view: View) -> bool { view == View::Sweep || View::ALL.len() == 2 }\n";
+    assert_eq!(broken("tui/update.rs", decision), ["tui/update.rs asks for the view Sweep"]);
+    assert_eq!(broken("tui/views/sweep/state.rs", decision), Vec::<String>::new());
+    assert_eq!(broken("tui/tour.rs", "const SHOW: Action = Action::Show(View::Sweep);\n"), Vec::<String>::new());
 }

@@ -1,8 +1,10 @@
 //! The screen.
 //!
-//! State (`model`), what a user can do (`action`, one table from which keys, help and palette are made), how the state
-//! changes (`update`, `adjust`, `input`), the thread that plans (`worker`), how it all looks (`theme`, `frame`, `views`, `paint`),
-//! and the loop that ties them to a terminal (`event_loop`, `terminal`). State and views know nothing of a terminal:
+//! State that all views share (`model`), what a user can do (`action`, one table from which keys, help and palette are
+//! made), how the state changes (`update`, `adjust`, `input`), the thread that plans (`worker`), and the loop that ties
+//! them to a terminal (`event_loop`, `terminal`). Each view has a folder with all that is its own (`views`); what several
+//! draw alike stands in `paint`, what is around them (header, tabs, left panel, bottom line, overlays) in `frame`, colours
+//! in `theme`. State and views know nothing of a terminal:
 //! [`Offscreen`] runs the same screen into a buffer, for tests and pictures.
 
 pub(crate) mod action;

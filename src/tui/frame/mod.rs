@@ -46,8 +46,6 @@ use crate::{
 
 /// The smallest screen on which everything has its place.
 pub(super) const SMALLEST: (u16, u16) = (60, 16);
-/// Columns from which tabs have their numbers.
-const NUMBERED: usize = 69;
 /// Width of the left panel.
 const PANEL_WIDTH: u16 = 30;
 
@@ -171,8 +169,9 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool
     let titles: Vec<(View, String, &str)> =
         View::ALL.into_iter().enumerate().map(|(i, view)| (view, format!("{} ", i + 1), view.title())).collect();
     let room = usize::from(area.width.saturating_sub(3));
-    let numbered = room >= NUMBERED;
     let names: usize = titles.iter().map(|(_, _, name)| name.len() + 1).sum();
+    let numbers: usize = titles.iter().map(|(_, number, _)| number.len()).sum();
+    let numbered = names + numbers <= room + 1;
     let titles: Vec<(View, String, &str)> = titles
         .into_iter()
         .map(|(view, n, name)| match names <= room + 1 {

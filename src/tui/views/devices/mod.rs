@@ -4,6 +4,7 @@ mod draw;
 mod keys;
 mod operators;
 mod state;
+mod update;
 
 use ratatui::{
     Frame,
@@ -13,7 +14,7 @@ use ratatui::{
 use crate::tui::{
     action::{Action, Scope},
     model::{Hit, Model},
-    update::{Effects, moved, toggle},
+    update::Effects,
     views::{Room, Tab, Uses},
 };
 
@@ -41,13 +42,7 @@ impl Room for Devices {
     }
 
     fn act(&self, model: &mut Model, action: Action) -> Effects {
-        let rows = model.device_rows();
-        let state = &mut model.views.devices;
-        match (action, rows.get(state.cursor)) {
-            (Action::Toggle, Some(row)) => toggle(&mut state.unfolded, row.stage()),
-            (Action::Toggle, None) => {}
-            _ => state.cursor = moved(state.cursor, action, rows.len()),
-        }
+        model.act_in_devices(action);
         vec![]
     }
 

@@ -6,6 +6,7 @@ mod heat;
 mod keys;
 mod side;
 mod state;
+mod update;
 
 use ratatui::{
     Frame,

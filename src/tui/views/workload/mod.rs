@@ -4,6 +4,7 @@ mod draw;
 mod keys;
 mod nodes;
 mod state;
+mod update;
 
 use ratatui::{
     Frame,
@@ -13,7 +14,7 @@ use ratatui::{
 use crate::tui::{
     action::{Action, Scope},
     model::{Hit, Model},
-    update::{Effects, moved},
+    update::Effects,
     views::{Room, Tab, Uses},
     widget::tree::TreePane,
 };
@@ -52,16 +53,7 @@ impl Room for Workload {
     }
 
     fn act(&self, model: &mut Model, action: Action) -> Effects {
-        let rows = model.section_rows();
-        let state = &mut model.views.workload;
-        match (action, state.section) {
-            (Action::NextSection, _) => {
-                state.section = state.section.next();
-                state.cursor = 0;
-            }
-            (_, Section::Nodes) => drop(state.nodes.act(action)),
-            _ => state.cursor = moved(state.cursor, action, rows),
-        }
+        model.act_in_workload(action);
         vec![]
     }
 
