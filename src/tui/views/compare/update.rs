@@ -31,7 +31,7 @@ impl Model {
             (Action::SortReverse, _) => self.views.compare.reversed = !self.views.compare.reversed,
             (Action::Mark, Some(Row::Plan(key))) => self.mark(key),
             (Action::Mark | Action::Preview, Some(Row::Folded)) => {
-                self.views.compare.unfolded = !self.views.compare.unfolded
+                self.views.compare.unfolded = !self.views.compare.unfolded;
             }
             (Action::SideBySide, _) => self.open_beside(selected),
             (Action::RenamePin, Some(Row::Plan(Key::Pin(id)))) => self.begin_renaming(id),
