@@ -26,8 +26,8 @@ Examples:
   plantui calibrate path/to/config.json --runs a.log --runs b.log --hardware h100
   plantui estimate llama-3.1-70b --devices 64 --parallel tp=8 --global-batch 128 --calibration ours.json
 
-Runs are a table whose first line names columns as `plantui estimate` names flags, degrees and settings, with measured_s
-(seconds of an iteration) and, if known, measured_memory_bytes; or logs of Megatron-LM or torchtitan. What they do not tell
+Runs are a table whose first line names columns as `plantui estimate` names flags, degrees and settings, with measured_s \
+(seconds of an iteration) and, if known, measured_memory_bytes; or logs of Megatron-LM or torchtitan. What they do not tell \
 is taken from the flags here.
 
   tp,pp,devices,global_batch,measured_s

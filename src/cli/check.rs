@@ -38,9 +38,9 @@ Examples:
   plantui check model.json result.json --json          result.json as the published Piper writes it
   plantui check graph.json split.json --objective latency      a device placement's split as published
 
-Every rule is checked and every broken one is reported. Limits are taken from the flags, else from the plan, else from the
-workload. What the plan claims of its value, its stages and its simulation must come out again, unless flags change the
-limits it was made under. A plan that says it is optimal must have a lower bound that meets its value; that no plan is
+Every rule is checked and every broken one is reported. Limits are taken from the flags, else from the plan, else from the \
+workload. What the plan claims of its value, its stages and its simulation must come out again, unless flags change the \
+limits it was made under. A plan that says it is optimal must have a lower bound that meets its value; that no plan is \
 below that bound is known only by planning again. With --strict a warning makes a plan not valid, too.
 Exit codes: 0 valid, 1 not valid, 2 wrong use or unreadable input.";
 

@@ -27,8 +27,8 @@ Examples:
   plantui convert model.json --to pipedream --output graph.txt
   plantui convert graph.txt --to pipedream --plan plan.json      the same with the plan's stages
 
-What was assumed is written into the file (`assumptions`); PipeDream's text has no place for it, so there it goes to standard
-error. Planners convert by themselves where they can: `plantui plan
+What was assumed is written into the file (`assumptions`); PipeDream's text has no place for it, so there it goes to standard \
+error. Planners convert by themselves where they can: `plantui plan \
 model.json --planner placement-dp`.";
 
 /// Bandwidth by which times become bytes where none is given.

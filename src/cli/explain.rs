@@ -48,10 +48,10 @@ Examples:
   plantui explain model.json --each 500ms
   plantui explain model.json --why
 
-Plans, and then plans again with one thing changed at a time; every figure is that of such a plan. A limit binds if the
-plan gets better without it. Differences are relative to the plan at hand; `at least` and `at most` mark those that rest
+Plans, and then plans again with one thing changed at a time; every figure is that of such a plan. A limit binds if the \
+plan gets better without it. Differences are relative to the plan at hand; `at least` and `at most` mark those that rest \
 on a plan which is not proven to be the best.
-Exit codes: 0 done, 1 no feasible plan, 2 wrong use or input, 3 stopped before any plan,
+Exit codes: 0 done, 1 no feasible plan, 2 wrong use or input, 3 stopped before any plan, \
 70 a bug of plantui.";
 
 /// A re-plan may take at least this long.

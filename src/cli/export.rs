@@ -44,10 +44,10 @@ Examples:
   plantui export plan.json --to dot | dot -Tpdf > plan.pdf   stages as clusters of nodes
   plantui export plan.json --to jax                           PartitionSpecs of an operator graph's splits (or --to dot)
 
-Most engines treat all stages alike. Where one cannot run the plan, the nearest plan that it can run is written: what was
-lost is said above it (and on standard error), with what it costs. The workload is the one the plan was made from, unless
+Most engines treat all stages alike. Where one cannot run the plan, the nearest plan that it can run is written: what was \
+lost is said above it (and on standard error), with what it costs. The workload is the one the plan was made from, unless \
 --workload names another place. Blocks are nodes whose names repeat or differ in one number, unless --layers says.
-Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input, 3 the
+Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input, 3 the \
 deadline passed.";
 
 /// Write a plan for a training engine, a spreadsheet or another tool

@@ -38,9 +38,9 @@ Examples:
   plantui import stages.py --for model.json --plan today.json
   plantui compare model.json --plan today.json        what the planners would do instead
 
-Reads Megatron-LM's arguments (a shell script, or the dump at the top of a log), torchtitan's job (TOML, flags, Python),
-DeepSpeed's configuration or pipeline module, Hugging Face's TrainingArguments or accelerate's configuration, and Galvatron's
-strategy. Nothing is run; variables of a shell are known where the script sets them. Megatron-LM's arguments tell the model;
+Reads Megatron-LM's arguments (a shell script, or the dump at the top of a log), torchtitan's job (TOML, flags, Python), \
+DeepSpeed's configuration or pipeline module, Hugging Face's TrainingArguments or accelerate's configuration, and Galvatron's \
+strategy. Nothing is run; variables of a shell are known where the script sets them. Megatron-LM's arguments tell the model; \
 for the others --model names it (a preset or a config.json), or --for a workload of it.
 Exit codes: 0 done, 2 wrong use or input.";
 

@@ -23,7 +23,7 @@ Examples:
   plantui lint model.json --json
   plantui generate llama-3-8b | plantui lint -
 
-A finding is no refusal: the workload can be planned, but the plan may not be what it says. Exit code 0 with or without
+A finding is no refusal: the workload can be planned, but the plan may not be what it says. Exit code 0 with or without \
 findings, 2 for a workload that cannot be read.";
 
 /// Tell what in a workload will mislead a planner

@@ -37,8 +37,8 @@ Examples:
   plantui map graph.txt plan.json --topology dgx-1 --method identity
   plantui plan model.json --json | plantui map model.json - --topology mine.csv --json > mapped.json
 
-Takes the plan of any planner that has stages. The time is that which communication takes a microbatch at its busiest
-pair, ring or link; a bound below says what no mapping can do better than. A batch is simulated with it, before and after. With --json the plan comes out again with the
+Takes the plan of any planner that has stages. The time is that which communication takes a microbatch at its busiest \
+pair, ring or link; a bound below says what no mapping can do better than. A batch is simulated with it, before and after. With --json the plan comes out again with the \
 devices that it was mapped to and a field `mapping`.
 Exit codes: 0 mapped, 1 the plan is not valid or does not fit on the topology, 2 wrong use or unreadable input.";
 

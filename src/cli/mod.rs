@@ -84,7 +84,7 @@ Examples:
                                                 a training run's time and memory
   plantui help terms bubble                     what a word means, with a picture
 
-Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan,
+Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan, \
 70 a bug of plantui.";
 
 /// Plan how a neural network that is too large for one device is cut over many.

@@ -33,10 +33,10 @@ Examples:
   plantui plan model.json --output trace.json --format chrome-trace
   plantui generate bert-32 | plantui plan - --devices 128
 
-Prints a table, or with --json one document of the schema plantui.plan/1 and nothing else. With --output the result
-goes to a file as well. A row of the table is a stage: DP replicas, TP ways each tensor is split, what its time per sample
+Prints a table, or with --json one document of the schema plantui.plan/1 and nothing else. With --output the result \
+goes to a file as well. A row of the table is a stage: DP replicas, TP ways each tensor is split, what its time per sample \
 is made of, and the memory on each of its devices. `*` marks the stage that limits the rest.
-Exit codes: 0 a plan was found, 1 there is none, 2 wrong use or input, 3 stopped before any plan was found,
+Exit codes: 0 a plan was found, 1 there is none, 2 wrong use or input, 3 stopped before any plan was found, \
 70 a bug of plantui.";
 
 /// Plan a workload and print the plan

@@ -36,13 +36,13 @@ Examples:
   plantui seek model.json --least devices --until 'speedup>=12' --planner dapple --each 30s
   plantui seek llama-3-8b --hardware h100 --least devices --until 'tokens_per_s>=200000' --among 8..128:x2
 
-A goal is FIGURE<=VALUE or FIGURE>=VALUE. Figures are the planner's own objective by its name (iteration_time,
-time_per_sample, max_load, latency, speedup, cost), those of a simulated batch (simulated_time_per_sample, batch_time,
-throughput, bubble, peak_memory), and of a model to be trained its predicted mfu and tokens_per_s. Every value asked is a
-re-plan. Where more of the limit never makes the planner's proven best worse, the answer is found by bisection and is the
-least there is; elsewhere values are asked from the least upwards, and what was not asked is told. The walk begins at the
+A goal is FIGURE<=VALUE or FIGURE>=VALUE. Figures are the planner's own objective by its name (iteration_time, \
+time_per_sample, max_load, latency, speedup, cost), those of a simulated batch (simulated_time_per_sample, batch_time, \
+throughput, bubble, peak_memory), and of a model to be trained its predicted mfu and tokens_per_s. Every value asked is a \
+re-plan. Where more of the limit never makes the planner's proven best worse, the answer is found by bisection and is the \
+least there is; elsewhere values are asked from the least upwards, and what was not asked is told. The walk begins at the \
 limit in force.
-Exit codes: 0 found, 1 no value that was asked reaches the goal, 2 wrong use or input, 3 stopped before any value did,
+Exit codes: 0 found, 1 no value that was asked reaches the goal, 2 wrong use or input, 3 stopped before any value did, \
 70 a bug of plantui.";
 
 /// Find the least devices, memory, bandwidth or microbatches with which a goal is reached

@@ -29,7 +29,7 @@ Examples:
   plantui simulate model.json plan.json --no-overlap --links shared --buckets 8 --optimizer-step 20ms
   plantui simulate model.json plan.json --format chrome-trace --output trace.json
 
-A Chrome trace opens in https://ui.perfetto.dev and chrome://tracing. Limits are taken from the flags, else from the plan,
+A Chrome trace opens in https://ui.perfetto.dev and chrome://tracing. Limits are taken from the flags, else from the plan, \
 else from the workload.
 Exit codes: 0 done, 1 the plan is not valid, 2 wrong use or unreadable input, 3 the deadline passed.";
 

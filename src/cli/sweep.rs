@@ -49,14 +49,14 @@ Examples:
   plantui sweep model.json --devices 8..2048:x2 --shard 3/16 --resume part-3.csv
   plantui sweep model.json --devices 8..2048:x2 --resume part-1.csv --resume part-2.csv --output whole.csv
 
-A limit takes a value, a list, or a range FIRST..LAST, which doubles unless :xFACTOR or :+STEP says otherwise; the last
-value always belongs to it. Limits with several values are swept: one, or two. A series is a planner with settings, and
-may have a name in front: NAME:PLANNER,SETTING=VALUE,.. The ends and the middle are computed first; Ctrl-C keeps what is
-there. --resume takes up a table again: points that are in it are not computed twice, if seed, deadline and workload
-are what they were, and it is kept up to date; several of them are read and joined, points that none of them has are
-computed, and --output takes the whole. Where a planner answers many numbers of devices in one run, one run is made.
+A limit takes a value, a list, or a range FIRST..LAST, which doubles unless :xFACTOR or :+STEP says otherwise; the last \
+value always belongs to it. Limits with several values are swept: one, or two. A series is a planner with settings, and \
+may have a name in front: NAME:PLANNER,SETTING=VALUE,.. The ends and the middle are computed first; Ctrl-C keeps what is \
+there. --resume takes up a table again: points that are in it are not computed twice, if seed, deadline and workload \
+are what they were, and it is kept up to date; several of them are read and joined, points that none of them has are \
+computed, and --output takes the whole. Where a planner answers many numbers of devices in one run, one run is made. \
 --shard 3/16 answers the third of sixteen shares of the points: docs/many-machines.md shows how a cluster runs them all.
-Exit codes: 0 some point has a plan, or a share is answered, 1 none has, 2 wrong use or input, 3 stopped before any plan,
+Exit codes: 0 some point has a plan, or a share is answered, 1 none has, 2 wrong use or input, 3 stopped before any plan, \
 70 a bug of plantui.";
 
 /// How often the bar is drawn.

@@ -28,7 +28,7 @@ Examples:
   nvidia-smi topo -m | plantui topologies -
   plantui plan graph.txt --topology dapple-a --batch 128
 
-A name is [N x]PRESET[+NETWORK]: without a network machines are joined by the NICs that they bring. A file is our
+A name is [N x]PRESET[+NETWORK]: without a network machines are joined by the NICs that they bring. A file is our \
 JSON, a CSV matrix in GB/s, or what `nvidia-smi topo -m` or p2pBandwidthLatencyTest prints.";
 
 /// List the cluster presets, or show how one is wired

@@ -31,11 +31,11 @@ Examples:
   plantui estimate llama-3.1-8b --topology 2xdgx-h100 --parallel tp=2 --global-batch 64
   plantui estimate llama-3.1-8b --parallel pp=4 --global-batch 32 --layers 9,8,8,7
 
-Degrees: tp tensor, pp pipeline, vp virtual stages, cp context, ep expert, dp data parallel, mbs sequences of a microbatch.
+Degrees: tp tensor, pp pipeline, vp virtual stages, cp context, ep expert, dp data parallel, mbs sequences of a microbatch. \
 Those not given are 1; dp follows from the devices.
 Hardware: a100-40, a100-80, h100, h200, b200, gb200, b300, gb300. Stacks: megatron-2025, nemo-24, torchtitan, plain.
-TrainingSettings and what they may be: sequence_parallel, distributed_optimizer, fsdp, tp_overlap, dp_overlap, fused_cross_entropy,
-vocab_parallel_loss, fused_elementwise (true, false), attention (flash, flash1, flash2, unfused), context_style (ring,
+Settings and what they may be: sequence_parallel, distributed_optimizer, fsdp, tp_overlap, dp_overlap, fused_cross_entropy, \
+vocab_parallel_loss, fused_elementwise (true, false), attention (flash, flash1, flash2, unfused), context_style (ring, \
 all-to-all), gradient_bytes (2, 4), reserve (a size).";
 
 /// Predict time, throughput and memory of a training run from the model and the hardware

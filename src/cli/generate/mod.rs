@@ -63,11 +63,11 @@ Examples:
   plantui generate llama-3-8b --operators training --devices 4 > operators.json
   plantui generate computation_profiling_bf16_hidden4096_head32_seqlen2048.json --layers 32 > measured.json
 
-Models: bert-32, bert-96, gpt3-175b, llama-2-70b, llama-3-8b, llama-3-70b, llama-3-405b, mistral-7b, qwen2.5-72b,
-tiny-branch (a made-up example of six nodes), branching-cnn (with --operators), or the path of a Hugging Face config.json (llama, mistral, qwen2, gpt2,
+Models: bert-32, bert-96, gpt3-175b, llama-2-70b, llama-3-8b, llama-3-70b, llama-3-405b, mistral-7b, qwen2.5-72b, \
+tiny-branch (a made-up example of six nodes), branching-cnn (with --operators), or the path of a Hugging Face config.json (llama, mistral, qwen2, gpt2, \
 gpt_neox, bert); or the path of a computation_profiling_*.json of Galvatron's with its memory_profiling_*.json beside it.
 
-alexnet, resnet101, inception3, rnnlm and transformer are operator graphs, which PaSE splits; they take a batch, sizes
+alexnet, resnet101, inception3, rnnlm and transformer are operator graphs, which PaSE splits; they take a batch, sizes \
 and limits.
 
 The BERT presets stand for Piper's published profile and take its settings unless told otherwise.")]
