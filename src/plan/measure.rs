@@ -13,6 +13,9 @@ use crate::{
     workload::operators::{BatchNorm, CostRules},
 };
 
+/// Measures of device placement are in milliseconds, as in its files; people are told times in one way everywhere.
+const MILLISECOND: f64 = 1e-3;
+
 /// What a plan is scored by.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Measure {
@@ -141,9 +144,19 @@ impl Measure {
             Measure::IterationTime => format!("{}/batch", units::seconds(value)),
             Measure::Speedup(_) => format!("{}x one device", units::number(value)),
             Measure::OperatorCost(_) => units::operations(value),
-            Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => {
-                format!("{} {}", units::number(value), self.unit())
-            }
+            Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => units::seconds(value * MILLISECOND),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_all_measures_are_told_in_one_way() {
+        assert_eq!(Measure::MaxLoad.show(1392.0), "1.392 s");
+        assert_eq!(Measure::Latency { subgraphs: None }.show(158.4), "158.4 ms");
+        assert_eq!(Measure::IterationTime.show(1.392), "1.392 s/batch");
     }
 }

@@ -29,6 +29,7 @@ fn show(name: &str, unit: &str, value: f64) -> String {
     match (unit, name) {
         ("s", "time_per_sample") => format!("{}/sample", units::seconds(value)),
         ("s", _) => units::seconds(value),
+        ("ms", _) => units::seconds(value / 1e3),
         ("operations", _) => units::operations(value),
         ("x", _) => format!("{}x", units::number(value)),
         (unit, _) => format!("{} {unit}", units::number(value)),
