@@ -3,10 +3,11 @@
 //! One simulation an answer, beside its re-plan; the list is sorted anew with each, `O(answers log answers)`.
 
 use crate::{
+    cluster::LimitKind,
     planner::Search,
     run::Simulation,
     simulate::{Setup, Timeline},
-    study::explain::{Answer, Base, Certainty},
+    study::explain::{Answer, Base, Certainty, Change},
     units,
 };
 
@@ -105,7 +106,22 @@ pub(super) fn settable(all: &[Tried]) -> Vec<Tried> {
         let (a, b) = (key(a), key(b));
         b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
     });
-    rows
+    let costlier: Vec<bool> = rows.iter().map(|row| rows.iter().any(|other| cheaper(other, row))).collect();
+    rows.into_iter().zip(costlier).filter_map(|(row, costlier)| (!costlier).then_some(row)).collect()
+}
+
+/// Whether one change does what another does with less of the same limit. More microbatches cost nothing: they are kept.
+fn cheaper(one: &Tried, other: &Tried) -> bool {
+    let limit = |tried: &Tried| match tried.answer.question.change {
+        Change::Limit(LimitKind::Microbatches | LimitKind::Batch, _) => None,
+        Change::Limit(kind, value) => Some((kind, value)),
+        _ => None,
+    };
+    let (Some((kind, less)), Some((same, more))) = (limit(one), limit(other)) else { return false };
+    let alike = |a: f64, b: f64| (a - b).abs() <= TOLD * a.abs().max(b.abs());
+    let rates = one.rate().zip(other.rate());
+    let simulated = one.simulated.is_some() == other.simulated.is_some();
+    kind == same && less < more && simulated && rates.is_some_and(|(a, b)| alike(a, b))
 }
 
 fn settable_one(answer: &Answer) -> bool {
