@@ -6,7 +6,7 @@ use crate::{
     cluster::Limits,
     plan::{Plan, Stage, document::PredictionPart},
     units,
-    workload::Workload,
+    workload::{Choice, Workload, piper::VANILLA},
 };
 
 /// How much an edge or a link carries: as the profile states it.
@@ -134,6 +134,12 @@ pub struct Figure {
     pub short: &'static str,
 }
 
+/// What there is to say of a choice beside a name: nothing of what is done where nobody asks for more.
+fn remark(choice: &Choice) -> String {
+    let plain = matches!(choice, Choice::Keep) || choice.mode() == Some(VANILLA);
+    if plain { String::new() } else { choice.told() }
+}
+
 /// The words and columns of a family.
 pub trait Describe {
     /// Titles and widths of the columns after a node's name.
@@ -148,6 +154,11 @@ pub trait Describe {
     /// What a row of several nodes is called.
     fn group_label(&self, workload: &Workload, members: &[usize]) -> String {
         format!("{} × {}", members.len(), kind(&workload.nodes[members[0]].label()))
+    }
+
+    /// What nodes are, in words: layers of a network, unless they are smaller.
+    fn nouns(&self) -> &'static str {
+        "layers"
     }
 
     /// What bars compare: how long a node takes, seconds (on an accelerator, if one can run it); for operators, whose
@@ -225,12 +236,12 @@ pub trait Describe {
     /// What such a row of several nodes is called, and a remark.
     fn stage_group_label(&self, workload: &Workload, stage: &Stage, members: &[usize]) -> (String, String) {
         let name = workload.nodes[stage.nodes[members[0]]].label();
-        (format!("{} × {}", members.len(), kind(&name)), stage.choices[members[0]].to_string())
+        (format!("{} × {}", members.len(), kind(&name)), remark(&stage.choices[members[0]]))
     }
 
     /// The remark of a single node of a stage, by its place.
     fn node_remark(&self, stage: &Stage, place: usize) -> String {
-        stage.choices[place].to_string()
+        remark(&stage.choices[place])
     }
 
     /// Whether a node is of the backward pass.

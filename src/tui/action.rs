@@ -40,6 +40,8 @@ pub enum Action {
     ShowWouldHelp,
     NextSection,
     NextSchedule,
+    /// Plan anew for a schedule that the plan cannot run.
+    PlanForSchedule,
     HowSimulated,
     /// Mark the critical path.
     MarkPath,
@@ -145,7 +147,7 @@ impl Scope {
             Scope::Panel => "Left panel",
             Scope::Of(view) => view.title(),
             Scope::Stages => "Editing the plan",
-            Scope::Tree => "Stages and nodes",
+            Scope::Tree => "Stages and layers",
             Scope::Suggestions => "What would help",
             Scope::Lists => "Lists",
             Scope::Everywhere => "Everywhere",

@@ -98,7 +98,7 @@ impl Model {
         }
     }
 
-    /// The edited plan against the planner's: `+3.4% against Piper's`.
+    /// The edited plan against the planner's: `3.4% slower than Piper's`.
     pub(super) fn against(&self) -> Option<String> {
         let (edited, base) = (self.shown.as_ref().filter(|_| self.edited())?, self.edits.base.as_ref()?);
         // The planner's plan for these limits, or of the file as it is now, is still on its way.
@@ -110,11 +110,10 @@ impl Model {
         let (own, value) = (edited.outcome.objective?, base.outcome.objective?);
         // Values of two measures are not of one scale.
         let same = edited.plan()?.0.measure.name() == plan.measure.name() && value != 0.0;
-        same.then(|| match own / value - 1.0 {
-            change if change.abs() < 5e-7 => format!("as good as {name}"),
-            change => {
-                format!("{}{} against {name}", if change > 0.0 { "+" } else { "−" }, units::percent(change.abs()))
-            }
+        let rate = if plan.measure.larger_is_better() { own / value } else { value / own };
+        same.then(|| match units::faster(rate) {
+            alike if (rate - 1.0).abs() <= units::AS_FAST => format!("{alike} as {name}"),
+            words => format!("{words} than {name}"),
         })
     }
 

@@ -1,7 +1,17 @@
 //! What a key that goes round leaves out, told with the reason: nobody looks for what is not there.
 
-use super::model::{Model, Tone};
-use crate::simulate::Schedule;
+use super::{
+    action::Action,
+    model::{Model, Tone},
+    update::Effects,
+};
+use crate::{
+    planner::{OptionKind, OptionSpec, OptionValue},
+    simulate::Schedule,
+};
+
+/// The option of a planner that makes plans for schedules, by their ids.
+const SCHEDULE: &str = "schedule";
 
 impl Model {
     /// Says which schedules the plan cannot run, since a key that steps over them does not.
@@ -16,7 +26,45 @@ impl Model {
             .collect();
         let why = Schedule::ALL.iter().find_map(|&schedule| simulated.pipeline.refusal(schedule));
         if let Some(why) = why {
-            self.message = Some((Tone::Done, format!("{}; left out: {}: {why}", next.name(), left_out.join(", "))));
+            let key = self.keymap.of_action(Action::PlanForSchedule).filter(|_| self.plannable_schedule().is_some());
+            let key = key.map(|key| format!("; {key} plans for one of them")).unwrap_or_default();
+            let told = format!("{}; left out: {}: {why}{key}", next.name(), left_out.join(", "));
+            self.message = Some((Tone::Done, told));
         }
+    }
+
+    /// Plans anew for a schedule that the plan cannot run, with the planner in force if it can, else with the first that
+    /// does.
+    pub(super) fn plan_for_schedule(&mut self) -> Effects {
+        let Some((planner, spec, value, schedule)) = self.plannable_schedule() else {
+            let why = "no planner makes a plan for a schedule that this one cannot run";
+            self.message = Some((Tone::Refused, why.into()));
+            return vec![];
+        };
+        self.setup = self.setup.with(schedule);
+        let mut effects = self.choose(planner);
+        effects.append(&mut self.set_option(spec, value));
+        let name = self.planners[planner].info().name;
+        self.message = Some((Tone::Done, format!("{name} plans for {}", schedule.name())));
+        effects
+    }
+
+    /// The first schedule that the plan refuses and that some planner plans for: who, by which option.
+    fn plannable_schedule(&self) -> Option<(usize, &'static OptionSpec, OptionValue, Schedule)> {
+        let simulated = self.simulated.as_ref().filter(|simulated| !simulated.pipeline.runs_once())?;
+        let refused = Schedule::ALL.into_iter().filter(|&schedule| simulated.pipeline.refusal(schedule).is_some());
+        let others = (0..self.planners.len()).filter(|&other| other != self.planner && self.is_native(other));
+        let planners: Vec<usize> = std::iter::once(self.planner).chain(others).collect();
+        let offers = |planner: usize, schedule: Schedule| {
+            let unheard = self.planners[planner].unheard(&self.workload);
+            let spec = self.planners[planner].options().iter().find(|spec| spec.name == SCHEDULE)?;
+            let OptionKind::Choice { choices, .. } = spec.kind else { return None };
+            let (id, _) = choices.iter().find(|(id, _)| *id == schedule.id() && !unheard.contains(&SCHEDULE))?;
+            let value = OptionValue::Choice(id);
+            // What it plans for already and did not reach is not worth another try.
+            let tried = planner == self.planner && self.option_value(spec) == value;
+            (!tried).then_some((planner, spec, value, schedule))
+        };
+        refused.into_iter().find_map(|schedule| planners.iter().find_map(|&planner| offers(planner, schedule)))
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Names {
     stages: Vec<Name>,
     /// What a stage is: `stage` or `device`.
     pub noun: &'static str,
+    /// What its nodes are: `layers`.
+    pub nodes: &'static str,
     /// Whether any stage has more than one device, so that degrees tell something.
     pub degrees: bool,
     /// How many devices the plan uses, of those there are.
@@ -37,10 +39,11 @@ impl Names {
     /// Names for a plan of a workload.
     pub(super) fn new(workload: &Workload, limits: &Limits, plan: &Plan) -> Self {
         let degrees = plan.stages.iter().any(|stage| stage.device_count() > 1);
+        let nodes = family::of(workload).nouns();
         if family::of(workload).stages_are_devices() {
             let stages = devices(plan);
             let (used, unused) = (used(&stages, limits), unused(&stages, limits));
-            return Names { stages, noun: "device", degrees, used, unused, machines: vec![] };
+            return Names { stages, noun: "device", nodes, degrees, used, unused, machines: vec![] };
         }
         let stages =
             (1..=plan.stages.len()).map(|i| Name { long: format!("stage {i}"), short: i.to_string(), cpu: false });
@@ -54,7 +57,16 @@ impl Names {
         let left = limits.devices.saturating_sub(plan.devices_used());
         let unused = if left == 0 { String::new() } else { units::counted(left as usize, "device") };
         let machines = machines(limits, plan);
-        Names { stages: stages.collect(), noun: "stage", degrees, used, unused, machines }
+        Names { stages: stages.collect(), noun: "stage", nodes, degrees, used, unused, machines }
+    }
+
+    /// What nodes are, at the head of a column of a width, a blank before it.
+    pub(super) fn nodes_head(&self, width: usize) -> &'static str {
+        match self.nodes {
+            nodes if nodes.len() < width => nodes,
+            "operators" => "ops",
+            nodes => nodes.trim_end_matches('s'),
+        }
     }
 
     /// In a sentence: `stage 3`, `accelerator 2`.

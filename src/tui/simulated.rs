@@ -92,6 +92,8 @@ pub(super) struct Simulated {
     pub promise: Option<Promise>,
     /// Where the batch loses time.
     pub losses: Option<Losses>,
+    /// By stage: the share of its transfers, those it sends and those it receives, during which its device computes.
+    hidden: Vec<f64>,
     /// Indices of the events on the path, in order.
     critical: Vec<usize>,
     /// By stage, then replica.
@@ -112,7 +114,12 @@ impl Simulated {
         critical.sort_unstable();
         let promise = Promise::of(&shown.workload, &shown.limits, plan, score, &timeline);
         let losses = Losses::of(&pipeline, schedule, &timeline, &|| search.cancelled());
-        Some(Simulated { shown: shown.clone(), setup, pipeline, timeline, path, promise, losses, critical, rows })
+        let shown = shown.clone();
+        let hidden = vec![];
+        let mut simulated =
+            Simulated { shown, setup, pipeline, timeline, path, promise, losses, hidden, critical, rows };
+        simulated.hidden = hidden_shares(&simulated);
+        Some(simulated)
     }
 
     /// The schedule that was simulated: the one asked for, unless the plan cannot be simulated so.
@@ -123,6 +130,11 @@ impl Simulated {
     /// The same under another result that tells of the same plan.
     pub(super) fn under(&self, shown: Arc<ShownRun>) -> Self {
         Simulated { shown, ..self.clone() }
+    }
+
+    /// The share of a stage's transfers that its compute hides; `None` where it sends and receives nothing.
+    pub(super) fn hidden(&self, stage: usize) -> Option<f64> {
+        self.hidden.get(stage).copied().filter(|share| share.is_finite())
     }
 
     /// Seconds of each kind of compute on a replica between two times. Two binary searches.
@@ -296,6 +308,31 @@ fn gaps(events: &[Event], left_out: Option<&Range<u32>>) -> Vec<(f64, f64)> {
     gaps
 }
 
+/// The most transfers of a batch that are looked at: more tell the same.
+const LOOKED_AT: usize = 20_000;
+
+/// By stage, the share of the time of its transfers during which its device computes; NaN where there are none. Binary
+/// searches for each transfer.
+fn hidden_shares(simulated: &Simulated) -> Vec<f64> {
+    let replicas = &simulated.timeline.replicas;
+    let mut sums = vec![(0.0, 0.0); replicas.len()];
+    let sends = simulated.timeline.events.iter().filter_map(|event| match event.kind {
+        EventKind::SendActivation { to } | EventKind::SendGradient { to } => Some((event, to)),
+        _ => None,
+    });
+    for (event, to) in sends.take(LOOKED_AT) {
+        let receiver = event.microbatch % replicas.get(to as usize).copied().unwrap_or(1).max(1);
+        for (stage, replica) in [(event.stage, event.replica), (to, receiver)] {
+            let work = simulated.share(stage as usize, replica, event.start_s, event.end_s).work_s;
+            if let Some((under, all)) = sums.get_mut(stage as usize) {
+                *under += work.iter().sum::<f64>();
+                *all += event.end_s - event.start_s;
+            }
+        }
+    }
+    sums.into_iter().map(|(under, all)| (under / all).min(1.0)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,7 +354,18 @@ mod tests {
         let problem = Problem { workload, limits, options: Options::default() };
         let shown = Arc::new(ShownRun::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
         let (setup, pipeline, path) = (Setup::default(), Pipeline::default(), CriticalPath::default());
-        Simulated { shown, setup, pipeline, timeline, path, promise: None, losses: None, critical: vec![], rows }
+        Simulated {
+            shown,
+            setup,
+            pipeline,
+            timeline,
+            path,
+            promise: None,
+            losses: None,
+            hidden: vec![],
+            critical: vec![],
+            rows,
+        }
     }
 
     #[test]

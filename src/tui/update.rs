@@ -110,6 +110,7 @@ impl Model {
             Action::NextObjective => return self.next_objective(),
             Action::Find => self.overlay = Some(Overlay::Find(Input::default())),
             Action::NextSchedule => return self.next_schedule(),
+            Action::PlanForSchedule => return self.plan_for_schedule(),
             Action::HowSimulated => self.go_to_simulator_rows(),
             Action::Ask => self.open_ask(),
             Action::Pin => self.pin(),

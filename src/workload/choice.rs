@@ -55,6 +55,15 @@ impl Choice {
         }
     }
 
+    /// The same for people: the published names of modes say what they are only to who knows them.
+    pub fn told(&self) -> String {
+        match self.to_string().as_str() {
+            VANILLA => "no recompute".into(),
+            RECOMPUTE => "recompute".into(),
+            other => other.into(),
+        }
+    }
+
     /// The mode's id, if it is one of a profile by tensor degree.
     pub fn mode(&self) -> Option<&str> {
         match self {

@@ -222,7 +222,7 @@ fn a_visited_plan_is_edited_from_and_two_keys_lead_back() {
     let visited = devices(&screen.text());
     screen.keys("r");
     let text = screen.text();
-    assert!(text.contains("edited: ") && text.contains("against Piper's"), "{text}");
+    assert!(text.contains("edited: ") && text.contains("er than Piper's"), "{text}");
     assert!(!text.contains("back to Compare"), "an edit ends the visit:\n{text}");
     screen.keys("u");
     let text = screen.text();

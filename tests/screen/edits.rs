@@ -34,7 +34,7 @@ fn a_moved_boundary_is_measured_compared_and_undone() {
     screen.keys("[");
     let text = screen.text();
     let edited = line(&text, "edited: ");
-    assert!(edited.contains("ms/sample") && edited.contains("against Piper's"), "{text}");
+    assert!(edited.contains("ms/sample") && edited.contains("er than Piper's"), "{text}");
     assert!(text.contains("goes from stage 1 to stage 2"), "{text}");
     assert!(header(&mut screen).contains("Edited plan"), "{text}");
     assert!(text.contains("edited by hand: u undo"), "{text}");
@@ -127,7 +127,7 @@ fn a_changed_limit_keeps_the_edited_plan_and_another_planner_does_not() {
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
     assert!(text.contains("edited: ") && !text.contains("✗ stage 1 needs"), "{text}");
-    assert!(text.contains("memory, limit 40 GiB") && text.contains("against Piper's"), "{text}");
+    assert!(text.contains("memory, limit 40 GiB") && text.contains("er than Piper's"), "{text}");
     assert!(text.contains("measured under the new limits"), "{text}");
     screen.focus(Focus::Panel);
     // Joint, Piper, Equal partition.
@@ -140,7 +140,7 @@ fn a_changed_limit_keeps_the_edited_plan_and_another_planner_does_not() {
     screen.focus(Focus::View);
     screen.keys("u");
     let text = screen.text();
-    assert!(text.contains("edited: ") && text.contains("against Equal partition's"), "{text}");
+    assert!(text.contains("edited: ") && text.contains("than Equal partition's"), "{text}");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn edits_start_from_the_best_so_far_and_outlive_it() {
     assert!(text.contains("edited: ") && !text.contains("against"), "nothing to compare with yet:\n{text}");
     screen.release();
     let text = screen.text();
-    assert!(text.contains("against Piper's") && text.contains("breaks"), "63 devices are not enough:\n{text}");
+    assert!(text.contains("er than Piper's") && text.contains("breaks"), "63 devices are not enough:\n{text}");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn messages_of_edits_name_nodes_by_id_and_name() {
 fn a_stage_says_how_many_of_its_nodes_recompute() {
     let mut screen = builtin();
     let text = screen.text();
-    assert!(text.contains("↻ nodes that recompute"), "{text}");
+    assert!(text.contains("↻ layers that recompute"), "{text}");
     let recomputes = |text: &str| text.lines().filter(|line| line.contains(" ● ") && line.contains('↻')).count();
     assert!(recomputes(&text) > 0, "{text}");
     for _ in 0..8 {

@@ -25,6 +25,7 @@ mod timeline;
 mod training;
 mod whole;
 mod wired;
+mod words;
 
 use std::sync::Arc;
 

@@ -30,7 +30,7 @@ fn what_the_file_says_now_is_planned_and_changed_limits_stay() {
     let mut screen = shown(&file);
     press(&mut screen, KeyCode::Right);
     let before = screen.text();
-    assert!(before.contains("6 nodes") && before.contains("of 5 devices"), "{before}");
+    assert!(before.contains("6 layers") && before.contains("of 5 devices"), "{before}");
     let changed = TINY.replacen("\"maxMemoryPerDevice\": 1000000000", "\"maxMemoryPerDevice\": 2000000000", 1);
     let changed = changed.replacen("\"maxDevices\": 4", "\"maxDevices\": 6", 1);
     assert_ne!(changed, TINY, "the limits stand otherwise in the file");
@@ -111,7 +111,7 @@ fn edits_are_measured_anew_or_forgotten_with_their_nodes() {
     let text = value.to_string().replace(",\"syncTimeBw\":{\"5\":0}", ",\"syncTimeBw\":{}");
     std::fs::write(&file, text.replace("{\"5\":8000000}", "{}")).unwrap();
     let after = read_again(&mut screen);
-    assert!(after.contains("read model again") && after.contains("5 nodes"), "{after}");
+    assert!(after.contains("read model again") && after.contains("5 layers"), "{after}");
     assert!(!after.contains("edited: "), "{after}");
     screen.keys("u");
     assert!(screen.text().contains("no edit to undo"), "{}", screen.text());

@@ -94,7 +94,7 @@ fn a_panic_in_a_planner_leaves_the_screen_whole() {
     session.wait_for("a planner fell over on purpose");
     assert!(session.received.lock().unwrap().parser.screen().alternate_screen());
     session.send("7");
-    session.wait_for("37 nodes     67 edges");
+    session.wait_for("37 layers     67 edges");
     session.send("q");
     assert!(session.wait().success());
     session.assert_given_back();

@@ -64,7 +64,7 @@ fn a_workload_comes_through_standard_input() {
     let mut command = CommandBuilder::new("sh");
     command.args(["-c", "cat inputs/tiny-branch.json | \"$0\" -", env!("CARGO_BIN_EXE_plantui")]);
     let mut session = Session::start(command);
-    session.wait_for("6 nodes");
+    session.wait_for("6 layers");
     session.send("q");
     assert!(session.wait().success());
     session.assert_given_back();

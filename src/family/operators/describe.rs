@@ -28,6 +28,10 @@ impl Describe for OperatorProfile {
         (0..workload.nodes.len()).map(|i| vec![i]).collect()
     }
 
+    fn nouns(&self) -> &'static str {
+        "operators"
+    }
+
     fn weight(&self, node: usize) -> f64 {
         self.operators[node].operations()
     }

@@ -6,7 +6,7 @@ use crate::{
     family::describe::{Amount, Describe, Detail, Flow, flows, runs, stages_of},
     plan::Plan,
     units,
-    workload::{Mode, PiperProfile, Workload},
+    workload::{Choice, Mode, PiperProfile, Workload},
 };
 
 impl Describe for PiperProfile {
@@ -40,7 +40,7 @@ impl Describe for PiperProfile {
             for mode in &degree.modes {
                 let memory = format!("{} · y + {}", units::bytes(mode.memory_a), units::bytes(mode.memory_b));
                 let (time, parameters) = (units::seconds(mode.time_s), units::count_short(mode.parameters));
-                let cells = [degree.degree.to_string(), mode.id.clone(), time, parameters, memory];
+                let cells = [degree.degree.to_string(), Choice::Mode(mode.id.clone()).told(), time, parameters, memory];
                 lines.push(Detail::Row { title: false, cells });
             }
         }

@@ -43,6 +43,10 @@ impl Describe for PlacementProfile {
         format!("{} + {} more", workload.nodes[members[0]].numbered(), members.len() - 1)
     }
 
+    fn nouns(&self) -> &'static str {
+        "nodes"
+    }
+
     fn weight(&self, node: usize) -> f64 {
         let cost = &self.nodes[node];
         cost.compute(!cost.supported) * SECONDS

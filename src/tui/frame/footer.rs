@@ -4,6 +4,7 @@ use ratatui::{
     Frame,
     layout::{Position, Rect},
     text::{Line, Span},
+    widgets::Clear,
 };
 use tui_input::Input;
 
@@ -14,11 +15,14 @@ use crate::{
         keymap,
         model::{Focus, Model, Tone},
         overlay::Overlay,
-        paint::text::{clip, plain},
+        paint::text::{clip, plain, wrap},
         theme::Role,
         views::overview,
     },
 };
+
+/// The most lines that a message takes.
+const MESSAGE: usize = 4;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let theme = &model.theme;
@@ -27,10 +31,19 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
             Tone::Done => ("✓", Role::Good),
             Tone::Refused => ("✗", Role::Bad),
         };
-        let text = clip(text, area.width.saturating_sub(4) as usize);
-        let line =
-            Line::from(vec![Span::styled(format!(" {sign} "), theme.bold(role)), Span::styled(text, theme.fg(role))]);
-        frame.render_widget(line, area);
+        // What one line has no room for takes lines of the view until the next key: half a reason is none.
+        let width = usize::from(area.width.saturating_sub(4));
+        let mut lines = wrap(text, width);
+        lines.truncate(MESSAGE.min(usize::from(area.y)));
+        let height = lines.len() as u16;
+        let place = Rect { y: (area.y + 1).saturating_sub(height), height, ..area }.intersection(frame.area());
+        frame.render_widget(Clear, place);
+        frame.buffer_mut().set_style(place, theme.base());
+        for (y, (at, text)) in (place.y..).zip(lines.into_iter().enumerate()) {
+            let sign = if at == 0 { format!(" {sign} ") } else { "   ".into() };
+            let line = Line::from(vec![Span::styled(sign, theme.bold(role)), Span::styled(text, theme.fg(role))]);
+            frame.render_widget(line, Rect { y, height: 1, ..area });
+        }
         return;
     }
     let mut spans = vec![Span::raw(" ")];
@@ -173,7 +186,7 @@ fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input, pr
     let place = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
     let text = format!(" {prompt} {}", input.value());
     let at = place.x + 2 + prompt.len() as u16 + input.visual_cursor() as u16;
-    frame.render_widget(ratatui::widgets::Clear, place);
+    frame.render_widget(Clear, place);
     frame.buffer_mut().set_style(place, model.theme.base());
     let line = Line::from(vec![
         Span::styled(clip(&text, place.width.saturating_sub(30) as usize), plain()),

@@ -7,6 +7,7 @@ use ratatui::{
 };
 
 use crate::{
+    family,
     tui::{
         model::Model,
         paint::{
@@ -50,7 +51,7 @@ fn left(model: &Model, width: usize) -> Line<'static> {
     let workload = &model.workload;
     let parameters = workload.parameters();
     let facts = [
-        format!("  {} nodes", workload.nodes.len()),
+        format!("  {} {}", workload.nodes.len(), family::of(workload).nouns()),
         format!("  {} edges", workload.dag.edges().len()),
         if parameters > 0.0 { format!("  {} params", units::count_short(parameters)) } else { String::new() },
     ];

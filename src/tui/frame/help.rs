@@ -90,7 +90,8 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
     }
     let of_cursor = |line: &HelpLine| matches!(line, HelpLine::Entry { place, .. } if *place == filter.cursor);
     let last = lines.iter().rposition(of_cursor).unwrap_or(0);
-    let first = scrolled(last, places.len(), lines.len());
+    // The selected one in the middle: a page of it is a page of the list, too.
+    let first = (last + 1).saturating_sub(places.len() / 2).min(lines.len().saturating_sub(places.len()));
     for (&place, line) in places.iter().zip(lines.iter().skip(first)) {
         let spans = match line {
             HelpLine::Heading(title) => vec![Span::styled(*title, model.theme.fg(Role::Muted))],

@@ -62,7 +62,6 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
     } else {
         let middle = Rect { y: area.y + 1, height: area.height - 2, ..area };
         header::draw(frame, Rect { height: 1, ..area }, model);
-        footer::draw(frame, Rect { y: area.bottom() - 1, height: 1, ..area }, model);
         let mut right = middle;
         if model.panel_visible() {
             let left = Rect { width: PANEL_WIDTH, ..middle };
@@ -71,6 +70,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
         }
         draw_view(frame, right, model);
         panel::draw_note(frame, middle, model);
+        footer::draw(frame, Rect { y: area.bottom() - 1, height: 1, ..area }, model);
         draw_overlay(frame, area, model);
         if let Some(demo) = &model.demo {
             caption::draw(frame, area, model, demo);
@@ -166,20 +166,27 @@ fn standing(model: &Model) -> Option<&'static str> {
 /// The views' names, and below them a rule that is strong under the one that is shown. At the rule's right end stands what
 /// the plan is, and the limits when the left panel is away.
 fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool) {
-    let titles: Vec<(View, String, &str)> =
+    let titles: Vec<(View, String, &'static str)> =
         View::ALL.into_iter().enumerate().map(|(i, view)| (view, format!("{} ", i + 1), view.title())).collect();
     let room = usize::from(area.width.saturating_sub(3));
     let names: usize = titles.iter().map(|(_, _, name)| name.len() + 1).sum();
     let numbers: usize = titles.iter().map(|(_, number, _)| number.len()).sum();
     let numbered = names + numbers <= room + 1;
-    let titles: Vec<(View, String, &str)> = titles
-        .into_iter()
-        .map(|(view, n, name)| match names <= room + 1 {
-            true => (view, if numbered { n } else { String::new() }, name),
-            // Where not all names have room, the keys say more than half a name.
-            false => (view, n, if view == model.view { name } else { "" }),
-        })
-        .collect();
+    // Where not all names have room, the others are as short as they must be: keys and a few letters say which is which.
+    let short = |most: usize| {
+        let name =
+            |view: View, name: &'static str| if view == model.view { name } else { &name[..most.min(name.len())] };
+        titles.iter().map(|(view, n, whole)| (*view, n.clone(), name(*view, whole))).collect::<Vec<_>>()
+    };
+    let cells =
+        |titles: &[(View, String, &str)]| titles.iter().map(|(_, n, name)| n.len() + name.len() + 1).sum::<usize>();
+    let shortest = (3..6).rev().map(short).find(|titles| cells(titles) <= room + 1).unwrap_or_else(|| short(0));
+    let titles: Vec<(View, String, &str)> = match names <= room + 1 {
+        true => {
+            titles.iter().map(|(v, n, name)| (*v, if numbered { n.clone() } else { String::new() }, *name)).collect()
+        }
+        false => shortest,
+    };
     // Where there is little room names stand closer, so that none is lost.
     let whole: usize = titles.iter().map(|(_, number, name)| number.len() + name.len()).sum();
     let gap = (room.saturating_sub(whole) / titles.len()).clamp(1, 3) as u16;

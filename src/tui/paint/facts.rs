@@ -13,6 +13,9 @@ use crate::{
 /// The row of a stage's degrees.
 pub(in crate::tui) const DEGREES: &str = "DP × TP";
 
+/// The part of the time that goes into transfers.
+pub(in crate::tui) const COMMUNICATION: &str = "communication";
+
 /// What there is to say of a stage.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::tui) struct Facts {
@@ -24,6 +27,8 @@ pub(in crate::tui) struct Facts {
     pub per: &'static str,
     /// What its time goes into, seconds a microbatch; nothing is left out but what no stage has.
     pub time: Vec<(Activity, &'static str, f64)>,
+    /// How much of its communication passes hide, seconds of the same; `None` where that is not known.
+    pub hidden_s: Option<f64>,
     /// What its memory is made of, bytes.
     pub memory: Vec<(Memory, &'static str, f64)>,
     /// What it needs at the most, bytes; `None` where nothing limits it.
@@ -62,16 +67,20 @@ impl Facts {
             Some(simulated) => time(simulated, index),
             None => vec![
                 (Activity::Forward, "compute", scored.compute_s),
-                (Activity::Communication, "communication", scored.communication_s + scored.sync_s),
+                (Activity::Communication, COMMUNICATION, scored.communication_s + scored.sync_s),
             ],
         };
+        let told = |name: &str| facts.time.iter().find(|part| part.1 == name).map(|part| part.2);
+        let whole = told(COMMUNICATION).filter(|seconds| *seconds > 0.0 && shown.operators.is_none());
+        let share = simulated.filter(|simulated| simulated.setup.settings.overlap).and_then(|s| s.hidden(index));
+        facts.hidden_s = whole.zip(share).map(|(seconds, share)| seconds * share);
         // Where replicas take microbatches in turn, the parts are of one of these, loads of a share of it.
         let own = simulated.and_then(|simulated| simulated.pipeline.stages.get(index));
         let replicas = own.filter(|_| shown.operators.is_none()).map_or(1.0, |own| f64::from(own.replicas.max(1)));
         facts.memory = simulated.map(|simulated| memory(simulated, index)).unwrap_or_default();
         let peak = simulated.and_then(|simulated| simulated.timeline.peak_memory_bytes.get(index).copied());
         facts.peak_bytes = (!names.is_cpu(index)).then(|| peak.unwrap_or(scored.memory_bytes));
-        facts.rows.push(("nodes", stage.nodes.len().to_string()));
+        facts.rows.push((names.nodes, stage.nodes.len().to_string()));
         if names.degrees && shown.operators.is_none() {
             let overlaps = simulated.is_some_and(|simulated| simulated.setup.settings.overlap && plan.stages.len() > 1);
             facts.per = match (replicas > 1.0, overlaps) {
@@ -120,7 +129,7 @@ fn planned(simulated: &Simulated, index: usize, scored: &StageScore) -> Vec<(Act
         time.push((Activity::Recompute, "recompute", again));
     }
     time.push((Activity::Backward, "backward", scored.backward_compute_s - again));
-    time.push((Activity::Communication, "communication", scored.communication_s));
+    time.push((Activity::Communication, COMMUNICATION, scored.communication_s));
     if scored.sync_s > 0.0 {
         time.push((Activity::Communication, "all-reduce", scored.sync_s));
     }
@@ -144,7 +153,7 @@ fn time(simulated: &Simulated, index: usize) -> Vec<(Activity, &'static str, f64
     }
     if pipeline.transfers.iter().any(|transfer| transfer.seconds > 0.0) {
         // Gradients go back on the same links.
-        time.push((Activity::Communication, "communication", if backward { 2.0 * one_way } else { one_way }));
+        time.push((Activity::Communication, COMMUNICATION, if backward { 2.0 * one_way } else { one_way }));
     }
     if any(|stage| stage.all_reduce_s) {
         let a_microbatch =

@@ -8,7 +8,7 @@ use ratatui::{
 };
 
 use super::{
-    facts::{Facts, is_unlimited, of_limit},
+    facts::{COMMUNICATION, Facts, is_unlimited, of_limit},
     shades::Shades,
 };
 use crate::{
@@ -51,6 +51,10 @@ impl Block<'_> {
             let sign = Span::styled("■ ", Style::new().fg(shades.color(shades.activity(*activity))));
             let value = if *seconds > 0.0 { units::seconds(*seconds) } else { "none".into() };
             lines.push(entry(sign, name, &value, theme, width));
+            if let Some(hidden) = facts.hidden_s.filter(|_| *name == COMMUNICATION) {
+                let hidden = if hidden > 0.0 { units::seconds(hidden) } else { "none".into() };
+                lines.push(entry(Span::raw("    "), "of it hidden", &hidden, theme, width));
+            }
         }
         lines
     }

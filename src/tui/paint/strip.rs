@@ -345,14 +345,21 @@ impl Strip<'_> {
         }
     }
 
+    /// Cells that the legend takes, so many between two entries.
+    pub(in crate::tui) fn legend_width(&self, gap: u16) -> u16 {
+        let words = legend(self.simulated).into_iter().map(|(_, word)| word.chars().count() as u16 + 2 + gap);
+        words.sum::<u16>().saturating_sub(gap)
+    }
+
     /// One line: what the shades mean; as many as fit, right-aligned.
     pub(in crate::tui) fn draw_legend(&self, buffer: &mut Buffer, line: Rect) {
         let entries = legend(self.simulated);
-        let width = entries.iter().map(|(_, word)| word.chars().count() + 4).sum::<usize>().saturating_sub(2);
-        let mut x = line.right().saturating_sub(width as u16).max(line.x);
+        // Closer together before one is left out.
+        let gap = if self.legend_width(2) <= line.width { 2 } else { 1 };
+        let mut x = line.right().saturating_sub(self.legend_width(gap)).max(line.x);
         for (activity, word) in entries {
-            let next = x + word.chars().count() as u16 + 4;
-            if next > line.right() + 2 {
+            let next = x + word.chars().count() as u16 + 2 + gap;
+            if next > line.right() + gap {
                 break;
             }
             let color = self.shades.color(self.shades.activity(activity));

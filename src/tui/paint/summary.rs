@@ -2,6 +2,7 @@
 //! the planner says of simpler ways to do the same, where it does.
 
 use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
 
 use crate::{
     plan::{Measure, Plan, Score, Violation},
@@ -84,11 +85,14 @@ pub(in crate::tui) fn summary(
         Span::raw("   "),
     ];
     let room = usize::from(width).saturating_sub(first.iter().map(Span::width).sum());
-    first.push(Span::styled(whole(&proof, room), theme.fg(role)));
+    // How far from the best says more than half of among what.
+    let short = proof.split(" among ").next().unwrap_or_default();
+    let proof = if proof.width() <= room { proof.clone() } else { whole(short, room) };
+    first.push(Span::styled(proof, theme.fg(role)));
     // The devices first: how fast can be worked out from the rest.
     let mut more = vec![Span::raw(shown.names.used.clone())];
     if matches!(plan.measure, Measure::TimePerSample | Measure::MaxLoad) {
-        more.push(Span::raw(format!("{} samples/s", units::number(1.0 / score.slowest_s))));
+        more.push(Span::raw(format!("planned {} samples/s", units::number(1.0 / score.slowest_s))));
     }
     // What does not fit goes to the line of remarks, whole: half a number misleads.
     let mut used: usize = first.iter().map(Span::width).sum();
@@ -223,6 +227,8 @@ fn limited_by(shown: &ShownRun, plan: &Plan, score: &Score, (theme, width): (&Th
             let (waited, whole) = (units::seconds(times.critical_s), units::seconds(latency(score)));
             vec![bold(format!("limited by {name}")), Span::raw(format!(", waited for {waited} of {whole}"))]
         }
+        // Operators share all devices: nobody waits for another stage.
+        None if shown.operators.is_some() => vec![bold("a step is spent on".into())],
         None => vec![bold(format!("limited by {name}"))],
     };
     spans.push(Span::raw(": "));

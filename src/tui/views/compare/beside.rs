@@ -32,7 +32,7 @@ use crate::{
 
 /// Cells of each column of one plan: stage, nodes, degrees, time, memory; each but the first with room for its sign.
 const STAGE: usize = 7;
-const NODES: usize = 6;
+const NODES: usize = 7;
 const DEGREES: usize = 9;
 const TIME: usize = 10;
 const MEMORY: usize = 11;
@@ -96,7 +96,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> bool
     let half = |key: Key| model.compared(key).map(|compared| Half { name: model.compared_name(key), compared });
     let (Some(first), Some(second)) = (half(side.first), half(side.second)) else { return false };
     let mut text = totals(&first, &second, area.width as usize, &theme);
-    text.push(titles(columns, &theme));
+    text.push(titles(columns, first.compared.shown.names.nodes_head(NODES), &theme));
     let top = text.len() as u16;
     let visible = area.height.saturating_sub(top + 1) as usize;
     let from = side.top.min(lines.len().saturating_sub(visible));
@@ -166,11 +166,11 @@ fn change(column: Column, first: &Half<'_>, second: &Half<'_>) -> Option<String>
     }
 }
 
-fn titles(columns: Columns, theme: &Theme) -> Line<'static> {
+fn titles(columns: Columns, nodes: &'static str, theme: &Theme) -> Line<'static> {
     let half = || {
         let mut text = fit("stage", STAGE);
         if columns.nodes {
-            text += &fit_right("nodes", NODES);
+            text += &fit_right(nodes, NODES);
         }
         text += &fit_right("DP × TP", DEGREES);
         text += &fit_right("time", TIME);
@@ -207,7 +207,7 @@ fn row_line(
                 spans.push(Span::styled(fit_right(&border, BORDER), theme.fg(Role::Warning)));
             }
             if columns.words > 0 {
-                let words = clip(&in_words(&different), columns.words - 2);
+                let words = clip(&in_words(&different, first.compared.shown.names.nodes), columns.words - 2);
                 spans.push(Span::styled(format!("  {words}"), theme.fg(Role::Muted)));
             }
             Line::from(spans)
@@ -274,16 +274,16 @@ fn stage_spans(
 }
 
 /// Differences in words, where there is room: `+1 −2 nodes, 3 other modes, +4 devices`.
-fn in_words(different: &Difference) -> String {
+fn in_words(different: &Difference, nodes: &str) -> String {
     if different.is_none() {
         return "alike".into();
     }
     let mut words = vec![];
     match (different.gained, different.lost) {
         (0, 0) => {}
-        (gained, 0) => words.push(format!("+{gained} nodes")),
-        (0, lost) => words.push(format!("−{lost} nodes")),
-        (gained, lost) => words.push(format!("+{gained} −{lost} nodes")),
+        (gained, 0) => words.push(format!("+{gained} {nodes}")),
+        (0, lost) => words.push(format!("−{lost} {nodes}")),
+        (gained, lost) => words.push(format!("+{gained} −{lost} {nodes}")),
     }
     if different.modes > 0 {
         words.push(format!("{} in other modes", different.modes));

@@ -10,6 +10,8 @@
 //! ```
 //! Columns are left out whole, the least telling first; the one that is sorted by is always there.
 
+use std::sync::Arc;
+
 use ratatui::{
     Frame,
     layout::Rect,
@@ -39,11 +41,13 @@ use crate::{
         model::{Focus, Hit, Model},
         paint::{
             area::{rows, scrolled},
+            batch,
             phrases::whole,
             shades::Shades,
             text::{clip, fit, fit_right, plain, wrap},
             words,
         },
+        simulated::Simulated,
         studies::StudyKind,
         theme::{Role, Theme},
         widget::scrollbar::scrollbar,
@@ -92,6 +96,11 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model)
         && let Some(compared) = model.compared(*key)
     {
         stages::draw(frame, rest, model, &compared.shown);
+        let used = compared.shown.plan().map_or(0, |(plan, _)| plan.stages.len() as u16 + 2);
+        let same = |simulated: &&Arc<Simulated>| Arc::ptr_eq(&simulated.shown, &compared.shown);
+        let shades = Shades::new(&theme, model.depth);
+        let simulated = model.simulated.as_ref().filter(same).map(Arc::as_ref);
+        batch::draw(frame, rows(rest, used, rest.height), (&shades, &theme), (simulated, usize::MAX));
     }
 }
 
@@ -128,7 +137,11 @@ fn simulated_as(model: &Model) -> String {
 /// How everything is simulated, and what is being asked or could be.
 fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let batch = family::of(&model.workload).batch(&model.limits);
-    let simulated = format!("all simulated as {}, {batch}", simulated_as(model));
+    // A step of operators has its only order.
+    let simulated = match model.workload.operators() {
+        Some(_) => format!("all simulated: {batch}"),
+        None => format!("all simulated as {}, {batch}", simulated_as(model)),
+    };
     let each = model.time_for_each();
     let each = match each.subsec_nanos() {
         0 => format!("{} s", each.as_secs()),
@@ -404,10 +417,10 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
             if let Some(simulated) = &compared.entry.simulated {
                 match (per_sample(&compared.entry), compared.entry.prediction_error()) {
                     (Some(promised), Some(error)) => tell(&format!(
-                        "· its objective promises {promised} per sample, simulated as {} it takes {}: {:+.1}%",
+                        "· its objective promises {promised} per sample, simulated as {} it takes {}",
                         simulated.schedule.name(),
-                        units::seconds(1.0 / simulated.samples_per_s),
-                        100.0 * error
+                        // The error is the promise against the simulator: here the simulator is told against the promise.
+                        promise_kept(units::seconds(1.0 / simulated.samples_per_s), 1.0 / (1.0 + error) - 1.0),
                     )),
                     _ if simulated.schedule != compared.setup.schedule => {
                         tell(&format!("· simulated as {}", simulated.schedule.name()));
@@ -419,7 +432,12 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
                 tell(&told);
             }
             for remark in &compared.entry.remarks {
-                tell(&format!("· {remark}"));
+                // The star is that of the column, which may be hidden here.
+                let gap = match compared.entry.gap().filter(|gap| *gap > 0.0) {
+                    Some(gap) => format!("its gap of {}*", units::percent(gap)),
+                    None => "its gap of 0*".into(),
+                };
+                tell(&format!("· {}", remark.replace("its gap*", &gap)));
             }
             lines.insert(0, Line::from(first));
         }
@@ -436,6 +454,15 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
         None => tell("the plan is on its way"),
     }
     lines
+}
+
+/// What a sample takes in the simulator against what was promised, in words: `21.90 ms, 9.2% more`.
+fn promise_kept(takes: String, more: f64) -> String {
+    match more {
+        more if more.abs() < units::AS_FAST => format!("{takes}, as promised"),
+        more if more > 0.0 => format!("{takes}, {} more", units::percent(more)),
+        less => format!("{takes}, {} less", units::percent(-less)),
+    }
 }
 
 /// Whether a pin of other limits would also keep those in force.

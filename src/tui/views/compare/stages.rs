@@ -50,7 +50,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     let title = [
         fit(&format!("  {}", shown.names.noun), NAME),
         fit_right(degrees, DEGREES),
-        fit_right("nodes", NODES),
+        fit_right(shown.names.nodes_head(NODES), NODES),
         format!("  {}", fit("time", bar)),
         fit_right("", VALUE),
         fit_right("memory", VALUE),

@@ -11,7 +11,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{arcs::Arcs, areas, areas::Areas, below, figures, handovers, side, traffic};
+use super::{arcs::Arcs, areas, areas::Areas, below, figures, handovers, operators, side, traffic};
 use crate::{
     family,
     plan::{Plan, Score},
@@ -78,7 +78,9 @@ pub(in crate::tui) fn draw(
     let until = if places.side.is_some() { area.bottom() } else { places.below.y.saturating_sub(1) };
     let room = Rect { y: from, height: until.saturating_sub(from), ..places.map_title };
     if let Some(used) = &shown.operators {
-        handovers::draw(frame, room, model, shown, used);
+        let taken = 1 + handovers::draw(frame, room, model, shown, used);
+        let rest = Rect { y: room.y + taken, height: room.height.saturating_sub(taken), ..room };
+        operators::draw(frame, rest, &model.theme, (shown, plan, score));
     }
     if plan.topology.is_some() {
         let selected = selected.or(score.bottleneck()).unwrap_or(0);
@@ -231,13 +233,18 @@ fn draw_batch(
     if places.batch_title.height > 0 {
         let title = places.batch_title;
         let told = batch_in_words(simulated);
-        let mut line =
-            vec![Span::styled("Batch    ", theme.bold(Role::Text)), Span::styled(told, theme.fg(Role::Muted))];
+        // What the strip's colours mean goes before how the batch is simulated, and that before its name.
+        let room = title.width.saturating_sub(strip.legend_width(1));
+        let of = told.rsplit_once(", ").map_or("", |(batch, _)| batch).to_string();
+        let fits = |lead: &str, text: &str| (lead.len() + text.chars().count() + 2) as u16 <= room;
+        let heads = [("Batch    ", told.clone()), ("Batch    ", of.clone()), ("Batch  ", of), ("Batch", String::new())];
+        let head = heads.into_iter().find(|(lead, text)| fits(lead, text)).unwrap_or_default();
+        let mut line = vec![Span::styled(head.0, theme.bold(Role::Text)), Span::styled(head.1, theme.fg(Role::Muted))];
         let limits = limiting.map(|stage| simulated.shown.names.long(stage)).filter(|_| places.side.is_some());
         line.extend(limits.map(|name| Span::styled(format!(", {name} limits"), theme.fg(Role::Warning))));
         let used: usize = line.iter().map(Span::width).sum();
         frame.render_widget(Line::from(line), title);
-        let left = (used as u16 + 2).min(title.width);
+        let left = if used > 0 { (used as u16 + 2).min(title.width) } else { 0 };
         let rest = Rect { x: title.x + left, width: title.width - left, ..title };
         strip.draw_legend(frame.buffer_mut(), rest);
     }

@@ -16,10 +16,13 @@ use crate::{
 const NAMES: usize = 36;
 const LONGEST: usize = 40;
 
-/// As many as there is room for, the costliest first.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, used: &OperatorUse) {
+/// From so many rows on transfers take a third of them.
+const ROOMY: u16 = 12;
+
+/// As many as there is room for, but not more than what follows leaves, the costliest first; gives the rows they take.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, used: &OperatorUse) -> u16 {
     if area.height < 2 {
-        return;
+        return area.height;
     }
     let theme = &model.theme;
     let costly = used.edges.iter().filter(|edge| edge.seconds > 0.0);
@@ -31,7 +34,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     let most = costly.clone().map(|edge| edge.seconds).fold(f64::MIN_POSITIVE, f64::max);
     let bar = usize::from(area.width).saturating_sub(NAMES + 12).min(LONGEST);
     let name = |node: usize| shown.workload.nodes[node].label();
-    for (y, edge) in (area.y + 1..area.bottom()).zip(costly) {
+    // The operators themselves are told below, where there is room for both.
+    let rows = if area.height >= ROOMY { area.height / 3 } else { area.height };
+    for (y, edge) in (area.y + 1..area.y + rows).zip(costly.clone()) {
         let text: String = format!("{} → {}", name(edge.from), name(edge.to)).chars().take(NAMES - 2).collect();
         let cells = ((edge.seconds / most * bar as f64).round() as usize).clamp(1.min(bar), bar);
         let line = Line::from(vec![
@@ -42,4 +47,5 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
         ]);
         frame.render_widget(line, Rect { y, height: 1, ..area });
     }
+    rows.min(1 + costly.count() as u16)
 }

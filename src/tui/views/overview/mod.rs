@@ -20,6 +20,7 @@ mod draw;
 mod figures;
 mod handovers;
 mod keys;
+mod operators;
 mod side;
 mod state;
 mod traffic;

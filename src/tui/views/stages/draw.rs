@@ -4,7 +4,7 @@
 //! objective   how far from the best   throughput   stages, devices
 //! limited by stage 3: compute 91%, edges 6%, sync 3%
 //!
-//!   stage     DP × TP  nodes   time/sample               memory, limit 8 GiB
+//!   stage     DP × TP  layers  time/sample               memory, limit 8 GiB
 //!                              █compute ▓edges ▒sync
 //! ▸ 3           6 × 1      3   ████████▓▒  20.2 ms ◂     ███████▊│  7.9 GiB
 //! ```
@@ -28,21 +28,19 @@ use crate::{
         model::Model,
         paint::{
             area::rows,
+            batch,
             facts::Facts,
             load_parts::{legend, load_parts},
             shades::Shades,
             stage_block::Block,
             stage_line,
-            strip::{self, Rows, Strip},
             summary::{of_edited, summary},
             text::{fit, fit_right},
             words::memory_title,
         },
         shown::ShownRun,
-        simulated::Simulated,
         theme::{Role, Theme},
     },
-    units,
 };
 
 pub(in crate::tui) fn draw(
@@ -75,7 +73,7 @@ pub(in crate::tui) fn draw(
     // The selected stage and what would help stand right below the stages, not at the bottom edge.
     let whole = area;
     let area = rows(area, 0, (needed + told).saturating_add(would_help::MOST));
-    draw_batch(frame, rows(whole, area.height + 1, whole.height), &shades, &theme, (simulated.as_deref(), selected));
+    batch::draw(frame, rows(whole, area.height + 1, whole.height), (&shades, &theme), (simulated.as_deref(), selected));
     let area = would_help::draw(frame, area, model, area.height.saturating_sub(needed + told));
     let lines = if model.edited() {
         of_edited(model, shown, plan, score, area.width)
@@ -92,39 +90,6 @@ pub(in crate::tui) fn draw(
     } else if told > 0 {
         block.draw_wide(frame, rows(area, area.height.saturating_sub(told), told - 1));
     }
-}
-
-/// What the stages do over the batch, in what is left below them.
-fn draw_batch(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    shades: &Shades,
-    theme: &Theme,
-    (simulated, selected): (Option<&Simulated>, usize),
-) {
-    let Some(simulated) = simulated.filter(|simulated| simulated.timeline.iteration_s > 0.0) else { return };
-    let stages = simulated.timeline.replicas.len();
-    let longest = (0..stages).map(|stage| simulated.shown.names.short(stage).chars().count()).max().unwrap_or(0);
-    let names = strip::names_width(longest);
-    if area.height < 6 || area.width <= names || stages == 0 {
-        return;
-    }
-    let batch = simulated.timeline.iteration_s;
-    let strip = Strip { simulated, shades, theme, window: (0.0, batch) };
-    let title = Line::from(vec![
-        Span::styled("Batch  ", theme.bold(Role::Text)),
-        Span::styled(format!("{}, simulated", units::seconds(batch)), theme.fg(Role::Muted)),
-    ]);
-    let left = (title.width() as u16 + 2).min(area.width);
-    frame.render_widget(title, rows(area, 0, 1));
-    strip.draw_legend(frame.buffer_mut(), Rect { x: area.x + left, width: area.width - left, ..rows(area, 0, 1) });
-    let layout = Rows::new(stages, area.height - 2);
-    let lines = rows(area, 1, layout.height(stages).min(area.height - 2));
-    let columns = Rect { x: lines.x + names, width: lines.width - names, ..lines };
-    strip.draw(frame.buffer_mut(), columns, layout);
-    strip.draw_names(frame.buffer_mut(), Rect { width: names, ..lines }, layout, Some(selected));
-    let phases = Rect { y: lines.bottom(), height: 1, ..columns };
-    strip.draw_phases(frame.buffer_mut(), phases, None);
 }
 
 /// The least height and width of a view that tells the selected stage in figures.
@@ -153,7 +118,7 @@ fn titles(shown: &ShownRun, plan: &Plan, score: &Score, columns: Columns, theme:
     let first = vec![
         Span::styled(fit(&noun, named), muted),
         Span::styled(fit_right(degrees, columns.degrees), muted),
-        Span::styled(fit_right("nodes", columns.nodes), muted),
+        Span::styled(fit_right(shown.names.nodes_head(columns.nodes), columns.nodes), muted),
         Span::raw("  "),
         Span::styled(time, muted),
         Span::styled(slack, muted),
@@ -161,7 +126,8 @@ fn titles(shown: &ShownRun, plan: &Plan, score: &Score, columns: Columns, theme:
         Span::styled(memory, muted),
     ];
     let recomputes = plan.stages.iter().any(|stage| tree::recomputed(stage) > 0);
-    let told = if recomputes { format!("     {RECOMPUTES} nodes that recompute") } else { String::new() };
+    let told =
+        if recomputes { format!("     {RECOMPUTES} {} that recompute", shown.names.nodes) } else { String::new() };
     let mut second = vec![Span::styled(fit(&told, columns.left + 2), theme.fg(Role::Muted))];
     second.extend(legend(&load_parts(score), theme, 2 * (columns.bar + VALUE)));
     let second = if columns.bar >= 8 { Line::from(second) } else { Line::default() };

@@ -23,7 +23,7 @@ use crate::{
 
 pub(super) use keys::KEYS;
 
-pub(super) const TAB: Tab = Tab { title: "Stages", help: "which nodes form a stage, on how many devices" };
+pub(super) const TAB: Tab = Tab { title: "Stages", help: "which layers form a stage, on how many devices" };
 
 /// State of the view: the tree of stages.
 pub(super) type State = TreePane;

@@ -16,6 +16,7 @@ use ratatui::{
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
+    plan::Measure,
     study::{
         explain::{Base, Cause, NOTICEABLE},
         rivals::Rival,
@@ -158,7 +159,15 @@ fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
             text = longer;
         }
     }
-    let head = Span::styled("binding limits, without each: ", theme.bold(Role::Warning));
+    // Rows below are simulated; what binds is told as the planner counts, which is the same for one that simulates.
+    let simulates = help.base.as_ref().is_none_or(|base| base.score.measure == Measure::IterationTime);
+    let heads = match simulates {
+        true => ["binding limits, without each: ", "binding: "],
+        false => ["binding limits, planned without each: ", "binding, planned: "],
+    };
+    let first = text.split(", ").next().unwrap_or_default().width();
+    let head = heads.into_iter().find(|head| head.width() + first + 3 <= width).unwrap_or(heads[1]);
+    let head = Span::styled(head, theme.bold(Role::Warning));
     let room = width.saturating_sub(head.width());
     Line::from(vec![head, Span::raw(whole(&text, room))])
 }

@@ -21,6 +21,7 @@ use ratatui::{
 
 use super::{curves, heat, side, state::Swept};
 use crate::{
+    family,
     plan::Measure,
     planner::Status,
     study::sweep::{
@@ -352,7 +353,7 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
     let told = match swept.read(model.views.sweep.line, model.views.sweep.cursor) {
         None => "not there yet".into(),
         Some((_, mark, answer)) => match mark.y {
-            Some(y) => worth(&chart.show_y(y), answer, model.limits.memory_limit()),
+            Some(y) => worth(&chart.show_y(y), answer, model),
             None if answer.has_plan() => answer.why.clone(),
             None => format!("no plan. {}", answer.why),
         },
@@ -367,7 +368,8 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
     }
 }
 
-fn worth(value: &str, answer: &Answer, memory_limit: f64) -> String {
+fn worth(value: &str, answer: &Answer, model: &Model) -> String {
+    let memory_limit = model.limits.memory_limit();
     let proof = match (answer.status, answer.objective.as_ref().zip(answer.bound)) {
         (Status::Optimal, Some((objective, _))) => {
             Measure::goal_of(&objective.name).map_or(", proven".into(), |goal| format!(", proven: {goal}"))
@@ -381,7 +383,10 @@ fn worth(value: &str, answer: &Answer, memory_limit: f64) -> String {
     let mut parts = vec![format!("{value}{proof}")];
     if let (Some(stages), Some(devices)) = (answer.stages, answer.devices_used) {
         let plural = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
-        parts.push(format!("{} on {}", plural(stages, "stage"), plural(devices as usize, "device")));
+        let devices = plural(devices as usize, "device");
+        // Where a stage is a device, and operators share all, there is nothing to count but devices.
+        let alone = family::of(&model.workload).stages_are_devices() || model.workload.operators().is_some();
+        parts.push(if alone { format!("on {devices}") } else { format!("{} on {devices}", plural(stages, "stage")) });
     }
     if let Some(simulated) = &answer.simulated {
         parts.push(format!("simulated {} samples/s", units::number(simulated.samples_per_s)));

@@ -7,6 +7,7 @@ use ratatui::{
     style::{Color, Style},
     text::Span,
 };
+use unicode_width::UnicodeWidthStr;
 
 use super::state::Swept;
 use crate::{
@@ -21,8 +22,10 @@ use crate::{
     },
 };
 
-/// Cells at the left for the values of the second limit.
-const LABEL: u16 = 13;
+/// Cells at the left for the values of the second limit, at least and, where names are long, at most.
+const LABEL: (u16, u16) = (13, 20);
+/// Cells of the scale of colours.
+const SCALE: u16 = 20;
 /// The widest that one value is drawn.
 const WIDEST: u16 = 10;
 /// Signs from poor to good, where there are no colours.
@@ -38,10 +41,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
         format!("◆ reaches what is planned now: {than} {}", chart.show_y(goal))
     });
     frame.render_widget(Span::styled(clip(&told, area.width as usize), theme.fg(Role::Muted)), rows(area, 0, 1));
+    draw_scale(frame, rows(area, 1, 1), theme, swept);
+    let longest = chart.lines.iter().map(|line| line.label.width() as u16 + 1).max().unwrap_or(0);
+    let label_width = longest.clamp(LABEL.0, LABEL.1).min(area.width / 3);
     let (columns, lines) = (chart.places.len().max(1) as u16, chart.lines.len().max(1) as u16);
     let map = Rect {
-        x: area.x + LABEL,
-        width: area.width.saturating_sub(LABEL),
+        x: area.x + label_width,
+        width: area.width.saturating_sub(label_width),
         ..rows(area, 2, area.height.saturating_sub(4))
     };
     let wide = (map.width / columns).clamp(1, WIDEST);
@@ -52,9 +58,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
         if y + high > map.bottom() {
             continue;
         }
-        let label = Rect { x: area.x, y: y + high / 2, width: LABEL - 1, height: 1 };
+        let label = Rect { x: area.x, y: y + high / 2, width: label_width.saturating_sub(1), height: 1 };
         let style = if line == model.views.sweep.line { theme.bold(Role::Text) } else { theme.fg(Role::Muted) };
-        frame.render_widget(Span::styled(fit_right(&one.label, LABEL as usize - 1), style), label);
+        frame.render_widget(Span::styled(fit_right(&one.label, label.width.into()), style), label);
         for (place, &x) in chart.places.iter().enumerate() {
             let cell = Rect { x: map.x + place as u16 * wide, y, width: wide, height: high }.intersection(map);
             if cell.width == 0 {
@@ -92,6 +98,29 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
         }
     }
     hits
+}
+
+/// What the colours mean, from the poorest value to the best, and the cross.
+fn draw_scale(frame: &mut Frame<'_>, line: Rect, theme: &Theme, swept: &Swept) {
+    let chart = &swept.chart;
+    let more = reading::more_is_better(chart);
+    let (poor, good) = if more { (chart.y.least, chart.y.most) } else { (chart.y.most, chart.y.least) };
+    let (left, right) = (format!("{} ", chart.show_y(poor)), format!(" {}", chart.show_y(good)));
+    let crossed = chart.lines.iter().any(|line| line.marks.iter().any(|mark| mark.y.is_none()));
+    let cross = if crossed { "   × no plan" } else { "" };
+    let width = (left.width() + right.width() + cross.width()) as u16 + SCALE;
+    if line.height == 0 || width > line.width {
+        return;
+    }
+    let muted = theme.fg(Role::Muted);
+    let ramp = Rect { x: line.x + left.width() as u16, width: SCALE, ..line };
+    frame.render_widget(Span::styled(left, muted), line);
+    for x in ramp.left()..ramp.right() {
+        let share = f64::from(x - ramp.x) / f64::from(SCALE - 1);
+        paint(frame, Rect { x, width: 1, ..ramp }, theme, Some(share), " ", false);
+    }
+    let rest = Rect { x: ramp.right(), width: line.right() - ramp.right(), ..line };
+    frame.render_widget(Span::styled(format!("{right}{cross}"), muted), rest);
 }
 
 /// A cell: its colour from poor to good, and a sign in its middle.

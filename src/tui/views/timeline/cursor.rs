@@ -76,6 +76,7 @@ fn tell(simulated: &Simulated, (stage, replica): Row, time: f64) -> Vec<String> 
     let names = &simulated.shown.names;
     let name = names.long(stage);
     let of = match replica {
+        _ if !simulated.pipeline.steps.is_empty() => "all devices".to_string(),
         Some(replica) => format!("{name}, replica {}", replica + 1),
         None if simulated.timeline.replicas.get(stage).is_some_and(|&r| r > 1) => format!("{name}, replica 1"),
         None => name.to_string(),
@@ -91,6 +92,11 @@ fn tell(simulated: &Simulated, (stage, replica): Row, time: f64) -> Vec<String> 
                 EventKind::FromHost => format!("receiving what {part} needs"),
                 _ => part,
             };
+        }
+        if let Some(step) = simulated.pipeline.steps.get(m as usize) {
+            let name = simulated.shown.workload.nodes[step.node].label();
+            let pass = if event.kind == EventKind::Backward { "backward" } else { "forward" };
+            return format!("{pass} of {name}");
         }
         match event.kind {
             EventKind::Forward => format!("forward of microbatch {m}"),

@@ -54,16 +54,23 @@ fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
         if over { " ✗ over the limit" } else { "" }
     );
     let peak_style = if over { theme.bold(Role::Bad) } else { theme.fg(Role::Text) };
-    let schedule = vec![Span::styled(simulated.schedule().name(), theme.bold(Role::Accent))];
+    // What runs once has its only order, and is no batch of microbatches.
+    let once = match (&simulated.pipeline.single_sample, simulated.pipeline.steps.is_empty()) {
+        (Some(_), _) => Some(("one sample", "from input to result")),
+        (None, false) => Some(("one training step", "per step")),
+        (None, true) => None,
+    };
+    let name = once.map_or_else(|| simulated.schedule().name(), |(name, _)| name);
+    let schedule = vec![Span::styled(name, theme.bold(Role::Accent))];
     if timeline.events.is_empty() {
         return vec![schedule, vec![Span::raw("nothing is simulated")]];
     }
-    let of = if width < 84 {
+    let of = if width < 84 || once.is_some() {
         String::new()
     } else {
         format!(" of {}", units::counted(simulated.pipeline.microbatches as usize, "microbatch"))
     };
-    let batch = format!("{} per batch", units::seconds(timeline.iteration_s));
+    let batch = format!("{} {}", units::seconds(timeline.iteration_s), once.map_or("per batch", |(_, per)| per));
     vec![
         schedule,
         vec![Span::styled(batch, theme.bold(Role::Text)), Span::raw(of)],

@@ -26,6 +26,14 @@ pub(in crate::tui) const KEYS: &[Entry] = &[
     entry(HERE, A::NextSchedule, &["s"], "Next schedule", "simulate the plan with another schedule", "schedule"),
     entry(
         HERE,
+        A::PlanForSchedule,
+        &["v"],
+        "Plan for a schedule",
+        "plan anew for a schedule that this plan cannot run",
+        "",
+    ),
+    entry(
+        HERE,
         A::MarkPath,
         &["x"],
         "Critical path",

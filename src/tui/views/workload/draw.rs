@@ -8,7 +8,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{nodes, state::Section};
+use super::{nodes, profile, state::Section};
 use crate::{
     family,
     tui::{
@@ -45,7 +45,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
 fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme) {
     let section_of = |section: Section| {
         let text = match section {
-            Section::Nodes => format!("{} nodes", model.workload.nodes.len()),
+            Section::Nodes => format!("{} {}", model.workload.nodes.len(), family::of(&model.workload).nouns()),
             Section::Edges => format!("{} edges", model.workload.dag.edges().len()),
             Section::Findings => match model.findings.len() {
                 1 => "1 finding".into(),
@@ -80,12 +80,14 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     model.views.workload.nodes.draw(frame, tree, theme);
     if let Some(node) = nodes::selected(&workload, model.views.workload.nodes.selected()) {
         let detail = rows(area, 1 + tree.height, area.height);
-        draw_detail(frame, detail, &workload, node, theme);
+        let told = draw_detail(frame, detail, &workload, node, theme) + 1;
+        let rest = rows(detail, told, detail.height);
+        profile::draw(frame, rest, model, (&workload, node));
     }
 }
 
-/// A node's edges and everything its profile says of it.
-fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: usize, theme: &Theme) {
+/// A node's edges and everything its profile says of it; gives the rows that takes.
+fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: usize, theme: &Theme) -> u16 {
     let muted = theme.fg(Role::Muted);
     let width = area.width as usize;
     let end = |edge: u32, other: usize| {
@@ -121,7 +123,9 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: usi
         lines.truncate(area.height as usize - 1);
         lines.push(Line::styled(format!("  … {} more lines", hidden + 1), muted));
     }
+    let told = lines.len() as u16;
     frame.render_widget(Paragraph::new(lines), area);
+    told.min(area.height)
 }
 
 fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {

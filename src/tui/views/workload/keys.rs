@@ -10,4 +10,4 @@ pub(super) const HERE: Scope = Scope::Of(View::Workload);
 
 /// Where two have one key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] =
-    &[entry(HERE, A::NextSection, &["s"], "Next section", "nodes, edges, findings, about", "section")];
+    &[entry(HERE, A::NextSection, &["s"], "Next section", "layers, edges, findings, about", "section")];

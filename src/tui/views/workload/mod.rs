@@ -3,6 +3,7 @@
 mod draw;
 mod keys;
 mod nodes;
+mod profile;
 mod state;
 mod update;
 
@@ -23,7 +24,7 @@ pub(super) use keys::KEYS;
 use state::Section;
 pub(super) use state::State;
 
-pub(super) const TAB: Tab = Tab { title: "Workload", help: "the network: nodes, edges, findings" };
+pub(super) const TAB: Tab = Tab { title: "Workload", help: "the network: layers, edges, findings" };
 
 /// The view.
 pub(super) struct Workload;

@@ -45,7 +45,10 @@ fn name_width(workload: &Workload, width: usize) -> usize {
 
 /// The line of titles.
 pub(super) fn titles(workload: &Workload, width: usize) -> String {
-    let mut text = format!("   {}", fit("node", name_width(workload, width).saturating_sub(3)));
+    let mut text = format!(
+        "   {}",
+        fit(family::of(workload).nouns().trim_end_matches('s'), name_width(workload, width).saturating_sub(3))
+    );
     for (title, width) in columns(workload, width) {
         text += &fit_right(title, width);
     }
