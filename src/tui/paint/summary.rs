@@ -87,12 +87,15 @@ pub(in crate::tui) fn summary(
     let room = usize::from(width).saturating_sub(first.iter().map(Span::width).sum());
     // How far from the best says more than half of among what.
     let short = proof.split(" among ").next().unwrap_or_default();
-    let proof = if proof.width() <= room { proof.clone() } else { whole(short, room) };
+    let among = proof.split(", ").next().unwrap_or_default().width() + 3 <= room;
+    let proof = if proof.width() <= room || among { whole(&proof, room) } else { whole(short, room) };
     first.push(Span::styled(proof, theme.fg(role)));
     // The devices first: how fast can be worked out from the rest.
     let mut more = vec![Span::raw(shown.names.used.clone())];
     if matches!(plan.measure, Measure::TimePerSample | Measure::MaxLoad) {
-        more.push(Span::raw(format!("planned {} samples/s", units::number(1.0 / score.slowest_s))));
+        // The simulator of placements says another rate right beside it.
+        let planned = if plan.measure == Measure::MaxLoad { "planned " } else { "" };
+        more.push(Span::raw(format!("{planned}{} samples/s", units::number(1.0 / score.slowest_s))));
     }
     // What does not fit goes to the line of remarks, whole: half a number misleads.
     let mut used: usize = first.iter().map(Span::width).sum();
@@ -117,9 +120,12 @@ pub(in crate::tui) fn summary(
         return std::iter::once(Line::from(first)).chain(flow(phrases, " ", width.into(), 2)).collect();
     }
     let mut lines = vec![Line::from(first), limited_by(shown, plan, score, (theme, width))];
+    // What was planned is worked out from the rest: it makes way for what the simulator says.
+    let planned = beside.iter().position(|text: &String| text.starts_with("planned ")).map(|at| beside.remove(at));
     beside.extend(simulated(model, shown, plan));
     beside.extend(proven_of(&shown.outcome));
     beside.push(speedups(&shown.outcome.statistics.counts));
+    beside.extend(planned);
     beside.retain(|text| !text.is_empty());
     if !beside.is_empty() {
         let phrases =

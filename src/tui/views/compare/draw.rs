@@ -100,7 +100,7 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model)
         let same = |simulated: &&Arc<Simulated>| Arc::ptr_eq(&simulated.shown, &compared.shown);
         let shades = Shades::new(&theme, model.depth);
         let simulated = model.simulated.as_ref().filter(same).map(Arc::as_ref);
-        batch::draw(frame, rows(rest, used, rest.height), (&shades, &theme), (simulated, usize::MAX));
+        batch::draw(frame, rows(rest, used, 2 * used), (&shades, &theme), (simulated, usize::MAX));
     }
 }
 
@@ -420,7 +420,7 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
                         "· its objective promises {promised} per sample, simulated as {} it takes {}",
                         simulated.schedule.name(),
                         // The error is the promise against the simulator: here the simulator is told against the promise.
-                        promise_kept(units::seconds(1.0 / simulated.samples_per_s), 1.0 / (1.0 + error) - 1.0),
+                        promise_kept(&units::seconds(1.0 / simulated.samples_per_s), 1.0 / (1.0 + error) - 1.0),
                     )),
                     _ if simulated.schedule != compared.setup.schedule => {
                         tell(&format!("· simulated as {}", simulated.schedule.name()));
@@ -457,7 +457,7 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
 }
 
 /// What a sample takes in the simulator against what was promised, in words: `21.90 ms, 9.2% more`.
-fn promise_kept(takes: String, more: f64) -> String {
+fn promise_kept(takes: &str, more: f64) -> String {
     match more {
         more if more.abs() < units::AS_FAST => format!("{takes}, as promised"),
         more if more > 0.0 => format!("{takes}, {} more", units::percent(more)),

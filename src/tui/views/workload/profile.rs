@@ -23,7 +23,7 @@ use crate::{
 
 /// Rows without which it says nothing, and the most that say more.
 const LEAST: u16 = 9;
-const MOST: u16 = 24;
+const MOST: u16 = 12;
 /// Columns of the figures at the left, and the widest column of a node.
 const LABEL: u16 = 12;
 const WIDEST: u16 = 8;
