@@ -24,7 +24,8 @@ use crate::{
 pub(super) const RESOLUTION: f64 = 1e-11;
 /// When the bounds are this close, the best plan is put to the question.
 const CLOSE: f64 = 2e-3;
-/// When the bounds are this close, halfway between them is no quicker to ask about than the best plan.
+/// When the bounds are this close, halfway between them is no quicker to ask about than the best plan; and a plan that was
+/// probably the best, and is not, is asked to be better by no more.
 const FAR_APART: f64 = 2e-2;
 
 /// A plan and its load.
@@ -53,15 +54,13 @@ pub(super) fn allowed(model: &PiperModel<'_>) -> Vec<Allowed> {
 
 /// What is known before a search that shares its model with others.
 #[derive(Default)]
-pub(super) struct Known<'k> {
+pub(super) struct Known {
     /// A plan.
     pub(super) best: Option<Best>,
     /// Whether that plan is probably the best already.
     pub(super) likely: bool,
     /// A proven lower bound on the load.
     pub(super) lower: f64,
-    /// What makes of a plan that was found one that is probably the best.
-    pub(super) polish: Option<&'k dyn Fn(Best) -> Best>,
 }
 
 /// The least load on at most `devices` of the model's devices, starting from what is known already.
@@ -70,7 +69,7 @@ pub(super) fn minimise<'m, 'a>(
     model: &'m PiperModel<'a>,
     settings: &PiperSettings,
     crew: &mut Crew<'m, 'a>,
-    known: Known<'_>,
+    known: Known,
     search: &Search,
 ) -> Ended {
     let mut run = Run::new(devices, model, settings, crew, known, search);
@@ -127,7 +126,6 @@ struct Run<'r, 'm, 'a> {
     lower: f64,
     /// Whether the plan known at the start is probably the best already.
     likely: bool,
-    polish: Option<&'r dyn Fn(Best) -> Best>,
     probes: u32,
     /// Share of the work done.
     done: f64,
@@ -139,14 +137,14 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
         model: &'m PiperModel<'a>,
         settings: &'r PiperSettings,
         crew: &'r mut Crew<'m, 'a>,
-        known: Known<'r>,
+        known: Known,
         search: &'r Search,
     ) -> Self {
-        let Known { best, likely, lower, polish } = known;
+        let Known { best, likely, lower } = known;
         let allowed = allowed(model);
         let even = model.device_seconds[model.full()] / f64::from(devices);
         let lower = lower.max(rest::least_load(model, &allowed, devices)).max(even);
-        Run { model, settings, crew, search, devices, allowed, best, lower, likely, polish, probes: 0, done: 0.0 }
+        Run { model, settings, crew, search, devices, allowed, best, lower, likely, probes: 0, done: 0.0 }
     }
 
     /// False if it was cancelled.
@@ -161,7 +159,8 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
             }
         }
         // A plan that was there before is most often the best already: that is asked after one question halfway, which takes
-        // a fraction of the time and moves the bound.
+        // a fraction of the time and moves the bound. If it is not, the best is mostly near, and what both answers have in
+        // common makes every further one quick.
         let (mut halfway, mut asked_directly) = (false, false);
         loop {
             let upper = self.upper();
@@ -174,19 +173,19 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
             }
             let soon = likely && !asked_directly && (halfway || upper <= lower * (1.0 + FAR_APART));
             let direct = soon || upper <= lower * (1.0 + CLOSE);
+            let middle = lower + (upper - lower) / 2.0;
+            let target = match (direct, likely && asked_directly) {
+                (true, _) => upper * (1.0 - RESOLUTION),
+                (_, true) => middle.max(upper * (1.0 - FAR_APART)),
+                _ => middle,
+            };
             asked_directly |= direct;
             halfway = true;
-            let target = if direct { upper * (1.0 - RESOLUTION) } else { lower + (upper - lower) / 2.0 };
             let halvings = ((upper - lower) / (CLOSE * lower).max(f64::MIN_POSITIVE)).log2();
             match self.probe(target, if direct { 1.0 } else { halvings.clamp(0.0, 40.0).ceil() + 1.0 }) {
                 // No better than what is there: the difference is one of rounding.
                 Answer::Yes(stages) if !self.accept(&stages) => return true,
-                Answer::Yes(_) => {
-                    if let Some(polish) = self.polish {
-                        self.best = self.best.take().map(polish);
-                        asked_directly = false;
-                    }
-                }
+                Answer::Yes(_) => {}
                 Answer::No if direct => return true,
                 Answer::No => lower = target,
                 Answer::Cancelled => return false,

@@ -7,10 +7,13 @@
 //! Where useless tails were left out, a set's pairs may be worse than they could be, but then some larger set that is made
 //! by heavy steps (see `sources`) has pairs that are as good; the bound is the best of all of these.
 //!
+//! The other way round, a tail that keeps to a smaller load keeps to a larger one: what a question found that no plan answered is
+//! there from the start of the next. Between the two bounds little is left to be tried for loads that are close together.
+//!
 //! `O(steps between sets · undominated pairs)` time, memory as for the pairs.
 
 use super::{
-    probe::{Allowed, Frontier, Question},
+    probe::{Allowed, FoundPair, Frontier, Question},
     sources::Heavier,
 };
 
@@ -55,6 +58,38 @@ impl Earlier {
             && question.devices <= self.devices
             && question.most_replicas <= self.most_replicas
             && question.allowed == self.allowed
+    }
+}
+
+/// Pairs that tails were found to do with for a load that is too small for the whole.
+pub(super) struct Reached {
+    target: f64,
+    devices: u32,
+    allowed: Vec<Allowed>,
+    /// By set.
+    pairs: Vec<Frontier>,
+    /// By set and pair, the set behind its first stage.
+    by: Vec<Vec<u32>>,
+}
+
+impl Reached {
+    /// From the pairs of a question without a number of stages.
+    pub(super) fn new(question: &Question<'_>, pairs: Vec<Frontier>, by: Vec<Vec<u32>>) -> Self {
+        let Question { target, devices, allowed, .. } = *question;
+        Reached { target, devices, allowed: allowed.to_vec(), pairs, by }
+    }
+
+    /// Whether the tails do with these pairs for a question as well.
+    pub(super) fn holds_for(&self, question: &Question<'_>) -> bool {
+        question.stages.is_none()
+            && self.target <= question.target
+            && self.devices <= question.devices
+            && self.allowed == question.allowed
+    }
+
+    /// The pairs of a set.
+    pub(super) fn of(&self, set: usize) -> impl Iterator<Item = FoundPair> + '_ {
+        self.pairs[set].iter().zip(&self.by[set]).map(|(&(replicas, devices), &by)| (replicas, devices, by))
     }
 }
 

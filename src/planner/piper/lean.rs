@@ -54,6 +54,18 @@ impl Within {
         Within { per_second: 1.0 / target, s_per_byte, most_bytes: memory_bytes * (1.0 + 1e-9), behind: 0 }
     }
 
+    /// Seconds that so many bytes take.
+    #[inline]
+    pub(super) fn seconds(self, bytes: f64) -> f64 {
+        bytes * self.s_per_byte
+    }
+
+    /// How many replicas a stage of so many seconds needs, not rounded to whole ones.
+    #[inline]
+    pub(super) fn replicas(self, seconds: f64) -> f64 {
+        seconds * self.per_second * (1.0 - 1e-9)
+    }
+
     /// With so many replicas behind it.
     #[inline]
     pub(super) fn behind(self, behind: u32) -> Self {
@@ -61,7 +73,28 @@ impl Within {
     }
 }
 
+impl Outer {
+    /// Seconds of its nodes in their fastest modes at a degree.
+    #[inline]
+    pub(super) fn time_s(&self, degree: usize) -> f64 {
+        self.figures[degree].0.time_s
+    }
+
+    /// Bytes over the edges into it at a degree, less those over the edges that pass a stage in front of a set with these nodes.
+    #[inline]
+    pub(super) fn edge_bytes(&self, degree: usize, has: impl Fn(u32) -> bool) -> f64 {
+        let degrees = self.figures.len();
+        let past = self.heads.iter().zip(self.past.chunks(degrees)).filter(|&(&head, _)| has(head));
+        self.figures[degree].0.edge_bytes - past.map(|(_, past)| past[degree]).sum::<f64>()
+    }
+}
+
 impl Lean {
+    /// Bytes over the edges into a set at a degree at the least, as their tails pay for them.
+    pub(super) fn bytes_into(&self, set: usize, degree: usize) -> f64 {
+        self.inner[set * self.degrees + degree].edge_bytes
+    }
+
     /// `None` where differences of sums say nothing.
     pub(super) fn new(model: &PiperModel<'_>) -> Option<Self> {
         if model.far_apart {
@@ -108,6 +141,7 @@ impl Lean {
         inner: usize,
         within: Within,
         needed: &mut [f64],
+        edges_s: &mut [f64],
     ) {
         let figures = &self.inner[inner * self.degrees..][..self.degrees];
         // Bytes over the edges, all degrees.
@@ -129,7 +163,8 @@ impl Lean {
                 needed[degree] = f64::INFINITY;
                 continue;
             }
-            let seconds = a.time_s - b.time_s + needed[degree].max(0.0) * within.s_per_byte;
+            edges_s[degree] = needed[degree].max(0.0) * within.s_per_byte;
+            let seconds = a.time_s - b.time_s + edges_s[degree];
             let for_time = seconds * within.per_second;
             // With `d` replicas `1 + behind / d` or more are in flight on each.
             let held = least_a * f64::from(within.behind);

@@ -12,6 +12,7 @@
 //! over those near the cuts of the best plan (`nearby`), which gives a valid plan without proof; the outcome says so.
 
 mod bisection;
+mod blocks;
 mod cumulative;
 mod degree;
 mod earlier;
@@ -65,7 +66,7 @@ const MANY_SETS: usize = 1_500;
 /// From this many sets on that first plan is made better over the sets near its cuts.
 const ENOUGH_SETS: usize = 4_000;
 /// How far to look for a better plan before the search over all sets, and instead of it.
-const NEAR: Reach = Reach { sets: 1_000, rounds: 40, starts: 2 };
+const NEAR: Reach = Reach { sets: 700, rounds: 40, starts: 2 };
 const FAR: Reach = Reach { sets: 3_000, rounds: 80, starts: 2 };
 
 /// From this many nodes on there is a plan before the search begins; from so many on also one over a few cuts, at most
@@ -250,7 +251,6 @@ fn plan(
     let mut known = Known { best: start.best, ..Known::default() };
     let reach = if exact { NEAR } else { FAR };
     let near = Near { workload, profile, limits, settings, reach };
-    let polish = |best| near.improve(best, &search.plans_only());
     let narrow = (exact && model.sets.len() > MANY_SETS)
         .then(|| PiperModel::new(workload, profile, limits, settings, chains.clone(), search))
         .flatten();
@@ -261,8 +261,7 @@ fn plan(
         let best = bisection::minimise(limits.devices, &narrow, settings, &mut crew, known, &search).best;
         let worthwhile = model.sets.len() > ENOUGH_SETS;
         let best = if worthwhile { near.best_of_starts(best, &search) } else { best };
-        let polish = worthwhile.then_some(&polish as &dyn Fn(Best) -> Best);
-        known = Known { likely: best.is_some(), best, polish, ..Known::default() };
+        known = Known { likely: best.is_some(), best, ..Known::default() };
     }
     let mut crew = Crew::new(&model, settings, limits.memory());
     let reporting = if exact { search.clone() } else { search.without_bounds() };

@@ -17,10 +17,11 @@ use std::{ops::RangeInclusive, sync::Arc};
 use rustc_hash::FxHashMap;
 
 use super::{
+    blocks::Block,
     knapsack,
     model::{Choice, PiperModel, StageCost},
     picking::{pick, pick_for_load, swaps_of},
-    prices::{Asked, Prices},
+    prices::{self, Asked, Prices},
     settings::{Knapsack, PiperSettings},
 };
 use crate::planner::pipeline_options::Recompute;
@@ -53,6 +54,8 @@ pub(super) struct Oracle<'m, 'a> {
     steps: Vec<Vec<Option<Arc<Vec<NodeStep>>>>>,
     /// What decides most questions.
     prices: Prices,
+    /// By degree: seconds on one replica by which differences of sums may be off.
+    rooms: Vec<f64>,
     /// Bounds on the extra seconds of a stage by in flight.
     bounds: FxHashMap<(StageKey, u32), (f64, f64)>,
     /// Loads of stages whose modes differ in more than compute, by (replicas, in flight).
@@ -65,12 +68,16 @@ pub(super) struct Oracle<'m, 'a> {
 impl<'m, 'a> Oracle<'m, 'a> {
     /// `threads` oracles share the memory for remembered answers.
     pub(super) fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64, threads: usize) -> Self {
+        let most_d = model.replicas.last().copied().unwrap_or(1);
         Oracle {
             model,
             settings: *settings,
             memory_bytes,
             steps: vec![vec![]; model.degrees.len()],
             prices: Prices::new(model, memory_bytes, threads),
+            rooms: (0..model.degrees.len())
+                .map(|degree| prices::rounding(model) * model.most_seconds(degree, most_d))
+                .collect(),
             bounds: FxHashMap::default(),
             loads: FxHashMap::default(),
             most_answers: MOST_ANSWERS / threads.max(1),
@@ -81,6 +88,28 @@ impl<'m, 'a> Oracle<'m, 'a> {
     /// Memory per device that stages must fit into.
     pub(super) fn memory_bytes(&self) -> f64 {
         self.memory_bytes
+    }
+
+    /// Whether a stage with `y` microbatches in flight is certain to miss `target` with `d` replicas, of whose seconds its edges
+    /// take `edges_s` at the least; false says nothing.
+    #[inline]
+    pub(super) fn is_out_of_reach(&self, key: StageKey, d: u32, y: u32, target: f64, edges_s: f64) -> bool {
+        let (degree, ends) = (key.degree as usize, (key.outer as usize, key.inner as usize));
+        let most = f64::from(d) * target - edges_s + self.rooms[degree];
+        self.prices.is_out_of_reach(self.model, (degree, d, y), ends, most)
+    }
+
+    /// The same of every stage of `outer` in front of a set of a block.
+    #[inline]
+    pub(super) fn is_block_out_of_reach(
+        &mut self,
+        stage @ (degree, d, _): (usize, u32, u32),
+        ends: (usize, Block),
+        target: f64,
+        edges_s: f64,
+    ) -> bool {
+        let most = f64::from(d) * target - edges_s + self.rooms[degree];
+        self.prices.is_block_out_of_reach(self.model, stage, ends, most)
     }
 
     /// Whether the stage's load with `d` replicas may be at most `target` with no thought of memory; false is certain.

@@ -11,12 +11,18 @@
 //! A table for each (degree, replicas, microbatches in flight) that is asked about, `O(sets · prices)` time and memory; no
 //! more are made once [`MOST_BYTES`] are full.
 
-use super::model::{Choice, Degree, PiperModel, StageCost};
+use super::{
+    blocks::{Block, SIZES},
+    model::{Choice, Degree, PiperModel, StageCost},
+};
 
 /// Prices in a table.
 const PRICES: usize = 8;
 /// Bytes of tables, all threads together.
 const MOST_BYTES: usize = 192 << 20;
+
+/// Tables are made for blocks once stages were to be decided on, at least one for so many sets.
+const WORTH_A_TABLE: usize = 8;
 
 /// What the nodes of a set pay and hold at one price.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,6 +40,12 @@ struct Table {
     /// By price: the most that one node pays more than at the price before.
     steps: [f64; PRICES],
     sums: Vec<Sums>,
+    /// By set: what its nodes pay at each price, memory included.
+    paid: Vec<[f64; PRICES]>,
+    /// By size of blocks and block: the most that one of its sets pays.
+    most_paid: [Vec<[f64; PRICES]>; SIZES.len()],
+    /// What the memory there is is worth at each price, and what sums may be off by.
+    worth: [f64; PRICES],
 }
 
 /// The tables made so far.
@@ -42,6 +54,8 @@ pub(super) struct Prices {
     tables: Vec<Vec<Vec<Option<Table>>>>,
     tables_left: usize,
     memory_bytes: f64,
+    /// Stages that were to be decided on.
+    decided: usize,
 }
 
 /// A stage to be decided on.
@@ -57,10 +71,10 @@ pub(super) struct Asked<'s> {
 impl Prices {
     /// No tables yet; `threads` such share the memory.
     pub(super) fn new(model: &PiperModel<'_>, memory_bytes: f64, threads: usize) -> Self {
-        let size = model.sets.len() * size_of::<Sums>();
+        let size = model.sets.len() * (size_of::<Sums>() + size_of::<[f64; PRICES]>());
         let tables_left = if model.far_apart { 0 } else { MOST_BYTES / threads.max(1) / size.max(1) };
         let tables = model.degrees.iter().map(|_| Vec::new()).collect();
-        Prices { tables, tables_left, memory_bytes }
+        Prices { tables, tables_left, memory_bytes, decided: 0 }
     }
 
     /// Whether the stage may keep to `target` with no thought of memory, going by the cheapest mode of each node and the
@@ -77,11 +91,12 @@ impl Prices {
     /// Whether the stage can keep to `target` with `y` microbatches in flight, if the bounds tell.
     pub(super) fn decided(&mut self, model: &PiperModel<'_>, asked: Asked<'_>, y: u32, target: f64) -> Option<bool> {
         let memory_bytes = self.memory_bytes;
+        self.decided += 1;
         let room = self.room(model, asked);
         let table = self.table(model, asked.degree, asked.d, y)?;
         let (outer, inner) = (&table.sums[asked.outer], &table.sums[asked.inner]);
         let all_bytes = table.sums[table.sums.len() - 1][0].bytes;
-        let bytes_room = (1e-9 * memory_bytes).max(rounding(model) * all_bytes);
+        let bytes_room = bytes_room(model, memory_bytes, all_bytes);
         let budget = target * f64::from(asked.d);
         let most_lower = budget - beside(model, asked, asked.stage.edge_least) + room;
         let (mut upper, mut over) = (f64::INFINITY, Sum::default());
@@ -104,13 +119,55 @@ impl Prices {
         (upper + beside(model, asked, asked.stage.edge_most) + room <= budget).then_some(true)
     }
 
+    /// Whether a stage at a degree with `d` replicas and `y` microbatches in flight on each is certain to cost more than `most`
+    /// seconds on one replica beside its edges and all-reduces; false where there is no table to tell.
+    #[inline]
+    pub(super) fn is_out_of_reach(
+        &self,
+        model: &PiperModel<'_>,
+        stage: (usize, u32, u32),
+        (outer, inner): (usize, usize),
+        most: f64,
+    ) -> bool {
+        self.known(model, stage).is_some_and(|table| table.least_s(&table.paid[outer], &table.paid[inner]) > most)
+    }
+
+    /// Whether every stage of `outer` in front of a set of a block is.
+    #[inline]
+    pub(super) fn is_block_out_of_reach(
+        &mut self,
+        model: &PiperModel<'_>,
+        stage @ (degree, d, y): (usize, u32, u32),
+        (outer, (size, block)): (usize, Block),
+        most: f64,
+    ) -> bool {
+        // Where memory is no matter a table would tell nothing that sums do not.
+        if self.decided * WORTH_A_TABLE < model.sets.len() && self.known(model, stage).is_none() {
+            return false;
+        }
+        let Some(table) = self.table(model, degree, d, y) else { return false };
+        table.least_s(&table.paid[outer], &table.most_paid[size][block]) > most
+    }
+
     /// Seconds by which differences of sums may be off.
     fn room(&self, model: &PiperModel<'_>, asked: Asked<'_>) -> f64 {
         rounding(model) * model.most_seconds(asked.degree, asked.d)
     }
 
+    /// Which of a degree's tables are those of so many replicas.
+    #[inline]
+    fn row(model: &PiperModel<'_>, degree: usize, d: u32) -> Option<usize> {
+        if model.degrees[degree].uniform { Some(0) } else { model.replicas.binary_search(&d).ok() }
+    }
+
+    /// A table that was made already.
+    #[inline]
+    fn known(&self, model: &PiperModel<'_>, (degree, d, y): (usize, u32, u32)) -> Option<&Table> {
+        self.tables[degree].get(Self::row(model, degree, d)?)?.get(y as usize)?.as_ref()
+    }
+
     fn table(&mut self, model: &PiperModel<'_>, degree: usize, d: u32, y: u32) -> Option<&Table> {
-        let at = if model.degrees[degree].uniform { 0 } else { model.replicas.binary_search(&d).ok()? };
+        let at = Self::row(model, degree, d)?;
         let rows = &mut self.tables[degree];
         if rows.len() <= at {
             rows.resize_with(at + 1, Vec::new);
@@ -138,6 +195,11 @@ pub(super) fn rounding(model: &PiperModel<'_>) -> f64 {
     8.0 * f64::EPSILON * (model.dag.len() as f64 + 64.0)
 }
 
+/// Bytes by which differences of sums may be off, and what rounding may make of the memory.
+fn bytes_room(model: &PiperModel<'_>, memory_bytes: f64, all_bytes: f64) -> f64 {
+    (1e-9 * memory_bytes).max(rounding(model) * all_bytes)
+}
+
 /// Seconds of a stage on one replica that its nodes' choices do not change.
 fn beside(model: &PiperModel<'_>, asked: Asked<'_>, edge_bytes: f64) -> f64 {
     let parameters = if model.degrees[asked.degree].uniform { asked.stage.parameters } else { 0.0 };
@@ -145,6 +207,16 @@ fn beside(model: &PiperModel<'_>, asked: Asked<'_>, edge_bytes: f64) -> f64 {
 }
 
 impl Table {
+    /// Seconds of a stage on one replica at the least, from what two sets pay.
+    #[inline]
+    fn least_s(&self, outer: &[f64; PRICES], inner: &[f64; PRICES]) -> f64 {
+        let mut least = f64::NEG_INFINITY;
+        for i in 0..PRICES {
+            least = least.max(outer[i] - inner[i] - self.worth[i]);
+        }
+        least
+    }
+
     fn new(model: &PiperModel<'_>, degree: usize, d: u32, y: u32, memory_bytes: f64) -> Self {
         let degree = &model.degrees[degree];
         let in_flight = f64::from(y);
@@ -176,7 +248,18 @@ impl Table {
             }
             sums[set] = sum;
         }
-        Table { prices, steps, sums }
+        let paid: Vec<[f64; PRICES]> =
+            sums.iter().map(|sums| std::array::from_fn(|i| sums[i].cost + prices[i] * sums[i].bytes)).collect();
+        let full = sums.len() - 1;
+        let memory_bytes = memory_bytes + bytes_room(model, memory_bytes, sums[full][0].bytes);
+        let worth = std::array::from_fn(|i| prices[i] * memory_bytes + rounding(model) * paid[full][i]);
+        let most = |block: &[u32]| {
+            block.iter().fold([f64::NEG_INFINITY; PRICES], |most: [f64; PRICES], &set| {
+                std::array::from_fn(|i| most[i].max(paid[set as usize][i]))
+            })
+        };
+        let most_paid = SIZES.map(|size| model.by_device_seconds.chunks(size).map(most).collect());
+        Table { prices, steps, sums, paid, most_paid, worth }
     }
 }
 

@@ -20,7 +20,8 @@
 //! largest down instead, which turns back where a stage is too slow or too large whatever follows.
 //!
 //! What a question with a larger load found bounds every one with a smaller load (`earlier`): most sets then come out as
-//! before after a few stages. Of the others four sums side by side tell most to be of no use (`lean`).
+//! before after a few stages, and where a question with a smaller load did with as little, after none. Of the others those
+//! that cannot be of use are left out by the block (`blocks`), and four sums side by side tell of most that are left (`lean`).
 //!
 //! Where the number of stages is given, there is a table of `F` for every number of them, each made from the one before.
 //! Time `O(pairs in the windows · degrees · |F|)`, memory `O(sets · |F|)`, both times the number of stages where that is
@@ -35,8 +36,9 @@ use std::{
 use rayon::prelude::*;
 
 use super::{
+    blocks::{Blocks, SIZES},
     cumulative::Tails,
-    earlier::Earlier,
+    earlier::{Earlier, Reached},
     lean::Lean,
     model::{Crossing, PiperModel},
     modes::{Oracle, StageKey},
@@ -106,6 +108,8 @@ pub(super) struct Probe<'p, 'm, 'a> {
     frontiers: Vec<Vec<Frontier>>,
     /// By set: the sets behind the first stages of its pairs, in the table that is being filled.
     behind_first: Vec<Vec<u32>>,
+    /// By set and pair, the one of these that is behind its first stage.
+    by: Vec<Vec<u32>>,
     /// The table that a stage is put in front of: the one that is being filled, unless stages are counted.
     behind: usize,
     /// Numbers of devices a stage may take, ascending.
@@ -118,8 +122,12 @@ pub(super) struct Probe<'p, 'm, 'a> {
     pub(super) sources: Sources,
     /// What is known from a question with a larger load.
     pub(super) earlier: Option<&'p Earlier>,
+    /// What is known from one with a smaller load.
+    pub(super) reached: Option<&'p Reached>,
     /// What tells most stages at a glance.
     pub(super) lean: Option<&'p Lean>,
+    /// And many at once.
+    pub(super) blocks: &'p [Blocks; SIZES.len()],
 }
 
 /// Those who answer questions about one model; they remember what they found out about its stages.
@@ -130,11 +138,14 @@ pub(super) struct Crew<'m, 'a> {
     /// What edges take.
     borders: Borders,
     lean: Option<Lean>,
+    blocks: [Blocks; SIZES.len()],
     /// Whether warm-ups are rounded on from the last stage.
     rounds_on: bool,
     workers: Vec<Worker<'m, 'a>>,
     /// What the last question that was answered by a plan tells.
     earlier: Option<Earlier>,
+    /// What the question with the largest load that was answered by none tells.
+    reached: Option<Reached>,
 }
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -151,8 +162,19 @@ impl<'m, 'a> Crew<'m, 'a> {
         let threads = if model.widest_level() >= SHARED_OUT { rayon::current_num_threads() } else { 1 };
         let worker = |_| Worker::new(Oracle::new(model, settings, memory_bytes, threads));
         let (heavier, borders, lean) = (Heavier::new(model), Borders::new(model), Lean::new(model));
+        let blocks = SIZES.map(|size| Blocks::new(model, lean.as_ref(), size));
         let rounds_on = settings.warm_up == WarmUp::Cumulative;
-        Crew { model, heavier, borders, lean, rounds_on, workers: (0..threads).map(worker).collect(), earlier: None }
+        Crew {
+            model,
+            heavier,
+            borders,
+            lean,
+            blocks,
+            rounds_on,
+            workers: (0..threads).map(worker).collect(),
+            earlier: None,
+            reached: None,
+        }
     }
 
     /// Whether some knapsack was too large to be solved exactly.
@@ -162,6 +184,14 @@ impl<'m, 'a> Crew<'m, 'a> {
 
     /// Answers one question.
     pub(super) fn ask(&mut self, question: &Question<'_>, search: &Search) -> Answer {
+        self.answer(question, search).unwrap_or_else(|| {
+            self.reached = None;
+            self.answer(question, search).expect("every pair of a frontier has a stage that made it")
+        })
+    }
+
+    /// `None` if by rounding a tail of this load lacks one of a smaller load that it was made of.
+    fn answer(&mut self, question: &Question<'_>, search: &Search) -> Option<Answer> {
         let model = self.model;
         let mut stage_devices: Vec<u32> = question
             .allowed
@@ -185,45 +215,58 @@ impl<'m, 'a> Crew<'m, 'a> {
         let sources = Sources::new(model, heavier.is_some());
         let widest = question.allowed.iter().map(|allowed| model.degrees[allowed.degree].t).max().unwrap_or(1);
         let earlier = self.earlier.as_ref().filter(|earlier| earlier.bounds(question));
+        let reached = self.reached.as_ref().filter(|reached| reached.holds_for(question));
         let (behind_first, behind, lean) = (vec![], 0, self.lean.as_ref());
         let mut probe = Probe {
             model,
             question,
             frontiers,
             behind_first,
+            by: vec![],
             behind,
             stage_devices,
             widest,
             rest,
             sources,
             earlier,
+            reached,
             lean,
+            blocks: &self.blocks,
         };
         if self.rounds_on {
-            return Tails::new(&probe).answer(&mut self.workers, search);
+            return Some(Tails::new(&probe).answer(&mut self.workers, search));
         }
         let answer = probe.run(heavier, &mut self.workers, search);
-        let Probe { mut frontiers, behind_first, .. } = probe;
+        let Probe { mut frontiers, behind_first, by, .. } = probe;
+        let answer = answer?;
         // With more replicas than sets the bounds would cost more than they save.
         let few = question.most_replicas as usize <= model.sets.len();
-        if few && question.stages.is_none() && matches!(answer, Answer::Yes(_)) {
-            self.earlier = Some(Earlier::new(question, heavier, frontiers.swap_remove(0), behind_first));
+        if few && question.stages.is_none() {
+            match answer {
+                Answer::Yes(_) => {
+                    self.earlier = Some(Earlier::new(question, heavier, frontiers.swap_remove(0), behind_first));
+                }
+                Answer::No if !by.is_empty() => {
+                    self.reached = Some(Reached::new(question, frontiers.swap_remove(0), by));
+                }
+                _ => {}
+            }
         }
-        answer
+        Some(answer)
     }
 }
 
 impl<'m, 'a> Probe<'_, 'm, 'a> {
-    fn run(&mut self, heavier: Option<&Heavier>, workers: &mut [Worker<'m, 'a>], search: &Search) -> Answer {
+    fn run(&mut self, heavier: Option<&Heavier>, workers: &mut [Worker<'m, 'a>], search: &Search) -> Option<Answer> {
         let full = self.model.full();
         if self.most_devices(0).is_none() {
-            return Answer::No;
+            return Some(Answer::No);
         }
         let (before, after) = self.question.progress;
         match self.question.stages {
             None => {
                 if !self.fill(0, heavier, (before, after), workers, search) {
-                    return Answer::Cancelled;
+                    return Some(Answer::Cancelled);
                 }
             }
             Some(stages) => {
@@ -231,15 +274,15 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                     self.behind = count - 1;
                     let share = |done: usize| before + (after - before) * done as f64 / stages as f64;
                     if !self.fill(count, None, (share(count - 1), share(count)), workers, search) {
-                        return Answer::Cancelled;
+                        return Some(Answer::Cancelled);
                     }
                 }
             }
         }
         let whole = self.frontiers.len() - 1;
         match self.frontiers[whole][full].last() {
-            None => Answer::No,
-            Some(&(replicas, devices)) => Answer::Yes(self.stages(&mut workers[0].oracle, replicas, devices)),
+            None => Some(Answer::No),
+            Some(&(replicas, devices)) => self.stages(&mut workers[0].oracle, replicas, devices).map(Answer::Yes),
         }
     }
 
@@ -254,6 +297,8 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
     ) -> bool {
         let full = self.model.full();
         self.behind_first = vec![vec![]; full + 1];
+        self.by = vec![vec![]; full + 1];
+        self.sources.look(&self.frontiers[self.behind]);
         for level in self.model.levels() {
             search.report_fraction(before + (after - before) * level.start as f64 / full as f64);
             let found = if workers.len() > 1 && level.len() >= SHARED_OUT {
@@ -264,12 +309,16 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
             let Some(found) = found else { return false };
             for (outer, found) in found {
                 self.frontiers[table][outer] = found.iter().map(|&(s, j, _)| (s, j)).collect();
-                let mut behind: Vec<u32> = found.iter().map(|&(_, _, by)| by).collect();
+                self.by[outer] = found.iter().map(|&(_, _, by)| by).collect();
+                let mut behind = self.by[outer].clone();
                 behind.dedup();
                 self.behind_first[outer] = behind;
             }
             if let Some(heavier) = heavier {
-                self.sources.advance(self.model, heavier, &self.frontiers[table], level);
+                self.sources.advance(self.model, heavier, &self.frontiers[table], level.clone());
+            }
+            if self.behind == table {
+                self.sources.look_again(&self.frontiers[table], level);
             }
         }
         true
@@ -416,20 +465,18 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
     }
 
     /// Walks back from the full set: the stages that reach (replicas, devices), first stage first.
-    fn stages(&mut self, oracle: &mut Oracle<'m, 'a>, mut replicas: u32, mut devices: u32) -> Vec<FoundStage> {
+    fn stages(&mut self, oracle: &mut Oracle<'m, 'a>, mut replicas: u32, mut devices: u32) -> Option<Vec<FoundStage>> {
         let mut stages = vec![];
         let mut outer = self.model.full();
         while outer != 0 {
             if let Some(count) = self.question.stages {
                 self.behind = count - stages.len() - 1;
             }
-            let (stage, s, j) = self
-                .step_back(oracle, outer, replicas, devices)
-                .expect("every pair of a frontier has a stage that made it");
+            let (stage, s, j) = self.step_back(oracle, outer, replicas, devices)?;
             stages.push(stage);
             (outer, replicas, devices) = (stage.inner as usize, s, j);
         }
-        stages
+        Some(stages)
     }
 
     /// The first stage of `outer` that leaves a pair of the inner frontier within (replicas, devices).

@@ -19,6 +19,7 @@
 use std::ops::Range;
 
 use super::{
+    blocks::{self, SIZES},
     earlier::covers,
     model::{Degree, PiperModel},
     prices::rounding,
@@ -122,6 +123,8 @@ fn no_slower_without(model: &PiperModel<'_>, nodes: &[usize], outside: Option<us
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
     pub(super) set: u32,
+    /// Its place by device-seconds among all sets.
+    place: u32,
     /// The fewest devices that run it; 0 if that is not known yet.
     devices: u32,
     pub(super) device_seconds: f64,
@@ -137,6 +140,25 @@ impl Source {
     }
 }
 
+/// Settled sets of one block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    pub(super) block: u32,
+    /// Where it ends.
+    pub(super) end: u32,
+    /// The fewest replicas and the fewest devices that any of its sets does with, not necessarily the same one.
+    pub(super) replicas: u32,
+    pub(super) devices: u32,
+}
+
+/// The runs of settled ones.
+#[derive(Default)]
+struct Runs {
+    runs: Vec<Run>,
+    /// By position, which one it is in.
+    of: Vec<u32>,
+}
+
 /// The sets that a stage is put in front of.
 pub(super) struct Sources {
     /// By device-seconds.
@@ -144,6 +166,10 @@ pub(super) struct Sources {
     /// Their bits, in the same order side by side: most sets are tried in vain, which takes a look at these.
     rows: Vec<u64>,
     words: usize,
+    /// By set, its place by device-seconds.
+    places: Vec<u32>,
+    /// By size of blocks.
+    runs: [Runs; SIZES.len()],
     /// By set: the pairs that no larger set makes useless, once that is settled; empty where none are looked for.
     useful: Vec<Option<Frontier>>,
 }
@@ -151,13 +177,20 @@ pub(super) struct Sources {
 impl Sources {
     /// All sets, or if useless ones are to be found (`pruned`) just the empty one.
     pub(super) fn new(model: &PiperModel<'_>, pruned: bool) -> Self {
-        let source = |set: u32| Source { set, devices: 0, device_seconds: model.device_seconds[set as usize] };
+        let places = blocks::places(model);
+        let source = |set: u32| Source {
+            set,
+            place: places[set as usize],
+            devices: 0,
+            device_seconds: model.device_seconds[set as usize],
+        };
         let (settled, useful) = if pruned {
             (vec![source(0)], vec![None; model.sets.len()])
         } else {
             (model.by_device_seconds.iter().map(|&set| source(set)).collect(), vec![])
         };
-        let mut sources = Sources { settled, rows: vec![], words: model.sets.words(), useful };
+        let words = model.sets.words();
+        let mut sources = Sources { settled, rows: vec![], words, places, runs: Default::default(), useful };
         sources.line_up(&model.sets);
         sources
     }
@@ -168,6 +201,53 @@ impl Sources {
         for source in &self.settled {
             self.rows.extend_from_slice(sets.row(source.set as usize));
         }
+    }
+
+    /// Notes what the settled ones do with, by block; `pairs` are those of all sets.
+    pub(super) fn look(&mut self, pairs: &[Frontier]) {
+        for (Runs { runs, of }, size) in self.runs.iter_mut().zip(SIZES) {
+            runs.clear();
+            of.clear();
+            for (position, source) in (0..).zip(&self.settled) {
+                let block = source.place / size as u32;
+                if runs.last().is_none_or(|run| run.block != block) {
+                    runs.push(Run { block, end: position, replicas: u32::MAX, devices: u32::MAX });
+                }
+                of.push(runs.len() as u32 - 1);
+                let run = runs.last_mut().expect("one was pushed where there was none");
+                run.end = position + 1;
+                let set = source.set as usize;
+                let own = self.useful.get(set).and_then(Option::as_ref).unwrap_or(&pairs[set]);
+                if let (Some(first), Some(last)) = (own.first(), own.last()) {
+                    run.replicas = run.replicas.min(first.0);
+                    run.devices = run.devices.min(last.1);
+                }
+            }
+        }
+    }
+
+    /// The same once the pairs of a level's sets are known.
+    pub(super) fn look_again(&mut self, pairs: &[Frontier], level: Range<usize>) {
+        if !self.useful.is_empty() {
+            self.look(pairs);
+            return;
+        }
+        // All are settled, each at its place.
+        for set in level {
+            let (Some(first), Some(last)) = (pairs[set].first(), pairs[set].last()) else { continue };
+            for Runs { runs, of } in &mut self.runs {
+                let run = &mut runs[of[self.places[set] as usize] as usize];
+                run.replicas = run.replicas.min(first.0);
+                run.devices = run.devices.min(last.1);
+            }
+        }
+    }
+
+    /// The run of the settled one at a position among blocks of a size.
+    #[inline]
+    pub(super) fn run(&self, size: usize, position: usize) -> &Run {
+        let Runs { runs, of } = &self.runs[size];
+        &runs[of[position] as usize]
     }
 
     /// Whether the set at a position among the settled ones lies within a set with these bits.
@@ -215,6 +295,7 @@ impl Sources {
         }
         let new = (first..level.start).map(|set| Source {
             set: set as u32,
+            place: self.places[set],
             devices: 0,
             device_seconds: model.device_seconds[set],
         });
@@ -225,7 +306,7 @@ impl Sources {
             source.devices = fewest.unwrap_or_default();
             fewest.is_some()
         });
-        self.settled.sort_by(|a, b| a.device_seconds.total_cmp(&b.device_seconds));
+        self.settled.sort_by_key(|source| source.place);
         self.line_up(&model.sets);
     }
 }

@@ -4,11 +4,13 @@
 //! outer set; [`super::probe`] says why that finds all of them.
 
 use super::{
+    blocks::SIZES,
     lean::{self, Within},
     model::Crossing,
     modes::{Oracle, StageKey},
     probe::{Allowed, FoundPair, NONE, Probe, Question},
     scratch::Scratch,
+    sources::Run,
 };
 
 /// With more inner sets than this in the windows of a set, walking down from it is faster than trying them all.
@@ -32,6 +34,8 @@ pub(super) struct Worker<'m, 'a> {
     scratch: Scratch,
     /// For the stage at hand, by degree: the replicas it needs by its sums; 1 where these are not known.
     needed: Vec<f64>,
+    /// And what its edges take at the least, seconds on one replica.
+    edges_s: Vec<f64>,
     /// The fewest that are allowed, if these may be of use.
     least_d: Vec<Option<u32>>,
     /// By set: the outer set whose walk saw it last.
@@ -41,12 +45,21 @@ pub(super) struct Worker<'m, 'a> {
 
 impl<'m, 'a> Worker<'m, 'a> {
     pub(super) fn new(oracle: Oracle<'m, 'a>) -> Self {
-        Worker { oracle, scratch: Scratch::default(), needed: vec![], least_d: vec![], stamps: vec![], stack: vec![] }
+        Worker {
+            oracle,
+            scratch: Scratch::default(),
+            needed: vec![],
+            edges_s: vec![],
+            least_d: vec![],
+            stamps: vec![],
+            stack: vec![],
+        }
     }
 
     /// Clears what belongs to one question over so many sets.
     pub(super) fn begin(&mut self, question: &Question<'_>, degrees: usize, sets: usize) {
         self.needed = vec![1.0; degrees];
+        self.edges_s = vec![0.0; degrees];
         self.least_d = vec![None; question.allowed.len()];
         self.scratch = Scratch::new(question.most_replicas);
         self.stamps = vec![NONE; sets];
@@ -58,6 +71,12 @@ impl<'m, 'a> Worker<'m, 'a> {
         let most = self.scratch.begin(|by_replicas| probe.too_many_devices(outer, by_replicas), least);
         if self.scratch.is_closed() {
             return vec![];
+        }
+        for (replicas, devices, by) in probe.reached.iter().flat_map(|reached| reached.of(outer)) {
+            self.scratch.lower(replicas, devices, by);
+        }
+        if self.scratch.is_closed() {
+            return self.scratch.collect();
         }
         let crossings = probe.model.crossings(outer);
         let figures = probe.lean.map(|lean| lean.outer(probe.model, outer, &crossings));
@@ -88,7 +107,20 @@ impl<'m, 'a> Worker<'m, 'a> {
         let room = f64::from(most) + probe.room();
         let row = probe.model.sets.row(set);
         for (from, to) in windows {
-            for position in from..to {
+            let (mut next, mut ends) = (from, [from; SIZES.len()]);
+            'next: while next < to {
+                let position = next;
+                for (size, end) in ends.iter_mut().enumerate() {
+                    if *end <= position {
+                        let run = probe.sources.run(size, position);
+                        *end = run.end as usize;
+                        if self.is_useless(probe, outer, row, size, run) {
+                            next = *end;
+                            continue 'next;
+                        }
+                    }
+                }
+                next += 1;
                 if !probe.sources.is_within(position, row) {
                     continue;
                 }
@@ -111,6 +143,38 @@ impl<'m, 'a> Worker<'m, 'a> {
                 self.extend_all(probe, outer, inner as usize);
             }
         }
+    }
+
+    /// Whether no set of a block is of use behind a stage of `outer`.
+    fn is_useless(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer, row: &[u64], size: usize, run: &Run) -> bool {
+        let (block, blocks) = (run.block as usize, &probe.blocks[size]);
+        if run.devices >= outer.most || !blocks.may_be_within(block, row) {
+            return true;
+        }
+        let Some(figures) = &outer.figures else { return false };
+        for allowed in probe.question.allowed {
+            let t = probe.model.degrees[allowed.degree].t;
+            let mut least = None;
+            for &d in &allowed.replicas {
+                let replicas = run.replicas.saturating_add(d);
+                if t.saturating_mul(d).saturating_add(run.devices) >= self.scratch.to_beat(replicas) {
+                    break;
+                }
+                let (needed, edges_s) = *least.get_or_insert_with(|| {
+                    let (seconds, bytes) = blocks.least(figures, block, allowed.degree);
+                    let edges_s = outer.within.seconds(bytes);
+                    (outer.within.replicas(seconds + edges_s), edges_s)
+                });
+                if f64::from(d) < needed {
+                    continue;
+                }
+                let (stage, ends) = ((allowed.degree, d, replicas.div_ceil(d)), (outer.set, (size, block)));
+                if !self.oracle.is_block_out_of_reach(stage, ends, probe.question.target, edges_s) {
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// Visits the inner sets of `outer` from the largest down, each once, and turns back where the stage has become too
@@ -155,7 +219,14 @@ impl<'m, 'a> Worker<'m, 'a> {
         let pairs = probe.useful_pairs(inner);
         let (behind, fewest) = (pairs[0].0, pairs[pairs.len() - 1].1);
         if let (Some(lean), Some(figures)) = (probe.lean, &outer.figures) {
-            lean.replicas(probe.model, figures, inner, outer.within.behind(behind), &mut self.needed);
+            lean.replicas(
+                probe.model,
+                figures,
+                inner,
+                outer.within.behind(behind),
+                &mut self.needed,
+                &mut self.edges_s,
+            );
         }
         // A stage has a replica.
         let most = self.scratch.to_beat(behind + 1).saturating_sub(fewest);
@@ -202,8 +273,8 @@ impl<'m, 'a> Worker<'m, 'a> {
         let target = probe.question.target;
         let t = probe.model.degrees[allowed.degree].t;
         let pairs = probe.useful_pairs(inner);
-        let Some(stage) = probe.model.stage(allowed.degree, set, inner, crossings) else { return };
-        let least_d = least_d.max(probe.model.least_replicas_of(&stage, target));
+        let edges_s = self.edges_s[allowed.degree];
+        let mut known = None;
         let key = StageKey { degree: allowed.degree as u32, outer: set as u32, inner: inner as u32 };
         let mut next = 0;
         for &d in &allowed.replicas[allowed.replicas.partition_point(|&d| d < least_d)..] {
@@ -219,10 +290,18 @@ impl<'m, 'a> Worker<'m, 'a> {
                 return;
             }
             let last = (next..reachable).rev().find(|&i| better(&pairs[i])).unwrap_or(next);
-            if !self.oracle.fast_enough(key, &stage, d, target) {
+            let in_flight = |i: usize| (pairs[i].0 + d).div_ceil(d);
+            if self.oracle.is_out_of_reach(key, d, in_flight(next), target, edges_s) {
                 continue;
             }
-            let in_flight = |i: usize| (pairs[i].0 + d).div_ceil(d);
+            if known.is_none() {
+                let Some(stage) = probe.model.stage(allowed.degree, set, inner, crossings) else { return };
+                known = Some((stage, probe.model.least_replicas_of(&stage, target)));
+            }
+            let Some((stage, least_d)) = known else { return };
+            if d < least_d || !self.oracle.fast_enough(key, &stage, d, target) {
+                continue;
+            }
             let range = in_flight(next)..=in_flight(last);
             let Some(most_in_flight) = self.oracle.most_in_flight(key, &stage, d, range, target) else {
                 continue;
