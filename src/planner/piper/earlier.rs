@@ -111,3 +111,96 @@ fn undominated(mut pairs: Frontier) -> Frontier {
     });
     pairs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{
+        bisection::allowed,
+        model::PiperModel,
+        probe::{Answer, Crew},
+        settings::{OPTIONS, PiperSettings},
+    };
+    use super::*;
+    use crate::{
+        cluster::GivenLimits,
+        family,
+        graph::{Enumeration, SuccessorSets},
+        planner::{Options, Search, random::SplitMix},
+        workload::formats::piper::read,
+    };
+
+    /// Three chains of seven side by side on twelve devices that hold little more than the whole with everything recomputed.
+    fn branches() -> String {
+        let mut random = SplitMix::new(7);
+        let edges: Vec<(usize, usize)> = (0..21).filter(|v| v % 7 != 6).map(|v| (v, v + 1)).collect();
+        let sync = |ids: Vec<usize>| {
+            let all: Vec<String> = ids.iter().map(|id| format!("\"{id}\": 0")).collect();
+            all.join(", ")
+        };
+        let node = |v: usize| {
+            let (seconds, bytes) = (1.0 + random.unit(), (1e6 * (1.0 + random.unit())).round());
+            let before = sync(edges.iter().filter(|edge| edge.1 == v).map(|edge| edge.0).collect());
+            let after = sync(edges.iter().filter(|edge| edge.0 == v).map(|edge| edge.1).collect());
+            let mode = |id: &str, t: f64, seconds: f64, bytes: f64| {
+                format!(
+                    r#"{{"id": "{id}", "timePerSample": {}, "parameterSize": 0, "memoryUsageA": {}, "memoryUsageB": 100000, "syncTimeFw": {{{before}}}, "syncTimeBw": {{{after}}}}}"#,
+                    seconds / t,
+                    (bytes / t).round(),
+                )
+            };
+            let modes = |t: f64| {
+                [mode("vanilla", t, seconds, bytes), mode("activation recomp", t, 1.3 * seconds, 0.1 * bytes)]
+                    .join(", ")
+            };
+            format!(r#"{{"id": {v}, "TMPCs": {{"1": [{}], "2": [{}]}}}}"#, modes(1.0), modes(1.9))
+        };
+        let nodes: Vec<String> = (0..21).map(node).collect();
+        let edge = |&(from, to): &(usize, usize)| {
+            format!(r#"{{"sourceId": {from}, "destId": {to}, "communicationCost": 100000}}"#)
+        };
+        let list: Vec<String> = edges.iter().map(edge).collect();
+        format!(
+            r#"{{"maxMemoryPerDevice": 6000000, "maxDevices": 12, "bandwidth": 1e6, "mbsInBatch": 12, "nodes": [{}], "edges": [{}]}}"#,
+            nodes.join(", "),
+            list.join(", ")
+        )
+    }
+
+    #[test]
+    fn what_other_loads_tell_changes_no_answer() {
+        let workload = read(&branches(), "branches.json", "branches").unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
+        let settings = PiperSettings::new(&Options::defaults(&OPTIONS));
+        let Enumeration::Complete(sets) = SuccessorSets::enumerate(&workload.dag, 1000, &|| false) else { panic!() };
+        assert!(sets.len() == 512, "{} sets", sets.len());
+        let (profile, search) = (workload.piper().unwrap(), Search::default());
+        let model = PiperModel::new(&workload, profile, &limits, &settings, sets, &search).unwrap();
+        let allowed = allowed(&model);
+        let devices_of = |crew: &mut Crew<'_, '_>, target: f64| {
+            let question = Question {
+                target,
+                devices: 12,
+                most_replicas: settings.replicas(model.most_replicas),
+                allowed: &allowed,
+                stages: None,
+                progress: (0.0, 1.0),
+            };
+            match crew.ask(&question, &search) {
+                Answer::Yes(stages) => {
+                    Some(stages.iter().map(|stage| stage.d * model.degrees[stage.degree].t).sum::<u32>())
+                }
+                _ => None,
+            }
+        };
+        // As halving would ask, and beyond.
+        let even = model.even_share();
+        let factors = [1.0, 1.5, 1.25, 1.1, 1.2, 1.15, 1.18, 1.3, 1.22, 1.05, 1.4];
+        let mut old = Crew::new(&model, &settings, limits.memory());
+        let answers = factors.map(|factor| {
+            let fresh = devices_of(&mut Crew::new(&model, &settings, limits.memory()), factor * even);
+            assert_eq!(devices_of(&mut old, factor * even), fresh, "{factor}");
+            fresh
+        });
+        assert!(answers.contains(&None) && answers.iter().any(Option::is_some), "{answers:?}");
+    }
+}

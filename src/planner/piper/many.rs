@@ -130,7 +130,7 @@ impl<'s, 'm, 'a> Bracketed<'s, 'm, 'a> {
         let even = self.model.device_seconds[self.model.full()] / f64::from(devices);
         let fewer = fewer.filter(|best| best.value <= NEAR * lower.max(even));
         let best = [hint, fewer].into_iter().flatten().min_by(|a, b| a.value.total_cmp(&b.value));
-        let known = Known { best, likely, lower, ..Known::default() };
+        let known = Known { best, likely, lower };
         let ended = minimise(devices, self.model, self.settings, &mut self.crew, known, search);
         self.probes += ended.probes;
         if !ended.complete {

@@ -11,6 +11,7 @@
 //! A network with too many admissible sets is not refused but planned over the sets of several topological orders, then
 //! over those near the cuts of the best plan (`nearby`), which gives a valid plan without proof; the outcome says so.
 
+mod back;
 mod bisection;
 mod blocks;
 mod cumulative;

@@ -41,7 +41,7 @@ use super::{
     earlier::{Earlier, Reached},
     lean::Lean,
     model::{Crossing, PiperModel},
-    modes::{Oracle, StageKey},
+    modes::Oracle,
     rest::{Borders, Rest},
     settings::PiperSettings,
     sources::{Heavier, Sources},
@@ -111,7 +111,7 @@ pub(super) struct Probe<'p, 'm, 'a> {
     /// By set and pair, the one of these that is behind its first stage.
     by: Vec<Vec<u32>>,
     /// The table that a stage is put in front of: the one that is being filled, unless stages are counted.
-    behind: usize,
+    pub(super) behind: usize,
     /// Numbers of devices a stage may take, ascending.
     stage_devices: Vec<u32>,
     /// The largest tensor degree.
@@ -372,7 +372,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
     }
 
     /// The pairs of a set that a stage is put in front of.
-    fn pairs(&self, set: usize) -> &Frontier {
+    pub(super) fn pairs(&self, set: usize) -> &Frontier {
         &self.frontiers[self.behind][set]
     }
 
@@ -462,68 +462,5 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
             }
         }
         windows
-    }
-
-    /// Walks back from the full set: the stages that reach (replicas, devices), first stage first.
-    fn stages(&mut self, oracle: &mut Oracle<'m, 'a>, mut replicas: u32, mut devices: u32) -> Option<Vec<FoundStage>> {
-        let mut stages = vec![];
-        let mut outer = self.model.full();
-        while outer != 0 {
-            if let Some(count) = self.question.stages {
-                self.behind = count - stages.len() - 1;
-            }
-            let (stage, s, j) = self.step_back(oracle, outer, replicas, devices)?;
-            stages.push(stage);
-            (outer, replicas, devices) = (stage.inner as usize, s, j);
-        }
-        Some(stages)
-    }
-
-    /// The first stage of `outer` that leaves a pair of the inner frontier within (replicas, devices).
-    fn step_back(
-        &self,
-        oracle: &mut Oracle<'m, 'a>,
-        outer: usize,
-        replicas: u32,
-        devices: u32,
-    ) -> Option<(FoundStage, u32, u32)> {
-        let crossings = self.model.crossings(outer);
-        let target = self.question.target;
-        for inner in 0..outer {
-            // Cheap questions first: almost every inner set fails one of them.
-            let within = |&(s, j): &(u32, u32)| s < replicas && j < devices;
-            let may_fit = |allowed: &Allowed| {
-                self.model.may_fit(allowed.degree, outer, inner, replicas, target, oracle.memory_bytes())
-            };
-            if !self.pairs(inner).iter().any(within)
-                || !self.question.allowed.iter().any(may_fit)
-                || !self.model.sets.is_subset(inner, outer)
-            {
-                continue;
-            }
-            for allowed in self.question.allowed {
-                let Some(stage) = self.model.stage(allowed.degree, outer, inner, &crossings) else { continue };
-                let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
-                let t = self.model.degrees[allowed.degree].t;
-                for &d in &allowed.replicas {
-                    let (Some(most_s), Some(most_j)) =
-                        (replicas.checked_sub(d), devices.checked_sub(t.saturating_mul(d)))
-                    else {
-                        break;
-                    };
-                    if !oracle.fast_enough(key, &stage, d, target) {
-                        continue;
-                    }
-                    for &(s, j) in self.pairs(inner) {
-                        if s <= most_s && j <= most_j && oracle.fits(key, &stage, d, (s + d).div_ceil(d), target) {
-                            let found =
-                                FoundStage { outer: outer as u32, inner: inner as u32, degree: allowed.degree, d };
-                            return Some((found, s, j));
-                        }
-                    }
-                }
-            }
-        }
-        None
     }
 }
