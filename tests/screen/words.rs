@@ -94,3 +94,16 @@ fn what_runs_once_is_no_batch_of_one_microbatch() {
     assert!(text.contains("one training step") && text.contains("forward of conv1 on all devices"), "{text}");
     assert!(!text.contains("microbatch"), "{text}");
 }
+
+#[test]
+fn only_boundaries_that_can_move_have_their_keys_below() {
+    let footer = |request: ScreenRequest| {
+        let text = opened(request, 160, 36, "2").text();
+        text.lines().last().unwrap_or_default().to_string()
+    };
+    let below = footer(bert());
+    assert!(below.contains("[ ]"), "{below}");
+    // Operators share all devices: one stage.
+    let below = footer(native(&file("alexnet-operators.json")));
+    assert!(!below.contains("[ ]"), "{below}");
+}

@@ -11,7 +11,7 @@ use tui_input::Input;
 use crate::{
     cluster::LimitKind,
     tui::{
-        action::{Action, Scope, TABLE},
+        action::{Action, Entry, Scope, TABLE},
         keymap,
         model::{Focus, Model, Tone},
         overlay::Overlay,
@@ -66,6 +66,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
 /// A key and its word.
 type Hint = (String, String);
 
+/// Whether a boundary between the shown plan's stages may move: not where there is one stage, nor between equal virtual ones.
+fn moves_boundaries(model: &Model) -> bool {
+    model.shown.as_ref().and_then(|shown| shown.plan()).is_some_and(|(plan, _)| {
+        let equal = plan.configuration().is_some_and(|configuration| configuration.layout.virtual_stages > 1);
+        plan.stages.len() > 1 && !equal
+    })
+}
+
 /// Keys and words for the bottom line, what closes or stops first, then this place, then everywhere; and those that
 /// are always there.
 fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
@@ -95,7 +103,9 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere && !idle.contains(&scope);
     let special = model.scopes()[0];
     let keyed = || TABLE.iter().enumerate().filter(|(i, e)| !e.hint.is_empty() && !model.keymap.of(*i).is_empty());
-    for (i, entry) in keyed().filter(|(_, e)| near(e.scope) && (e.scope == special || model.focus != Focus::Panel)) {
+    let heard = |e: &Entry| near(e.scope) && (e.scope == special || model.focus != Focus::Panel);
+    let refused = |e: &Entry| e.action == Action::BoundaryBack && !moves_boundaries(model);
+    for (i, entry) in keyed().filter(|(_, e)| heard(e) && !refused(e)) {
         let both = |other: Action, between: &str| {
             let other = model.keymap.of_action(other).unwrap_or_default();
             format!("{}{between}{other}", model.keymap.shown(i))
