@@ -86,7 +86,7 @@ fn the_table_of_a_latency_plan_tells_when_devices_run_and_what_is_waited_for() {
     let table = stdout(&["check", &workload, &plan, "--objective", "latency"], 0);
     // 0 and 1 run for 22 with what they send, 2 and 4 for 22 more with both transfers, 3 and 5 for 22 with what they receive.
     for part in
-        ["latency 66 ms   3 stages on 3 of 3 accelerators", "waited for", "limited by stage 1 (accelerator 1)", "33.3%"]
+        ["latency 66.00 ms   3 stages on 3 of 3 accelerators", "waited for", "limited by stage 1 (accelerator 1)", "33.3%"]
     {
         assert!(table.contains(part), "`{part}` is missing in\n{table}");
     }
