@@ -1,7 +1,8 @@
 //! The order of the rooms, proven from the imports: every room uses only those that stand above it in `src/lib.rs`.
 //!
 //! Beside the order: no planner's folder imports another planner's, no family's another family's, no view another view.
-//! No view reaches into the state of another, and nobody but the list of views asks which view it is.
+//! No view reaches into the state of another, and nobody but the list of views asks which view it is. What draws changes
+//! nothing of the model.
 
 use std::{
     collections::BTreeSet,
@@ -111,6 +112,7 @@ fn broken(file: &str, source: &str) -> Vec<String> {
         return if room == "lib" { broken } else { vec![format!("{file}: the room {room} has no place in the order")] };
     };
     broken.extend(broken_by_view(file, &code_of(source)));
+    broken.extend(broken_by_drawing(file, &code_of(source)));
     for path in imports(file, source) {
         if path.len() == 1 {
             match ROOMS.iter().position(|name| *name == path[0]) {
@@ -162,6 +164,29 @@ fn broken_by_view(file: &str, code: &str) -> Vec<String> {
         let other = name.to_lowercase();
         if name != "ALL" && is_view(&other) && own != Some(other.as_str()) && !code[..at].ends_with("Show(") {
             broken.push(format!("{file} asks for the view {name}"));
+        }
+    }
+    broken
+}
+
+/// Folders of the screen with functions that draw.
+const DRAWING: [&str; 4] = ["tui/frame/", "tui/paint/", "tui/views/", "tui/widget/"];
+
+/// Functions that draw and could change the model: they are called `draw..`, or are handed a frame or a buffer, and take
+/// `&mut Model`. Only `show` of `tui/frame` hands the model what was drawn.
+fn broken_by_drawing(file: &str, code: &str) -> Vec<String> {
+    if !DRAWING.iter().any(|folder| file.starts_with(folder)) {
+        return vec![];
+    }
+    let mut broken = vec![];
+    for (at, _) in code.match_indices("fn ") {
+        let rest = &code[at + "fn ".len()..];
+        let signature = rest.split('{').next().unwrap_or_default().split(";\n").next().unwrap_or_default();
+        let name: String = signature.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let draws = name.starts_with("draw") || signature.contains("Frame<") || signature.contains("&mut Buffer");
+        let shows = file == "tui/frame/mod.rs" && name == "show";
+        if draws && signature.contains("&mut Model") && !shows {
+            broken.push(format!("{file}: {name} draws and takes &mut Model"));
         }
     }
     broken
@@ -234,4 +259,19 @@ fn a_view_that_knows_another_is_found() {
     assert_eq!(broken("tui/update.rs", decision), ["tui/update.rs asks for the view Sweep"]);
     assert_eq!(broken("tui/views/sweep/state.rs", decision), Vec::<String>::new());
     assert_eq!(broken("tui/tour.rs", "const SHOW: Action = Action::Show(View::Sweep);\n"), Vec::<String>::new());
+}
+
+#[test]
+fn a_drawing_that_could_change_the_model_is_found() {
+    let one = "pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {\n}\n";
+    assert_eq!(broken("tui/views/stages/draw.rs", one), ["tui/views/stages/draw.rs: draw draws and takes &mut Model"]);
+    let many = "fn draw_map(\n    area: Rect,\n    model: &mut Model,\n) -> u16 {\n}\n\nfn g(model: &Model) {}\n";
+    assert_eq!(broken("tui/paint/map.rs", many), ["tui/paint/map.rs: draw_map draws and takes &mut Model"]);
+    let other = "fn line(room: [u16; 4], model: &mut Model, buffer: &mut Buffer);\n";
+    assert_eq!(broken("tui/frame/panel.rs", other), ["tui/frame/panel.rs: line draws and takes &mut Model"]);
+    let show = "pub(super) fn show(frame: &mut Frame<'_>, model: &mut Model) {}\n";
+    assert_eq!(broken("tui/frame/mod.rs", show), Vec::<String>::new());
+    assert_eq!(broken("tui/frame/help.rs", show).len(), 1);
+    let reads = "fn draw(frame: &mut Frame<'_>, model: &Model, marks: &mut Marks) {}\nfn act(model: &mut Model) {}\n";
+    assert_eq!(broken("tui/views/stages/draw.rs", reads), Vec::<String>::new());
 }

@@ -30,6 +30,7 @@ mod inks;
 mod input;
 pub(crate) mod keymap;
 mod left_out;
+mod marks;
 mod model;
 mod names;
 mod offscreen;

@@ -174,7 +174,7 @@ impl Offscreen {
     /// Draws a frame.
     pub fn draw(&mut self) -> &Buffer {
         let model = &mut self.model;
-        let Ok(_) = self.terminal.draw(|frame| frame::draw(frame, model));
+        let Ok(_) = self.terminal.draw(|frame| frame::show(frame, model));
         self.terminal.backend().buffer()
     }
 

@@ -21,7 +21,7 @@ pub(super) fn of(model: &mut Model) -> String {
     let (width, height) = model.size;
     let overlay = model.overlay.take();
     let Ok(mut terminal) = Terminal::new(TestBackend::new(width, height));
-    let Ok(_) = terminal.draw(|frame| frame::draw(frame, model));
+    let Ok(_) = terminal.draw(|frame| frame::show(frame, model));
     model.overlay = overlay;
     svg(terminal.backend().buffer(), model.theme.is_light(), model.view)
 }

@@ -67,7 +67,7 @@ impl Tty {
     /// If the terminal cannot be written to.
     pub(super) fn draw(&mut self, model: &mut Model) -> io::Result<()> {
         execute!(io::stdout(), BeginSynchronizedUpdate)?;
-        let drawn = self.terminal.draw(|frame| frame::draw(frame, model));
+        let drawn = self.terminal.draw(|frame| frame::show(frame, model));
         drawn.and(execute!(io::stdout(), EndSynchronizedUpdate))
     }
 

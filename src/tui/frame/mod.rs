@@ -5,8 +5,8 @@
 //! panel | view     what can be set | what came of it
 //! footer           the keys that matter here, or the last message
 //! ```
-//! Areas are made by arithmetic and cut to the frame, so any size can be drawn. Drawing also notes where things lie, for
-//! the mouse.
+//! Areas are made by arithmetic and cut to the frame, so any size can be drawn. Drawing reads the model and changes nothing
+//! of it; where things lie, for the mouse, is handed back ([`Marks`]).
 
 mod ascii;
 mod ask;
@@ -32,6 +32,7 @@ use ratatui::{
 use crate::{
     text::is_hostile,
     tui::{
+        marks::Marks,
         model::{Focus, Hit, Model, View},
         overlay::Overlay,
         paint::{
@@ -49,33 +50,53 @@ pub(super) const SMALLEST: (u16, u16) = (60, 16);
 /// Width of the left panel.
 const PANEL_WIDTH: u16 = 30;
 
-/// Draws everything.
-pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
+/// Shows everything on a frame: draws it from the model, and has that keep where things lie. What lies on top is drawn from
+/// what was kept.
+pub(super) fn show(frame: &mut Frame<'_>, model: &mut Model) {
     let area = frame.area();
-    model.size = (area.width, area.height);
-    // A view may have taken rows of the left panel with it.
-    model.panel_cursor = model.panel_cursor.min(model.panel_rows().len().saturating_sub(1));
-    model.hits.clear();
+    let mut marks = model.lend_marks((area.width, area.height));
     frame.buffer_mut().set_style(area, model.theme.base());
-    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        frame.render_widget(Paragraph::new(too_small(area.width, area.height).join("\n")), area);
+    let room = area.width >= SMALLEST.0 && area.height >= SMALLEST.1;
+    if room {
+        draw(frame, area, model, &mut marks);
     } else {
-        let middle = Rect { y: area.y + 1, height: area.height - 2, ..area };
-        header::draw(frame, Rect { height: 1, ..area }, model);
-        let mut right = middle;
-        if model.panel_visible() {
-            let left = Rect { width: PANEL_WIDTH, ..middle };
-            panel::draw(frame, left, model);
-            right = Rect { x: middle.x + PANEL_WIDTH, width: middle.width - PANEL_WIDTH, ..middle };
-        }
-        draw_view(frame, right, model);
-        panel::draw_note(frame, middle, model);
-        footer::draw(frame, Rect { y: area.bottom() - 1, height: 1, ..area }, model);
-        draw_overlay(frame, area, model);
-        if let Some(demo) = &model.demo {
-            caption::draw(frame, area, model, demo);
-        }
+        frame.render_widget(Paragraph::new(too_small(area.width, area.height).join("\n")), area);
     }
+    model.laid_out(marks);
+    if room {
+        draw_over(frame, area, model);
+    }
+    replace(frame, model);
+}
+
+/// The first line, and below it the left panel and the view.
+fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+    let mut middle = middle(area);
+    header::draw(frame, Rect { height: 1, ..area }, model);
+    if model.panel_visible() {
+        panel::draw(frame, Rect { width: PANEL_WIDTH, ..middle }, model, marks);
+        middle = Rect { x: middle.x + PANEL_WIDTH, width: middle.width - PANEL_WIDTH, ..middle };
+    }
+    draw_view(frame, middle, model, marks);
+}
+
+/// What follows from where things lie: the note beside a field, the keys in force, and what lies over everything else.
+fn draw_over(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+    panel::draw_note(frame, middle(area), model);
+    footer::draw(frame, Rect { y: area.bottom() - 1, height: 1, ..area }, model);
+    draw_overlay(frame, area, model);
+    if let Some(demo) = &model.demo {
+        caption::draw(frame, area, model, demo);
+    }
+}
+
+/// All but the first and the last line.
+fn middle(area: Rect) -> Rect {
+    Rect { y: area.y + 1, height: area.height - 2, ..area }
+}
+
+/// Puts signs that the terminal has in the place of others, and takes out what it would obey.
+fn replace(frame: &mut Frame<'_>, model: &Model) {
     if model.ascii {
         ascii::replace(frame.buffer_mut());
     } else if model.console {
@@ -114,10 +135,10 @@ fn too_small(width: u16, height: u16) -> Vec<String> {
     texts.iter().map(|text| wrap(text, width.into())).find(fits).unwrap_or_default()
 }
 
-fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-    model.hits.push((area, Hit::ViewArea));
+fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+    marks.hits.push((area, Hit::ViewArea));
     let focused = model.focus == Focus::View;
-    draw_tabs(frame, area, model, focused);
+    draw_tabs(frame, area, model, marks, focused);
     let air = u16::from(area.height >= 30);
     let mut inner = rows(area, 2 + air, area.height);
     inner = Rect { x: inner.x + 2.min(inner.width), width: inner.width.saturating_sub(3), ..inner };
@@ -130,22 +151,22 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     }
     let room = model.view.room();
     if !room.uses().plan {
-        room.draw(frame, inner, model);
+        room.draw(frame, inner, model, marks);
         return;
     }
-    if let Some(refusal) = model.refusal.clone() {
-        no_plan::draw_refusal(frame, inner, model, &refusal);
+    if let Some(refusal) = &model.refusal {
+        no_plan::draw_refusal(frame, inner, model, refusal);
         return;
     }
-    let Some(shown) = model.shown.clone() else {
+    let Some(shown) = &model.shown else {
         let text = if model.stopped { "no plan" } else { "planning …" };
         frame.render_widget(Paragraph::new(text).style(model.theme.fg(Role::Muted)), inner);
         return;
     };
     if shown.plan().is_some() {
-        room.draw(frame, inner, model);
+        room.draw(frame, inner, model, marks);
     } else {
-        no_plan::draw(frame, inner, model, &shown);
+        no_plan::draw(frame, inner, model, shown);
     }
     if model.stale() || room.outdated(model) {
         fade(frame, inner, &model.theme);
@@ -165,7 +186,7 @@ fn standing(model: &Model) -> Option<&'static str> {
 
 /// The views' names, and below them a rule that is strong under the one that is shown. At the rule's right end stands what
 /// the plan is, and the limits when the left panel is away.
-fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool) {
+fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, focused: bool) {
     let titles: Vec<(View, String, &'static str)> =
         View::ALL.into_iter().enumerate().map(|(i, view)| (view, format!("{} ", i + 1), view.title())).collect();
     let room = usize::from(area.width.saturating_sub(3));
@@ -211,7 +232,7 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool
             frame.render_widget(strong, Rect { x, width, ..rule });
         }
         // The blank after a name is a part of it, for the mouse.
-        model.hits.push((tab, Hit::Tab(view)));
+        marks.hits.push((tab, Hit::Tab(view)));
         x += width + gap;
     }
     draw_on_rule(frame, rule, model);
@@ -245,14 +266,14 @@ fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model) {
     frame.render_widget(Line::from(words), place);
 }
 
-fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-    let Some(overlay) = model.overlay.take() else { return };
+fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+    let Some(overlay) = &model.overlay else { return };
     if !matches!(overlay, Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_)) {
         // The last line has the overlay's keys.
         let behind = Rect { height: area.height.saturating_sub(1), ..area };
         dim(frame.buffer_mut(), behind, &model.theme);
     }
-    match &overlay {
+    match overlay {
         Overlay::Help(filter) => help::draw_help(frame, area, model, filter),
         Overlay::Palette(filter) => help::draw_palette(frame, area, model, filter),
         Overlay::Export(form) => export::draw(frame, area, model, form),
@@ -262,7 +283,6 @@ fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         Overlay::Ask(form) => ask::draw(frame, area, model, form),
         Overlay::Rename(_, input) => footer::draw_rename(frame, area, model, input),
     }
-    model.overlay = Some(overlay);
 }
 
 /// A frame with rounded corners.

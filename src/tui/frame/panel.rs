@@ -15,6 +15,7 @@ use crate::{
     simulate::{Schedule, Setting},
     tui::{
         frame::bordered,
+        marks::Marks,
         model::{Focus, Hit, Model, Tone},
         paint::{
             area::scrolled,
@@ -26,8 +27,8 @@ use crate::{
     },
 };
 
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-    model.hits.push((area, Hit::PanelArea));
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+    marks.hits.push((area, Hit::PanelArea));
     let focused = model.focus == Focus::Panel;
     for y in area.y..area.bottom() {
         let rule = Rect { x: area.right() - 1, y, width: 1, height: 1 };
@@ -72,7 +73,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         let list = Rect { y: y + 1, height: room as u16, width: inner.width + 1, ..inner };
         scrollbar(frame, list, &model.theme, (first, room, rows.len()));
         for (line, &(i, row)) in (y + 1..).zip(rows.iter().skip(first).take(room)) {
-            draw_row(frame, Rect { y: line, height: 1, ..inner }, model, i, row);
+            draw_row(frame, Rect { y: line, height: 1, ..inner }, model, marks, (i, row));
         }
         y += 1 + room as u16 + air;
     }
@@ -172,13 +173,13 @@ fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, see
 }
 
 // Long: one arm for each kind of row.
-fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, row: PanelRow) {
+fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks, (index, row): (usize, PanelRow)) {
     let here = index == model.panel_cursor;
     let selected = here && model.focus == Focus::Panel;
     let sign = if selected { "▌" } else { " " };
     let width = line.width as usize;
     let theme = &model.theme;
-    model.hits.push((line, Hit::Panel(row)));
+    marks.hits.push((line, Hit::Panel(row)));
     let (spans, steps): (Vec<Span<'static>>, bool) = match row {
         PanelRow::Planner(i) => {
             let planner = model.planners[i];
@@ -258,8 +259,8 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
         let more = Rect { x: line.right().saturating_sub(2), width: 1, ..line };
         frame.render_widget(Span::styled("◂", style), less);
         frame.render_widget(Span::styled("▸", style), more);
-        model.hits.push((less, Hit::Step(row, false)));
-        model.hits.push((more, Hit::Step(row, true)));
+        marks.hits.push((less, Hit::Step(row, false)));
+        marks.hits.push((more, Hit::Step(row, true)));
     }
     if selected {
         frame.buffer_mut().set_style(line, model.theme.selected());

@@ -20,6 +20,7 @@ use ratatui::{
 
 use super::{
     action::{Action, Entry, Scope, entry},
+    marks::Marks,
     model::{Focus, Hit, Model},
     simulated::Simulated,
     update::Effects,
@@ -73,8 +74,8 @@ pub(super) trait Room: Sync {
     /// What of the screen around it belongs to it.
     fn uses(&self) -> Uses;
 
-    /// Draws it, and notes where things lie for the mouse. A view that uses a plan is drawn only while there is one.
-    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model);
+    /// Draws it, and marks where things lie. A view that uses a plan is drawn only while there is one.
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks);
 
     /// Whether it shows something older than the plan, so that it is drawn without colours.
     fn outdated(&self, _: &Model) -> bool {
@@ -103,7 +104,7 @@ pub(super) trait Room: Sync {
         false
     }
 
-    /// The tree that is searched.
+    /// The tree that is searched and drawn.
     fn tree<'a>(&self, _: &'a mut Model) -> Option<&'a mut TreePane> {
         None
     }
@@ -147,7 +148,7 @@ pub(super) const WITH_PLAN: View = View::Stages;
 pub(super) const WITH_TIMELINE: View = View::Timeline;
 
 macro_rules! views {
-    ($($name:ident in $folder:ident,)*) => {
+    ($($name:ident in $folder:ident $(lays out $laid:ty)?,)*) => {
         /// One of the views.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[allow(missing_docs, reason = "each folder says what its view shows")]
@@ -164,6 +165,24 @@ macro_rules! views {
         #[derive(Debug, Default)]
         pub(super) struct Views {
             $(pub $folder: $folder::State,)*
+        }
+
+        /// What drawing a view laid out and its state keeps.
+        #[derive(Debug, Default)]
+        pub(super) struct Laid {
+            $($(pub $folder: Option<$laid>,)?)*
+        }
+
+        impl Views {
+            /// Keeps what drawing laid out.
+            pub(super) fn laid_out(&mut self, laid: Laid) {
+                $($(
+                    let laid_out: Option<$laid> = laid.$folder;
+                    if let Some(laid_out) = laid_out {
+                        self.$folder.laid_out(laid_out);
+                    }
+                )?)*
+            }
         }
 
         const TABS: [Tab; View::ALL.len()] = [$($folder::TAB),*];
@@ -207,11 +226,11 @@ impl View {
 }
 
 views! {
-    Overview in overview,
+    Overview in overview lays out overview::State,
     Stages in stages,
     Devices in devices,
-    Timeline in timeline,
-    Compare in compare,
+    Timeline in timeline lays out timeline::State,
+    Compare in compare lays out Option<compare::Side>,
     Sweep in sweep,
-    Workload in workload,
+    Workload in workload lays out usize,
 }

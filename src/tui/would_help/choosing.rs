@@ -82,8 +82,13 @@ impl Model {
 
     /// The selected row, while the keys are for the panel.
     pub(in crate::tui) fn suggestion(&self) -> Option<usize> {
+        self.suggestion_where(self.would_help.drawn)
+    }
+
+    /// The same where the panel is drawn or is not.
+    pub(in crate::tui) fn suggestion_where(&self, drawn: bool) -> Option<usize> {
         let help = &self.would_help;
-        let heard = self.view_has_help() && self.focus == Focus::View && help.fresh && help.drawn;
+        let heard = self.view_has_help() && self.focus == Focus::View && help.fresh && drawn;
         help.selected.filter(|&row| heard && row < help.rows.len())
     }
 

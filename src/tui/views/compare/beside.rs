@@ -21,6 +21,7 @@ use crate::{
     },
     tui::{
         action::Action,
+        marks::Marks,
         model::{Hit, Model},
         paint::{
             area::rows,
@@ -84,23 +85,19 @@ struct Half<'a> {
     compared: &'a Compared,
 }
 
-/// Draws the two plans, if two are open; whether they are.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> bool {
-    let Some(side) = model.views.compare.side else { return false };
-    let Some(lines) = model.side_rows() else {
-        model.views.compare.side = None;
-        return false;
-    };
-    let theme = model.theme.clone();
+/// Draws two plans, if both are there; gives the first row that is seen of them.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, side: Side) -> Option<usize> {
+    let lines = model.rows_of(side)?;
+    let theme = &model.theme;
     let columns = Columns::new(area.width as usize);
     let half = |key: Key| model.compared(key).map(|compared| Half { name: model.compared_name(key), compared });
-    let (Some(first), Some(second)) = (half(side.first), half(side.second)) else { return false };
-    let mut text = totals(&first, &second, area.width as usize, &theme);
-    text.push(titles(columns, first.compared.shown.names.nodes_head(NODES), &theme));
+    let (first, second) = (half(side.first)?, half(side.second)?);
+    let mut text = totals(&first, &second, area.width as usize, theme);
+    text.push(titles(columns, first.compared.shown.names.nodes_head(NODES), theme));
     let top = text.len() as u16;
     let visible = area.height.saturating_sub(top + 1) as usize;
     let from = side.top.min(lines.len().saturating_sub(visible));
-    text.extend(lines.iter().skip(from).take(visible).map(|row| row_line(*row, &first, &second, columns, &theme)));
+    text.extend(lines.iter().skip(from).take(visible).map(|row| row_line(*row, &first, &second, columns, theme)));
     frame.render_widget(Paragraph::new(text), rows(area, 0, area.height.saturating_sub(1)));
     let seen = (from + visible).min(lines.len());
     let key = |action: Action| model.keymap.of_action(action).unwrap_or_default();
@@ -111,10 +108,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> bool
         Span::styled(clip(&told, area.width as usize), theme.fg(Role::Muted)),
         rows(area, area.height.saturating_sub(1), 1),
     );
-    model.hits.push((area, Hit::ViewArea));
-    // So that the next step starts from what is seen.
-    model.views.compare.side = Some(Side { top: from, ..side });
-    true
+    marks.hits.push((area, Hit::ViewArea));
+    Some(from)
 }
 
 /// A line for each plan with its figures; the second with what it is more or less by.

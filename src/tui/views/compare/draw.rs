@@ -38,6 +38,7 @@ use crate::{
     },
     tui::{
         action::Action,
+        marks::Marks,
         model::{Focus, Hit, Model},
         paint::{
             area::{rows, scrolled},
@@ -70,42 +71,47 @@ enum TableLine {
     Row(usize),
 }
 
-pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-    if beside::draw(frame, area, model) {
-        return;
+pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+    if let Some(side) = model.views.compare.side {
+        let drawn = beside::draw(frame, area, model, marks, side);
+        // So that the next step starts from what is seen.
+        marks.views.compare = Some(drawn.map(|top| Side { top, ..side }));
+        if drawn.is_some() {
+            return;
+        }
     }
-    let theme = model.theme.clone();
+    let theme = &model.theme;
     let all = model.compare_rows();
     let cursor = model.compare_cursor(&all);
     let width = area.width as usize;
-    let head = head(model, width, &theme);
+    let head = head(model, width, theme);
     let top = head.len() as u16;
     frame.render_widget(Paragraph::new(head), rows(area, 0, top));
-    let detail = detail(model, &all, cursor, width, &theme);
+    let detail = detail(model, &all, cursor, width, theme);
     let below = (detail.len() as u16 + 1).min(area.height.saturating_sub(top) / 3).min(10);
     // What is said of the selected row stands right below the table, not at the bottom edge.
     let lines = table_lines(model, &all).len() as u16 + 2;
     let table = rows(area, top, area.height.saturating_sub(top + below).min(lines));
     let told = top + table.height;
     frame.render_widget(Paragraph::new(detail), rows(area, told + 1, below.saturating_sub(1)));
-    draw_table(frame, table, model, &all, cursor, &theme);
+    draw_table(frame, table, model, marks, (&all, cursor));
     let rest = rows(area, told + below + 1, area.height);
     if let [_, _] = model.views.compare.marked[..] {
-        preview(frame, rest, model);
+        preview(frame, rest, model, marks);
     } else if let Some(Row::Plan(key)) = all.get(cursor)
         && let Some(compared) = model.compared(*key)
     {
         stages::draw(frame, rest, model, &compared.shown);
         let used = compared.shown.plan().map_or(0, |(plan, _)| plan.stages.len() as u16 + 2);
         let same = |simulated: &&Arc<Simulated>| Arc::ptr_eq(&simulated.shown, &compared.shown);
-        let shades = Shades::new(&theme, model.depth);
+        let shades = Shades::new(theme, model.depth);
         let simulated = model.simulated.as_ref().filter(same).map(Arc::as_ref);
-        batch::draw(frame, rows(rest, used, 2 * used), (&shades, &theme), (simulated, usize::MAX));
+        batch::draw(frame, rows(rest, used, 2 * used), (&shades, theme), (simulated, usize::MAX));
     }
 }
 
 /// The two marked plans stage by stage, where there is room below the table.
-fn preview(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+fn preview(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
     const LEAST: u16 = 9;
     let &[first, second] = &model.views.compare.marked[..] else { return };
     if area.height < LEAST {
@@ -113,9 +119,7 @@ fn preview(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     }
     let rule = "─".repeat(area.width as usize);
     frame.render_widget(Span::styled(rule, model.theme.fg(Role::Border)), rows(area, 0, 1));
-    let before = model.views.compare.side.replace(Side { first, second, top: 0 });
-    beside::draw(frame, rows(area, 1, area.height), model);
-    model.views.compare.side = before;
+    beside::draw(frame, rows(area, 1, area.height), model, marks, Side { first, second, top: 0 });
 }
 
 /// Schedule and settings in words.
@@ -171,9 +175,10 @@ fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     vec![Line::from(simulated), Line::from(doing)]
 }
 
-fn draw_table(frame: &mut Frame<'_>, area: Rect, model: &mut Model, all: &[Row], cursor: usize, theme: &Theme) {
+fn draw_table(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, (all, cursor): (&[Row], usize)) {
+    let theme = &model.theme;
     let columns = Columns::new(model, all, area.width as usize);
-    draw_titles(frame, rows(area, 0, 1), model, &columns, theme);
+    draw_titles(frame, rows(area, 0, 1), model, marks, &columns);
     let body = rows(area, 1, area.height.saturating_sub(1));
     let lines = table_lines(model, all);
     let at = lines.iter().position(|line| matches!(line, TableLine::Row(row) if *row == cursor)).unwrap_or(0);
@@ -209,7 +214,7 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, model: &mut Model, all: &[Row],
         if selected && model.focus == Focus::View {
             frame.buffer_mut().set_style(place, theme.selected());
         }
-        model.hits.push((place, Hit::ListRow(row)));
+        marks.hits.push((place, Hit::ListRow(row)));
     }
 }
 
@@ -235,7 +240,8 @@ fn table_lines(model: &Model, all: &[Row]) -> Vec<TableLine> {
     lines
 }
 
-fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &mut Model, columns: &Columns, theme: &Theme) {
+fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, columns: &Columns) {
+    let theme = &model.theme;
     let mut x = area.x + (GUTTER + columns.name + columns.strip + columns.bar) as u16;
     let mut titles = fit("    plan", GUTTER + columns.name);
     if columns.strip > 0 {
@@ -257,7 +263,7 @@ fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &mut Model, columns: &C
         let style = if sorted { theme.bold(Role::Text) } else { theme.fg(Role::Muted) };
         let text = fit_right(&format!("{}{sign}", head_of(column, columns.each)), width);
         frame.render_widget(Span::styled(text, style), place);
-        model.hits.push((place, Hit::Sort(column)));
+        marks.hits.push((place, Hit::Sort(column)));
         x += width as u16;
     }
 }

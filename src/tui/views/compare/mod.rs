@@ -21,12 +21,14 @@ use ratatui::{
 
 use crate::tui::{
     action::{Action, Scope},
+    marks::Marks,
     model::{Hit, Model},
     update::Effects,
     views::{Room, Tab, Uses},
 };
 
 pub(super) use keys::KEYS;
+pub(super) use side::Side;
 pub(super) use state::CompareState as State;
 
 pub(super) const TAB: Tab = Tab { title: "Compare", help: "plans side by side in one simulator" };
@@ -43,8 +45,8 @@ impl Room for Compare {
         Uses { simulator: true, ..Uses::default() }
     }
 
-    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-        draw::draw(frame, area, model);
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+        draw::draw(frame, area, model, marks);
     }
 
     fn act(&self, model: &mut Model, action: Action) -> Effects {

@@ -57,16 +57,15 @@ impl Model {
         })
     }
 
-    /// The rows of the two plans; `None` where one of them is gone.
-    pub(in crate::tui) fn side_rows(&self) -> Option<Vec<side_by_side::Row>> {
-        let side = self.views.compare.side?;
+    /// The rows of two plans; `None` where one of them is gone.
+    pub(super) fn rows_of(&self, side: Side) -> Option<Vec<side_by_side::Row>> {
         let (first, second) = (self.compared(side.first)?, self.compared(side.second)?);
         Some(align(first.shown.plan()?.0, second.shown.plan()?.0))
     }
 
     /// An action while two plans are side by side.
     pub(in crate::tui) fn act_beside(&mut self, action: Action) -> Effects {
-        let count = self.side_rows().map_or(0, |rows| rows.len());
+        let count = self.views.compare.side.and_then(|side| self.rows_of(side)).map_or(0, |rows| rows.len());
         let Some(side) = &mut self.views.compare.side else { return vec![] };
         match action {
             Action::SideBySide => self.views.compare.side = None,

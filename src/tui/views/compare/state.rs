@@ -107,6 +107,13 @@ pub(in crate::tui) struct CompareState {
     pub preview: Option<Preview>,
 }
 
+impl CompareState {
+    /// Keeps how far down the two plans side by side were drawn; `None` where one of them is gone.
+    pub(in crate::tui) fn laid_out(&mut self, side: Option<Side>) {
+        self.side = side;
+    }
+}
+
 impl Default for CompareState {
     fn default() -> Self {
         CompareState {

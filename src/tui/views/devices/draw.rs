@@ -13,6 +13,7 @@ use super::{operators, state::DeviceRow};
 use crate::{
     plan::{Plan, Score},
     tui::{
+        marks::Marks,
         model::{Focus, Hit, Model},
         paint::{
             area::{rows, scrolled},
@@ -52,12 +53,13 @@ const TALL: u16 = 17;
 pub(in crate::tui) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
-    model: &mut Model,
+    model: &Model,
+    marks: &mut Marks,
     shown: &ShownRun,
     plan: &Plan,
     score: &Score,
 ) {
-    let theme = model.theme.clone();
+    let theme = &model.theme;
     frame.render_widget(Paragraph::new(summary(model, shown, plan, score, area.width)), rows(area, 0, 3));
     let listed = model.device_rows().len() as u16 + 5 + 1 + DETAIL;
     let room = area.height.saturating_sub(listed).min(area.height / 3);
@@ -68,7 +70,7 @@ pub(in crate::tui) fn draw(
     let parts = load_parts(score);
     let left = if width < LEFT + 2 * VALUE + 3 { LEFT - COUNT } else { LEFT };
     let bar_width = width.saturating_sub(left + 2 * VALUE + 3) / 2;
-    frame.render_widget(legend(shown, score, &parts, &theme, (left, bar_width)), rows(area, 3, 2));
+    frame.render_widget(legend(shown, score, &parts, theme, (left, bar_width)), rows(area, 3, 2));
     let detail = if area.height >= TALL { DETAIL } else { 0 };
     let all = model.device_rows();
     let selected =
@@ -91,13 +93,13 @@ pub(in crate::tui) fn draw(
         if selected && model.focus == Focus::View {
             frame.buffer_mut().set_style(line, theme.selected());
         }
-        model.hits.push((line, Hit::ListRow(i)));
+        marks.hits.push((line, Hit::ListRow(i)));
     }
-    scrollbar(frame, table, &theme, (first, visible, all.len()));
+    scrollbar(frame, table, theme, (first, visible, all.len()));
     // Right below the rows where they leave room.
     let top = (5 + all.len() as u16 + 1).min(area.height.saturating_sub(detail + told));
     if let Some(stage) = selected.filter(|_| detail > 0) {
-        draw_detail(frame, rows(area, top, detail), shown, score, &parts, stage, &theme);
+        draw_detail(frame, rows(area, top, detail), shown, score, &parts, stage, theme);
     }
     let below = rows(area, top + detail, area.height.saturating_sub(top + detail));
     if told > 0 {

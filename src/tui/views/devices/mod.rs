@@ -13,6 +13,7 @@ use ratatui::{
 
 use crate::tui::{
     action::{Action, Scope},
+    marks::Marks,
     model::{Hit, Model},
     update::Effects,
     views::{Room, Tab, Uses},
@@ -35,10 +36,10 @@ impl Room for Devices {
         Uses { plan: true, ..Uses::default() }
     }
 
-    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-        let Some(shown) = model.shown.clone() else { return };
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+        let Some(shown) = &model.shown else { return };
         let Some((plan, score)) = shown.plan() else { return };
-        draw::draw(frame, area, model, &shown, plan, score);
+        draw::draw(frame, area, model, marks, shown, plan, score);
     }
 
     fn act(&self, model: &mut Model, action: Action) -> Effects {

@@ -36,7 +36,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (facts, hue
 
 fn help(model: &Model) -> Vec<Vec<Span<'static>>> {
     let theme = &model.theme;
-    let helps: Vec<Entry> = entries(model).into_iter().filter(|entry| entry.gain > 0.0).collect();
+    let helps: Vec<Entry> = entries(model, None).into_iter().filter(|entry| entry.gain > 0.0).collect();
     if helps.is_empty() {
         return vec![];
     }

@@ -11,11 +11,12 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{arcs::Arcs, areas, areas::Areas, below, figures, handovers, operators, side, traffic};
+use super::{arcs::Arcs, areas, areas::Areas, below, figures, handovers, operators, side, state::State, traffic};
 use crate::{
     family,
     plan::{Plan, Score},
     tui::{
+        marks::Marks,
         model::{Hit, Model},
         paint::{
             facts::{DEGREES, Facts},
@@ -48,7 +49,8 @@ const MANY: usize = 64;
 pub(in crate::tui) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
-    model: &mut Model,
+    model: &Model,
+    marks: &mut Marks,
     shown: &Arc<ShownRun>,
     plan: &Plan,
     score: &Score,
@@ -57,16 +59,18 @@ pub(in crate::tui) fn draw(
     let simulated = model.simulated.clone().filter(|simulated| Arc::ptr_eq(&simulated.shown, shown));
     let simulated = simulated.as_deref();
     let rows = simulated.map_or(plan.stages.len(), |simulated| simulated.timeline.replicas.len()).max(1);
-    let (layout, arcs) = map_of(model, shown, score, area, rows);
+    let mut state = model.views.overview.clone();
+    let (layout, arcs) = map_of(&mut state, model.generation, (shown, score), area, rows);
     let longest = (0..plan.stages.len()).map(|i| shown.names.short(i).chars().count()).max().unwrap_or(0);
     let under = arcs.as_ref().map_or(0, |arcs| 1 + arcs.rows());
     let map_rows = layout.as_ref().map_or(0, |layout| layout.rows + under);
     let places = Areas::new(area, map_rows, rows, strip::names_width(longest));
-    model.views.overview.area = places.map;
-    let selected = model.views.overview.stage();
+    state.area = places.map;
+    let selected = state.stage();
     figures::draw(frame, places.figures, model, shown, simulated);
     if let Some(layout) = &layout {
-        draw_map(frame.buffer_mut(), model, &shades, layout, &places, (plan.stages.len(), simulated));
+        let of = (plan.stages.len(), simulated);
+        draw_map(frame.buffer_mut(), model, &shades, (layout, state.cursor), &places, of);
         if let Some(arcs) = &arcs {
             let y = places.map.y + layout.rows + 1;
             let room = Rect { y, height: arcs.rows(), ..places.map }.intersection(places.map);
@@ -93,7 +97,10 @@ pub(in crate::tui) fn draw(
     }
     if let Some(simulated) = simulated {
         let limiting = score.bottleneck().filter(|_| plan.stages.len() > 1);
-        draw_batch(frame, model, &shades, simulated, &places, (selected, limiting));
+        if draw_batch(frame, model, &shades, simulated, &places, (selected, limiting)) {
+            state.strip = places.strip;
+            marks.hits.push((places.strip, Hit::Strip));
+        }
     }
     let stage = selected.unwrap_or_else(|| score.bottleneck().unwrap_or(0));
     let mut facts = Facts::of(shown, plan, score, simulated, stage);
@@ -112,54 +119,51 @@ pub(in crate::tui) fn draw(
             let block = Block { theme, shades: &shades, facts: &facts, hue, limit };
             let from = (block.draw(frame, place) + 2).min(place.height);
             let help = Rect { y: place.y + from, height: place.height - from, ..place };
-            side::draw_help(frame, help, model);
+            side::draw_help(frame, help, model, marks);
         }
         None => {
-            model.would_help.drawn = false;
+            marks.help = Some(false);
             let limits = plan.stages.len() > 1 && score.bottleneck() == Some(stage);
             below::draw(frame, places.below, model, (&facts, hue), limits);
         }
     }
+    marks.views.overview = Some(state);
 }
 
 /// The map and the arcs below it, made anew where the plan or the room is another.
 fn map_of(
-    model: &mut Model,
-    shown: &ShownRun,
-    score: &Score,
+    state: &mut State,
+    generation: u64,
+    (shown, score): (&ShownRun, &Score),
     area: Rect,
     stages: usize,
 ) -> (Option<Arc<MapLayout>>, Option<Arc<Arcs>>) {
-    let key = (model.generation, area.width, area.height);
-    if model.views.overview.map.as_ref().is_none_or(|(known, _)| *known != key) {
-        let device = model
-            .views
-            .overview
-            .map
-            .as_ref()
-            .and_then(|(_, map)| map.atlas.seats.get(model.views.overview.cursor).map(|seat| seat.device));
+    let key = (generation, area.width, area.height);
+    if state.map.as_ref().is_none_or(|(known, _)| *known != key) {
+        let under = |(_, map): &(_, Arc<MapLayout>)| map.atlas.seats.get(state.cursor).map(|seat| seat.device);
+        let device = state.map.as_ref().and_then(under);
         let (map, arcs) =
             areas::map(shown, area, stages).map_or((None, None), |(map, arcs)| (Some(Arc::new(map)), arcs));
-        model.views.overview.arcs = arcs.map(Arc::new);
+        state.arcs = arcs.map(Arc::new);
         let seats = map.iter().flat_map(|map| &map.atlas.seats);
         // The cursor stays on its device, or with its stage where that was edited.
-        let wanted = model.views.overview.wanted.take();
+        let wanted = state.wanted.take();
         let of_stage = wanted.and_then(|stage| seats.clone().position(|seat| seat.stage == Some(stage)));
         let of_device = || device.and_then(|device| seats.clone().position(|seat| seat.device >= device));
         let found = of_stage.or_else(of_device);
         let limiting = score.bottleneck();
         let first = || seats.clone().position(|seat| seat.stage == limiting);
-        model.views.overview.cursor = found.or_else(first).unwrap_or(0);
-        model.views.overview.map = map.map(|map| (key, map));
+        state.cursor = found.or_else(first).unwrap_or(0);
+        state.map = map.map(|map| (key, map));
     }
-    (model.views.overview.map.as_ref().map(|(_, map)| map.clone()), model.views.overview.arcs.clone())
+    (state.map.as_ref().map(|(_, map)| map.clone()), state.arcs.clone())
 }
 
 fn draw_map(
     buffer: &mut Buffer,
     model: &Model,
     shades: &Shades,
-    layout: &MapLayout,
+    (layout, cursor): (&MapLayout, usize),
     places: &Areas,
     (stages, simulated): (usize, Option<&Simulated>),
 ) {
@@ -172,15 +176,7 @@ fn draw_map(
         let at_s = if each > 1.0 && span_s > 0.0 { (at_s / span_s).floor() * span_s } else { at_s };
         Moment { simulated, at_s, span_s }
     });
-    let map = Map {
-        layout,
-        shades,
-        theme,
-        stages,
-        cursor: Some(model.views.overview.cursor),
-        moment,
-        changed: model.flashing(),
-    };
+    let map = Map { layout, shades, theme, stages, cursor: Some(cursor), moment, changed: model.flashing() };
     map.draw(buffer, places.map);
     let muted = theme.fg(Role::Muted);
     let told = match layout.stands_for {
@@ -218,17 +214,18 @@ fn draw_map(
     }
 }
 
+/// The batch on its strip; whether there was room for one.
 fn draw_batch(
     frame: &mut Frame<'_>,
-    model: &mut Model,
+    model: &Model,
     shades: &Shades,
     simulated: &Simulated,
     places: &Areas,
     (selected, limiting): (Option<usize>, Option<usize>),
-) {
-    let theme = model.theme.clone();
+) -> bool {
+    let theme = &model.theme;
     let batch = simulated.timeline.iteration_s;
-    let strip = Strip { simulated, shades, theme: &theme, window: (0.0, batch) };
+    let strip = Strip { simulated, shades, theme, window: (0.0, batch) };
     let rows = Rows::new(simulated.timeline.replicas.len(), places.strip.height);
     if places.batch_title.height > 0 {
         let title = places.batch_title;
@@ -249,7 +246,7 @@ fn draw_batch(
         strip.draw_legend(frame.buffer_mut(), rest);
     }
     if places.strip.height == 0 || batch <= 0.0 {
-        return;
+        return false;
     }
     let buffer = frame.buffer_mut();
     strip.draw(buffer, places.strip, rows);
@@ -267,8 +264,7 @@ fn draw_batch(
     if let Some((at, _)) = model.playhead() {
         strip.draw_playhead(buffer, places.strip, places.phases, at);
     }
-    model.views.overview.strip = places.strip;
-    model.hits.push((places.strip, Hit::Strip));
+    true
 }
 
 /// `256 microbatches, 1F1B`.

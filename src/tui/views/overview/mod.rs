@@ -35,6 +35,7 @@ use crate::{
     family::edit::Edit,
     tui::{
         action::{Action, Scope},
+        marks::Marks,
         model::{Hit, Model},
         playing::Playing,
         update::Effects,
@@ -60,10 +61,10 @@ impl Room for Overview {
         Uses { plan: true, playhead: true, simulator: true, help: true }
     }
 
-    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-        let Some(shown) = model.shown.clone() else { return };
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+        let Some(shown) = &model.shown else { return };
         let Some((plan, score)) = shown.plan() else { return };
-        draw::draw(frame, area, model, &shown, plan, score);
+        draw::draw(frame, area, model, marks, shown, plan, score);
     }
 
     fn act(&self, model: &mut Model, action: Action) -> Effects {

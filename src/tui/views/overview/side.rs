@@ -8,6 +8,7 @@ use ratatui::{
 
 use crate::tui::{
     action::Action,
+    marks::Marks,
     model::{Hit, Model},
     paint::stage_block::ends,
     theme::Role,
@@ -18,16 +19,18 @@ use crate::tui::{
 const NOTICEABLE: f64 = 0.01;
 
 /// What would help, then what would hurt; notes where rows are, for the mouse.
-pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-    model.would_help.drawn = area.height >= 3;
+pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+    let drawn = area.height >= 3;
+    marks.help = Some(drawn);
     if area.height < 2 {
         return;
     }
-    model.hits.push((area, Hit::Suggestions));
-    model.would_help.layout = (0, 1);
-    let theme = model.theme.clone();
+    marks.hits.push((area, Hit::Suggestions));
+    marks.help_layout = Some((0, 1));
+    let theme = &model.theme;
     let width = usize::from(area.width);
-    let rows = entries(model);
+    let selected = model.suggestion_where(drawn);
+    let rows = entries(model, selected);
     let mut y = area.y;
     let mut put = |frame: &mut Frame<'_>, line: Line<'static>| {
         let place = Rect { y, height: 1, ..area };
@@ -53,7 +56,6 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     }
     let fresh = model.would_help.fresh && !model.aside();
     let mut hurts = false;
-    let selected = model.suggestion();
     let mut hits = vec![];
     // The last line has the keys.
     let last = area.bottom().saturating_sub(if area.height >= 10 { 2 } else { 0 });
@@ -83,7 +85,7 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
             hits.push((place, Hit::Suggestion(row.place)));
         }
     }
-    model.hits.extend(hits);
+    marks.hits.extend(hits);
     if area.height >= 10 {
         let keys = keys(model, selected.is_some());
         frame.render_widget(keys, Rect { y: area.bottom() - 1, height: 1, ..area });
@@ -130,11 +132,11 @@ pub(super) struct Entry {
     pub gain: f64,
 }
 
-/// Suggestions that change something, the best first.
-pub(super) fn entries(model: &Model) -> Vec<Entry> {
+/// Suggestions that change something and the selected one, the best first.
+pub(super) fn entries(model: &Model, selected: Option<usize>) -> Vec<Entry> {
     let entry = |(place, tried): (usize, &Tried)| {
         let gain = tried.gain()?;
-        let shown = gain.abs() >= NOTICEABLE || model.suggestion() == Some(place);
+        let shown = gain.abs() >= NOTICEABLE || selected == Some(place);
         shown.then(|| Entry { place, label: tried.answer.label.clone(), value: tried.told(), gain })
     };
     let mut entries: Vec<Entry> = model.would_help.rows.iter().enumerate().filter_map(entry).collect();

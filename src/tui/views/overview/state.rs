@@ -25,6 +25,11 @@ pub(in crate::tui) struct State {
 }
 
 impl State {
+    /// Keeps what drawing laid out.
+    pub(in crate::tui) fn laid_out(&mut self, laid: Self) {
+        *self = laid;
+    }
+
     /// The stage under the cursor.
     pub(in crate::tui) fn stage(&self) -> Option<usize> {
         let (_, map) = self.map.as_ref()?;

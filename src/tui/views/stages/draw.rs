@@ -25,6 +25,7 @@ use super::{
 use crate::{
     plan::{Plan, Score},
     tui::{
+        marks::Marks,
         model::Model,
         paint::{
             area::rows,
@@ -46,25 +47,26 @@ use crate::{
 pub(in crate::tui) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
-    model: &mut Model,
+    model: &Model,
+    marks: &mut Marks,
     shown: &ShownRun,
     plan: &Plan,
     score: &Score,
 ) {
-    let theme = model.theme.clone();
+    let theme = &model.theme;
     // The last cell is the scrollbar's.
     let columns = Columns::new(usize::from(area.width).saturating_sub(1), shown.names.degrees);
-    let shades = Shades::new(&theme, model.depth);
-    let look = (&theme, &shades);
-    model.views.stages.prepare((model.generation, area.width), || tree::branches(shown, plan, score, columns, look));
+    let shades = Shades::new(theme, model.depth);
+    let look = (theme, &shades);
+    marks.tree.prepare((model.generation, area.width), || tree::branches(shown, plan, score, columns, look));
     // Lines of the plan in words, titles, rows, and one between them and what follows.
-    let needed = 5 + model.views.stages.rows() as u16 + 1;
-    let selected = model.views.stages.selected().first().map_or(0, |&stage| stage as usize);
+    let needed = 5 + marks.tree.rows() as u16 + 1;
+    let selected = marks.tree.selected().first().map_or(0, |&stage| stage as usize);
     let simulated = model.simulated.clone().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
     let facts = Facts::of(shown, plan, score, simulated.as_deref(), selected);
     let hue = Style::new().fg(shades.color(shades.stage(selected, plan.stages.len())));
     let limit = shown.limits.memory_limit();
-    let block = Block { theme: &theme, shades: &shades, facts: &facts, hue, limit };
+    let block = Block { theme, shades: &shades, facts: &facts, hue, limit };
     let told = match area.height >= WITH_BLOCK && area.width >= WIDE {
         true => block.wide_height() + 1,
         // Without room for the block a line of it, once every stage has its own.
@@ -73,19 +75,19 @@ pub(in crate::tui) fn draw(
     // The selected stage and what would help stand right below the stages, not at the bottom edge.
     let whole = area;
     let area = rows(area, 0, (needed + told).saturating_add(would_help::MOST));
-    batch::draw(frame, rows(whole, area.height + 1, whole.height), (&shades, &theme), (simulated.as_deref(), selected));
-    let area = would_help::draw(frame, area, model, area.height.saturating_sub(needed + told));
+    batch::draw(frame, rows(whole, area.height + 1, whole.height), (&shades, theme), (simulated.as_deref(), selected));
+    let area = would_help::draw(frame, area, model, marks, area.height.saturating_sub(needed + told));
     let lines = if model.edited() {
         of_edited(model, shown, plan, score, area.width)
     } else {
         summary(model, shown, plan, score, area.width)
     };
     frame.render_widget(Paragraph::new(lines), rows(area, 0, 3));
-    frame.render_widget(titles(shown, plan, score, columns, &theme), rows(area, 3, 2));
+    frame.render_widget(titles(shown, plan, score, columns, theme), rows(area, 3, 2));
     let table = rows(area, 5, area.height.saturating_sub(5 + told));
-    model.views.stages.draw(frame, table, &theme);
+    marks.tree.draw(frame, table, theme);
     if told == 1 {
-        let phrases = stage_line::stage(&theme, &facts, hue, limit);
+        let phrases = stage_line::stage(theme, &facts, hue, limit);
         frame.render_widget(stage_line::line(phrases, area.width.into()), rows(area, area.height - 1, 1));
     } else if told > 0 {
         block.draw_wide(frame, rows(area, area.height.saturating_sub(told), told - 1));

@@ -14,6 +14,7 @@ use crate::{
     family::edit::Edit,
     tui::{
         action::{Action, Scope},
+        marks::Marks,
         model::{Hit, Model},
         update::Effects,
         views::{Room, Tab, Uses},
@@ -46,10 +47,10 @@ impl Room for Stages {
         Uses { plan: true, help: true, ..Uses::default() }
     }
 
-    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-        let Some(shown) = model.shown.clone() else { return };
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+        let Some(shown) = &model.shown else { return };
         let Some((plan, score)) = shown.plan() else { return };
-        draw::draw(frame, area, model, &shown, plan, score);
+        draw::draw(frame, area, model, marks, shown, plan, score);
     }
 
     fn act(&self, model: &mut Model, action: Action) -> Effects {
@@ -78,7 +79,7 @@ impl Room for Stages {
     }
 
     fn follow(&self, model: &mut Model, edit: &Edit) {
-        let Some(shown) = model.shown.clone() else { return };
+        let Some(shown) = &model.shown else { return };
         let Some((plan, _)) = shown.plan() else { return };
         let state = &mut model.views.stages;
         match edit {

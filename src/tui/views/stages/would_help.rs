@@ -22,6 +22,7 @@ use crate::{
         rivals::Rival,
     },
     tui::{
+        marks::Marks,
         model::{Hit, Model},
         paint::{
             area::rows,
@@ -62,17 +63,18 @@ fn lines(height: u16) -> u16 {
 }
 
 /// Draws the panel at the lower end of the view, on lines that are to spare and a few more; gives what is left of it.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, spare: u16) -> Rect {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, spare: u16) -> Rect {
     let height = if model.would_help.folded { 0 } else { lines_with(area.height, spare) };
-    model.would_help.drawn = height > 0;
+    marks.help = Some(height > 0);
     if height == 0 {
         return area;
     }
     let place = rows(area, area.height - height, height);
     let left = rows(area, 0, area.height - height);
-    model.hits.push((place, Hit::Suggestions));
-    let theme = model.theme.clone();
-    title(frame, rows(place, 0, 1), model, &theme);
+    marks.hits.push((place, Hit::Suggestions));
+    let theme = &model.theme;
+    let selected = model.suggestion_where(true);
+    title(frame, rows(place, 0, 1), model, selected, theme);
     let mut list = rows(place, 1, height);
     let help = &model.would_help;
     // Answers of the planner's plan stay beside an edited one, unless that is under other limits by now.
@@ -87,29 +89,28 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, spare: 
         return left;
     }
     if list.height > 2 {
-        frame.render_widget(what_binds(help, &theme, list.width as usize), rows(list, 0, 1));
+        frame.render_widget(what_binds(help, theme, list.width as usize), rows(list, 0, 1));
         list = rows(list, 1, list.height);
     }
     if list.height > 2
-        && let Some(line) = wider_links(help, &theme, usize::from(list.width))
+        && let Some(line) = wider_links(help, theme, usize::from(list.width))
     {
         frame.render_widget(line, rows(list, 0, 1));
         list = rows(list, 1, list.height);
     }
     if list.height > 3
-        && let Some(line) = published(help, &theme, usize::from(list.width))
+        && let Some(line) = published(help, theme, usize::from(list.width))
     {
         frame.render_widget(line, rows(list, 0, 1));
         list = rows(list, 1, list.height);
     }
-    draw_rows(frame, list, model, &theme);
+    draw_rows(frame, list, model, marks, selected);
     left
 }
 
 /// The rule over the panel: what it is, how far it is, its keys.
-fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {
+fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, selected: Option<usize>, theme: &Theme) {
     let help = &model.would_help;
-    let selected = model.suggestion();
     let name = if model.aside() { " What would help the planner's plan, not this one " } else { TITLE };
     let told = match (help.phase, selected) {
         _ if model.aside() => " W hide ".into(),
@@ -187,10 +188,10 @@ fn published(help: &WouldHelp, theme: &Theme, width: usize) -> Option<Line<'stat
 }
 
 /// The rows, side by side as far as the width goes.
-fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {
-    let help = &model.would_help;
-    let Some(base) = help.base.clone() else { return };
-    let cells: Vec<[String; 3]> = help.rows.iter().map(|tried| cell(tried, &base)).collect();
+fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, at: Option<usize>) {
+    let (help, theme) = (&model.would_help, &model.theme);
+    let Some(base) = &help.base else { return };
+    let cells: Vec<[String; 3]> = help.rows.iter().map(|tried| cell(tried, base)).collect();
     let widest = |column: usize| cells.iter().map(|cell| cell[column].width()).max().unwrap_or(0);
     let mut widths = [widest(0).min(32), widest(1), widest(2)];
     if widths.iter().sum::<usize>() + 4 > usize::from(area.width) {
@@ -201,11 +202,9 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme
     let width = widths.iter().sum::<usize>() + 4;
     let beside = ((area.width as usize + GAP) / (width + GAP)).max(1);
     let visible = area.height as usize * beside;
-    let at = model.suggestion();
     // Whole lines scroll.
     let first = at.map_or(0, |at| (at / beside + 1).saturating_sub(area.height as usize) * beside);
     let fresh = help.fresh;
-    let mut hits = vec![];
     for (place, cell) in cells.iter().enumerate().skip(first).take(visible) {
         let (row, column) = ((place - first) / beside, (place - first) % beside);
         let x = area.x + (column * (width + GAP)) as u16;
@@ -221,11 +220,10 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme
             frame.buffer_mut().set_style(spot, theme.selected());
         }
         if fresh {
-            hits.push((spot, Hit::Suggestion(place)));
+            marks.hits.push((spot, Hit::Suggestion(place)));
         }
     }
-    model.hits.extend(hits);
-    model.would_help.layout = (first, beside);
+    marks.help_layout = Some((first, beside));
 }
 
 /// A change, the time of its batch, and the difference in words. What the simulator does not know is told as planned.

@@ -30,6 +30,7 @@ use crate::{
     },
     tui::{
         action::Action,
+        marks::Marks,
         model::{Hit, Model},
         paint::{
             area::{rows, scrolled},
@@ -64,26 +65,22 @@ struct Parts {
     reading: Rect,
 }
 
-pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-    let hits = {
-        let model = &*model;
-        let Some(swept) = &model.views.sweep.swept else {
-            let told = model.refusal.clone().unwrap_or_else(|| "nothing was swept yet".into());
-            for (row, line) in wrap(&told, area.width as usize).into_iter().enumerate() {
-                frame.render_widget(Span::styled(line, model.theme.fg(Role::Muted)), rows(area, row as u16, 1));
-            }
-            return;
-        };
-        let hits = match swept.second {
-            Some(_) => draw_map(frame, area, model, swept),
-            None => draw_chart(frame, area, model, swept),
-        };
-        if model.sweep_stale() {
-            fade(frame, rows(area, 1, area.height.saturating_sub(1)), &model.theme);
+pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+    let Some(swept) = &model.views.sweep.swept else {
+        let told = model.refusal.clone().unwrap_or_else(|| "nothing was swept yet".into());
+        for (row, line) in wrap(&told, area.width as usize).into_iter().enumerate() {
+            frame.render_widget(Span::styled(line, model.theme.fg(Role::Muted)), rows(area, row as u16, 1));
         }
-        hits
+        return;
     };
-    model.hits.extend(hits);
+    let hits = match swept.second {
+        Some(_) => draw_map(frame, area, model, swept),
+        None => draw_chart(frame, area, model, swept),
+    };
+    marks.hits.extend(hits);
+    if model.sweep_stale() {
+        fade(frame, rows(area, 1, area.height.saturating_sub(1)), &model.theme);
+    }
 }
 
 /// Two limits: the map, and what the cell under the cursor is worth.

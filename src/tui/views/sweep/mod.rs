@@ -15,6 +15,7 @@ use ratatui::{
 
 use crate::tui::{
     action::{Action, Scope},
+    marks::Marks,
     model::{Hit, Model},
     update::Effects,
     views::{Room, Tab, Uses},
@@ -37,8 +38,8 @@ impl Room for Sweep {
         Uses::default()
     }
 
-    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-        draw::draw(frame, area, model);
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+        draw::draw(frame, area, model, marks);
     }
 
     /// What is swept is set at the left: that keeps the arrow keys if it has them.

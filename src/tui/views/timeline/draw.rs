@@ -18,6 +18,7 @@ use ratatui::{Frame, buffer::Buffer, layout::Rect, text::Span};
 use super::{cursor, head, memory, rows as timeline_rows, whole};
 use crate::tui::{
     action::Action,
+    marks::Marks,
     model::Model,
     paint::{
         area::rows,
@@ -60,19 +61,20 @@ const TALL: u16 = 24;
 /// Below this width what is under the cursor takes two lines.
 const WIDE: u16 = 110;
 
-pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &ShownRun) {
-    let theme = model.theme.clone();
-    let Some(simulated) = model.simulated.clone() else {
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, shown: &ShownRun) {
+    let theme = &model.theme;
+    let Some(simulated) = model.simulated.as_deref() else {
         frame.render_widget(Span::styled("simulating the schedule …", theme.fg(Role::Muted)), area);
         return;
     };
-    let shades = Shades::new(&theme, model.depth);
+    let shades = Shades::new(theme, model.depth);
     let batch = simulated.timeline.iteration_s;
-    model.views.timeline.columns = area.width.saturating_sub(LABEL);
-    let window = model.views.timeline.window(batch);
-    let all = model.timeline_rows(&simulated);
-    model.views.timeline.row = model.views.timeline.row.min(all.len().saturating_sub(1));
-    let (stage, replica) = all.get(model.views.timeline.row).copied().unwrap_or_default();
+    let mut state = model.views.timeline.clone();
+    state.columns = area.width.saturating_sub(LABEL);
+    let window = state.window(batch);
+    let all = model.timeline_rows(simulated);
+    state.row = state.row.min(all.len().saturating_sub(1));
+    let (stage, replica) = all.get(state.row).copied().unwrap_or_default();
 
     let told_height: u16 = if area.width < WIDE { 2 } else { 1 };
     let below = area.height.saturating_sub(told_height + 1);
@@ -82,8 +84,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
         _ => 5,
     };
     let (good, most) = (below.saturating_sub(chart_height + GOOD_ROWS), below.saturating_sub(LEAST_ROWS));
-    let path = (model.views.timeline.path, model.keymap.of_action(Action::MarkPath));
-    let mut head = head::lines(&simulated, path, window, (&theme, &shades), area.width.into(), good.into());
+    let path = (state.path, model.keymap.of_action(Action::MarkPath));
+    let mut head = head::lines(simulated, path, window, (theme, &shades), area.width.into(), good.into());
     head.truncate(most.into());
     let told = head.len() as u16;
     for (y, line) in (0..).zip(head) {
@@ -91,25 +93,26 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     }
     let part = window.1 - window.0 < batch * 0.999 && area.height >= TALL;
     if part {
-        whole::draw(frame.buffer_mut(), rows(area, told, 1), &simulated, window, (&theme, &shades));
+        whole::draw(frame.buffer_mut(), rows(area, told, 1), simulated, window, (theme, &shades));
     }
     let axis = told + u16::from(part);
-    draw_axis(frame.buffer_mut(), rows(area, axis, 1), window, &theme);
+    draw_axis(frame.buffer_mut(), rows(area, axis, 1), window, theme);
     let chart_height = chart_height.min(below.saturating_sub(axis + LEAST_ROWS));
     let grid_height = below.saturating_sub(axis + chart_height);
     // What the rows do not need makes the chart of memory taller.
     let spare = timeline_rows::spare(grid_height, all.len()).min(TALLEST_CHART.saturating_sub(chart_height));
     let (grid_height, chart_height) = (grid_height - spare, chart_height + spare);
-    timeline_rows::draw(frame, rows(area, axis + 1, grid_height), model, &simulated, &all, window);
+    timeline_rows::draw(frame, rows(area, axis + 1, grid_height), model, marks, simulated, (&all, state.row), window);
     let chart = rows(area, axis + 1 + grid_height, chart_height);
-    memory::draw(frame.buffer_mut(), chart, (&theme, &shades), &simulated, stage, shown.limits.memory_limit(), window);
+    memory::draw(frame.buffer_mut(), chart, (theme, &shades), simulated, stage, shown.limits.memory_limit(), window);
     let marked = Rect { y: area.y + axis, height: chart.y.saturating_sub(area.y + axis), ..area };
-    cursor::draw(frame.buffer_mut(), marked, model, window, &theme);
-    let told = cursor::lines(&simulated, (stage, replica), model.views.timeline.cursor_s, &theme, area.width.into());
+    cursor::draw(frame.buffer_mut(), marked, model, window, theme);
+    let told = cursor::lines(simulated, (stage, replica), state.cursor_s, theme, area.width.into());
     let last = area.height.saturating_sub(told_height);
     for (y, line) in (last..).zip(told.into_iter().take(told_height.into())) {
         frame.render_widget(line, rows(area, y, 1));
     }
+    marks.views.timeline = Some(state);
 }
 
 /// Times along the top, at round values.

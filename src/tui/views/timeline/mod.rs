@@ -19,6 +19,7 @@ use ratatui::{
 
 use crate::tui::{
     action::{Action, Scope},
+    marks::Marks,
     model::{Hit, Model},
     simulated::Simulated,
     update::Effects,
@@ -42,9 +43,9 @@ impl Room for Timeline {
         Uses { plan: true, playhead: true, simulator: true, ..Uses::default() }
     }
 
-    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-        let Some(shown) = model.shown.clone() else { return };
-        draw::draw(frame, area, model, &shown);
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+        let Some(shown) = &model.shown else { return };
+        draw::draw(frame, area, model, marks, shown);
     }
 
     fn outdated(&self, model: &Model) -> bool {

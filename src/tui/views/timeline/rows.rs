@@ -15,6 +15,7 @@ use super::draw::{LABEL, Row};
 use crate::{
     simulate::{Event, EventKind},
     tui::{
+        marks::Marks,
         model::{Focus, Hit, Model},
         paint::{
             area::scrolled,
@@ -46,15 +47,15 @@ pub(super) fn spare(height: u16, rows: usize) -> u16 {
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
-    model: &mut Model,
+    model: &Model,
+    marks: &mut Marks,
     simulated: &Simulated,
-    all: &[Row],
+    (all, selected): (&[Row], usize),
     window: (f64, f64),
 ) {
-    let theme = model.theme.clone();
-    let selected = model.views.timeline.row;
+    let theme = &model.theme;
     let focused = model.focus == Focus::View;
-    let shades = Shades::new(&theme, model.depth);
+    let shades = Shades::new(theme, model.depth);
     // Transfers have a thin line of their own below each row if that leaves room for all rows, else below the selected one.
     let pitch = usize::from(area.height) / all.len().max(1);
     let lines = (pitch.saturating_sub(1) as u16).clamp(1, TALLEST);
@@ -67,11 +68,11 @@ pub(super) fn draw(
             break;
         }
         let line = Rect { y, height: lines.min(area.bottom() - y), ..area };
-        model.hits.push((line, Hit::ListRow(i)));
+        marks.hits.push((line, Hit::ListRow(i)));
         let count = simulated.timeline.replicas[stage];
         let unfolded = model.views.timeline.unfolded.contains(&stage);
         let name = (simulated.shown.names.short(stage), replica);
-        draw_label(frame, Rect { height: 1, ..line }, &theme, name, count, unfolded, (i == selected, focused));
+        draw_label(frame, Rect { height: 1, ..line }, theme, name, count, unfolded, (i == selected, focused));
         let hue = shades.color(shades.stage(stage, stages));
         for y in line.top()..line.bottom() {
             let mark = Span::styled("▌", Style::new().fg(hue));
@@ -79,8 +80,7 @@ pub(super) fn draw(
             frame.render_widget(mark, Rect { x, y, width: 1, height: 1 }.intersection(line));
         }
         let grid = Rect { x: line.x + LABEL.min(line.width), width: line.width.saturating_sub(LABEL), ..line };
-        let strip =
-            Strip { grid, simulated, theme: &theme, shades: &shades, stage, replica: replica.unwrap_or(0), window };
+        let strip = Strip { grid, simulated, theme, shades: &shades, stage, replica: replica.unwrap_or(0), window };
         strip.draw_compute(frame.buffer_mut());
         if model.views.timeline.path {
             strip.draw_path(frame.buffer_mut(), Lane::Compute);
@@ -92,14 +92,14 @@ pub(super) fn draw(
             if model.views.timeline.path {
                 strip.draw_path(frame.buffer_mut(), Lane::Links);
             }
-            model.hits.push((Rect { y, height: 1, ..line }, Hit::ListRow(i)));
+            marks.hits.push((Rect { y, height: 1, ..line }, Hit::ListRow(i)));
             y += 1;
         }
     }
-    scrollbar(frame, area, &theme, (first, visible, all.len()));
+    scrollbar(frame, area, theme, (first, visible, all.len()));
     let used = Rect { x: area.x + LABEL.min(area.width), height: y - area.y, ..area };
     for column in 0..area.width.saturating_sub(LABEL) {
-        model.hits.push((Rect { x: used.x + column, width: 1, ..used }, Hit::Time(column as usize)));
+        marks.hits.push((Rect { x: used.x + column, width: 1, ..used }, Hit::Time(column as usize)));
     }
 }
 

@@ -25,6 +25,11 @@ pub(in crate::tui) struct State {
 const DEEPEST: f64 = 1e-6;
 
 impl State {
+    /// Keeps what drawing laid out.
+    pub(in crate::tui) fn laid_out(&mut self, laid: Self) {
+        *self = laid;
+    }
+
     /// The stretch that is seen of a batch: (from, to).
     pub(in crate::tui) fn window(&self, batch_s: f64) -> (f64, f64) {
         let span = self.span(batch_s);

@@ -12,6 +12,7 @@ use super::{nodes, profile, state::Section};
 use crate::{
     family,
     tui::{
+        marks::Marks,
         model::{Focus, Hit, Model},
         paint::{
             area::{rows, scrolled},
@@ -19,25 +20,25 @@ use crate::{
             text::{clip, fit, fit_right, plain, wrap},
         },
         theme::{Role, Theme},
-        widget::{bar, scrollbar::scrollbar},
+        widget::{bar, scrollbar::scrollbar, tree::TreePane},
     },
     workload::Workload,
 };
 
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-    let theme = model.theme.clone();
-    draw_sections(frame, rows(area, 0, 1), model, &theme);
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+    let theme = &model.theme;
+    draw_sections(frame, rows(area, 0, 1), model, theme);
     let facts = whole(&family::of(&model.workload).facts(), area.width as usize);
     frame.render_widget(Span::styled(facts, theme.fg(Role::Muted)), rows(area, 1, 1));
     let body = rows(area, 2, area.height);
     match model.views.workload.section {
-        Section::Nodes => draw_nodes(frame, body, model, &theme),
-        Section::Edges => draw_edges(frame, body, model, &theme),
+        Section::Nodes => draw_nodes(frame, body, model, &mut marks.tree),
+        Section::Edges => draw_edges(frame, body, model, marks),
         Section::Findings => {
-            draw_text(frame, body, model, findings(model, usize::from(body.width).saturating_sub(2)), &theme);
+            draw_text(frame, body, model, marks, findings(model, usize::from(body.width).saturating_sub(2)));
         }
         Section::About => {
-            draw_text(frame, body, model, about(&model.workload, usize::from(body.width).saturating_sub(2)), &theme);
+            draw_text(frame, body, model, marks, about(&model.workload, usize::from(body.width).saturating_sub(2)));
         }
     }
 }
@@ -67,22 +68,22 @@ fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme
 /// Cells of a value column.
 const VALUE: usize = 11;
 
-fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {
-    let workload = model.workload.clone();
+fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &Model, pane: &mut TreePane) {
+    let (workload, theme) = (&model.workload, &model.theme);
     let detail_height = (area.height / 2).min(12);
     let width = area.width as usize;
     let muted = theme.fg(Role::Muted);
-    frame.render_widget(Span::styled(clip(&nodes::titles(&workload, width), width), muted), rows(area, 0, 1));
-    model.views.workload.nodes.prepare((model.generation, area.width), || nodes::branches(&workload, width, theme));
+    frame.render_widget(Span::styled(clip(&nodes::titles(workload, width), width), muted), rows(area, 0, 1));
+    pane.prepare((model.generation, area.width), || nodes::branches(workload, width, theme));
     // What is said of the selected node stands right below the list, not at the bottom edge.
     let most = area.height.saturating_sub(detail_height + 1);
-    let tree = rows(area, 1, (model.views.workload.nodes.rows() as u16 + 1).min(most));
-    model.views.workload.nodes.draw(frame, tree, theme);
-    if let Some(node) = nodes::selected(&workload, model.views.workload.nodes.selected()) {
+    let tree = rows(area, 1, (pane.rows() as u16 + 1).min(most));
+    pane.draw(frame, tree, theme);
+    if let Some(node) = nodes::selected(workload, pane.selected()) {
         let detail = rows(area, 1 + tree.height, area.height);
-        let told = draw_detail(frame, detail, &workload, node, theme) + 1;
+        let told = draw_detail(frame, detail, workload, node, theme) + 1;
         let rest = rows(detail, told, detail.height);
-        profile::draw(frame, rest, model, (&workload, node));
+        profile::draw(frame, rest, model, (workload, node));
     }
 }
 
@@ -128,8 +129,8 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: usi
     told.min(area.height)
 }
 
-fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {
-    let edges = model.workload.dag.edges();
+fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+    let (edges, theme) = (model.workload.dag.edges(), &model.theme);
     if edges.is_empty() {
         frame.render_widget(Span::styled("there are no edges", theme.fg(Role::Muted)), area);
         return;
@@ -164,7 +165,7 @@ fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
         if selected && model.focus == Focus::View {
             frame.buffer_mut().set_style(line, theme.selected());
         }
-        model.hits.push((line, Hit::ListRow(i)));
+        marks.hits.push((line, Hit::ListRow(i)));
     }
     scrollbar(frame, narrower(list), theme, (first, usize::from(list.height), edges.len()));
 }
@@ -219,14 +220,16 @@ fn findings(model: &Model, width: usize) -> Vec<(bool, String)> {
 }
 
 /// Lines of text from the selected one on.
-fn draw_text(frame: &mut Frame<'_>, area: Rect, model: &mut Model, lines: Vec<(bool, String)>, theme: &Theme) {
+fn draw_text(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, lines: Vec<(bool, String)>) {
+    let theme = &model.theme;
     let (count, visible) = (lines.len(), usize::from(area.height));
-    model.views.workload.cursor = model.views.workload.cursor.min(count.saturating_sub(visible));
+    let first = model.views.workload.cursor.min(count.saturating_sub(visible));
+    marks.views.workload = Some(first);
     let shown: Vec<Line<'_>> = lines
         .into_iter()
-        .skip(model.views.workload.cursor)
+        .skip(first)
         .map(|(title, text)| Line::styled(text, if title { theme.bold(Role::Text) } else { plain() }))
         .collect();
     frame.render_widget(Paragraph::new(shown), area);
-    scrollbar(frame, narrower(area), theme, (model.views.workload.cursor, visible, count));
+    scrollbar(frame, narrower(area), theme, (first, visible, count));
 }

@@ -14,6 +14,7 @@ use ratatui::{
 
 use crate::tui::{
     action::{Action, Scope},
+    marks::Marks,
     model::{Hit, Model},
     update::Effects,
     views::{Room, Tab, Uses},
@@ -49,8 +50,8 @@ impl Room for Workload {
         Uses::default()
     }
 
-    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
-        draw::draw(frame, area, model);
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+        draw::draw(frame, area, model, marks);
     }
 
     fn act(&self, model: &mut Model, action: Action) -> Effects {

@@ -13,6 +13,13 @@ pub(in crate::tui) struct State {
     pub cursor: usize,
 }
 
+impl State {
+    /// Keeps the first line that a text was drawn from: it ends at the lower edge.
+    pub(in crate::tui) fn laid_out(&mut self, first: usize) {
+        self.cursor = first;
+    }
+}
+
 /// What is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::tui) enum Section {
