@@ -85,7 +85,8 @@ pub(crate) fn proven(planned: &Run) -> String {
 /// Name and size of a workload.
 pub(crate) fn about(workload: &Workload) -> String {
     let (nodes, edges) = (workload.nodes.len(), workload.dag.edges().len());
-    format!("{} ({}, {})", workload.name, counted(nodes, "node"), counted(edges, "edge"))
+    let noun = family::of(workload).nouns().trim_end_matches('s');
+    format!("{} ({}, {})", workload.name, counted(nodes, noun), counted(edges, "edge"))
 }
 
 /// Objective, throughput, stages and devices on one line.
@@ -149,7 +150,7 @@ pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     let mapped = plan.topology.is_some();
     let on = mapped.then(|| "on devices".to_string());
     let mut rows: Vec<Vec<String>> =
-        vec![head.iter().map(ToString::to_string).chain(on).chain(["nodes".into()]).collect()];
+        vec![head.iter().map(ToString::to_string).chain(on).chain([family::of(workload).nouns().into()]).collect()];
     for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
         let mark = if bottleneck == Some(i) { "*" } else { "" };
         let [compute, edges, sync] = shares(scored);

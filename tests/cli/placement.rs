@@ -85,9 +85,12 @@ fn the_table_of_a_latency_plan_tells_when_devices_run_and_what_is_waited_for() {
     let plan = folder.file("split.json", split().to_string());
     let table = stdout(&["check", &workload, &plan, "--objective", "latency"], 0);
     // 0 and 1 run for 22 with what they send, 2 and 4 for 22 more with both transfers, 3 and 5 for 22 with what they receive.
-    for part in
-        ["latency 66.00 ms   3 stages on 3 of 3 accelerators", "waited for", "limited by stage 1 (accelerator 1)", "33.3%"]
-    {
+    for part in [
+        "latency 66.00 ms   3 stages on 3 of 3 accelerators",
+        "waited for",
+        "limited by stage 1 (accelerator 1)",
+        "33.3%",
+    ] {
         assert!(table.contains(part), "`{part}` is missing in\n{table}");
     }
     let rows: Vec<&str> = table.lines().filter(|line| line.contains("accelerator ") && line.contains("n")).collect();

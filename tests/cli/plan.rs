@@ -17,7 +17,7 @@ const PROVEN: &str = "\nproven within 0.1% of the fastest simulated batch among 
 fn the_table_says_what_was_found_and_what_limits_it() {
     let table = stdout(&["plan", TINY], 0);
     for part in [
-        "tiny-branch (6 nodes, 6 edges): Joint, feasible, within 0.1% of the best, in ",
+        "tiny-branch (6 layers, 6 edges): Joint, feasible, within 0.1% of the best, in ",
         "/batch",
         "of 4 devices",
         PROVEN,
@@ -150,7 +150,7 @@ fn a_workload_may_come_from_standard_input() {
         .write_stdin(text)
         .assert()
         .success()
-        .stdout(predicate::str::starts_with("stdin (6 nodes, 6 edges)"));
+        .stdout(predicate::str::starts_with("stdin (6 layers, 6 edges)"));
     plantui().args(["plan", "-"]).write_stdin("{").assert().code(2).stderr(predicate::str::contains("standard input"));
 }
 
@@ -168,7 +168,7 @@ fn without_a_terminal_the_screen_is_the_report_of_plan() {
 
 #[test]
 fn without_a_file_there_is_an_example() {
-    plantui().assert().success().stdout(predicate::str::starts_with("bert32a100 (37 nodes, 67 edges)"));
+    plantui().assert().success().stdout(predicate::str::starts_with("bert32a100 (37 layers, 67 edges)"));
 }
 
 #[test]

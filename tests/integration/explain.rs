@@ -90,7 +90,7 @@ fn memory_that_forces_recomputation_is_found() {
     let causes = causes(&base);
     let memory = causes.iter().find(|cause| cause.kind == CauseKind::Memory).expect("memory binds");
     assert!(close(memory.gain, 1.0 / 3.0) && memory.certainty == Certainty::Exact, "{memory:?}");
-    assert!(memory.how.contains("forces recomputation: 4 of 4 nodes recompute, none would"), "{memory:?}");
+    assert!(memory.how.contains("forces recomputation: 4 of 4 layers recompute, none would"), "{memory:?}");
     assert!(!causes.iter().any(|cause| matches!(cause.kind, CauseKind::Links | CauseKind::Degrees)), "{causes:?}");
 }
 

@@ -5,7 +5,7 @@
 
 use crate::{
     cluster::Limits,
-    family::devices,
+    family::{self, devices},
     plan::{Measure, NodeScore, Plan, Score, Stage, StageScore},
     simulate::Transfer,
     units,
@@ -80,7 +80,7 @@ fn of_stage(workload: &Workload, limits: &Limits, score: &Score, at: usize, stag
     let degrees = degrees(workload, stage, on_cpu) + &machines(limits, stage);
     row.what = vec![format!("stage {}", at + 1), degrees, devices(stage)];
     let recomputed = stage.recomputed();
-    let count = units::counted(stage.nodes.len(), "node");
+    let count = units::counted(stage.nodes.len(), family::of(workload).nouns().trim_end_matches('s'));
     let count = if recomputed > 0 { format!("{count}, {recomputed} recompute") } else { count };
     row.holds = vec![names(workload, &stage.nodes), count];
     match scored.sample {

@@ -3,7 +3,7 @@
 use super::{Answer, Base, Certainty, Change, NOTICEABLE, Topic};
 use crate::{
     cluster::LimitKind,
-    family::devices,
+    family::{self, devices},
     plan::{Plan, Stage},
     units,
     workload::PiperProfile,
@@ -58,7 +58,7 @@ impl CauseKind {
 pub struct Cause {
     /// What.
     pub kind: CauseKind,
-    /// How, in a few words: `24 of 37 nodes recompute; none would`.
+    /// How, in a few words: `24 of 37 layers recompute, none would`.
     pub how: String,
     /// What was changed to find out: `memory unlimited`.
     pub without: String,
@@ -117,17 +117,18 @@ pub(super) fn cause(base: &Base, answer: &Answer, answers: &[Answer]) -> Option<
 /// How a plan differs from the one that memory allows no longer.
 fn memory(base: &Base, without: &Plan, answers: &[Answer]) -> String {
     let with = &base.plan;
+    let nouns = family::of(&base.problem.workload).nouns();
     let mut ways = vec![];
     let (now, then) = (recomputed(with), recomputed(without));
     if then < now && !recomputation_is_idle(answers) {
         let all: usize = with.stages.iter().map(|stage| stage.nodes.len()).sum();
         let would = if then == 0 { "none".to_string() } else { then.to_string() };
-        ways.push(format!("forces recomputation: {now} of {all} nodes recompute, {would} would"));
+        ways.push(format!("forces recomputation: {now} of {all} {nouns} recompute, {would} would"));
     }
     let stages = |plan: &Plan| plan.stages.len();
     if replicas(without) > replicas(with) * (1.0 + 1e-9) {
         ways.push(format!(
-            "forbids replicas: a node has {} on average, it would have {}",
+            "forbids replicas: {nouns} have {} on average, they would have {}",
             units::number(replicas(with)),
             units::number(replicas(without))
         ));
