@@ -165,6 +165,16 @@ pub trait Describe {
     /// profile has no times, their operations.
     fn weight(&self, node: usize) -> f64;
 
+    /// What that is, and how it is told.
+    fn weight_told(&self) -> (&'static str, fn(f64) -> String) {
+        ("time", units::seconds)
+    }
+
+    /// Whether all devices share one stage, whose order of work is the only one.
+    fn one_stage(&self) -> bool {
+        false
+    }
+
     /// Everything else the profile says of a node.
     fn details(&self, node: usize) -> Vec<Detail>;
 

@@ -36,6 +36,14 @@ impl Describe for OperatorProfile {
         self.operators[node].operations()
     }
 
+    fn weight_told(&self) -> (&'static str, fn(f64) -> String) {
+        ("operations", units::operations)
+    }
+
+    fn one_stage(&self) -> bool {
+        true
+    }
+
     fn details(&self, node: usize) -> Vec<Detail> {
         let operator = &self.operators[node];
         let work = units::count_short(operator.operations());

@@ -161,7 +161,7 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
         // A plan that was there before is most often the best already: that is asked after one question halfway, which takes
         // a fraction of the time and moves the bound. If it is not, the best is mostly near, and what both answers have in
         // common makes every further one quick.
-        let (mut halfway, mut asked_directly) = (false, false);
+        let mut asked_directly = false;
         loop {
             let upper = self.upper();
             if upper <= 0.0 {
@@ -171,7 +171,7 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
                 self.lower = lower;
                 self.search.report_bound(lower);
             }
-            let soon = likely && !asked_directly && (halfway || upper <= lower * (1.0 + FAR_APART));
+            let soon = likely && !asked_directly && (self.probes > 0 || upper <= lower * (1.0 + FAR_APART));
             let direct = soon || upper <= lower * (1.0 + CLOSE);
             let middle = lower + (upper - lower) / 2.0;
             let target = match (direct, likely && asked_directly) {
@@ -180,7 +180,6 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
                 _ => middle,
             };
             asked_directly |= direct;
-            halfway = true;
             let halvings = ((upper - lower) / (CLOSE * lower).max(f64::MIN_POSITIVE)).log2();
             match self.probe(target, if direct { 1.0 } else { halvings.clamp(0.0, 40.0).ceil() + 1.0 }) {
                 // No better than what is there: the difference is one of rounding.

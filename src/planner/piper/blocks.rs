@@ -16,13 +16,6 @@ pub(super) const SIZES: [usize; 2] = [128, 16];
 /// A block: which of the sizes, and which of its blocks.
 pub(super) type Block = (usize, usize);
 
-/// By set, its place by device-seconds.
-pub(super) fn places(model: &PiperModel<'_>) -> Vec<u32> {
-    let mut places = vec![0; model.sets.len()];
-    (0..).zip(&model.by_device_seconds).for_each(|(place, &set)| places[set as usize] = place);
-    places
-}
-
 /// What the sets of each block of one size have in common.
 pub(super) struct Blocks {
     words: usize,

@@ -61,6 +61,8 @@ pub(super) struct PiperModel<'a> {
     pub(super) device_seconds: Vec<f64>,
     /// Sets by ascending device-seconds.
     pub(super) by_device_seconds: Vec<u32>,
+    /// By set: its place among these.
+    pub(super) places: Vec<u32>,
     /// By set: a smaller one within it, that lacks few of its nodes.
     pub(super) within: Vec<u32>,
     /// Whether all memory figures are whole numbers, so that sums are exact in any order.
@@ -108,6 +110,8 @@ impl<'a> PiperModel<'a> {
             (0..sets.len()).map(|set| sets.difference(set, 0).iter().map(|&v| node_seconds[v]).sum()).collect();
         let mut by_device_seconds: Vec<u32> = (0..sets.len() as u32).collect();
         by_device_seconds.sort_by(|&a, &b| device_seconds[a as usize].total_cmp(&device_seconds[b as usize]));
+        let mut places = vec![0; sets.len()];
+        (0..).zip(&by_device_seconds).for_each(|(place, &set)| places[set as usize] = place);
         let whole_bytes = degrees.iter().flat_map(|degree| degree.choices.iter().flatten()).all(|choice| {
             choice.memory_a.fract() == 0.0
                 && choice.memory_b.fract() == 0.0
@@ -137,6 +141,7 @@ impl<'a> PiperModel<'a> {
             most_replicas,
             device_seconds,
             by_device_seconds,
+            places,
             within,
             whole_bytes,
             far_apart,

@@ -318,7 +318,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 self.sources.advance(self.model, heavier, &self.frontiers[table], level.clone());
             }
             if self.behind == table {
-                self.sources.look_again(&self.frontiers[table], level);
+                self.sources.look_again(self.model, &self.frontiers[table], level);
             }
         }
         true

@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 use super::{
-    blocks::{self, SIZES},
+    blocks::SIZES,
     earlier::covers,
     model::{Degree, PiperModel},
     prices::rounding,
@@ -166,8 +166,6 @@ pub(super) struct Sources {
     /// Their bits, in the same order side by side: most sets are tried in vain, which takes a look at these.
     rows: Vec<u64>,
     words: usize,
-    /// By set, its place by device-seconds.
-    places: Vec<u32>,
     /// By size of blocks.
     runs: [Runs; SIZES.len()],
     /// By set: the pairs that no larger set makes useless, once that is settled; empty where none are looked for.
@@ -177,10 +175,9 @@ pub(super) struct Sources {
 impl Sources {
     /// All sets, or if useless ones are to be found (`pruned`) just the empty one.
     pub(super) fn new(model: &PiperModel<'_>, pruned: bool) -> Self {
-        let places = blocks::places(model);
         let source = |set: u32| Source {
             set,
-            place: places[set as usize],
+            place: model.places[set as usize],
             devices: 0,
             device_seconds: model.device_seconds[set as usize],
         };
@@ -190,7 +187,7 @@ impl Sources {
             (model.by_device_seconds.iter().map(|&set| source(set)).collect(), vec![])
         };
         let words = model.sets.words();
-        let mut sources = Sources { settled, rows: vec![], words, places, runs: Default::default(), useful };
+        let mut sources = Sources { settled, rows: vec![], words, runs: Default::default(), useful };
         sources.line_up(&model.sets);
         sources
     }
@@ -227,7 +224,7 @@ impl Sources {
     }
 
     /// The same once the pairs of a level's sets are known.
-    pub(super) fn look_again(&mut self, pairs: &[Frontier], level: Range<usize>) {
+    pub(super) fn look_again(&mut self, model: &PiperModel<'_>, pairs: &[Frontier], level: Range<usize>) {
         if !self.useful.is_empty() {
             self.look(pairs);
             return;
@@ -236,7 +233,7 @@ impl Sources {
         for set in level {
             let (Some(first), Some(last)) = (pairs[set].first(), pairs[set].last()) else { continue };
             for Runs { runs, of } in &mut self.runs {
-                let run = &mut runs[of[self.places[set] as usize] as usize];
+                let run = &mut runs[of[model.places[set] as usize] as usize];
                 run.replicas = run.replicas.min(first.0);
                 run.devices = run.devices.min(last.1);
             }
@@ -295,7 +292,7 @@ impl Sources {
         }
         let new = (first..level.start).map(|set| Source {
             set: set as u32,
-            place: self.places[set],
+            place: model.places[set],
             devices: 0,
             device_seconds: model.device_seconds[set],
         });

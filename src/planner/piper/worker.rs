@@ -294,11 +294,13 @@ impl<'m, 'a> Worker<'m, 'a> {
             if self.oracle.is_out_of_reach(key, d, in_flight(next), target, edges_s) {
                 continue;
             }
-            if known.is_none() {
-                let Some(stage) = probe.model.stage(allowed.degree, set, inner, crossings) else { return };
-                known = Some((stage, probe.model.least_replicas_of(&stage, target)));
-            }
-            let Some((stage, least_d)) = known else { return };
+            let (stage, least_d) = match known {
+                Some(known) => known,
+                None => {
+                    let Some(stage) = probe.model.stage(allowed.degree, set, inner, crossings) else { return };
+                    *known.insert((stage, probe.model.least_replicas_of(&stage, target)))
+                }
+            };
             if d < least_d || !self.oracle.fast_enough(key, &stage, d, target) {
                 continue;
             }

@@ -140,11 +140,11 @@ fn simulated_as(model: &Model) -> String {
 
 /// How everything is simulated, and what is being asked or could be.
 fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let batch = family::of(&model.workload).batch(&model.limits);
-    // A step of operators has its only order.
-    let simulated = match model.workload.operators() {
-        Some(_) => format!("all simulated: {batch}"),
-        None => format!("all simulated as {}, {batch}", simulated_as(model)),
+    let family = family::of(&model.workload);
+    let batch = family.batch(&model.limits);
+    let simulated = match family.one_stage() {
+        true => format!("all simulated: {batch}"),
+        false => format!("all simulated as {}, {batch}", simulated_as(model)),
     };
     let each = model.time_for_each();
     let each = match each.subsec_nanos() {

@@ -379,11 +379,15 @@ fn worth(value: &str, answer: &Answer, model: &Model) -> String {
     };
     let mut parts = vec![format!("{value}{proof}")];
     if let (Some(stages), Some(devices)) = (answer.stages, answer.devices_used) {
-        let plural = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
-        let devices = plural(devices as usize, "device");
+        let devices = units::counted(devices as usize, "device");
         // Where a stage is a device, and operators share all, there is nothing to count but devices.
-        let alone = family::of(&model.workload).stages_are_devices() || model.workload.operators().is_some();
-        parts.push(if alone { format!("on {devices}") } else { format!("{} on {devices}", plural(stages, "stage")) });
+        let family = family::of(&model.workload);
+        let alone = family.stages_are_devices() || family.one_stage();
+        parts.push(if alone {
+            format!("on {devices}")
+        } else {
+            format!("{} on {devices}", units::counted(stages, "stage"))
+        });
     }
     if let Some(simulated) = &answer.simulated {
         parts.push(format!("simulated {} samples/s", units::number(simulated.samples_per_s)));

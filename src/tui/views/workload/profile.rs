@@ -17,7 +17,6 @@ use crate::{
         paint::{area::rows, map::EIGHTHS, shades::Shades, text::fit_right},
         theme::Role,
     },
-    units,
     workload::Workload,
 };
 
@@ -36,8 +35,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (workload, 
     }
     let (theme, family) = (&model.theme, family::of(workload));
     let nouns = family.nouns();
-    let operations = workload.operators().is_some();
-    let show = |value: f64| if operations { units::operations(value) } else { units::seconds(value) };
+    let (weight, show) = family.weight_told();
     let width = usize::from(area.width - LABEL - 1);
     let each = (width / count).clamp(1, usize::from(WIDEST));
     let together = count.div_ceil(width);
@@ -49,7 +47,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (workload, 
     };
     let most = (0..columns).map(value).fold(f64::MIN_POSITIVE, f64::max);
     let stages = stages(model, workload);
-    let mut told = format!("{} of each, in order", if operations { "operations" } else { "time" });
+    let mut told = format!("{weight} of each, in order");
     if together > 1 {
         told += &format!(", a column the mean of {together}");
     }
