@@ -194,7 +194,7 @@ mod tests {
         cluster::{GivenLimits, LimitKind},
         plan::Stage,
         planner::{OptionSpec, Options, liar::Liar},
-        workload::{self, Choice, Workload},
+        workload::{self, Choice, NodeIndex, Workload},
     };
 
     fn fault(liar: Liar) -> Fault {
@@ -237,7 +237,7 @@ mod tests {
         }
 
         fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-            let nodes: Vec<usize> = (0..problem.workload.nodes.len()).collect();
+            let nodes: Vec<NodeIndex> = problem.workload.indices().collect();
             let choices = vec![Choice::Mode("vanilla".into()); nodes.len()];
             let stage = Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![0] };
             let plan = Plan { stages: vec![stage], ..Plan::default() };

@@ -2,7 +2,7 @@
 //!
 //! Beside the order: no planner's folder imports another planner's, no family's another family's, no view another view.
 //! No view reaches into the state of another, and nobody but the list of views asks which view it is. What draws changes
-//! nothing of the model.
+//! nothing of the model. Where a node stands in its workload is told from module to module as a `NodeIndex`.
 
 use std::{
     collections::BTreeSet,
@@ -113,6 +113,7 @@ fn broken(file: &str, source: &str) -> Vec<String> {
     };
     broken.extend(broken_by_view(file, &code_of(source)));
     broken.extend(broken_by_drawing(file, &code_of(source)));
+    broken.extend(broken_by_plain_nodes(file, &code_of(source)));
     for path in imports(file, source) {
         if path.len() == 1 {
             match ROOMS.iter().position(|name| *name == path[0]) {
@@ -187,6 +188,60 @@ fn broken_by_drawing(file: &str, code: &str) -> Vec<String> {
         let shows = file == "tui/frame/mod.rs" && name == "show";
         if draws && signature.contains("&mut Model") && !shows {
             broken.push(format!("{file}: {name} draws and takes &mut Model"));
+        }
+    }
+    broken
+}
+
+/// Rooms where nodes are plain numbers: planners search over them, a graph has vertices and knows no nodes.
+const PLAIN_NODES: [&str; 2] = ["planner/", "graph/"];
+
+/// What a node is called, and several.
+const NODE: [&str; 4] = ["node", "member", "u", "v"];
+const NODES: [&str; 3] = ["nodes", "members", "vertices"];
+
+/// Whether something of this name and type is a node as a plain number. `nodes: usize` counts them.
+fn is_plain_node(name: &str, of_type: &str) -> bool {
+    let inner = of_type.trim_start_matches(['&', '[']).trim_end_matches([']', '>']);
+    let inner = inner.rsplit(['<', '[', '=', ' ']).next().unwrap_or_default();
+    let number = matches!(inner, "usize" | "u32" | "u16");
+    let many = of_type.contains(['[', '<']);
+    number && (NODE.contains(&name) || (NODES.contains(&name) && many))
+}
+
+/// Where a node crosses the border of a module as a plain number: parameters of functions that others may call, fields
+/// that others may read, known by their names. What a function returns has no name, and is not looked at.
+fn broken_by_plain_nodes(file: &str, code: &str) -> Vec<String> {
+    if PLAIN_NODES.iter().any(|room| file.starts_with(room)) {
+        return vec![];
+    }
+    let mut broken = vec![];
+    // What a trait declares and the fields of an enum are seen as far as trait and enum are.
+    let (mut item, mut in_trait, mut in_enum) = (String::new(), false, false);
+    for line in code.lines() {
+        let line_starts = |word: &str| line.trim_start().starts_with(word);
+        if !line.starts_with(' ') && !line.is_empty() {
+            let seen = |kind: &str| line_starts("pub") && line.contains(kind);
+            (in_trait, in_enum) = (seen(" trait "), seen(" enum "));
+        }
+        let starts = line_starts("pub") || in_enum || (in_trait && line_starts("fn "));
+        if !starts && item.is_empty() {
+            continue;
+        }
+        item += line.trim();
+        // A signature goes on to its end, whatever lines it takes; a field ends with its line.
+        if item.contains("fn ") && !item.contains(['{', ';']) {
+            continue;
+        }
+        let declared = std::mem::take(&mut item);
+        let declared = declared.split(" -> ").next().unwrap_or_default();
+        for part in declared.split(['(', ',', '{']) {
+            let Some((name, of_type)) = part.split_once(": ") else { continue };
+            let name = name.rsplit(' ').next().unwrap_or_default();
+            let of_type = of_type.trim_end_matches([')', '}', ';', ' ']);
+            if is_plain_node(name, of_type) {
+                broken.push(format!("{file}: {name} is {of_type}, not a NodeIndex"));
+            }
         }
     }
     broken
@@ -274,4 +329,30 @@ fn a_drawing_that_could_change_the_model_is_found() {
     assert_eq!(broken("tui/frame/help.rs", show).len(), 1);
     let reads = "fn draw(frame: &mut Frame<'_>, model: &Model, marks: &mut Marks) {}\nfn act(model: &mut Model) {}\n";
     assert_eq!(broken("tui/views/stages/draw.rs", reads), Vec::<String>::new());
+}
+
+#[test]
+fn a_node_that_crosses_a_border_as_a_plain_number_is_found() {
+    let one = "impl Plan {\n    /// The stage of a node.\n    pub fn stage_of(&self, node: usize) -> Option<usize> {\n    }\n}\n";
+    assert_eq!(broken("plan/mod.rs", one), ["plan/mod.rs: node is usize, not a NodeIndex"]);
+    let many = "pub(crate) fn cut(\n    plan: &Plan,\n    members: &[usize],\n    v: u32,\n) -> u16 {\n}\n";
+    assert_eq!(
+        broken("export/x.rs", many),
+        ["export/x.rs: members is &[usize], not a NodeIndex", "export/x.rs: v is u32, not a NodeIndex"]
+    );
+    let field = "pub struct Stage {\n    /// Its nodes.\n    pub nodes: Vec<usize>,\n    first: usize,\n}\n";
+    assert_eq!(broken("plan/mod.rs", field), ["plan/mod.rs: nodes is Vec<usize>, not a NodeIndex"]);
+    let declared = "pub trait Describe {\n    fn weight(&self, node: usize) -> f64;\n}\n";
+    assert_eq!(broken("family/describe.rs", declared), ["family/describe.rs: node is usize, not a NodeIndex"]);
+    let variant = "pub enum Edit {\n    /// Elsewhere.\n    Move {\n        nodes: Vec<usize>,\n    },\n}\n";
+    assert_eq!(broken("family/edit.rs", variant), ["family/edit.rs: nodes is Vec<usize>, not a NodeIndex"]);
+    let pass = "pub fn f(nodes: impl Iterator<Item = u32>, runs: &[Vec<usize>]) {\n}\n";
+    assert_eq!(broken("study/x.rs", pass), ["study/x.rs: nodes is impl Iterator<Item = u32>, not a NodeIndex"]);
+    // Counts, what stays within a module, what a planner or a graph does with its own numbers.
+    let counts = "pub struct Part {\n    pub nodes: usize,\n    members: Vec<usize>,\n}\n\nfn f(node: usize) {\n}\n";
+    assert_eq!(broken("plan/mod.rs", counts), Vec::<String>::new());
+    let inside = "pub fn f(node: NodeIndex) {\n    let at = |v: usize| v;\n    let nodes: Vec<usize> = vec![];\n}\n";
+    assert_eq!(broken("plan/mod.rs", inside), Vec::<String>::new());
+    assert_eq!(broken("planner/piper/mod.rs", one), Vec::<String>::new());
+    assert_eq!(broken("graph/dag.rs", many), Vec::<String>::new());
 }

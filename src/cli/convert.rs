@@ -112,7 +112,7 @@ impl ConvertArgs {
             Failure::refused(problem, "")
         })?;
         if let (Some(plan), Profile::Layers(profile)) = (plan, &mut converted.workload.profile) {
-            for (v, node) in profile.nodes.iter_mut().enumerate() {
+            for (v, node) in workload.indices().zip(&mut profile.nodes) {
                 node.stage = plan.plan.stage_of(v).map(|stage| stage as u32);
             }
         }

@@ -204,7 +204,7 @@ fn shares(stage: &StageScore) -> [String; 3] {
 /// The nodes of a stage by name: `embedding, layer x3`, or first and last where there are many names.
 pub(super) fn names(workload: &Workload, stage: &Stage) -> String {
     let mut runs: Vec<(String, usize)> = vec![];
-    for label in stage.nodes.iter().filter_map(|&v| workload.nodes.get(v)).map(crate::workload::Node::label) {
+    for label in stage.nodes.iter().filter_map(|&v| workload.node(v)).map(crate::workload::Node::label) {
         match runs.last_mut() {
             Some((last, count)) if *last == label => *count += 1,
             _ => runs.push((label, 1)),

@@ -92,7 +92,7 @@ pub fn to_python(workload: &Workload, plan: &Plan) -> String {
     let operators = workload.operators().map_or(&[][..], |profile| &profile.operators);
     let chosen = plan.stages.iter().flat_map(|stage| stage.nodes.iter().zip(&stage.choices));
     for (&node, choice) in chosen {
-        let Some(operator) = operators.get(node) else { continue };
+        let Some(operator) = operators.get(node.index()) else { continue };
         let (id, label) = (workload.nodes[node].id, quoted(&workload.nodes[node].label()));
         let splits = choice.split().and_then(|split| operator.degrees(split).ok()).unwrap_or_default();
         let entry = match mesh.assign(operator, &splits) {

@@ -11,7 +11,7 @@ pub(crate) fn to_text(exported: &Scored<'_>) -> String {
     let mut stages = vec![0; workload.nodes.len()];
     for (stage, nodes) in (0..).zip(plan.stages.iter().map(|stage| &stage.nodes)) {
         for &node in nodes {
-            stages[node] = stage;
+            stages[node.index()] = stage;
         }
     }
     torch_graph::write(workload, profile, Some(&stages))
@@ -35,7 +35,7 @@ mod tests {
         let workload = load(text);
         let stage =
             |node| Stage { nodes: vec![node], choices: vec![], data_parallel: 1, tensor_parallel: 1, devices: vec![] };
-        let plan = Plan { stages: vec![stage(0), stage(1)], ..Plan::default() };
+        let plan = Plan { stages: workload.indices().map(stage).collect(), ..Plan::default() };
         let (limits, score) = (Limits::NEUTRAL, Score::default());
         let written = to_text(&Scored { workload: &workload, limits: &limits, plan: &plan, score: &score });
         let again = load(&written);

@@ -41,7 +41,7 @@ pub(crate) fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> String 
             units::bytes(memory),
         ));
         for (at, &node) in stage.nodes.iter().enumerate() {
-            stage_of[node] = Some(i);
+            stage_of[node.index()] = Some(i);
             let choice = stage.choices.get(at).map(ToString::to_string).unwrap_or_default();
             let label = format!(
                 "{}\\n{} {}",
@@ -54,8 +54,8 @@ pub(crate) fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> String 
         }
         line(format_args!("}}"));
     }
-    for &(from, to) in workload.dag.edges() {
-        let crosses = stage_of[from as usize] != stage_of[to as usize];
+    for (from, to) in workload.edges() {
+        let crosses = stage_of[from.index()] != stage_of[to.index()];
         line(format_args!("n{from} -> n{to}{};", if crosses { " [style=bold]" } else { "" }));
     }
     text + "}\n"

@@ -11,7 +11,7 @@ use crate::{
     cluster::Limits,
     family,
     plan::{Plan, Score, Violation},
-    workload::{Node, Workload},
+    workload::{Node, NodeIndex, Workload},
 };
 
 /// Checks and scores a plan under the limits: what a planner, a file or a hand edit claims is measured here, from the
@@ -37,15 +37,15 @@ pub(super) struct Labels<'a> {
 }
 
 impl Labels<'_> {
-    pub(super) fn of(&self, node: usize) -> String {
+    pub(super) fn of(&self, node: NodeIndex) -> String {
         let repeated = self.repeated.get_or_init(|| {
             let mut seen = FxHashSet::default();
             self.nodes.iter().filter_map(|node| node.name.as_deref()).filter(|name| !seen.insert(*name)).collect()
         });
-        let Node { id, name } = &self.nodes[node];
+        let Node { id, name } = &self.nodes[node.index()];
         match name {
             Some(name) if repeated.contains(name.as_str()) => format!("{name} (node {id})"),
-            _ => self.nodes[node].label(),
+            _ => self.nodes[node.index()].label(),
         }
     }
 }
@@ -62,7 +62,7 @@ pub(super) fn assignment(labels: &Labels<'_>, plan: &Plan, violations: &mut Vec<
             });
         }
         for &node in &stage.nodes {
-            match stage_of.get_mut(node) {
+            match stage_of.get_mut(node.index()) {
                 None => violations.push(Violation::UnknownNode { node, stage: i + 1 }),
                 Some(Some(_)) => {
                     violations.push(Violation::Repeated { node: labels.of(node), stage: i + 1 });
@@ -71,7 +71,7 @@ pub(super) fn assignment(labels: &Labels<'_>, plan: &Plan, violations: &mut Vec<
             }
         }
     }
-    for (node, stage) in stage_of.iter().enumerate() {
+    for (node, stage) in NodeIndex::first(stage_of.len()).zip(&stage_of) {
         if stage.is_none() {
             violations.push(Violation::Unassigned { node: labels.of(node) });
         }

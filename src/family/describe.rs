@@ -6,7 +6,7 @@ use crate::{
     cluster::Limits,
     plan::{Plan, Stage, document::PredictionPart},
     units,
-    workload::{Choice, Workload, piper::VANILLA},
+    workload::{Choice, NodeIndex, Workload, piper::VANILLA},
 };
 
 /// How much an edge or a link carries: as the profile states it.
@@ -65,7 +65,7 @@ pub(super) fn stages_of(workload: &Workload, plan: &Plan) -> Vec<Option<usize>> 
     let mut stage_of = vec![None; workload.nodes.len()];
     for (i, stage) in plan.stages.iter().enumerate() {
         for &node in &stage.nodes {
-            if let Some(slot) = stage_of.get_mut(node) {
+            if let Some(slot) = stage_of.get_mut(node.index()) {
                 *slot = Some(i);
             }
         }
@@ -74,27 +74,26 @@ pub(super) fn stages_of(workload: &Workload, plan: &Plan) -> Vec<Option<usize>> 
 }
 
 /// Runs of three or more nodes of one kind and about one cost: seconds, and parameters that must be equal.
-pub(super) fn runs(workload: &Workload, cost: &dyn Fn(usize) -> Option<(f64, f64)>) -> Vec<Vec<usize>> {
+pub(super) fn runs(workload: &Workload, cost: &dyn Fn(NodeIndex) -> Option<(f64, f64)>) -> Vec<Vec<NodeIndex>> {
     // Measured layers of one kind differ by a few percent.
     let near = |a: f64, b: f64| (a - b).abs() <= 0.05 * a.max(b);
-    let alike = |a: usize, b: usize| {
+    let alike = |a: NodeIndex, b: NodeIndex| {
         let same = match (cost(a), cost(b)) {
             (Some((a_s, a_parameters)), Some((b_s, b_parameters))) => a_parameters == b_parameters && near(a_s, b_s),
             _ => false,
         };
         same && kind(&workload.nodes[a].label()) == kind(&workload.nodes[b].label())
     };
-    let n = workload.nodes.len();
     let mut runs = vec![];
-    let mut first = 0;
-    while first < n {
-        let end = (first + 1..n).find(|&i| !alike(first, i)).unwrap_or(n);
-        if end - first >= 3 {
-            runs.push((first..end).collect());
+    let mut rest = workload.indices().peekable();
+    while let Some(first) = rest.next() {
+        let mut run = vec![first];
+        run.extend(std::iter::from_fn(|| rest.next_if(|&node| alike(first, node))));
+        if run.len() >= 3 {
+            runs.push(run);
         } else {
-            runs.extend((first..end).map(|i| vec![i]));
+            runs.extend(run.into_iter().map(|node| vec![node]));
         }
-        first = end;
     }
     runs
 }
@@ -146,13 +145,13 @@ pub trait Describe {
     fn columns(&self) -> &'static [(&'static str, usize)];
 
     /// The values of a row, those of one node or of a group. Like layers show what each of them costs, a class its sum.
-    fn cells(&self, members: &[usize]) -> Vec<String>;
+    fn cells(&self, members: &[NodeIndex]) -> Vec<String>;
 
     /// Nodes by row of a list.
-    fn groups(&self, workload: &Workload) -> Vec<Vec<usize>>;
+    fn groups(&self, workload: &Workload) -> Vec<Vec<NodeIndex>>;
 
     /// What a row of several nodes is called.
-    fn group_label(&self, workload: &Workload, members: &[usize]) -> String {
+    fn group_label(&self, workload: &Workload, members: &[NodeIndex]) -> String {
         format!("{} × {}", members.len(), kind(&workload.nodes[members[0]].label()))
     }
 
@@ -163,7 +162,7 @@ pub trait Describe {
 
     /// What bars compare: how long a node takes, seconds (on an accelerator, if one can run it); for operators, whose
     /// profile has no times, their operations.
-    fn weight(&self, node: usize) -> f64;
+    fn weight(&self, node: NodeIndex) -> f64;
 
     /// What that is, and how it is told.
     fn weight_told(&self) -> (&'static str, fn(f64) -> String) {
@@ -176,7 +175,7 @@ pub trait Describe {
     }
 
     /// Everything else the profile says of a node.
-    fn details(&self, node: usize) -> Vec<Detail>;
+    fn details(&self, node: NodeIndex) -> Vec<Detail>;
 
     /// The whole in one line; may be empty.
     fn facts(&self) -> String {
@@ -244,9 +243,9 @@ pub trait Describe {
     }
 
     /// What such a row of several nodes is called, and a remark.
-    fn stage_group_label(&self, workload: &Workload, stage: &Stage, members: &[usize]) -> (String, String) {
-        let name = workload.nodes[stage.nodes[members[0]]].label();
-        (format!("{} × {}", members.len(), kind(&name)), remark(&stage.choices[members[0]]))
+    fn stage_group_label(&self, workload: &Workload, stage: &Stage, places: &[usize]) -> (String, String) {
+        let name = workload.nodes[stage.nodes[places[0]]].label();
+        (format!("{} × {}", places.len(), kind(&name)), remark(&stage.choices[places[0]]))
     }
 
     /// The remark of a single node of a stage, by its place.
@@ -255,7 +254,7 @@ pub trait Describe {
     }
 
     /// Whether a node is of the backward pass.
-    fn is_backward(&self, node: usize) -> bool {
+    fn is_backward(&self, node: NodeIndex) -> bool {
         let _ = node;
         false
     }

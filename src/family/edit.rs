@@ -32,10 +32,10 @@ use super::training_edit;
 use crate::{
     cluster::Limits,
     plan::{Basis, Measure, Plan, Stage},
-    workload::{Choice, Profile, Workload},
+    workload::{Choice, NodeIndex, Profile, Workload},
 };
 
-/// One change of a plan. Stages and nodes are indices.
+/// One change of a plan. Stages are indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
     /// The boundary behind a stage (before it, for the last) moves by one node.
@@ -48,7 +48,7 @@ pub enum Edit {
     /// Nodes of one stage go to another.
     Move {
         /// The nodes.
-        nodes: Vec<usize>,
+        nodes: Vec<NodeIndex>,
         /// The stage they go to.
         to: usize,
     },
@@ -69,7 +69,7 @@ pub enum Edit {
     /// The next or previous of the modes or splits that nodes offer, going round.
     Choice {
         /// The nodes, of one stage; where they differ they follow the first.
-        nodes: Vec<usize>,
+        nodes: Vec<NodeIndex>,
         /// Whether the next.
         forwards: bool,
     },
@@ -83,7 +83,7 @@ pub enum Edit {
         /// The stage.
         stage: usize,
         /// The node with which the second part begins.
-        at: usize,
+        at: NodeIndex,
     },
 }
 
@@ -150,7 +150,7 @@ impl<'a> Desk<'a> {
         for (i, stage) in plan.stages.iter().enumerate() {
             whole &= stage.nodes.len() == stage.choices.len() && !stage.nodes.is_empty();
             for &node in &stage.nodes {
-                match stage_of.get_mut(node) {
+                match stage_of.get_mut(node.index()) {
                     Some(slot) if *slot == usize::MAX => *slot = i,
                     _ => whole = false,
                 }
@@ -160,21 +160,21 @@ impl<'a> Desk<'a> {
             return refuse("the plan does not hold every node once, so it cannot be edited");
         }
         let mut place = vec![0; workload.nodes.len()];
-        for (at, &node) in workload.dag.topological_order().iter().enumerate() {
-            place[node as usize] = at;
+        for (at, node) in workload.topological_order().enumerate() {
+            place[node.index()] = at;
         }
         let consecutive = workload.piper().is_some() && *plan == plan.clone().with_consecutive_devices();
         Ok(Desk { workload, limits, plan, stage_of, place, consecutive })
     }
 
     /// What messages call a node.
-    fn label(&self, node: usize) -> String {
+    fn label(&self, node: NodeIndex) -> String {
         self.workload.nodes[node].numbered()
     }
 
     /// What messages call nodes: the only one, or how many and the first and last of them.
-    fn labels(&self, nodes: &[usize]) -> String {
-        let id = |node: usize| self.workload.nodes[node].id;
+    fn labels(&self, nodes: &[NodeIndex]) -> String {
+        let id = |node: NodeIndex| self.workload.nodes[node].id;
         match *nodes {
             [node] => self.label(node),
             [first, second] => format!("{} and {}", self.label(first), self.label(second)),
@@ -188,8 +188,8 @@ impl<'a> Desk<'a> {
     }
 
     /// The stage that all of these nodes are in.
-    fn home(&self, nodes: &[usize]) -> Result<usize> {
-        let mut stages = nodes.iter().map(|&node| self.stage_of.get(node).copied());
+    fn home(&self, nodes: &[NodeIndex]) -> Result<usize> {
+        let mut stages = nodes.iter().map(|node| self.stage_of.get(node.index()).copied());
         let Some(Some(first)) = stages.next() else { return refuse("there is no such node") };
         if stages.all(|stage| stage == Some(first)) { Ok(first) } else { refuse("these nodes are not of one stage") }
     }
@@ -229,16 +229,16 @@ impl<'a> Desk<'a> {
 }
 
 /// Adds nodes with their choices to a stage, which stays sorted.
-fn add(stage: &mut Stage, more: impl IntoIterator<Item = (usize, Choice)>) {
+fn add(stage: &mut Stage, more: impl IntoIterator<Item = (NodeIndex, Choice)>) {
     let nodes = std::mem::take(&mut stage.nodes);
-    let mut pairs: Vec<(usize, Choice)> = nodes.into_iter().zip(std::mem::take(&mut stage.choices)).collect();
+    let mut pairs: Vec<(NodeIndex, Choice)> = nodes.into_iter().zip(std::mem::take(&mut stage.choices)).collect();
     pairs.extend(more);
     pairs.sort();
     (stage.nodes, stage.choices) = pairs.into_iter().unzip();
 }
 
 /// Takes nodes with their choices out of a stage.
-fn take(stage: &mut Stage, leaves: impl Fn(usize) -> bool) -> Vec<(usize, Choice)> {
+fn take(stage: &mut Stage, leaves: impl Fn(NodeIndex) -> bool) -> Vec<(NodeIndex, Choice)> {
     let nodes = std::mem::take(&mut stage.nodes);
     let pairs = nodes.into_iter().zip(std::mem::take(&mut stage.choices));
     let (gone, left): (Vec<_>, Vec<_>) = pairs.partition(|(node, _)| leaves(*node));

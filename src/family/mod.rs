@@ -29,7 +29,7 @@ use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
     simulate::{Demands, Pipeline, SimulatorSettings},
-    workload::{Profile, Workload},
+    workload::{NodeIndex, Profile, Workload},
 };
 
 pub use check::check;
@@ -115,7 +115,7 @@ pub trait Family: Describe + Sync {
     }
 
     /// A choice that the node offers.
-    fn example_choice(&self, node: usize) -> &str;
+    fn example_choice(&self, node: NodeIndex) -> &str;
 }
 
 /// The family of a workload.

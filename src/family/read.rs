@@ -30,7 +30,7 @@ use crate::{
     },
     units::exact_number,
     workload::{
-        Choice, NodeId, Recipe, Workload,
+        Choice, NodeId, NodeIndex, Recipe, Workload,
         formats::{
             Wired,
             detect::{self, PLAN},
@@ -402,7 +402,7 @@ pub(crate) fn nodes_with_modes(
     source: &str,
     stage: usize,
     field: &str,
-) -> Result<(Vec<usize>, Vec<Choice>), LoadError> {
+) -> Result<(Vec<NodeIndex>, Vec<Choice>), LoadError> {
     let place = format!("stages[{stage}].{field}");
     let refuse = |problem: String, repair: String| Err(LoadError::at(source, place.clone(), problem, repair));
     let members: FxHashSet<NodeId> = ids.iter().copied().collect();

@@ -18,7 +18,7 @@ use crate::{
     },
     plan::{Configuration, Plan},
     units::counted,
-    workload::{Choice, TrainingProfile},
+    workload::{Choice, NodeIndex, TrainingProfile},
 };
 
 type Result<T> = std::result::Result<T, Refused>;
@@ -171,7 +171,7 @@ impl Desk<'_> {
         self.done(next, format!("{layers} from stage {} to stage {}", from + 1, to + 1))
     }
 
-    fn carry(&self, nodes: &[usize], to: usize) -> Result<Edited> {
+    fn carry(&self, nodes: &[NodeIndex], to: usize) -> Result<Edited> {
         let home = nodes.first().and_then(|&node| self.plan.stage_of(node));
         let Some(from) = home.filter(|from| nodes.iter().all(|&node| self.plan.stage_of(node) == Some(*from))) else {
             return refuse("these nodes are not of one stage");
@@ -185,7 +185,7 @@ impl Desk<'_> {
         self.shift(from, to, nodes.len() as u32)
     }
 
-    fn choose(&self, nodes: &[usize], forwards: bool) -> Result<Edited> {
+    fn choose(&self, nodes: &[NodeIndex], forwards: bool) -> Result<Edited> {
         let recompute = if forwards { self.up_to(nodes)? } else { self.in_turn() };
         let what = format!("recompute {recompute}, in every stage");
         self.done(Configuration { recompute, ..self.now.clone() }, what)
@@ -202,7 +202,7 @@ impl Desk<'_> {
     }
 
     /// Layers up to the last of the nodes recompute; where the first of them does already, only those before it do.
-    fn up_to(&self, nodes: &[usize]) -> Result<Recompute> {
+    fn up_to(&self, nodes: &[NodeIndex]) -> Result<Recompute> {
         let layers: Vec<usize> = nodes.iter().filter_map(|&node| self.profile.layer_of(node)).collect();
         let (Some(&first), Some(&last)) = (layers.first(), layers.last()) else {
             return refuse("the embedding and the head are never computed again: choose layers");
@@ -213,7 +213,7 @@ impl Desk<'_> {
         let chunks = || (0..split.stages()).flat_map(|stage| split.chunks(stage));
         let place = |layer: usize| chunks().find(|chunk| chunk.contains(&layer)).map_or(0, |chunk| layer - chunk.start);
         let again = self.plan.stages.iter().any(|stage| {
-            let at = stage.nodes.iter().position(|&node| node == first + 1);
+            let at = stage.nodes.iter().position(|&node| self.profile.layer_of(node) == Some(first));
             at.is_some_and(|at| stage.choices.get(at).is_some_and(Choice::recomputes))
         });
         let most = chunks().map(ExactSizeIterator::len).max().unwrap_or(0);

@@ -19,7 +19,7 @@ use crate::{
     },
     units,
     workload::{
-        TrainingProfile,
+        NodeIndex, TrainingProfile,
         piper::{RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
         recipe::{Precision, Recipe},
     },
@@ -84,7 +84,7 @@ pub fn trained(
     };
     maker.taken(1).map_err(|problem| GenerateError::Setting { flag: "--micro-batch", problem })?;
     let count = profile.nodes();
-    let nodes: Vec<SketchNode> = (0..count).map(|node| maker.node(node, &degrees)).collect();
+    let nodes: Vec<SketchNode> = NodeIndex::first(count).map(|node| maker.node(node, &degrees)).collect();
     let bytes = 2.0 * maker.run(1, Recompute::None).tokens() * profile.model.hidden as f64;
     let edges = (1..count).map(|node| (node - 1, node, bytes)).collect();
     let accelerator = &profile.accelerator;
@@ -132,9 +132,9 @@ impl Maker<'_> {
         parameters * if self.optimizer_shards > 1 { (gradient + 2.0) / 4.0 } else { gradient / 2.0 }
     }
 
-    fn node(&self, node: usize, degrees: &[u32]) -> SketchNode {
+    fn node(&self, node: NodeIndex, degrees: &[u32]) -> SketchNode {
         let last = self.profile.nodes() - 1;
-        let name = match node {
+        let name = match node.index() {
             0 => "Embedding",
             node if node == last => "Head",
             _ => TRANSFORMER_LAYER,
@@ -146,7 +146,7 @@ impl Maker<'_> {
         SketchNode { name: name.into(), degrees: degrees.iter().map(modes).collect() }
     }
 
-    fn cost(&self, node: usize, tensor: u32, recompute: Recompute) -> Cost {
+    fn cost(&self, node: NodeIndex, tensor: u32, recompute: Recompute) -> Cost {
         let TrainingProfile { model, accelerator, constants, .. } = self.profile;
         let run = self.run(tensor, recompute);
         let rates = Rates::new(model, &run, accelerator, constants);
@@ -168,7 +168,7 @@ impl Maker<'_> {
                 memory_b: state * parameters,
             };
         }
-        if node == 0 {
+        if node.index() == 0 {
             let time_s = rates.embedding();
             let parameters = table + ends.before as f64;
             return Cost {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::{
     cluster::{MOST_DEVICES, topology::Topology},
-    workload::Choice,
+    workload::{Choice, NodeIndex},
 };
 
 pub use configuration::Configuration;
@@ -32,8 +32,8 @@ pub use violation::Violation;
 /// A pipeline stage. `nodes` and `choices` run in parallel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// Node indices, ascending.
-    pub nodes: Vec<usize>,
+    /// Its nodes, ascending.
+    pub nodes: Vec<NodeIndex>,
     /// For each node how it runs, out of what its profile offers.
     pub choices: Vec<Choice>,
     /// Replicas of the stage, d.
@@ -208,7 +208,7 @@ impl Plan {
             let pairs = |stage: &mut Stage| {
                 std::mem::take(&mut stage.nodes).into_iter().zip(std::mem::take(&mut stage.choices))
             };
-            let mut both: Vec<(usize, Choice)> = pairs(home).chain(pairs(&mut stage.clone())).collect();
+            let mut both: Vec<(NodeIndex, Choice)> = pairs(home).chain(pairs(&mut stage.clone())).collect();
             both.sort();
             (home.nodes, home.choices) = both.into_iter().unzip();
         }
@@ -216,7 +216,7 @@ impl Plan {
     }
 
     /// The stage that holds a node.
-    pub fn stage_of(&self, node: usize) -> Option<usize> {
+    pub fn stage_of(&self, node: NodeIndex) -> Option<usize> {
         self.stages.iter().position(|stage| stage.nodes.binary_search(&node).is_ok())
     }
 }

@@ -1,5 +1,7 @@
 //! The run of one sample through a placement, as data: what runs as a whole, when, and what it waits for.
 
+use crate::workload::NodeIndex;
+
 /// What one node costs within its part, in the profile's unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PartCost {
@@ -16,8 +18,8 @@ pub struct PartCost {
 pub struct Part {
     /// Index of its stage.
     pub stage: usize,
-    /// Node indices, ascending.
-    pub nodes: Vec<usize>,
+    /// Its nodes, ascending.
+    pub nodes: Vec<NodeIndex>,
     /// What each of `nodes` costs.
     pub costs: Vec<PartCost>,
     /// When the last of what it waits for is finished.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::units;
+use crate::{units, workload::NodeIndex};
 
 /// A rule that a plan breaks.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +31,7 @@ pub enum Violation {
     /// An index that is no node.
     UnknownNode {
         /// The index.
-        node: usize,
+        node: NodeIndex,
         /// The stage, from 1.
         stage: usize,
     },

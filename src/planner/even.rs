@@ -11,7 +11,7 @@ use super::{OptionValue, Problem, Search, piper};
 use crate::{
     family,
     plan::{Plan, Stage},
-    workload::{Choice, Profile, Workload, convert::Conversion},
+    workload::{Choice, NodeIndex, Profile, Workload, convert::Conversion},
 };
 
 /// Smaller networks are searched before anybody has waited.
@@ -41,7 +41,7 @@ pub(super) fn best(
         return Some((score.value, plan));
     }
     let (converted, members) = (&conversion.workload, &conversion.members);
-    let order: Vec<usize> = converted.dag.stack_order().iter().map(|&v| v as usize).collect();
+    let order: Vec<NodeIndex> = converted.dag.stack_order().into_iter().map(NodeIndex::from).collect();
     let [seconds, bytes] = weights(converted);
     let devices = (limits.devices as usize).min(order.len());
     let counts: Vec<usize> = match options.get("stages") {
@@ -72,8 +72,8 @@ pub(super) fn best(
 
 /// By node what it takes and what it holds.
 fn weights(workload: &Workload) -> [Vec<f64>; 2] {
-    let both = |of: &dyn Fn(usize) -> (f64, f64)| {
-        let (seconds, bytes) = (0..workload.nodes.len()).map(of).unzip();
+    let both = |of: &dyn Fn(NodeIndex) -> (f64, f64)| {
+        let (seconds, bytes) = workload.indices().map(of).unzip();
         [seconds, bytes]
     };
     match &workload.profile {
@@ -91,12 +91,13 @@ fn weights(workload: &Workload) -> [Vec<f64>; 2] {
 }
 
 /// Runs of the order with about equal sums; as many as asked for, unless a node outweighs a share.
-fn stages<'o>(order: &'o [usize], weights: &[f64], count: usize) -> Vec<&'o [usize]> {
-    let total: f64 = order.iter().map(|&v| weights[v]).sum();
+fn stages<'o>(order: &'o [NodeIndex], weights: &[f64], count: usize) -> Vec<&'o [NodeIndex]> {
+    let weight = |node: NodeIndex| weights[node.index()];
+    let total: f64 = order.iter().map(|&v| weight(v)).sum();
     let (mut stages, mut from, mut before) = (vec![], 0, 0.0);
     let mut own = 0;
     for (at, &v) in order.iter().enumerate() {
-        let middle = before + weights[v] / 2.0;
+        let middle = before + weight(v) / 2.0;
         let share = if total > 0.0 { middle / total } else { at as f64 / order.len() as f64 };
         let stage = ((share * count as f64) as usize).min(count - 1);
         if stage != own && at > from {
@@ -104,7 +105,7 @@ fn stages<'o>(order: &'o [usize], weights: &[f64], count: usize) -> Vec<&'o [usi
             from = at;
         }
         own = stage;
-        before += weights[v];
+        before += weight(v);
     }
     stages.push(&order[from..]);
     stages
@@ -114,14 +115,14 @@ fn stages<'o>(order: &'o [usize], weights: &[f64], count: usize) -> Vec<&'o [usi
 /// choice), in the same order, a device each.
 pub(super) fn carried_back<'s>(
     original: &Workload,
-    (members, choices): (&[Vec<usize>], &[Choice]),
-    stages: impl IntoIterator<Item = &'s [usize]>,
+    (members, choices): (&[Vec<NodeIndex>], &[Choice]),
+    stages: impl IntoIterator<Item = &'s [NodeIndex]>,
 ) -> Plan {
-    let stage = |new: &[usize]| {
-        let mut nodes: Vec<usize> = new.iter().flat_map(|&node| members[node].iter().copied()).collect();
+    let stage = |new: &[NodeIndex]| {
+        let mut nodes: Vec<NodeIndex> = new.iter().flat_map(|node| members[node.index()].iter().copied()).collect();
         nodes.sort_unstable();
         Stage {
-            choices: nodes.iter().map(|&node| choices[node].clone()).collect(),
+            choices: nodes.iter().map(|node| choices[node.index()].clone()).collect(),
             nodes,
             data_parallel: 1,
             tensor_parallel: 1,

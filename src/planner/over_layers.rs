@@ -24,7 +24,7 @@ use crate::{
     family,
     plan::{Plan, Score, Stage, Violation},
     workload::{
-        Workload,
+        NodeIndex, Workload,
         convert::{self, Conversion, NotConverted},
         formats::Wired,
     },
@@ -116,7 +116,8 @@ fn converted(workload: &Workload) -> Result<Conversion, NotConverted> {
     }
     let pipeline = convert::to_piper(workload, INDIVISIBLE, NOMINAL_BANDWIDTH)?;
     let layers = convert::to_layers(&pipeline.workload)?;
-    let members = layers.members.iter().map(|own| own.iter().flat_map(|&v| pipeline.members[v].clone()).collect());
+    let members =
+        layers.members.iter().map(|own| own.iter().flat_map(|v| pipeline.members[v.index()].clone()).collect());
     let assumptions = pipeline.assumptions.into_iter().chain(layers.assumptions).collect();
     Ok(Conversion { workload: layers.workload, members: members.collect(), choices: pipeline.choices, assumptions })
 }
@@ -259,10 +260,11 @@ impl Asked<'_> {
     fn carried_back(&self, found: &Plan) -> Plan {
         let Conversion { members, choices, .. } = &self.conversion;
         let stage = |stage: &Stage| {
-            let mut nodes: Vec<usize> = stage.nodes.iter().flat_map(|&node| members[node].iter().copied()).collect();
+            let members = |node: &NodeIndex| members[node.index()].iter().copied();
+            let mut nodes: Vec<NodeIndex> = stage.nodes.iter().flat_map(members).collect();
             nodes.sort_unstable();
             Stage {
-                choices: nodes.iter().map(|&node| choices[node].clone()).collect(),
+                choices: nodes.iter().map(|node| choices[node.index()].clone()).collect(),
                 nodes,
                 data_parallel: stage.data_parallel,
                 tensor_parallel: 1,

@@ -79,9 +79,9 @@ impl Demands {
         Demands { workers, flows: bytes.iter().enumerate().flat_map(flow).collect(), ..Demands::default() }
     }
 
-    /// What a pipeline's workers say to one another. `nodes` are the nodes of each stage; `bandwidth` makes bytes of transfers
-    /// whose profile states times and no bytes.
-    pub fn of(pipeline: &Pipeline, nodes: &[usize], bandwidth: f64) -> Self {
+    /// What a pipeline's workers say to one another. `counts`: how many nodes each stage has; `bandwidth` makes bytes of
+    /// transfers whose profile states times and no bytes.
+    pub fn of(pipeline: &Pipeline, counts: &[usize], bandwidth: f64) -> Self {
         let mut demands = Demands::default();
         let timed = pipeline.transfers.iter().all(|transfer| transfer.bytes == 0.0);
         let timed = timed && pipeline.transfers.iter().any(|transfer| transfer.seconds > 0.0);
@@ -143,7 +143,7 @@ impl Demands {
             }
             let touches = pipeline.transfers.iter().filter(|t| t.from == stage || t.to == stage);
             let boundary = touches.map(bytes_of).fold(0.0, f64::max);
-            let times = 4.0 * nodes.get(stage).map_or(1.0, |&nodes| nodes as f64) / f64::from(replicas);
+            let times = 4.0 * counts.get(stage).map_or(1.0, |&nodes| nodes as f64) / f64::from(replicas);
             for replica in 0..replicas {
                 add((0..shards).map(|shard| index(stage, replica, shard)).collect(), times * boundary);
             }

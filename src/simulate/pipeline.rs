@@ -1,6 +1,7 @@
 //! What is simulated: stages with times, transfers between them, memory; how a plan becomes one is its family's to say.
 
 use super::{MemoryParts, SimulatorSettings, single_sample::SampleRun, wires::Wires};
+use crate::workload::NodeIndex;
 
 /// One stage of the pipeline, as one of its replicas sees it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -49,8 +50,8 @@ pub struct Transfer {
 /// One operator of a stage that works through its operators once, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Node index.
-    pub node: usize,
+    /// Which one.
+    pub node: NodeIndex,
     /// Its forward pass with all it waits for, seconds.
     pub forward_s: f64,
     /// Its backward pass with all it waits for, seconds.

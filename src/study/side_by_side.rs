@@ -4,7 +4,7 @@
 //! plans have them, since stages that are devices have no order. The rows follow the first plan; a stage of the second
 //! without a partner stands after the stage before it. `O(nodes + pairs log pairs)`, where pairs share a node.
 
-use crate::workload::Choice;
+use crate::workload::{Choice, NodeIndex};
 use std::collections::BTreeMap;
 
 use crate::plan::{Plan, Score, Stage};
@@ -98,7 +98,7 @@ pub fn difference(first: (&Plan, &Score, usize), second: (&Plan, &Score, usize))
         score.stages.get(stage).map_or((0.0, 0.0), |stage| (stage.load_s, stage.memory_bytes))
     };
     let (before, after) = (figures(first.1, first.2), figures(second.1, second.2));
-    let modes: BTreeMap<usize, &Choice> = a.nodes.iter().copied().zip(&a.choices).collect();
+    let modes: BTreeMap<NodeIndex, &Choice> = a.nodes.iter().copied().zip(&a.choices).collect();
     let common: Vec<(&Choice, &Choice)> =
         b.nodes.iter().zip(&b.choices).filter_map(|(node, choice)| Some((*modes.get(node)?, choice))).collect();
     Difference {
@@ -124,7 +124,7 @@ fn nodes_until(plan: &Plan, stage: usize) -> i64 {
     plan.stages[..=stage].iter().map(|stage: &Stage| stage.nodes.len() as i64).sum()
 }
 
-fn stages_of(plan: &Plan) -> BTreeMap<usize, usize> {
+fn stages_of(plan: &Plan) -> BTreeMap<NodeIndex, usize> {
     let nodes = plan.stages.iter().enumerate().flat_map(|(j, stage)| stage.nodes.iter().map(move |&node| (node, j)));
     nodes.collect()
 }
@@ -136,7 +136,7 @@ mod tests {
 
     fn plan(stages: &[&[usize]]) -> Plan {
         let stage = |nodes: &&[usize]| Stage {
-            nodes: nodes.to_vec(),
+            nodes: NodeIndex::list(nodes.iter().copied()),
             choices: vec![Choice::Mode("vanilla".into()); nodes.len()],
             data_parallel: 1,
             tensor_parallel: 1,

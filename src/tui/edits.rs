@@ -21,6 +21,7 @@ use crate::{
     planner::{PlannerInfo, Problem, Search},
     tui::views::stages::tree,
     units,
+    workload::NodeIndex,
 };
 
 /// Versions that are kept.
@@ -364,13 +365,12 @@ fn notes(from: &PlannerInfo, edits: usize, what: &str, shown: &ShownRun) -> Vec<
 }
 
 /// The node at which half of a stage's compute is done, in the order of the network.
-fn middle(shown: &ShownRun, stage: usize, scores: &[crate::plan::NodeScore]) -> Option<usize> {
+fn middle(shown: &ShownRun, stage: usize, scores: &[crate::plan::NodeScore]) -> Option<NodeIndex> {
     let (plan, _) = shown.plan()?;
     let nodes = &plan.stages[stage].nodes;
-    let dag = &shown.workload.dag;
     let whole: f64 = scores.iter().map(|node| node.compute_s).sum();
     let mut before = 0.0;
-    let mut order = dag.topological_order().iter().map(|&v| v as usize).filter_map(|v| nodes.binary_search(&v).ok());
+    let mut order = shown.workload.topological_order().filter_map(|v| nodes.binary_search(&v).ok());
     let mut last = order.next()?;
     before += scores[last].compute_s;
     for at in order {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::placement::PlacementProfile;
+use super::{NodeIndex, PlacementProfile};
 use crate::graph::{Dag, strong_components};
 
 /// Colour classes in the order of their first nodes; a node without one is a class by itself.
@@ -13,14 +13,14 @@ pub(super) struct Classes {
     /// Colour by class.
     pub(super) colour: Vec<Option<i64>>,
     /// Nodes by class, ascending.
-    pub(super) members: Vec<Vec<usize>>,
+    pub(super) members: Vec<Vec<NodeIndex>>,
 }
 
 impl Classes {
     pub(super) fn new(profile: &PlacementProfile) -> Self {
         let mut known: BTreeMap<i64, u32> = BTreeMap::new();
         let (mut of, mut colour, mut members) = (vec![], vec![], vec![]);
-        for (node, cost) in profile.nodes.iter().enumerate() {
+        for (node, cost) in NodeIndex::enumerate(&profile.nodes) {
             let next = members.len() as u32;
             let class = cost.colour_class.map_or(next, |c| *known.entry(c).or_insert(next));
             if class == next {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::{Workload, piper::TRANSFORMER_LAYER};
+use super::{NodeIndex, Workload, piper::TRANSFORMER_LAYER};
 
 /// What a layer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub enum LayerKind {
 pub struct Layer {
     /// What it is.
     pub kind: LayerKind,
-    /// Node indices, ascending; never empty.
-    pub nodes: Vec<usize>,
+    /// Its nodes, ascending; never empty.
+    pub nodes: Vec<NodeIndex>,
 }
 
 /// Layers in the order data flows through them.
@@ -93,7 +93,7 @@ impl Layering {
             return self;
         }
         let nodes = self.layer_of.len();
-        let mut merged: Vec<(LayerKind, Vec<usize>)> = vec![];
+        let mut merged: Vec<(LayerKind, Vec<NodeIndex>)> = vec![];
         let mut waiting = vec![];
         for mut layer in self.layers {
             match (layer.kind, merged.last_mut()) {
@@ -213,9 +213,10 @@ fn around(workload: &Workload, blocks: &[Option<usize>]) -> Result<Layering, Lay
         }
     }
     let mut members = vec![vec![]; count + 2];
-    for v in 0..dag.len() {
-        let last = level[v] == count && blocks[v].is_none();
-        members[if last { count + 1 } else { level[v] }].push(v);
+    for node in workload.indices() {
+        let (level, block) = (level[node.index()], blocks[node.index()]);
+        let last = level == count && block.is_none();
+        members[if last { count + 1 } else { level }].push(node);
     }
     let kind = |place: usize| match place {
         0 => LayerKind::First,
@@ -226,18 +227,18 @@ fn around(workload: &Workload, blocks: &[Option<usize>]) -> Result<Layering, Lay
 }
 
 fn singles(workload: &Workload) -> Layering {
-    let order = workload.dag.topological_order();
-    layering(workload.nodes.len(), order.iter().map(|&v| (LayerKind::Single, vec![v as usize])))
+    let order = workload.topological_order();
+    layering(workload.nodes.len(), order.map(|node| (LayerKind::Single, vec![node])))
 }
 
-fn layering(nodes: usize, members: impl Iterator<Item = (LayerKind, Vec<usize>)>) -> Layering {
+fn layering(nodes: usize, members: impl Iterator<Item = (LayerKind, Vec<NodeIndex>)>) -> Layering {
     let layers: Vec<Layer> =
         members.filter(|(_, nodes)| !nodes.is_empty()).map(|(kind, nodes)| Layer { kind, nodes }).collect();
     let (mut layer_of, mut at_ends) = (vec![0; nodes], vec![false; nodes]);
     for (i, layer) in layers.iter().enumerate() {
         let end = matches!(layer.kind, LayerKind::First | LayerKind::Last);
         for &v in &layer.nodes {
-            (layer_of[v], at_ends[v]) = (i, end);
+            (layer_of[v.index()], at_ends[v.index()]) = (i, end);
         }
     }
     Layering { layers, layer_of, at_ends }

@@ -15,6 +15,7 @@ pub(crate) mod layer_profile;
 pub mod layering;
 pub mod lint;
 pub(crate) mod model;
+mod node_index;
 pub mod operators;
 pub mod piper;
 pub mod placement;
@@ -30,13 +31,14 @@ pub use crate::source::LoadError;
 pub use choice::Choice;
 pub use formats::{Format, load, load_bytes, load_reader};
 pub use layer_profile::{LayerNode, LayerProfile};
+pub use node_index::{NodeIndex, NodeRow};
 pub use operators::{Operator, OperatorProfile};
 pub use piper::{DegreeProfile, Mode, PiperProfile};
 pub use placement::{PlacementNode, PlacementProfile};
 pub use recipe::Recipe;
 pub use training::TrainingProfile;
 
-/// A node's id as written in its file. Inside planners nodes are dense indices in file order.
+/// A node's id as written in its file; where the node stands in the workload is its [`NodeIndex`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct NodeId(pub i64);
@@ -171,9 +173,9 @@ impl Workload {
         }
     }
 
-    /// Index of the node with this id.
-    pub fn index_of(&self, id: NodeId) -> Option<usize> {
-        self.nodes.iter().position(|node| node.id == id)
+    /// The node with this id.
+    pub fn index_of(&self, id: NodeId) -> Option<NodeIndex> {
+        self.nodes.iter().position(|node| node.id == id).map(NodeIndex::new)
     }
 
     /// Parameters at tensor degree 1, in elements; 0 where the profile does not tell. Piper's files count them as

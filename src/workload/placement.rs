@@ -5,6 +5,8 @@
 //! Times and transfer costs share one unit, which the files do not name (their authors' are milliseconds); sizes are
 //! bytes.
 
+use super::NodeIndex;
+
 /// The choice of a node that runs on an accelerator.
 pub const ACCELERATOR: &str = "accelerator";
 /// The choice of a node that runs on a CPU.
@@ -46,7 +48,7 @@ pub struct PlacementProfile {
     /// By node index.
     pub nodes: Vec<PlacementNode>,
     /// Nodes whose outgoing edges state transfers that are not quite the same, ascending; the first edge's counts.
-    pub uneven_transfers: Vec<usize>,
+    pub uneven_transfers: Vec<NodeIndex>,
 }
 
 impl From<Vec<PlacementNode>> for PlacementProfile {

@@ -7,7 +7,7 @@ use plantui::{
     cluster::Limits,
     family::check,
     plan::{Execution, Plan, Stage, WarmUp},
-    workload::{Choice, Workload},
+    workload::{Choice, NodeIndex, Workload},
 };
 use std::collections::BTreeMap;
 
@@ -61,8 +61,8 @@ pub(crate) struct EveryPlan<'a> {
     ways: BTreeMap<Cut, Vec<Way>>,
 }
 
-fn members(mask: u32) -> Vec<usize> {
-    (0..32).filter(|v| mask >> v & 1 == 1).collect()
+fn members(mask: u32) -> Vec<NodeIndex> {
+    NodeIndex::first(32).filter(|v| mask >> v.index() & 1 == 1).collect()
 }
 
 impl<'a> EveryPlan<'a> {
@@ -124,7 +124,7 @@ impl<'a> EveryPlan<'a> {
             let choices: Vec<Choice> = lists.iter().zip(&at).map(|(list, &i)| list[i].clone()).collect();
             let mut way = Way { choices, load: 0.0, memory: vec![] };
             for y in 1..=self.most_in_flight() {
-                let stage = |nodes: &[usize], choices: &[Choice], data_parallel| Stage {
+                let stage = |nodes: &[NodeIndex], choices: &[Choice], data_parallel| Stage {
                     nodes: nodes.to_vec(),
                     choices: choices.to_vec(),
                     data_parallel,

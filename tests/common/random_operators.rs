@@ -4,7 +4,7 @@ use super::random_placement::numbers;
 use plantui::{
     cluster::{GivenLimits, LimitKind},
     workload::{
-        self, Workload,
+        self, NodeIndex, Workload,
         formats::operators::{OperatorFile, text},
         operators::{Given, Operator, OperatorKind, OperatorProfile, Source},
     },
@@ -22,8 +22,10 @@ pub(crate) fn random_operators(seed: u64, most: usize) -> OperatorProfile {
         // Rarely from outside, so that graphs hang together.
         let input = |draw: &mut dyn FnMut(usize) -> usize, operators: &[Operator]| {
             let written: Vec<Source> = (0..operators.len())
-                .flat_map(|node| (0..operators[node].outputs.len()).map(move |output| Source { node, output }))
-                .filter(|source| !operators[source.node].outputs[source.output].shape.is_empty())
+                .flat_map(|node| {
+                    (0..operators[node].outputs.len()).map(move |output| Source { node: NodeIndex::new(node), output })
+                })
+                .filter(|source| !operators[source.node.index()].outputs[source.output].shape.is_empty())
                 .collect();
             if written.is_empty() || draw(6) == 0 {
                 let rank = 2 + draw(3);

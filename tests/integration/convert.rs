@@ -10,7 +10,7 @@ use plantui::{
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
     workload::{
-        self, Workload,
+        self, NodeIndex, Workload,
         convert::{self, Mode},
     },
 };
@@ -89,7 +89,7 @@ fn a_placement_becomes_pipers_profile() {
         "nodes": [node(1, false, 7), node(2, false, 8), node(3, true, 8), node(4, true, 7)],
         "edges": [edge(1, 2, 0.5), edge(2, 3, 0.0), edge(3, 4, 0.25), edge(1, 4, 0.5)]});
     let converted = convert::to_piper(&load(&value), 8, 1e6).unwrap();
-    assert_eq!(converted.members, [vec![0, 3], vec![1, 2]]);
+    assert_eq!(converted.members, [[0, 3], [1, 2]].map(NodeIndex::list));
     let profile = converted.workload.piper().unwrap();
     let mode = &profile.nodes[0].degrees[0].modes[0];
     assert_eq!((mode.time_s, mode.forward_s, mode.memory_b), (0.003, Some(0.001), 20.0));
@@ -99,7 +99,7 @@ fn a_placement_becomes_pipers_profile() {
     // A forward edge back to the first class makes the two one node.
     value["nodes"].as_array_mut().unwrap().push(node(5, false, 7));
     value["edges"].as_array_mut().unwrap().push(edge(2, 5, 0.0));
-    assert_eq!(convert::to_piper(&load(&value), 8, 1e6).unwrap().members, [vec![0, 1, 2, 3, 4]]);
+    assert_eq!(convert::to_piper(&load(&value), 8, 1e6).unwrap().members, [NodeIndex::list(0..5)]);
     value["nodes"][4]["supportedOnFpga"] = json!(0);
     let reason = convert::to_piper(&load(&value), 8, 1e6).unwrap_err();
     assert_eq!(reason.to_string(), "node 5 cannot run on an accelerator, and stages run on nothing else");

@@ -10,7 +10,7 @@ use plantui::{
     plan::{Plan, Stage},
     planner::{self, OptionError, OptionValue, Problem, Search, Status, dapple::hpgo::placement},
     run,
-    workload::{self, Choice, Workload, states::States},
+    workload::{self, Choice, NodeIndex, Workload, states::States},
 };
 
 fn layer(text: &mut String, i: usize, dice: &mut Dice) {
@@ -200,7 +200,7 @@ impl Every<'_> {
                 for devices in placement::next(&self.limits.machines, occupied, need) {
                     plan.stages.push(Stage {
                         choices: vec![Choice::Keep; nodes.len()],
-                        nodes: nodes.clone(),
+                        nodes: NodeIndex::list(nodes.iter().copied()),
                         data_parallel: need,
                         tensor_parallel: 1,
                         devices: placement::ids(devices),

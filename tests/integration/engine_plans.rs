@@ -15,7 +15,7 @@ use plantui::{
     planner::{Options, Outcome, Planner, Problem, Search, Status, equal_partition::EqualPartition, piper::Piper},
     run,
     workload::{
-        Choice, Workload, builtin,
+        Choice, NodeIndex, Workload, builtin,
         layering::{LayerKind, Layering},
         piper::recomputes,
     },
@@ -58,7 +58,7 @@ fn cuts(layers: usize) -> impl Iterator<Item = Vec<usize>> {
 /// By layer: whether it recomputes, every way that the engine knows for these stages.
 fn ways(layering: &Layering, bounds: &[usize], asked: Asked) -> Vec<Vec<bool>> {
     let count = layering.layers.len();
-    let block = |layer: usize| layering.layers[layer].nodes.iter().any(|&v| !layering.at_ends[v]);
+    let block = |layer: usize| layering.layers[layer].nodes.iter().any(|v| !layering.at_ends[v.index()]);
     let first = |most: usize| -> Vec<bool> {
         let mut ways = vec![];
         for stage in bounds.windows(2) {
@@ -97,16 +97,16 @@ fn every_plan(workload: &Workload, limits: &Limits, asked: Asked) -> Vec<Plan> {
         for way in ways(&layering, &bounds, asked) {
             for t in profile.degrees().into_iter().filter(|&t| profile.nodes.iter().all(|node| node.modes(t).is_some()))
             {
-                let choice = |v: usize| {
+                let choice = |v: NodeIndex| {
                     let modes = profile.nodes[v].modes(t).unwrap();
-                    let again = way[layering.layer_of[v]] && !layering.at_ends[v];
+                    let again = way[layering.layer_of[v.index()]] && !layering.at_ends[v.index()];
                     let kept = modes.iter().find(|mode| !recomputes(&mode.id)).unwrap_or(&modes[0]);
                     let found = modes.iter().find(|mode| recomputes(&mode.id) && again).unwrap_or(kept);
                     Choice::Mode(found.id.clone())
                 };
                 // What the engine is told must be what happens.
                 let honest = (0..count).all(|layer| {
-                    let nodes = layering.layers[layer].nodes.iter().filter(|&&v| !layering.at_ends[v]);
+                    let nodes = layering.layers[layer].nodes.iter().filter(|v| !layering.at_ends[v.index()]);
                     nodes.clone().count() == 0 || nodes.clone().any(|&v| choice(v).recomputes()) == way[layer]
                 });
                 if !honest {
@@ -114,7 +114,7 @@ fn every_plan(workload: &Workload, limits: &Limits, asked: Asked) -> Vec<Plan> {
                 }
                 for d in 1..=if asked.data_parallel { limits.devices } else { 1 } {
                     let stage = |range: &[usize]| {
-                        let mut nodes: Vec<usize> =
+                        let mut nodes: Vec<NodeIndex> =
                             layering.layers[range[0]..range[1]].iter().flat_map(|l| l.nodes.clone()).collect();
                         nodes.sort_unstable();
                         let choices = nodes.iter().map(|&v| choice(v)).collect();

@@ -8,7 +8,7 @@ use plantui::{
     plan::{Plan, Stage},
     planner::{self, Options, Outcome, Status},
     simulate::{EventKind, Pipeline, Schedule, SimulatorSettings, Timeline, simulate},
-    workload::{Choice, Workload, load_bytes},
+    workload::{Choice, NodeIndex, Workload, load_bytes},
 };
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ fn limits() -> Limits {
 
 fn plan() -> Plan {
     let stage = |nodes: &[usize], choice: &str, data_parallel, tensor_parallel| Stage {
-        nodes: nodes.to_vec(),
+        nodes: NodeIndex::list(nodes.iter().copied()),
         choices: vec![Choice::Mode(choice.into()); nodes.len()],
         data_parallel,
         tensor_parallel,
@@ -93,7 +93,7 @@ fn broken_plans_make_a_pipeline_without_panic() {
     let mut plan = plan();
     plan.stages.reverse();
     plan.stages[0].choices[0] = Choice::Mode("no such mode".into());
-    plan.stages[1].nodes[1] = 99;
+    plan.stages[1].nodes[1] = NodeIndex::new(99);
     plan.stages[2].data_parallel = 0;
     let pipeline = family::pipeline(
         &workload,

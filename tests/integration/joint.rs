@@ -11,7 +11,7 @@ use plantui::{
     run as runs,
     simulate::{Schedule, SimulatorSettings, length_unless},
     workload::{
-        self, Choice, DegreeProfile, Mode, Workload,
+        self, Choice, DegreeProfile, Mode, NodeIndex, Workload,
         piper::{NodeProfile, RECOMPUTE, VANILLA},
     },
 };
@@ -111,7 +111,7 @@ fn plan_of(profile: &workload::PiperProfile, n: usize, t: u32, d: u32, cuts: u32
         let modes = profile.nodes[v].modes(t)?;
         let mode = modes.get((again >> v & 1) as usize)?;
         let stage = stages.last_mut()?;
-        stage.nodes.push(v);
+        stage.nodes.push(NodeIndex::new(v));
         stage.choices.push(Choice::Mode(mode.id.clone()));
     }
     Some(Plan { stages, measure: Measure::IterationTime, ..Plan::default() })

@@ -10,7 +10,7 @@ use plantui::{
     plan::{Execution, Measure, Plan, Stage, WarmUp},
     planner::{Options, Outcome, Planner, Problem, Search, Status, joint::Joint, piper::Piper},
     run,
-    workload::{Choice, Workload, load},
+    workload::{Choice, NodeIndex, Workload, load},
 };
 
 fn planned(planner: &dyn Planner, workload: &Arc<Workload>, limits: &Limits, settings: &[&str]) -> Outcome {
@@ -70,7 +70,7 @@ impl Every<'_> {
                             Choice::Mode(list[at].id.clone())
                         };
                         let choices = lists.iter().map(choice).collect();
-                        let nodes = nodes.clone();
+                        let nodes = NodeIndex::list(nodes.iter().copied());
                         let stage = Stage { nodes, choices, data_parallel: d, tensor_parallel: t, devices: vec![] };
                         plan.stages.push(stage);
                         self.go_on(plan, done | members, devices - d * t);

@@ -11,7 +11,7 @@ use plantui::{
     run as runs,
     simulate::{Setup, simulate},
     workload::{
-        self, Choice, DegreeProfile, Mode, Workload,
+        self, Choice, DegreeProfile, Mode, NodeIndex, Workload,
         piper::{NodeProfile, RECOMPUTE, VANILLA},
     },
 };
@@ -56,7 +56,7 @@ fn plan(random: &mut Random, n: usize, replicas: &dyn Fn(&mut Random) -> u32, ex
             stages.push(Stage { nodes: vec![], choices: vec![], data_parallel, tensor_parallel: 1, devices: vec![] });
         }
         let stage = stages.last_mut().unwrap();
-        stage.nodes.push(v);
+        stage.nodes.push(NodeIndex::new(v));
         stage.choices.push(Choice::Mode(if random.chance(30) { RECOMPUTE } else { VANILLA }.into()));
     }
     Plan { stages, measure: Measure::IterationTime, execution: Some(execution), ..Plan::default() }
@@ -216,7 +216,7 @@ fn exhaustion(workload: &Workload, limits: &Limits, execution: Execution) -> Opt
                         stages.push(Stage { nodes, choices, data_parallel: d, tensor_parallel: 1, devices });
                     }
                     let stage = stages.last_mut().unwrap();
-                    stage.nodes.push(v);
+                    stage.nodes.push(NodeIndex::new(v));
                     stage.choices.push(Choice::Mode(if again >> v & 1 == 1 { RECOMPUTE } else { VANILLA }.into()));
                 }
                 let plan =

@@ -15,7 +15,7 @@ use plantui::{
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
     simulate::{EventKind, Schedule, SimulatorSettings, simulate},
-    workload::{Choice, Workload, load},
+    workload::{Choice, NodeIndex, Workload, load},
 };
 
 fn close(a: f64, b: f64, relative: f64) -> bool {
@@ -62,7 +62,7 @@ fn plays(workload: &Workload, limits: &Limits, plan: &Plan, latency: f64) {
 
 fn stage(nodes: Vec<usize>, choice: Choice, device: u32) -> Stage {
     let choices = vec![choice; nodes.len()];
-    Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![device] }
+    Stage { nodes: NodeIndex::list(nodes), choices, data_parallel: 1, tensor_parallel: 1, devices: vec![device] }
 }
 
 /// The plan of an assignment to slots, in the order of the slots.

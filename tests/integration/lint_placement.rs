@@ -6,6 +6,8 @@ use plantui::workload::{
 };
 use serde_json::{Value, json};
 
+use crate::lint::positions;
+
 /// A training graph with nothing to find: forward 0 -> 1 -> 2, backward 5 -> 4 -> 3, classes by layer.
 fn sound() -> Value {
     let node = |id: i64| {
@@ -31,7 +33,7 @@ fn found(edit: impl Fn(&mut Value)) -> Vec<(&'static str, Severity, Vec<usize>, 
     let mut value = sound();
     edit(&mut value);
     let all = lint::lint(&load(&value));
-    all.into_iter().map(|f| (f.rule, f.severity, f.nodes, f.what)).collect()
+    all.into_iter().map(|f| (f.rule, f.severity, positions(&f), f.what)).collect()
 }
 
 /// The only finding after an edit.

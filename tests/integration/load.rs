@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs};
 use crate::common::reference;
 use plantui::{
     cluster::{GivenLimits, LimitKind},
-    workload::{self, NodeId, Workload},
+    workload::{self, NodeId, NodeIndex, Workload},
 };
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ fn a_valid_file_is_read_exactly() {
     let mode = &profile.nodes[1].modes(2).unwrap()[0];
     assert_eq!((mode.time_s, mode.parameters, mode.memory_a, mode.memory_b), (0.5, 10.0, 2.0, 1.0));
     assert_eq!((mode.sync_in.as_slice(), mode.sync_out.as_slice()), (&[5.0][..], &[6.0][..]));
-    assert_eq!((w.index_of(NodeId(30)), w.index_of(NodeId(1))), (Some(2), None));
+    assert_eq!((w.index_of(NodeId(30)), w.index_of(NodeId(1))), (Some(NodeIndex::new(2)), None));
 }
 
 #[test]

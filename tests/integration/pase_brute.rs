@@ -23,7 +23,7 @@ use plantui::{
     },
     run,
     workload::{
-        Choice, OperatorProfile, Workload,
+        Choice, NodeIndex, OperatorProfile, Workload,
         operators::{BatchNorm, CostRules, Given, Operator, OperatorKind, Source},
     },
 };
@@ -104,7 +104,7 @@ impl Case {
             .map(|(node, &label)| self.profile.operators[node].split(self.model.spaces[node].get(label)))
             .map(Choice::Split);
         let stage = Stage {
-            nodes: (0..labels.len()).collect(),
+            nodes: NodeIndex::first(labels.len()).collect(),
             choices: choices.collect(),
             data_parallel: 1,
             tensor_parallel: self.settings.devices,
@@ -266,7 +266,7 @@ fn a_chain_of_twenty_thousand_operators_has_a_plan_before_any_search() {
     for node in 0..20_000 {
         let input = match node {
             0 => Given::outside(vec![64, 8]),
-            _ => Given::output(&operators, Source { node: node - 1, output: 0 }).unwrap(),
+            _ => Given::output(&operators, Source { node: NodeIndex::new(node - 1), output: 0 }).unwrap(),
         };
         operators
             .push(Operator::new(OperatorKind::Dense { units: 8 + node as u64 % 8, pointwise: 0 }, &[input]).unwrap());

@@ -12,7 +12,7 @@ use plantui::{
     plan::{Basis, Plan, Stage, Violation},
     planner::{self, Options, Problem, Search},
     run,
-    workload::{self, Choice, Workload},
+    workload::{self, Choice, NodeIndex, Workload},
 };
 
 /// A workload with its limits and a planner's plan.
@@ -207,8 +207,8 @@ fn there_and_back_is_where_it_began() {
 /// The six-node example in two stages: everything up to the branch's join, and the rest.
 fn tiny() -> Case {
     let case = planned("tiny-branch.json", "piper", &GivenLimits::default(), &[]);
-    let nodes = [vec![0, 1, 2], vec![3, 4, 5]];
-    let stage = |nodes: Vec<usize>| Stage {
+    let nodes = [[0, 1, 2], [3, 4, 5]].map(NodeIndex::list);
+    let stage = |nodes: Vec<NodeIndex>| Stage {
         choices: vec![Choice::Mode("vanilla".into()); nodes.len()],
         nodes,
         data_parallel: 1,
@@ -224,7 +224,7 @@ fn a_boundary_moves_by_the_node_next_to_it() {
     let case = tiny();
     for stage in [0, 1] {
         let plan = case.apply(&case.plan, &Edit::Boundary { stage, forwards: true }).unwrap();
-        assert_eq!(plan.stages[0].nodes, [0, 1, 2, 3]);
+        assert_eq!(plan.stages[0].nodes, NodeIndex::list(0..4));
         let plan = case.apply(&case.plan, &Edit::Boundary { stage, forwards: false }).unwrap();
         assert_eq!(plan.stages[1].nodes.len(), 4);
     }
@@ -239,9 +239,9 @@ fn a_boundary_moves_by_the_node_next_to_it() {
 #[test]
 fn what_would_turn_an_edge_back_is_refused_with_the_node_in_the_way() {
     let case = tiny();
-    let why = case.apply(&case.plan, &Edit::Move { nodes: vec![0], to: 1 }).unwrap_err();
+    let why = case.apply(&case.plan, &Edit::Move { nodes: NodeIndex::list([0]), to: 1 }).unwrap_err();
     assert!(why.contains("feeds") && why.contains("stays on stage 1"), "{why}");
-    let why = case.apply(&case.plan, &Edit::Move { nodes: vec![5], to: 0 }).unwrap_err();
+    let why = case.apply(&case.plan, &Edit::Move { nodes: NodeIndex::list([5]), to: 0 }).unwrap_err();
     assert!(why.contains("needs") && why.contains("stays on stage 2"), "{why}");
 }
 
@@ -265,12 +265,13 @@ fn degrees_step_through_what_the_limits_and_the_nodes_offer() {
 fn a_colour_class_moves_as_a_whole_and_a_cpu_node_stays_off_accelerators() {
     let case = cases().into_iter().find(|case| case.name.contains("placement-dp")).unwrap();
     let profile = case.workload.placement().unwrap();
-    let (node, class) = (0..profile.nodes.len())
+    let (node, class) = (case.workload)
+        .indices()
         .filter(|&v| case.plan.stage_of(v) == Some(0))
         .find_map(|v| profile.nodes[v].colour_class.map(|class| (v, class)))
         .expect("a node with a class");
     let plan = case.apply(&case.plan, &Edit::Move { nodes: vec![node], to: 1 }).unwrap();
-    let mut members = (0..profile.nodes.len()).filter(|&v| profile.nodes[v].colour_class == Some(class));
+    let mut members = case.workload.indices().filter(|&v| profile.nodes[v].colour_class == Some(class));
     assert!(members.all(|v| plan.stage_of(v) == Some(1)));
 }
 
@@ -280,14 +281,16 @@ fn what_means_nothing_for_a_kind_of_plan_is_refused_in_a_sentence() {
         let edit = |edit: &Edit| case.apply(&case.plan, edit);
         if case.workload.placement().is_some() {
             assert!(edit(&Edit::DataParallel { stage: 0, up: true }).unwrap_err().contains("no degrees"));
-            assert!(edit(&Edit::Choice { nodes: vec![0], forwards: true }).unwrap_err().contains("one mode"));
+            assert!(
+                edit(&Edit::Choice { nodes: NodeIndex::list([0]), forwards: true }).unwrap_err().contains("one mode")
+            );
         }
         if case.workload.operators().is_some() {
-            assert!(edit(&Edit::Split { stage: 0, at: 3 }).unwrap_err().contains("share all devices"));
+            assert!(edit(&Edit::Split { stage: 0, at: NodeIndex::new(3) }).unwrap_err().contains("share all devices"));
             assert!(edit(&Edit::Merge { stage: 0 }).unwrap_err().contains("one stage only"));
         }
         assert!(edit(&Edit::Merge { stage: 99 }).unwrap_err().contains("no stage 100"));
-        assert!(edit(&Edit::Move { nodes: vec![100_000], to: 0 }).is_err());
+        assert!(edit(&Edit::Move { nodes: NodeIndex::list([100_000]), to: 0 }).is_err());
         assert!(edit(&Edit::Choice { nodes: vec![], forwards: true }).is_err());
     }
 }
@@ -296,7 +299,7 @@ fn what_means_nothing_for_a_kind_of_plan_is_refused_in_a_sentence() {
 fn a_plan_that_is_none_cannot_be_edited() {
     let case = tiny();
     let mut plan = case.plan.clone();
-    plan.stages[0].nodes[1] = 77;
+    plan.stages[0].nodes[1] = NodeIndex::new(77);
     let why = case.apply(&plan, &Edit::Merge { stage: 0 }).unwrap_err();
     assert!(why.contains("every node once"), "{why}");
 }
@@ -306,7 +309,7 @@ fn the_splits_of_an_operator_go_round() {
     let case = cases().into_iter().find(|case| case.workload.operators().is_some()).unwrap();
     let (mut plan, mut seen) = (case.plan.clone(), vec![]);
     loop {
-        plan = case.apply(&plan, &Edit::Choice { nodes: vec![0], forwards: true }).unwrap();
+        plan = case.apply(&plan, &Edit::Choice { nodes: NodeIndex::list([0]), forwards: true }).unwrap();
         assert!(!seen.contains(&plan.stages[0].choices[0]), "a split comes twice");
         seen.push(plan.stages[0].choices[0].clone());
         if plan == case.plan {

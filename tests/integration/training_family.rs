@@ -16,7 +16,7 @@ use plantui::{
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
     simulate::Schedule,
-    workload::{self, Choice, Format, Profile, TrainingProfile, Workload},
+    workload::{self, Choice, Format, NodeIndex, Profile, TrainingProfile, Workload},
 };
 
 fn profile(model: &str, hardware: &str) -> TrainingProfile {
@@ -218,17 +218,17 @@ fn hand_edits_go_there_and_back_and_name_the_rule_they_meet() {
     assert_eq!(apply(&more, Edit::TensorParallel { stage: 2, up: false }).unwrap(), plan);
     let fewer = apply(&plan, Edit::Merge { stage: 0 }).unwrap();
     assert_eq!((layout(&fewer).pipeline, layout(&fewer).data, fewer.stages.len()), (2, 4, 2));
-    assert_eq!(apply(&fewer, Edit::Split { stage: 0, at: 1 }).unwrap(), plan);
+    assert_eq!(apply(&fewer, Edit::Split { stage: 0, at: NodeIndex::new(1) }).unwrap(), plan);
     let wide = apply(&plan, Edit::DataParallel { stage: 0, up: true }).unwrap();
     assert_eq!((layout(&wide).data, layout(&wide).pipeline), (4, 2));
     let shifted = apply(&plan, Edit::Boundary { stage: 1, forwards: true }).unwrap();
     assert_eq!(shifted.configuration().unwrap().layers, [8, 9, 7, 8]);
     assert_eq!(apply(&shifted, Edit::Boundary { stage: 1, forwards: false }).unwrap(), plan);
     // Layers 9 to 11 are the first three of the second stage.
-    let some = apply(&plan, Edit::Choice { nodes: vec![9, 10, 11], forwards: true }).unwrap();
+    let some = apply(&plan, Edit::Choice { nodes: NodeIndex::list([9, 10, 11]), forwards: true }).unwrap();
     assert_eq!(some.configuration().unwrap().recompute, Recompute::Layers(3));
-    assert_eq!(apply(&some, Edit::Choice { nodes: vec![9], forwards: true }).unwrap(), plan);
-    let all = apply(&plan, Edit::Choice { nodes: (9..17).collect(), forwards: true }).unwrap();
+    assert_eq!(apply(&some, Edit::Choice { nodes: NodeIndex::list([9]), forwards: true }).unwrap(), plan);
+    let all = apply(&plan, Edit::Choice { nodes: NodeIndex::list(9..17), forwards: true }).unwrap();
     assert_eq!(all.configuration().unwrap().recompute, Recompute::Full);
     for edited in [&more, &fewer, &wide, &shifted, &some, &all] {
         let score = family::check(&workload, &limits, edited);
@@ -237,7 +237,7 @@ fn hand_edits_go_there_and_back_and_name_the_rule_they_meet() {
     }
     let base = family::check(&workload, &limits, &plan).value;
     assert!(family::check(&workload, &limits, &all).value > base, "what is computed again takes time");
-    let refused = edit::apply(&workload, &limits, &plan, &Edit::Choice { nodes: vec![0], forwards: true });
+    let refused = edit::apply(&workload, &limits, &plan, &Edit::Choice { nodes: NodeIndex::list([0]), forwards: true });
     assert!(refused.unwrap_err().to_string().contains("choose layers"));
     let widest = by_hand(&profile, Layout { tensor: 8, data: 2, ..Layout::ONE }, Recompute::None);
     let refused = apply(&widest, Edit::TensorParallel { stage: 0, up: true }).unwrap_err().to_string();

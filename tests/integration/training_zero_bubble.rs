@@ -15,7 +15,7 @@ use plantui::{
     planner::{self, Options, Outcome, Problem, Search},
     run,
     simulate::{self, Schedule},
-    workload::{Format, TrainingProfile, Workload},
+    workload::{Format, NodeIndex, TrainingProfile, Workload},
 };
 
 fn run_of(layout: Layout, zero_bubble: Option<ZeroBubble>, microbatches: u64) -> Run {
@@ -115,8 +115,8 @@ fn joint_takes_zero_bubble_schedules_where_the_software_runs_them() {
     assert_eq!(simulated.schedule, Schedule::ZeroBubbleV);
     assert!((simulated.timeline.iteration_s / only_s - 1.0).abs() < 1e-9);
     // Head and embedding share a stage.
-    let last = workload.nodes.len() - 1;
-    assert!(plan.stages[0].nodes.contains(&0) && plan.stages[0].nodes.contains(&last));
+    let ends = NodeIndex::list([0, workload.nodes.len() - 1]);
+    assert!(ends.iter().all(|node| plan.stages[0].nodes.contains(node)));
     // A configuration without its schedule has other stages.
     let mut other = plan.clone();
     other.basis = Basis::Configuration(Configuration { zero_bubble: None, ..own }.into());

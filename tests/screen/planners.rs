@@ -5,7 +5,7 @@ use plantui::{
     family,
     plan::{Plan, Stage},
     planner::{CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
-    workload::{Choice, Workload},
+    workload::{Choice, NodeIndex, Workload},
 };
 
 macro_rules! info {
@@ -70,8 +70,8 @@ static OPTIONS: [OptionSpec; 4] = [
 
 fn one_stage(problem: &Problem, last: bool) -> (Plan, f64) {
     let profile = problem.workload.piper().expect("tests plan Piper workloads");
-    let nodes: Vec<usize> = (0..problem.workload.nodes.len()).collect();
-    let mode = |v: usize| {
+    let nodes: Vec<NodeIndex> = problem.workload.indices().collect();
+    let mode = |v: NodeIndex| {
         let modes = profile.nodes[v].modes(1).expect("degree 1 is there");
         Choice::Mode(modes[if last { modes.len() - 1 } else { 0 }].id.clone())
     };

@@ -7,8 +7,7 @@ use plantui::{
     family::{self, check},
     plan::{Plan, Stage},
     tui::Offscreen,
-    workload,
-    workload::Choice,
+    workload::{self, Choice, NodeIndex},
 };
 use ratatui::crossterm::event::KeyCode;
 
@@ -119,10 +118,11 @@ fn values_of_who_plans_a_converted_workload_are_told_in_its_own_unit() {
 fn plan(apart: bool) -> (Plan, f64) {
     let workload = tiny();
     let profile = workload.piper().expect("it is Piper's");
-    let choice = |v: usize| profile.nodes[v].modes(1).expect("degree 1 is there")[0].id.clone();
-    let all: Vec<usize> = workload.dag.topological_order().iter().map(|&v| v as usize).collect();
-    let groups: Vec<Vec<usize>> = if apart { all.chunks(2).map(<[usize]>::to_vec).collect() } else { vec![all] };
-    let stage = |mut nodes: Vec<usize>| {
+    let choice = |v: NodeIndex| profile.nodes[v].modes(1).expect("degree 1 is there")[0].id.clone();
+    let all: Vec<NodeIndex> = workload.topological_order().collect();
+    let groups: Vec<Vec<NodeIndex>> =
+        if apart { all.chunks(2).map(<[NodeIndex]>::to_vec).collect() } else { vec![all] };
+    let stage = |mut nodes: Vec<NodeIndex>| {
         nodes.sort_unstable();
         let choices = nodes.iter().map(|&v| Choice::Mode(choice(v))).collect();
         Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] }

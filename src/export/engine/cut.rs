@@ -6,7 +6,7 @@ use crate::{
     plan::{Measure, Plan},
     units,
     workload::{
-        Choice, Workload,
+        Choice, NodeIndex, Workload,
         layering::{LayerKind, Layering},
         piper::recomputes,
     },
@@ -101,8 +101,8 @@ impl Cut {
             }
             let recomputes = |&layer: &usize| {
                 // What stands before or behind the blocks does not recompute with the block it was joined to.
-                let joined = |v: &&usize| counted(layering.layers[layer].kind) && layering.at_ends[**v];
-                let of = |v: &usize| stage.nodes.binary_search(v).is_ok_and(|at| stage.choices[at].recomputes());
+                let joined = |v: &&NodeIndex| counted(layering.layers[layer].kind) && layering.at_ends[v.index()];
+                let of = |v: &NodeIndex| stage.nodes.binary_search(v).is_ok_and(|at| stage.choices[at].recomputes());
                 layering.layers[layer].nodes.iter().filter(|v| !joined(v)).any(of)
             };
             stages.push(CutStage {
@@ -171,15 +171,15 @@ pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan,
     let profile = workload.piper()?;
     let mut plan = plan.clone();
     for stage in &mut plan.stages {
-        let mut own: Vec<usize> = stage.nodes.iter().map(|&v| layering.layer_of[v]).collect();
+        let mut own: Vec<usize> = stage.nodes.iter().map(|v| layering.layer_of[v.index()]).collect();
         own.retain(|&layer| counted(layering.layers[layer].kind));
         own.sort_unstable();
         own.dedup();
         for (node, choice) in stage.nodes.iter().zip(&mut stage.choices) {
-            let Ok(place) = own.binary_search(&layering.layer_of[*node]) else { continue };
+            let Ok(place) = own.binary_search(&layering.layer_of[node.index()]) else { continue };
             let modes = profile.nodes[*node].modes(stage.tensor_parallel)?;
             // A node without the wanted mode, such as a mask, keeps the one it has.
-            let again = place < most && !layering.at_ends[*node];
+            let again = place < most && !layering.at_ends[node.index()];
             if let Some(mode) = modes.iter().find(|mode| recomputes(&mode.id) == again) {
                 *choice = Choice::Mode(mode.id.clone());
             }
@@ -189,7 +189,7 @@ pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan,
 }
 
 /// Whether a node takes no time where the plan puts it.
-fn is_idle(workload: &Workload, plan: &Plan, v: usize) -> bool {
+fn is_idle(workload: &Workload, plan: &Plan, v: NodeIndex) -> bool {
     let Some(stage) = plan.stage_of(v).map(|stage| &plan.stages[stage]) else { return true };
     let modes = workload.piper().and_then(|profile| profile.nodes[v].modes(stage.tensor_parallel));
     modes.is_some_and(|modes| modes.iter().all(|mode| mode.time_s == 0.0))

@@ -9,7 +9,7 @@ use crate::{
     plan::{Measure, NodeScore, Plan, Score, Stage, StageScore},
     simulate::Transfer,
     units,
-    workload::Workload,
+    workload::{NodeIndex, Workload},
 };
 
 /// What time goes into.
@@ -218,8 +218,8 @@ fn ranges(numbers: &[u32]) -> String {
 }
 
 /// Its nodes: the name of one, else the first and the last.
-fn names(workload: &Workload, nodes: &[usize]) -> String {
-    let label = |&node: &usize| workload.nodes.get(node).map(crate::workload::Node::label).unwrap_or_default();
+fn names(workload: &Workload, nodes: &[NodeIndex]) -> String {
+    let label = |&node: &NodeIndex| workload.node(node).map(crate::workload::Node::label).unwrap_or_default();
     match nodes {
         [] => "nothing".into(),
         [one] => label(one),

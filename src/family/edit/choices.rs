@@ -1,15 +1,15 @@
 //! How a node runs within its stage: its mode, or how an operator is split.
 
 use super::{Desk, Edited, Result, WHOLE, refuse};
-use crate::workload::{Choice, Operator, Profile};
+use crate::workload::{Choice, NodeIndex, Operator, Profile};
 
 impl Desk<'_> {
-    pub(super) fn choose(&self, nodes: &[usize], forwards: bool) -> Result<Edited> {
+    pub(super) fn choose(&self, nodes: &[NodeIndex], forwards: bool) -> Result<Edited> {
         let home = self.home(nodes)?;
         let stage = &self.plan.stages[home];
         let mut plan = self.plan.clone();
         let new = &mut plan.stages[home].choices;
-        let at = |node: usize| stage.nodes.binary_search(&node).unwrap_or_default();
+        let at = |node: NodeIndex| stage.nodes.binary_search(&node).unwrap_or_default();
         let first = nodes[0];
         let what = match &self.workload.profile {
             Profile::Piper(profile) => {

@@ -3,7 +3,7 @@
 use super::{Desk, Edited, Result, add, refuse, take};
 use crate::{
     plan::{Basis, Measure, Plan, Stage},
-    workload::Profile,
+    workload::{NodeIndex, Profile},
 };
 
 impl Desk<'_> {
@@ -36,23 +36,24 @@ impl Desk<'_> {
         self.done(plan, format!("stages {} and {} are one", stage + 1, stage + 2))
     }
 
-    pub(super) fn split(&self, stage: usize, at: usize) -> Result<Edited> {
+    pub(super) fn split(&self, stage: usize, at: NodeIndex) -> Result<Edited> {
         if self.operators() {
             return refuse("operators share all devices, so there is one stage");
         }
         let old = self.stage(stage)?;
-        if self.stage_of.get(at) != Some(&stage) {
+        if self.stage_of.get(at.index()) != Some(&stage) {
             return refuse(format!("that is no node of stage {}", stage + 1));
         }
         if self.counts_states() {
             return self.split_by_states(stage, at);
         }
         // Along a topological order, so that no edge goes back; the backward pass runs the other way.
-        let border = self.place[at];
+        let border = self.place[at.index()];
         let mirrored = self.workload.placement().is_some_and(|profile| profile.nodes[at].backward);
-        let second = |node: usize| match self.workload.placement() {
+        let second = |node: NodeIndex| match self.workload.placement() {
             Some(profile) if profile.nodes[node].backward != mirrored => None,
-            _ => Some(if mirrored { self.place[node] <= border } else { self.place[node] >= border }),
+            _ if mirrored => Some(self.place[node.index()] <= border),
+            _ => Some(self.place[node.index()] >= border),
         };
         let leaves = self.with_other_pass(old, second);
         if !old.nodes.iter().any(|&node| !leaves(node)) {
@@ -70,21 +71,21 @@ impl Desk<'_> {
 
     /// Which nodes go to the second part. `second` knows those of one pass; the others, and all of a colour class, go
     /// with a node of it that is known, else stay.
-    fn with_other_pass(&self, old: &Stage, second: impl Fn(usize) -> Option<bool>) -> impl Fn(usize) -> bool {
+    fn with_other_pass(&self, old: &Stage, second: impl Fn(NodeIndex) -> Option<bool>) -> impl Fn(NodeIndex) -> bool {
         let mut leaves = vec![false; self.stage_of.len()];
         let mut classes = std::collections::BTreeSet::new();
         for &node in &old.nodes {
             if second(node) == Some(true) {
-                leaves[node] = true;
+                leaves[node.index()] = true;
                 classes.extend(self.workload.placement().and_then(|profile| profile.nodes[node].colour_class));
             }
         }
         if let Some(profile) = self.workload.placement() {
             for &node in &old.nodes {
-                leaves[node] |= profile.nodes[node].colour_class.is_some_and(|class| classes.contains(&class));
+                leaves[node.index()] |= profile.nodes[node].colour_class.is_some_and(|class| classes.contains(&class));
             }
         }
-        move |node| leaves[node]
+        move |node| leaves[node.index()]
     }
 
     /// Devices of both parts of a stage that is split; both are given as copies of it but for their nodes.

@@ -3,7 +3,7 @@
 use super::{Desk, Edited, Refused, Result, add, refuse, take};
 use crate::{
     plan::Plan,
-    workload::{Choice, Profile},
+    workload::{Choice, NodeIndex, Profile},
 };
 
 impl Desk<'_> {
@@ -17,7 +17,7 @@ impl Desk<'_> {
             return self.boundary_by_states(left, forwards);
         }
         let (from, to) = if forwards { (left + 1, left) } else { (left, left + 1) };
-        let mut nodes: Vec<usize> = self.plan.stages[from].nodes.clone();
+        let mut nodes: Vec<NodeIndex> = self.plan.stages[from].nodes.clone();
         // The nodes next to the boundary come first.
         nodes.sort_by_key(|&node| self.place_along(node));
         if !forwards {
@@ -41,7 +41,7 @@ impl Desk<'_> {
         Err(first_refusal.unwrap_or(Refused(last)))
     }
 
-    pub(super) fn move_nodes(&self, nodes: &[usize], to: usize) -> Result<Edited> {
+    pub(super) fn move_nodes(&self, nodes: &[NodeIndex], to: usize) -> Result<Edited> {
         if self.operators() {
             return refuse("operators share all devices, so there is no other stage to go to");
         }
@@ -84,67 +84,66 @@ impl Desk<'_> {
     }
 
     /// These nodes and all that share a colour class with one of them, ascending.
-    fn unit(&self, nodes: &[usize]) -> Vec<usize> {
+    fn unit(&self, nodes: &[NodeIndex]) -> Vec<NodeIndex> {
         let mut unit = nodes.to_vec();
         if let Some(profile) = self.workload.placement() {
-            let class = |node: usize| profile.nodes[node].colour_class;
+            let class = |node: NodeIndex| profile.nodes[node].colour_class;
             let shared: Vec<i64> = nodes.iter().filter_map(|&node| class(node)).collect();
-            unit.extend((0..profile.nodes.len()).filter(|&v| class(v).is_some_and(|class| shared.contains(&class))));
+            unit.extend(self.workload.indices().filter(|&v| class(v).is_some_and(|class| shared.contains(&class))));
         }
         unit.sort_unstable();
         unit.dedup();
         unit
     }
 
-    fn is_backward(&self, node: usize) -> bool {
+    fn is_backward(&self, node: NodeIndex) -> bool {
         self.workload.placement().is_some_and(|profile| profile.nodes[node].backward)
     }
 
     /// How far along the pipeline a node stands; the backward pass runs the other way.
-    fn place_along(&self, node: usize) -> usize {
-        if self.is_backward(node) { self.place.len() - 1 - self.place[node] } else { self.place[node] }
+    fn place_along(&self, node: NodeIndex) -> usize {
+        let place = self.place[node.index()];
+        if self.is_backward(node) { self.place.len() - 1 - place } else { place }
     }
 
     /// A node that must leave the stage before any of the unit does, if the unit leaves over the boundary behind
     /// (`!forwards`) or before (`forwards`) it.
-    fn held_back(&self, unit: &[usize], from: usize, forwards: bool) -> Option<usize> {
-        let dag = &self.workload.dag;
-        let stays = |v: &usize| self.stage_of[*v] == from && !unit.contains(v);
+    fn held_back(&self, unit: &[NodeIndex], from: usize, forwards: bool) -> Option<NodeIndex> {
+        let stays = |v: &NodeIndex| self.stage_of[v.index()] == from && !unit.contains(v);
         unit.iter().find_map(|&node| {
             let backward = self.is_backward(node);
-            let same_pass = |v: &usize| self.is_backward(*v) == backward;
+            let same_pass = |v: &NodeIndex| self.is_backward(*v) == backward;
             if forwards == backward {
-                dag.successors(node).find(|v| stays(v) && same_pass(v))
+                self.workload.successors(node).find(|v| stays(v) && same_pass(v))
             } else {
-                dag.predecessors(node).find(|v| stays(v) && same_pass(v))
+                self.workload.predecessors(node).find(|v| stays(v) && same_pass(v))
             }
         })
     }
 
     /// Why nodes cannot go to a stage of a pipeline: an edge would go back to an earlier stage.
-    fn blocked(&self, unit: &[usize], to: usize) -> Option<String> {
+    fn blocked(&self, unit: &[NodeIndex], to: usize) -> Option<String> {
         if self.workload.placement().is_some() {
             return None;
         }
-        let dag = &self.workload.dag;
-        let after = |v: &usize| !unit.contains(v) && self.stage_of[*v] > to;
-        let before = |v: &usize| !unit.contains(v) && self.stage_of[*v] < to;
+        let after = |v: &NodeIndex| !unit.contains(v) && self.stage_of[v.index()] > to;
+        let before = |v: &NodeIndex| !unit.contains(v) && self.stage_of[v.index()] < to;
         unit.iter().find_map(|&node| {
-            let sentence = |verb: &str, other: usize| {
-                let stage = self.stage_of[other] + 1;
+            let sentence = |verb: &str, other: NodeIndex| {
+                let stage = self.stage_of[other.index()] + 1;
                 format!(
                     "{} {verb} {}, which stays on stage {stage}: move that first",
                     self.label(node),
                     self.label(other)
                 )
             };
-            let needed = dag.predecessors(node).find(after).map(|other| sentence("needs", other));
-            needed.or_else(|| dag.successors(node).find(before).map(|other| sentence("feeds", other)))
+            let needed = self.workload.predecessors(node).find(after).map(|other| sentence("needs", other));
+            needed.or_else(|| self.workload.successors(node).find(before).map(|other| sentence("feeds", other)))
         })
     }
 
     /// The choice of a node in another stage: the same where that stage offers it, else the first it offers.
-    pub(super) fn choice_in(&self, node: usize, choice: &Choice, to: usize) -> Result<Choice> {
+    pub(super) fn choice_in(&self, node: NodeIndex, choice: &Choice, to: usize) -> Result<Choice> {
         let stage = self.stage(to)?;
         match &self.workload.profile {
             Profile::Piper(_) => self.mode_at(node, choice, stage.tensor_parallel),
@@ -160,7 +159,7 @@ impl Desk<'_> {
     }
 
     /// A mode of a node at a tensor degree: the one with this id, else the first.
-    pub(super) fn mode_at(&self, node: usize, now: &Choice, degree: u32) -> Result<Choice> {
+    pub(super) fn mode_at(&self, node: NodeIndex, now: &Choice, degree: u32) -> Result<Choice> {
         let modes = self.workload.piper().and_then(|profile| profile.nodes[node].modes(degree));
         let Some(modes) = modes else {
             return refuse(format!("{} does not offer tensor degree {degree}", self.label(node)));

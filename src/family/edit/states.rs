@@ -3,7 +3,7 @@
 use super::{Desk, Edited, Result, refuse};
 use crate::{
     plan::{Basis, Measure, Plan, Stage},
-    workload::states::States,
+    workload::{NodeIndex, states::States},
 };
 
 impl<'a> Desk<'a> {
@@ -49,7 +49,7 @@ impl<'a> Desk<'a> {
         self.done(plan, format!("stage {} ends with state {}", left + 1, end + 1))
     }
 
-    pub(super) fn split_by_states(&self, stage: usize, at: usize) -> Result<Edited> {
+    pub(super) fn split_by_states(&self, stage: usize, at: NodeIndex) -> Result<Edited> {
         let states = self.states()?;
         let ends = self.ends();
         let first = if stage == 0 { 0 } else { ends[stage - 1] + 1 };

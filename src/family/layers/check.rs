@@ -89,13 +89,13 @@ fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
 
 /// Data flows from earlier stages to later ones only.
 fn direction(workload: &Workload, stage_of: &[Option<usize>], violations: &mut Vec<Violation>) {
-    for &(u, v) in workload.dag.edges() {
-        if let (Some(from), Some(to)) = (stage_of[u as usize], stage_of[v as usize])
+    for (u, v) in workload.edges() {
+        if let (Some(from), Some(to)) = (stage_of[u.index()], stage_of[v.index()])
             && from > to
         {
             violations.push(Violation::Backwards {
-                from: workload.nodes[u as usize].label(),
-                to: workload.nodes[v as usize].label(),
+                from: workload.nodes[u].label(),
+                to: workload.nodes[v].label(),
                 from_stage: from + 1,
                 to_stage: to + 1,
             });
@@ -111,7 +111,7 @@ fn choices(workload: &Workload, plan: &Plan, violations: &mut Vec<Violation>) {
             if choice != first || !matches!(choice, Choice::Keep | Choice::Recompute) {
                 violations.push(Violation::UnknownChoice {
                     stage: i + 1,
-                    node: workload.nodes.get(v).map_or_else(|| v.to_string(), crate::workload::Node::label),
+                    node: workload.node(v).map_or_else(|| v.to_string(), crate::workload::Node::label),
                     choice: choice.to_string(),
                     tensor_parallel: 1,
                 });

@@ -77,7 +77,7 @@ pub fn stages(
     };
     let mut stage_of = vec![usize::MAX; workload.nodes.len()];
     for (i, stage) in plan.stages.iter().enumerate() {
-        stage.nodes.iter().filter(|&&v| v < kept.len()).for_each(|&v| stage_of[v] = i);
+        stage.nodes.iter().map(|v| v.index()).filter(|&v| v < kept.len()).for_each(|v| stage_of[v] = i);
     }
     let cut = cut_bytes(workload, profile, &kept, &stage_of, plan.stages.len());
     let samples = f64::from(limits.samples()) / m;
@@ -88,7 +88,7 @@ pub fn stages(
             LayerStage { in_flight: in_flight(plan.stages.len() - 1 - i, microbatches), ..LayerStage::default() };
         let (mut parameters, mut outputs, mut recomputed) = (0.0, 0.0, false);
         for (&v, choice) in stage.nodes.iter().zip(&stage.choices) {
-            let Some(node) = profile.nodes.get(v).filter(|_| kept[v]) else {
+            let Some(node) = profile.nodes.get(v.index()).filter(|_| kept[v.index()]) else {
                 cost.node_s.push(0.0);
                 continue;
             };

@@ -7,7 +7,7 @@ use crate::{
     family::describe::{Amount, Describe, Detail, Flow, flows, runs, stages_of},
     plan::Plan,
     units,
-    workload::{LayerProfile, Workload, layer_profile::MILLISECONDS},
+    workload::{LayerProfile, NodeIndex, Workload, layer_profile::MILLISECONDS},
 };
 
 impl Describe for LayerProfile {
@@ -15,7 +15,7 @@ impl Describe for LayerProfile {
         &[("forward", 11), ("backward", 11), ("output", 11), ("parameters", 11)]
     }
 
-    fn cells(&self, members: &[usize]) -> Vec<String> {
+    fn cells(&self, members: &[NodeIndex]) -> Vec<String> {
         let cost = &self.nodes[members[0]];
         vec![
             units::seconds(cost.forward_ms * MILLISECONDS),
@@ -25,15 +25,15 @@ impl Describe for LayerProfile {
         ]
     }
 
-    fn groups(&self, workload: &Workload) -> Vec<Vec<usize>> {
+    fn groups(&self, workload: &Workload) -> Vec<Vec<NodeIndex>> {
         runs(workload, &|node| Some((self.nodes[node].seconds(), self.nodes[node].parameter_bytes)))
     }
 
-    fn weight(&self, node: usize) -> f64 {
+    fn weight(&self, node: NodeIndex) -> f64 {
         self.nodes[node].seconds()
     }
 
-    fn details(&self, node: usize) -> Vec<Detail> {
+    fn details(&self, node: NodeIndex) -> Vec<Detail> {
         let cost = &self.nodes[node];
         let time = format!(
             "{} forward, {} backward, for the batch that was profiled",
@@ -51,16 +51,16 @@ impl Describe for LayerProfile {
     }
 
     fn edge(&self, workload: &Workload, edge: usize) -> Amount {
-        Amount::Bytes(self.nodes[workload.dag.edges()[edge].0 as usize].activation())
+        Amount::Bytes(self.nodes[workload.edge(edge).0].activation())
     }
 
     fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow> {
         let stage_of = stages_of(workload, plan);
         let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         // An output goes to the last stage that needs it, from one to the next.
-        for (u, cost) in self.nodes.iter().enumerate() {
-            let last = workload.dag.successors(u).filter_map(|v| stage_of[v]).max();
-            if let (Some(from), Some(last)) = (stage_of[u], last) {
+        for (node, cost) in NodeIndex::enumerate(&self.nodes) {
+            let last = workload.successors(node).filter_map(|v| stage_of[v.index()]).max();
+            if let (Some(from), Some(last)) = (stage_of[node.index()], last) {
                 for stage in from..last {
                     *sums.entry((stage, stage + 1)).or_default() += cost.activation();
                 }

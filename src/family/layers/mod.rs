@@ -14,7 +14,7 @@ use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score, SpeedupModel},
     simulate::{Pipeline, SimulatorSettings},
-    workload::{LayerProfile, Workload, piper::VANILLA},
+    workload::{LayerProfile, NodeIndex, Workload, piper::VANILLA},
 };
 
 /// Bytes of memory of the devices that DAPPLE's published programs plan for (V100), where nothing else is said.
@@ -55,7 +55,7 @@ impl Family for LayerProfile {
         program::pipeline(workload, self, limits, plan, settings)
     }
 
-    fn example_choice(&self, _node: usize) -> &str {
+    fn example_choice(&self, _node: NodeIndex) -> &str {
         VANILLA
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     cluster::Limits,
     plan::{Measure, NodeScore, Plan, Score, Stage, StageScore, Violation},
     workload::{
-        Choice, Operator, OperatorProfile, Workload,
+        Choice, NodeIndex, Operator, OperatorProfile, Workload,
         operators::{BatchNorm, CostRules, OperatorKind, Tensor, WORD_BYTES},
     },
 };
@@ -47,7 +47,8 @@ pub(crate) fn check(workload: &Workload, profile: &OperatorProfile, limits: &Lim
     let mut scored = StageScore { in_flight: 1, ..StageScore::default() };
     let mut cost = 0.0;
     for &node in &stage.nodes {
-        let (Some(operator), Some(Some(split))) = (profile.operators.get(node), splits.get(node)) else {
+        let (Some(operator), Some(Some(split))) = (profile.operators.get(node.index()), splits.get(node.index()))
+        else {
             scored.nodes.push(NodeScore::default());
             continue;
         };
@@ -86,7 +87,7 @@ fn read_splits(
 ) -> Vec<Option<Vec<f64>>> {
     let mut splits = vec![None; profile.operators.len()];
     for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
-        let Some(operator) = profile.operators.get(node) else { continue };
+        let Some(operator) = profile.operators.get(node.index()) else { continue };
         let read = match choice {
             Choice::Split(split) => operator.degrees(split),
             // What is no split is read again for the reason.
@@ -100,7 +101,7 @@ fn read_splits(
             let node = workload.nodes[node].label();
             violations.push(Violation::BadSplit { node, split: choice.to_string(), problem });
         }
-        splits[node] = read.ok().map(|split| split.into_iter().map(f64::from).collect());
+        splits[node.index()] = read.ok().map(|split| split.into_iter().map(f64::from).collect());
     }
     splits
 }
@@ -252,18 +253,20 @@ pub(crate) fn word_operations(limits: &Limits) -> f64 {
 /// By operator that writes one of its inputs: words that a device receives for it, and sends back as gradients.
 pub(crate) fn received(
     profile: &OperatorProfile,
-    node: usize,
+    node: NodeIndex,
     splits: &[Option<Vec<f64>>],
     rules: CostRules,
-) -> Vec<(usize, f64)> {
+) -> Vec<(NodeIndex, f64)> {
     let inputs = &profile.operators[node].inputs;
-    let Some(own) = &splits[node] else { return vec![] };
+    let Some(own) = &splits[node.index()] else { return vec![] };
     let mut words = vec![];
     for (slot, input) in inputs.iter().enumerate() {
         let Some(source) = input.source else { continue };
         // As published, only the last tensor from an operator is paid for.
         let again = inputs[slot + 1..].iter().any(|later| later.source.is_some_and(|other| other.node == source.node));
-        let Some(theirs) = splits[source.node].as_ref().filter(|_| rules.parallel_edges || !again) else { continue };
+        let Some(theirs) = splits[source.node.index()].as_ref().filter(|_| rules.parallel_edges || !again) else {
+            continue;
+        };
         let have = ways(&profile.operators[source.node].outputs[source.output], theirs);
         let want = ways(&input.tensor, own);
         let (mut needed, mut there, mut more) = (1.0, 1.0, 1.0);

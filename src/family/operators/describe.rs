@@ -5,7 +5,7 @@ use crate::{
     family::describe::{Amount, Describe, Detail, Flow},
     plan::Plan,
     units,
-    workload::{Operator, OperatorProfile, Workload},
+    workload::{NodeIndex, Operator, OperatorProfile, Workload},
 };
 
 impl Describe for OperatorProfile {
@@ -13,7 +13,7 @@ impl Describe for OperatorProfile {
         &[("kind", 12), ("operations", 11), ("weights", 10), ("iterates over", 26)]
     }
 
-    fn cells(&self, members: &[usize]) -> Vec<String> {
+    fn cells(&self, members: &[NodeIndex]) -> Vec<String> {
         let operator = &self.operators[members[0]];
         vec![
             operator.kind_name().to_string(),
@@ -24,15 +24,15 @@ impl Describe for OperatorProfile {
     }
 
     // Operators of one kind differ in what they iterate over, which is what matters here.
-    fn groups(&self, workload: &Workload) -> Vec<Vec<usize>> {
-        (0..workload.nodes.len()).map(|i| vec![i]).collect()
+    fn groups(&self, workload: &Workload) -> Vec<Vec<NodeIndex>> {
+        workload.indices().map(|node| vec![node]).collect()
     }
 
     fn nouns(&self) -> &'static str {
         "operators"
     }
 
-    fn weight(&self, node: usize) -> f64 {
+    fn weight(&self, node: NodeIndex) -> f64 {
         self.operators[node].operations()
     }
 
@@ -44,7 +44,7 @@ impl Describe for OperatorProfile {
         true
     }
 
-    fn details(&self, node: usize) -> Vec<Detail> {
+    fn details(&self, node: NodeIndex) -> Vec<Detail> {
         let operator = &self.operators[node];
         let work = units::count_short(operator.operations());
         let bytes = units::bytes(operator.whole_bytes());
@@ -55,8 +55,8 @@ impl Describe for OperatorProfile {
     }
 
     fn edge(&self, workload: &Workload, edge: usize) -> Amount {
-        let (from, to) = workload.dag.edges()[edge];
-        Amount::Bytes(self.link_bytes(from as usize, to as usize))
+        let (from, to) = workload.edge(edge);
+        Amount::Bytes(self.link_bytes(from, to))
     }
 
     // All operators share their devices: what they pass on is in the operators' own costs.

@@ -16,7 +16,7 @@ use crate::{
     plan::{Measure, Plan, Score},
     simulate::{Pipeline, SimulatorSettings},
     workload::{
-        OperatorProfile, Workload,
+        NodeIndex, OperatorProfile, Workload,
         operators::{BatchNorm, CostRules, WHOLE},
     },
 };
@@ -68,7 +68,7 @@ impl Family for OperatorProfile {
         program::pipeline(workload, limits, plan)
     }
 
-    fn example_choice(&self, _node: usize) -> &str {
+    fn example_choice(&self, _node: NodeIndex) -> &str {
         WHOLE
     }
 }

@@ -2,15 +2,15 @@
 
 use crate::{
     plan::{Plan, document::OperatorPart},
-    workload::{Choice, Workload},
+    workload::{Choice, NodeIndex, Workload},
 };
 
 /// How every operator is split, as the document carries it; empty for workloads without iteration spaces.
 pub fn operator_parts(workload: &Workload, plan: &Plan) -> Vec<OperatorPart> {
     let Some(profile) = workload.operators() else { return vec![] };
     let chosen = plan.stages.iter().flat_map(|stage| stage.nodes.iter().zip(&stage.choices));
-    let part = |(&node, choice): (&usize, &Choice)| {
-        let operator = profile.operators.get(node)?;
+    let part = |(&node, choice): (&NodeIndex, &Choice)| {
+        let operator = profile.operators.get(node.index())?;
         let splits = operator.degrees(choice.split()?).ok()?;
         let named = operator.dims.iter().zip(splits).map(|(dim, split)| (dim.name.clone(), split.into()));
         Some(OperatorPart { node: workload.nodes[node].id, splits: named.collect() })

@@ -6,16 +6,16 @@ use super::check;
 use crate::{
     cluster::Limits,
     plan::{Measure, Plan},
-    workload::Workload,
+    workload::{NodeIndex, Workload},
 };
 
 /// A tensor that goes from an operator to another one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Handover {
     /// Node that writes it.
-    pub from: usize,
+    pub from: NodeIndex,
     /// Node that reads it.
-    pub to: usize,
+    pub to: NodeIndex,
     /// Seconds of a step that moving it takes on each device, gradients included.
     pub seconds: f64,
 }
@@ -24,7 +24,7 @@ pub struct Handover {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Idle {
     /// The node.
-    pub node: usize,
+    pub node: NodeIndex,
     /// Its pieces: the devices that work on it.
     pub pieces: f64,
     /// Seconds that the others wait for it.
@@ -56,7 +56,7 @@ pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorU
     let mut splits = vec![None; profile.operators.len()];
     for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
         let degrees = profile.operators[node].degrees(choice.split()?).ok()?;
-        splits[node] = Some(degrees.into_iter().map(f64::from).collect::<Vec<f64>>());
+        splits[node.index()] = Some(degrees.into_iter().map(f64::from).collect::<Vec<f64>>());
     }
     let devices = stage.device_count();
     let mut edges: Vec<Handover> = vec![];
@@ -69,7 +69,7 @@ pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorU
                 None => edges.push(Handover { from, to: node, seconds }),
             }
         }
-        let pieces: f64 = splits[node].as_ref()?.iter().product();
+        let pieces: f64 = splits[node.index()].as_ref()?.iter().product();
         if pieces < f64::from(devices) {
             idle.push(Idle { node, pieces, seconds: costs.compute_s });
         }
@@ -106,8 +106,8 @@ mod tests {
         assert!(handed > 0.0 && (handed - counted).abs() <= 1e-12 * counted, "{handed} {counted}");
         assert!(used.edges.is_sorted_by(|a, b| a.seconds >= b.seconds));
         assert_eq!(used.step_s, score.stages[0].load_s);
-        let loss = workload.nodes.iter().position(|node| node.name.as_deref() == Some("loss")).unwrap();
-        let idle: Vec<(usize, f64)> = used.idle.iter().map(|idle| (idle.node, idle.pieces)).collect();
+        let loss = workload.indices().find(|&node| workload.nodes[node].name.as_deref() == Some("loss")).unwrap();
+        let idle: Vec<(NodeIndex, f64)> = used.idle.iter().map(|idle| (idle.node, idle.pieces)).collect();
         assert_eq!((used.devices, idle), (8, vec![(loss, 2.0)]));
         // A plan that breaks a rule uses nothing.
         plan.stages[0].choices.pop();

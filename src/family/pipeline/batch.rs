@@ -113,14 +113,15 @@ fn costs(
     for stage in &plan.stages {
         let (mut forward, mut both, mut parameters, mut recompute) = (0.0, 0.0, 0.0, 0.0);
         for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
-            let modes = profile.nodes.get(node).and_then(|n| n.modes(stage.tensor_parallel)).unwrap_or_default();
+            let modes =
+                profile.nodes.get(node.index()).and_then(|n| n.modes(stage.tensor_parallel)).unwrap_or_default();
             let Some(mode) = modes.iter().find(|mode| choice.is_mode(&mode.id)) else { continue };
             let forward_s = forward_s(mode, modes);
             forward += forward_s;
             recompute += (mode.time_s - plain(mode, modes).time_s).clamp(0.0, mode.time_s - forward_s);
             both += mode.time_s;
             parameters += mode.parameters;
-            chosen[node] = Some(mode);
+            chosen[node.index()] = Some(mode);
         }
         let d = f64::from(stage.data_parallel.max(1));
         stages.push([forward, both - forward, 4.0 * (d - 1.0) / d * parameters / bandwidth, recompute]);

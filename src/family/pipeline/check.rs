@@ -24,20 +24,20 @@ use crate::{
         check::{Labels, degrees},
     },
     plan::{Measure, NodeScore, Plan, Schedule, Score, StageScore, Violation},
-    workload::{Mode, PiperProfile, Workload},
+    workload::{Mode, NodeIndex, PiperProfile, Workload},
 };
 
 /// Checks and scores a plan whose nodes have modes.
 pub(super) fn check(checked: &Checked<'_>, profile: &PiperProfile, score: &mut Score) {
     let Checked { workload, limits, plan, stage_of, labels } = *checked;
     degrees(limits, plan, &mut score.violations);
-    for &(u, v) in workload.dag.edges() {
-        if let (Some(from), Some(to)) = (stage_of[u as usize], stage_of[v as usize])
+    for (u, v) in workload.edges() {
+        if let (Some(from), Some(to)) = (stage_of[u.index()], stage_of[v.index()])
             && from > to
         {
             score.violations.push(Violation::Backwards {
-                from: labels.of(u as usize),
-                to: labels.of(v as usize),
+                from: labels.of(u),
+                to: labels.of(v),
                 from_stage: from + 1,
                 to_stage: to + 1,
             });
@@ -81,8 +81,8 @@ fn runnable(
     if let Some(other) = plan.stages.iter().position(|stage| stage.data_parallel != replicas) {
         return needs(format!("equally many replicas in all stages, and stage {} has others than stage 1", other + 1));
     }
-    for &(u, v) in workload.dag.edges() {
-        if let (Some(from), Some(to)) = (stage_of[u as usize], stage_of[v as usize])
+    for (u, v) in workload.edges() {
+        if let (Some(from), Some(to)) = (stage_of[u.index()], stage_of[v.index()])
             && from + 1 < to
         {
             return needs(format!("a chain of stages, and stage {} also sends to stage {}", from + 1, to + 1));
@@ -100,17 +100,17 @@ fn border_bytes(
     workload: &Workload,
     profile: &PiperProfile,
     mode: &Mode,
-    node: usize,
-    outside: impl Fn(usize) -> bool,
+    node: NodeIndex,
+    outside: impl Fn(NodeIndex) -> bool,
 ) -> f64 {
     let mut bytes = 0.0;
-    for (slot, &edge) in workload.dag.in_edges(node).iter().enumerate() {
-        if outside(workload.dag.edges()[edge as usize].0 as usize) {
+    for (slot, &edge) in workload.dag.in_edges(node.index()).iter().enumerate() {
+        if outside(workload.edge(edge as usize).0) {
             bytes += 2.0 * (profile.edge_bytes[edge as usize] + mode.sync_in[slot]);
         }
     }
-    for (slot, &edge) in workload.dag.out_edges(node).iter().enumerate() {
-        if outside(workload.dag.edges()[edge as usize].1 as usize) {
+    for (slot, &edge) in workload.dag.out_edges(node.index()).iter().enumerate() {
+        if outside(workload.edge(edge as usize).1) {
             bytes += 2.0 * (profile.edge_bytes[edge as usize] + mode.sync_out[slot]);
         }
     }
@@ -146,7 +146,7 @@ fn loads(
         let mut result = StageScore { in_flight, ..StageScore::default() };
         let (mut compute, mut edges, mut resync) = (0.0, 0.0, 0.0);
         for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
-            let Some(modes) = profile.nodes.get(node).map(|n| n.modes(t).unwrap_or_default()) else { continue };
+            let Some(modes) = profile.nodes.get(node.index()).map(|n| n.modes(t).unwrap_or_default()) else { continue };
             let Some(mode) = modes.iter().find(|m| choice.is_mode(&m.id)) else {
                 score.violations.push(Violation::UnknownChoice {
                     stage: i + 1,
@@ -157,7 +157,7 @@ fn loads(
                 result.nodes.push(NodeScore::default());
                 continue;
             };
-            let node_edges = border_bytes(workload, profile, mode, node, |other| stage_of[other] != Some(i));
+            let node_edges = border_bytes(workload, profile, mode, node, |other| stage_of[other.index()] != Some(i));
             let node_resync = 4.0 * (d - 1.0) * mode.parameters / d / microbatches;
             let activation = mode.memory_a * flying;
             compute += mode.time_s;

@@ -6,7 +6,7 @@ use crate::{
     family::describe::{Amount, Describe, Detail, Flow, flows, runs, stages_of},
     plan::Plan,
     units,
-    workload::{Choice, Mode, PiperProfile, Workload},
+    workload::{Choice, Mode, NodeIndex, PiperProfile, Workload},
 };
 
 impl Describe for PiperProfile {
@@ -14,7 +14,7 @@ impl Describe for PiperProfile {
         &[("time", 11), ("param size", 11), ("memory", 11), ("degrees", 11)]
     }
 
-    fn cells(&self, members: &[usize]) -> Vec<String> {
+    fn cells(&self, members: &[NodeIndex]) -> Vec<String> {
         let Some(mode) = first_mode(self, members[0]) else { return vec![] };
         let degrees = self.nodes[members[0]].degrees.iter().map(|d| d.degree.to_string());
         vec![
@@ -25,15 +25,15 @@ impl Describe for PiperProfile {
         ]
     }
 
-    fn groups(&self, workload: &Workload) -> Vec<Vec<usize>> {
+    fn groups(&self, workload: &Workload) -> Vec<Vec<NodeIndex>> {
         runs(workload, &|node| first_mode(self, node).map(|mode| (mode.time_s, mode.parameters)))
     }
 
-    fn weight(&self, node: usize) -> f64 {
+    fn weight(&self, node: NodeIndex) -> f64 {
         first_mode(self, node).map_or(0.0, |mode| mode.time_s)
     }
 
-    fn details(&self, node: usize) -> Vec<Detail> {
+    fn details(&self, node: NodeIndex) -> Vec<Detail> {
         let titles = ["t", "mode", "time", "param size", "memory for y microbatches in flight"];
         let mut lines = vec![Detail::Row { title: true, cells: titles.map(String::from) }];
         for degree in &self.nodes[node].degrees {
@@ -54,8 +54,8 @@ impl Describe for PiperProfile {
     fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow> {
         let stage_of = stages_of(workload, plan);
         let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-        for (&(u, v), &bytes) in workload.dag.edges().iter().zip(&self.edge_bytes) {
-            if let (Some(from), Some(to)) = (stage_of[u as usize], stage_of[v as usize])
+        for ((u, v), &bytes) in workload.edges().zip(&self.edge_bytes) {
+            if let (Some(from), Some(to)) = (stage_of[u.index()], stage_of[v.index()])
                 && from != to
             {
                 *sums.entry((from, to)).or_default() += bytes;
@@ -66,6 +66,6 @@ impl Describe for PiperProfile {
 }
 
 /// The mode a file names first at the smallest degree: what the node is by itself.
-fn first_mode(profile: &PiperProfile, node: usize) -> Option<&Mode> {
-    profile.nodes.get(node)?.degrees.first()?.modes.first()
+fn first_mode(profile: &PiperProfile, node: NodeIndex) -> Option<&Mode> {
+    profile.nodes.get(node.index())?.degrees.first()?.modes.first()
 }

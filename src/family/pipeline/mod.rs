@@ -17,7 +17,7 @@ use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
     simulate::{Pipeline, SimulatorSettings},
-    workload::{PiperProfile, Workload, piper::VANILLA},
+    workload::{NodeIndex, PiperProfile, Workload, piper::VANILLA},
 };
 
 impl Family for PiperProfile {
@@ -51,8 +51,8 @@ impl Family for PiperProfile {
         program::pipeline(workload, self, limits, plan, settings)
     }
 
-    fn example_choice(&self, node: usize) -> &str {
-        let modes = self.nodes.get(node).and_then(|node| node.degrees.first()).map(|degree| &degree.modes);
+    fn example_choice(&self, node: NodeIndex) -> &str {
+        let modes = self.nodes.get(node.index()).and_then(|node| node.degrees.first()).map(|degree| &degree.modes);
         modes.and_then(|modes| modes.first()).map_or(VANILLA, |mode| &mode.id)
     }
 }

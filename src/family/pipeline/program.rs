@@ -41,7 +41,8 @@ pub(crate) fn pipeline(
         let (mut forward, mut backward, mut recompute) = (vec![], vec![], vec![]);
         let mut parameters = vec![];
         for (&node, choice) in planned.nodes.iter().zip(&planned.choices) {
-            let modes = profile.nodes.get(node).and_then(|n| n.modes(planned.tensor_parallel)).unwrap_or_default();
+            let modes =
+                profile.nodes.get(node.index()).and_then(|n| n.modes(planned.tensor_parallel)).unwrap_or_default();
             let Some(mode) = modes.iter().find(|m| choice.is_mode(&m.id)) else { continue };
             let forward_s = forward_time(mode, modes, settings, &mut told);
             let plain = plain(mode, modes);
@@ -53,7 +54,7 @@ pub(crate) fn pipeline(
             stage.parts.buffers += (mode.memory_b - plain.memory_b).max(0.0);
             stage.activation_bytes += mode.memory_a;
             parameters.push(mode.parameters);
-            placed[node] = Some((index, mode));
+            placed[node.index()] = Some((index, mode));
         }
         [stage.forward_s, stage.backward_s, stage.recompute_s] = [forward, backward, recompute].map(total);
         let d = f64::from(stage.replicas);

@@ -26,7 +26,7 @@ use crate::{
         LoadError,
         strict::{Object, Pairs},
     },
-    workload::{NodeId, Workload},
+    workload::{NodeId, NodeIndex, Workload},
 };
 
 #[derive(Debug, Serialize)]
@@ -103,7 +103,7 @@ impl<'de> Deserialize<'de> for Choices {
 
 /// The plan in Piper's format, node ids those of the workload's file.
 pub(crate) fn to_json(workload: &Workload, plan: &Plan) -> String {
-    let id = |v: usize| workload.nodes[v].id;
+    let id = |v: NodeIndex| workload.nodes[v].id;
     let stage = |stage: &Stage| StageResult {
         nodes: stage.nodes.iter().map(|&v| id(v)).collect(),
         data_parallel_degree: stage.data_parallel,

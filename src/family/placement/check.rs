@@ -114,7 +114,7 @@ pub(crate) fn kinds(
 ) {
     let wanted = if cpu { Choice::Cpu } else { Choice::Accelerator };
     for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
-        let Some(cost) = profile.nodes.get(node) else { continue };
+        let Some(cost) = profile.nodes.get(node.index()) else { continue };
         if *choice != wanted || (!cpu && !cost.supported) {
             violations.push(Violation::UnknownChoice {
                 stage: index + 1,
@@ -137,17 +137,17 @@ fn load(
     let mut scored = StageScore { in_flight: 1, ..StageScore::default() };
     let mut received = BTreeSet::new();
     for &node in &stage.nodes {
-        let Some(cost) = profile.nodes.get(node) else { continue };
+        let Some(cost) = profile.nodes.get(node.index()) else { continue };
         let mut backward = if cost.backward { cost.compute(cpu) } else { 0.0 };
         scored.backward_compute_s += backward * SECONDS;
         let mut own = NodeScore { compute_s: cost.compute(cpu), ..NodeScore::default() };
         if !cpu {
             own.memory_bytes = cost.size_bytes;
-            if workload.dag.successors(node).any(|w| stage_of[w] != Some(index)) {
+            if workload.successors(node).any(|w| stage_of[w.index()] != Some(index)) {
                 own.communication_s += cost.transfer;
                 backward += if cost.backward { cost.transfer } else { 0.0 };
             }
-            for u in workload.dag.predecessors(node).filter(|&u| stage_of[u] != Some(index)) {
+            for u in workload.predecessors(node).filter(|u| stage_of[u.index()] != Some(index)) {
                 // Received once, whoever asks for it first.
                 if received.insert(u) {
                     let sender = &profile.nodes[u];

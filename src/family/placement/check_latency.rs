@@ -14,7 +14,7 @@ use super::{
 use crate::{
     cluster::Limits,
     plan::{NodeScore, Plan, SampleTimes, Score, SingleSample, Stage, StageScore, Violation},
-    workload::{PlacementProfile, Workload, placement::SECONDS},
+    workload::{NodeIndex, PlacementProfile, Workload, placement::SECONDS},
 };
 
 /// Scores the latency and reports what breaks its rules. `subgraphs` is that of the plan's measure.
@@ -52,7 +52,7 @@ pub(crate) fn check(
             for (stage, scored) in plan.stages.iter().zip(&mut score.stages) {
                 scored.nodes = vec![NodeScore::default(); stage.nodes.len()];
             }
-            let name = |(stage, nodes): &(usize, Vec<usize>)| match nodes.as_slice() {
+            let name = |(stage, nodes): &(usize, Vec<NodeIndex>)| match nodes.as_slice() {
                 [node] => format!("{} on stage {}", workload.nodes[*node].label(), stage + 1),
                 _ => format!("stage {}", stage + 1),
             };
@@ -163,7 +163,7 @@ fn memory(
 
 /// What the stages cost, and when they run.
 fn loads(sample: &SingleSample, plan: &Plan, profile: &PlacementProfile, score: &mut Score) {
-    let mut of_node: BTreeMap<usize, NodeScore> = BTreeMap::new();
+    let mut of_node: BTreeMap<NodeIndex, NodeScore> = BTreeMap::new();
     for part in &sample.parts {
         let scored = &mut score.stages[part.stage];
         let cpu = plan.stages[part.stage].on_cpus();

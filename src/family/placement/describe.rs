@@ -6,7 +6,7 @@ use crate::{
     family::describe::{Amount, CPU_ONLY, Describe, Detail, Flow, flows, stages_of},
     plan::{Plan, Stage},
     units,
-    workload::{PlacementNode, PlacementProfile, Workload, placement::SECONDS},
+    workload::{NodeIndex, PlacementNode, PlacementProfile, Workload, placement::SECONDS},
 };
 
 impl Describe for PlacementProfile {
@@ -14,7 +14,7 @@ impl Describe for PlacementProfile {
         &[("pass", 9), ("class", 6), ("accelerator", 12), ("CPU", 10), ("size", 10), ("transfer", 10)]
     }
 
-    fn cells(&self, members: &[usize]) -> Vec<String> {
+    fn cells(&self, members: &[NodeIndex]) -> Vec<String> {
         let nodes: Vec<_> = members.iter().map(|&i| &self.nodes[i]).collect();
         let sum = |of: &dyn Fn(&PlacementNode) -> f64| nodes.iter().map(|node| of(node)).sum::<f64>();
         let pass = match (nodes.iter().any(|n| !n.backward), nodes.iter().any(|n| n.backward)) {
@@ -34,12 +34,13 @@ impl Describe for PlacementProfile {
         ]
     }
 
-    fn groups(&self, _workload: &Workload) -> Vec<Vec<usize>> {
-        classes(self, 0..self.nodes.len())
+    fn groups(&self, workload: &Workload) -> Vec<Vec<NodeIndex>> {
+        let places = classes(self, workload.indices());
+        places.into_iter().map(|class| class.into_iter().map(NodeIndex::new).collect()).collect()
     }
 
     // The first node's name says more than the number of the class, which has a column.
-    fn group_label(&self, workload: &Workload, members: &[usize]) -> String {
+    fn group_label(&self, workload: &Workload, members: &[NodeIndex]) -> String {
         format!("{} + {} more", workload.nodes[members[0]].numbered(), members.len() - 1)
     }
 
@@ -47,12 +48,12 @@ impl Describe for PlacementProfile {
         "nodes"
     }
 
-    fn weight(&self, node: usize) -> f64 {
+    fn weight(&self, node: NodeIndex) -> f64 {
         let cost = &self.nodes[node];
         cost.compute(!cost.supported) * SECONDS
     }
 
-    fn details(&self, node: usize) -> Vec<Detail> {
+    fn details(&self, node: NodeIndex) -> Vec<Detail> {
         let cost = &self.nodes[node];
         let pass = if cost.backward { "backward" } else { "forward" };
         let layer = cost.layer.map(|layer| format!(", layer {layer}")).unwrap_or_default();
@@ -101,7 +102,7 @@ impl Describe for PlacementProfile {
     }
 
     fn edge(&self, workload: &Workload, edge: usize) -> Amount {
-        Amount::Seconds(self.nodes[workload.dag.edges()[edge].0 as usize].transfer * SECONDS)
+        Amount::Seconds(self.nodes[workload.edge(edge).0].transfer * SECONDS)
     }
 
     fn edge_title(&self) -> &'static str {
@@ -111,10 +112,10 @@ impl Describe for PlacementProfile {
     fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow> {
         let stage_of = stages_of(workload, plan);
         let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-        for (u, cost) in self.nodes.iter().enumerate() {
-            let readers: BTreeSet<_> = workload.dag.successors(u).filter_map(|v| stage_of[v]).collect();
+        for (node, cost) in NodeIndex::enumerate(&self.nodes) {
+            let readers: BTreeSet<_> = workload.successors(node).filter_map(|v| stage_of[v.index()]).collect();
             for to in readers {
-                if let Some(from) = stage_of[u].filter(|&from| from != to) {
+                if let Some(from) = stage_of[node.index()].filter(|&from| from != to) {
                     *sums.entry((from, to)).or_default() += cost.transfer * SECONDS;
                 }
             }
@@ -131,9 +132,9 @@ impl Describe for PlacementProfile {
         classes(self, stage.nodes.iter().copied())
     }
 
-    fn stage_group_label(&self, _workload: &Workload, stage: &Stage, members: &[usize]) -> (String, String) {
-        let class = self.nodes[stage.nodes[members[0]]].colour_class.unwrap_or_default();
-        (format!("class {class}"), format!("{} nodes", members.len()))
+    fn stage_group_label(&self, _workload: &Workload, stage: &Stage, places: &[usize]) -> (String, String) {
+        let class = self.nodes[stage.nodes[places[0]]].colour_class.unwrap_or_default();
+        (format!("class {class}"), format!("{} nodes", places.len()))
     }
 
     // The kind of device is told by the row above; the pass is not.
@@ -141,8 +142,8 @@ impl Describe for PlacementProfile {
         if self.is_backward(stage.nodes[place]) { "backward".into() } else { String::new() }
     }
 
-    fn is_backward(&self, node: usize) -> bool {
-        self.nodes.get(node).is_some_and(|cost| cost.backward)
+    fn is_backward(&self, node: NodeIndex) -> bool {
+        self.nodes.get(node.index()).is_some_and(|cost| cost.backward)
     }
 
     fn stages_are_devices(&self) -> bool {
@@ -151,11 +152,11 @@ impl Describe for PlacementProfile {
 }
 
 /// Colour classes in the order of their first nodes, as places in the list; a node without one is alone.
-fn classes(profile: &PlacementProfile, nodes: impl Iterator<Item = usize>) -> Vec<Vec<usize>> {
+fn classes(profile: &PlacementProfile, nodes: impl Iterator<Item = NodeIndex>) -> Vec<Vec<usize>> {
     let mut place: BTreeMap<i64, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = vec![];
     for (i, node) in nodes.enumerate() {
-        let class = profile.nodes.get(node).and_then(|cost| cost.colour_class);
+        let class = profile.nodes.get(node.index()).and_then(|cost| cost.colour_class);
         let at = class.map_or(groups.len(), |class| *place.entry(class).or_insert(groups.len()));
         if at == groups.len() {
             groups.push(vec![]);

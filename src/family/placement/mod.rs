@@ -17,7 +17,7 @@ use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
     simulate::{Pipeline, SimulatorSettings},
-    workload::{PlacementProfile, Workload, placement::ACCELERATOR},
+    workload::{NodeIndex, PlacementProfile, Workload, placement::ACCELERATOR},
 };
 
 impl Family for PlacementProfile {
@@ -59,7 +59,7 @@ impl Family for PlacementProfile {
         plan.with_devices_by_kind(accelerators.unwrap_or(0))
     }
 
-    fn example_choice(&self, _node: usize) -> &str {
+    fn example_choice(&self, _node: NodeIndex) -> &str {
         ACCELERATOR
     }
 }

@@ -20,13 +20,13 @@ pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, limits: 
         let mut stage = PipelineStage { replicas: 1, devices: 1, ..PipelineStage::default() };
         let (mut forward, mut backward) = (vec![], vec![]);
         for (&node, choice) in planned.nodes.iter().zip(&planned.choices) {
-            let Some(cost) = profile.nodes.get(node) else { continue };
+            let Some(cost) = profile.nodes.get(node.index()) else { continue };
             let time_s = SECONDS * if *choice == Choice::Cpu { cost.cpu_time } else { cost.accelerator_time };
             if cost.backward { &mut backward } else { &mut forward }.push(time_s);
             if *choice != Choice::Cpu {
                 stage.fixed_bytes += cost.size_bytes;
             }
-            stage_of[node] = index;
+            stage_of[node.index()] = index;
         }
         [stage.forward_s, stage.backward_s] = [forward, backward].map(total);
         stages.push(stage);

@@ -9,7 +9,7 @@ use crate::{
     family::placement::single_sample,
     plan::{Measure, Plan, SingleSample},
     simulate::{Pipeline, PipelineStage, SampleRun, by_time},
-    workload::{PlacementProfile, Workload, placement::SECONDS},
+    workload::{NodeIndex, PlacementProfile, Workload, placement::SECONDS},
 };
 
 /// The pipeline of a plan for latency; one that cannot run has no parts.
@@ -21,7 +21,7 @@ pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, plan: &P
     // Stages of one device share its memory.
     let mut bytes: BTreeMap<u32, f64> = BTreeMap::new();
     for stage in plan.stages.iter().zip(&cpus).filter(|(_, cpu)| !**cpu).map(|(stage, _)| stage) {
-        let sizes = stage.nodes.iter().filter_map(|&node| profile.nodes.get(node)).map(|node| node.size_bytes);
+        let sizes = stage.nodes.iter().filter_map(|node| profile.nodes.get(node.index())).map(|node| node.size_bytes);
         stage.devices.iter().for_each(|&device| *bytes.entry(device).or_default() += sizes.clone().sum::<f64>());
     }
     let stage = |index: usize| {
@@ -52,8 +52,8 @@ pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, plan: &P
 }
 
 /// Nodes in words: the first and the last stand for many.
-fn name(workload: &Workload, nodes: &[usize]) -> String {
-    let label = |node: usize| workload.nodes[node].label();
+fn name(workload: &Workload, nodes: &[NodeIndex]) -> String {
+    let label = |node: NodeIndex| workload.nodes[node].label();
     match *nodes {
         [] => String::new(),
         [node] => label(node),

@@ -18,12 +18,12 @@ use crate::{
         Plan, SingleSample, Stage,
         single_sample::{Part, PartCost},
     },
-    workload::PlacementProfile,
+    workload::{NodeIndex, PlacementProfile},
 };
 
 /// Parts that wait for one another: stage and nodes of each, every one waiting for the next and the last for the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Circle(pub Vec<(usize, Vec<usize>)>);
+pub struct Circle(pub Vec<(usize, Vec<NodeIndex>)>);
 
 /// Schedules a plan over the nodes of `dag`; nodes in no stage are left out. `subgraphs`: whether stages are
 /// parts, in the order of the plan, or devices that are to be cut.
@@ -35,7 +35,7 @@ pub fn of(dag: &Dag, profile: &PlacementProfile, plan: &Plan, subgraphs: bool) -
     let mut part_of: Vec<Option<usize>> = vec![None; dag.len()];
     for (index, stage) in plan.stages.iter().enumerate() {
         for nodes in members(dag, stage, subgraphs) {
-            nodes.iter().for_each(|&node| part_of[node] = Some(parts.len()));
+            nodes.iter().for_each(|&node| part_of[node.index()] = Some(parts.len()));
             let costs = vec![PartCost::default(); nodes.len()];
             parts.push(Part { stage: index, nodes, costs, start: 0.0, waits_for: None });
         }
@@ -54,14 +54,14 @@ pub fn of(dag: &Dag, profile: &PlacementProfile, plan: &Plan, subgraphs: bool) -
 }
 
 /// The nodes of each part of a stage.
-fn members(dag: &Dag, stage: &Stage, subgraphs: bool) -> Vec<Vec<usize>> {
-    let known = stage.nodes.iter().copied().filter(|&node| node < dag.len());
+fn members(dag: &Dag, stage: &Stage, subgraphs: bool) -> Vec<Vec<NodeIndex>> {
+    let known = stage.nodes.iter().copied().filter(|&node| node.index() < dag.len());
     if stage.on_cpus() {
         return known.map(|node| vec![node]).collect();
     }
     let mut inside = vec![false; dag.len()];
-    known.clone().for_each(|node| inside[node] = true);
-    let mut nodes: Vec<usize> = known.collect();
+    known.clone().for_each(|node| inside[node.index()] = true);
+    let mut nodes: Vec<NodeIndex> = known.collect();
     nodes.sort_unstable();
     nodes.dedup();
     if subgraphs {
@@ -74,8 +74,8 @@ fn members(dag: &Dag, stage: &Stage, subgraphs: bool) -> Vec<Vec<usize>> {
         let reached = dag.predecessors(v).map(|u| returns[u] + usize::from(inside[v] && !inside[u])).max();
         returns[v] = reached.unwrap_or(0).max(usize::from(inside[v]));
     }
-    nodes.sort_by_key(|&node| returns[node]);
-    nodes.chunk_by(|&a, &b| returns[a] == returns[b]).map(<[usize]>::to_vec).collect()
+    nodes.sort_by_key(|node| returns[node.index()]);
+    nodes.chunk_by(|a, b| returns[a.index()] == returns[b.index()]).map(<[NodeIndex]>::to_vec).collect()
 }
 
 /// Fills in what the nodes of a part cost.
@@ -87,10 +87,10 @@ fn price(dag: &Dag, profile: &PlacementProfile, part: &mut Part, index: usize, c
         if cpu {
             continue;
         }
-        if dag.successors(node).any(|reader| outside(&reader)) {
+        if dag.successors(node.index()).any(|reader| outside(&reader)) {
             cost.send = profile.nodes[node].transfer;
         }
-        for producer in dag.predecessors(node).filter(outside) {
+        for producer in dag.predecessors(node.index()).filter(outside) {
             if let Err(place) = received.binary_search(&producer) {
                 received.insert(place, producer);
                 cost.receive += profile.nodes[producer].transfer;
@@ -190,7 +190,7 @@ mod tests {
 
     fn plan(stages: &[(&[usize], Choice, u32)]) -> Plan {
         let stage = |(nodes, choice, device): &(&[usize], Choice, u32)| Stage {
-            nodes: nodes.to_vec(),
+            nodes: NodeIndex::list(nodes.iter().copied()),
             choices: vec![choice.clone(); nodes.len()],
             data_parallel: 1,
             tensor_parallel: 1,
@@ -209,8 +209,9 @@ mod tests {
         let dag = Dag::new(3, vec![(0, 1), (1, 2)]).unwrap();
         let plan = plan(&[(&[0, 2], Choice::Accelerator, 0), (&[1], Choice::Cpu, 1)]);
         let sample = of(&dag, &profile(3), &plan, false).unwrap();
-        let told: Vec<_> = sample.parts.iter().map(|part| (part.nodes.as_slice(), part.start, part.finish())).collect();
-        assert_eq!(told, [(&[0][..], 0.0, 3.0), (&[2], 13.0, 16.0), (&[1], 3.0, 13.0)]);
+        let told: Vec<_> = sample.parts.iter().map(|part| (part.nodes[0].index(), part.start, part.finish())).collect();
+        assert_eq!(told, [(0, 0.0, 3.0), (2, 13.0, 16.0), (1, 3.0, 13.0)]);
+        assert!(sample.parts.iter().all(|part| part.nodes.len() == 1));
         assert_eq!((sample.latency, sample.parts[1].waits_for), (16.0, Some(2)));
         // As one subgraph it would wait for itself.
         let circle = of(&dag, &profile(3), &plan, true).unwrap_err();

@@ -21,7 +21,7 @@ use crate::{
         figures::{Claims, Figures},
     },
     source::{LoadError, strict::Object},
-    workload::{Choice, Node, NodeId, PlacementProfile, Workload, placement::SECONDS},
+    workload::{Choice, Node, NodeId, NodeIndex, PlacementProfile, Workload, placement::SECONDS},
 };
 
 /// What a split file looks like, for messages.
@@ -35,9 +35,9 @@ const CLAIM_TOLERANCE: f64 = 1e-6;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct SplitFile {
     /// Nodes of each accelerator, in the order of the file.
-    pub accelerators: Vec<Vec<usize>>,
+    pub accelerators: Vec<Vec<NodeIndex>>,
     /// Nodes of each CPU, in the order of the file.
-    pub cpus: Vec<Vec<usize>>,
+    pub cpus: Vec<Vec<NodeIndex>>,
     /// The max-load it claims, in the unit of the profile.
     pub max_load: Option<f64>,
     /// The latency it claims, in the unit of the profile.
@@ -88,9 +88,10 @@ impl SplitFile {
         if raw.fpgas.is_empty() && raw.cpus.is_empty() {
             return Err(LoadError::file(source, "names no device", SHAPE));
         }
-        let index: FxHashMap<i64, usize> = nodes.iter().enumerate().map(|(i, node)| (node.id.0, i)).collect();
+        let index: FxHashMap<i64, NodeIndex> =
+            NodeIndex::enumerate(nodes).map(|(index, node)| (node.id.0, index)).collect();
         let mut place_of: Vec<Option<String>> = vec![None; nodes.len()];
-        let mut devices = |key: &str, list: Vec<Object<RawDevice>>| -> Result<Vec<Vec<usize>>, LoadError> {
+        let mut devices = |key: &str, list: Vec<Object<RawDevice>>| -> Result<Vec<Vec<NodeIndex>>, LoadError> {
             let mut devices = vec![];
             for (d, Object(device)) in list.into_iter().enumerate() {
                 let mut members = Vec::with_capacity(device.nodes.len());
@@ -100,7 +101,7 @@ impl SplitFile {
                         let problem = format!("is {id}, which is no node's id");
                         return Err(LoadError::at(source, place, problem, "is it the split of another workload?"));
                     };
-                    if let Some(first) = place_of[node].replace(place.clone()) {
+                    if let Some(first) = place_of[node.index()].replace(place.clone()) {
                         let problem = format!("is {id}, which {first} is already");
                         return Err(LoadError::at(source, place, problem, "put each node on one device"));
                     }
@@ -132,7 +133,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
     let devices = file.accelerators.into_iter().map(|nodes| (nodes, Choice::Accelerator));
     let devices =
         devices.chain(file.cpus.into_iter().map(|nodes| (nodes, Choice::Cpu))).filter(|(nodes, _)| !nodes.is_empty());
-    let mut devices: Vec<(Vec<usize>, Choice)> = devices.collect();
+    let mut devices: Vec<(Vec<NodeIndex>, Choice)> = devices.collect();
     in_order(workload, profile, &mut devices);
     let measure = match file.total_latency {
         Some(_) if file.max_load.is_none() => Measure::Latency { subgraphs: None },
@@ -165,15 +166,15 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
 }
 
 /// Sorts devices as data flows through them, if that is possible.
-fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(Vec<usize>, Choice)>) {
+fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(Vec<NodeIndex>, Choice)>) {
     let mut device_of = vec![None; workload.nodes.len()];
     for (d, (nodes, _)) in devices.iter().enumerate() {
-        nodes.iter().for_each(|&node| device_of[node] = Some(d as u32));
+        nodes.iter().for_each(|node| device_of[node.index()] = Some(d as u32));
     }
-    let forward = |v: u32| device_of[v as usize].filter(|_| !profile.nodes[v as usize].backward);
-    let crossing = workload.dag.edges().iter().filter_map(|&(u, v)| forward(u).zip(forward(v)));
+    let forward = |v: NodeIndex| device_of[v.index()].filter(|_| !profile.nodes[v].backward);
+    let crossing = workload.edges().filter_map(|(u, v)| forward(u).zip(forward(v)));
     if let Ok(order) = Dag::new(devices.len(), crossing.filter(|(from, to)| from != to).collect()) {
-        let mut taken: Vec<Option<(Vec<usize>, Choice)>> = devices.drain(..).map(Some).collect();
+        let mut taken: Vec<Option<(Vec<NodeIndex>, Choice)>> = devices.drain(..).map(Some).collect();
         devices.extend(order.topological_order().iter().filter_map(|&d| taken[d as usize].take()));
     }
 }

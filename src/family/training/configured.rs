@@ -6,7 +6,7 @@
 use super::{Recompute, Run, ZeroBubble, split::StageSplit};
 use crate::{
     plan::{Basis, Configuration, Execution, Measure, Plan, Schedule, Stage},
-    workload::{Choice, TrainingProfile, training::Layout},
+    workload::{Choice, NodeIndex, TrainingProfile, training::Layout},
 };
 
 impl TrainingProfile {
@@ -67,7 +67,7 @@ pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &Sta
     let stage = |index: usize| {
         let (mut nodes, mut choices) = (vec![], vec![]);
         let mut add = |node: usize, again: bool| {
-            nodes.push(node);
+            nodes.push(NodeIndex::new(node));
             choices.push(Choice::of_layer(again));
         };
         if index == 0 {
@@ -119,7 +119,7 @@ pub fn of_plan(profile: &TrainingProfile, plan: &Plan) -> Configuration {
         data: first.map_or(1, |stage| stage.data_parallel),
         ..Layout::ONE
     };
-    let is_layer = |node: &&usize| profile.layer_of(**node).is_some();
+    let is_layer = |node: &&NodeIndex| profile.layer_of(**node).is_some();
     let counts = plan.stages.iter().map(|stage| stage.nodes.iter().filter(is_layer).count() as u32);
     let again = |stage: &Stage| stage.recomputed() as u32;
     let (least, most) = plan.stages.iter().map(again).fold((u32::MAX, 0), |(a, b), n| (a.min(n), b.max(n)));

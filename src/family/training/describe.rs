@@ -6,7 +6,7 @@ use crate::{
     family::describe::{Amount, Describe, Detail, Figure, Flow, runs},
     plan::{Plan, document::PredictionPart},
     units,
-    workload::{TrainingProfile, Workload},
+    workload::{NodeIndex, TrainingProfile, Workload},
 };
 
 /// A node for one sequence on one device.
@@ -18,14 +18,14 @@ struct Alone {
     activation_bytes: f64,
 }
 
-fn alone(profile: &TrainingProfile, node: usize) -> Alone {
+fn alone(profile: &TrainingProfile, node: NodeIndex) -> Alone {
     let run = profile.alone();
     let rates = Rates::new(&profile.model, &run, &profile.accelerator, &profile.constants);
     let ends = &profile.model.ends;
     let table = (ends.vocabulary * ends.token_width) as f64;
     let Some(layer) = profile.layer_of(node) else {
         let own = ends.projection == super::Projection::Own;
-        return match node {
+        return match node.index() {
             0 => Alone {
                 forward_s: rates.embedding() / 3.0,
                 backward_s: rates.embedding() * 2.0 / 3.0,
@@ -59,7 +59,7 @@ impl Describe for TrainingProfile {
         &[("forward", 11), ("backward", 11), ("parameters", 11), ("activations", 11)]
     }
 
-    fn cells(&self, members: &[usize]) -> Vec<String> {
+    fn cells(&self, members: &[NodeIndex]) -> Vec<String> {
         let node = alone(self, members[0]);
         vec![
             units::seconds(node.forward_s),
@@ -69,19 +69,19 @@ impl Describe for TrainingProfile {
         ]
     }
 
-    fn groups(&self, workload: &Workload) -> Vec<Vec<usize>> {
+    fn groups(&self, workload: &Workload) -> Vec<Vec<NodeIndex>> {
         runs(workload, &|node| {
             let node = alone(self, node);
             Some((node.forward_s + node.backward_s, node.parameters))
         })
     }
 
-    fn weight(&self, node: usize) -> f64 {
+    fn weight(&self, node: NodeIndex) -> f64 {
         let node = alone(self, node);
         node.forward_s + node.backward_s
     }
 
-    fn details(&self, node: usize) -> Vec<Detail> {
+    fn details(&self, node: NodeIndex) -> Vec<Detail> {
         let mut lines = vec![];
         if let Some(layer) = self.layer_of(node) {
             let kind = self.model.kind(layer);

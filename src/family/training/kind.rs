@@ -13,7 +13,7 @@ use crate::{
     },
     plan::{Measure, Plan, Score},
     simulate::{Demands, Pipeline, SimulatorSettings},
-    workload::{TrainingProfile, Workload, piper::VANILLA},
+    workload::{NodeIndex, TrainingProfile, Workload, piper::VANILLA},
 };
 
 /// What is planned for where nobody says how many devices and sequences there are.
@@ -87,7 +87,7 @@ impl Family for TrainingProfile {
         }
     }
 
-    fn example_choice(&self, _node: usize) -> &str {
+    fn example_choice(&self, _node: NodeIndex) -> &str {
         VANILLA
     }
 }

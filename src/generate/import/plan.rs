@@ -5,7 +5,7 @@ use crate::{
     plan::{Plan, Stage},
     source::LoadError,
     workload::{
-        Choice, Workload,
+        Choice, NodeIndex, Workload,
         layering::{LayerKind, Layering},
         piper::recomputes,
     },
@@ -50,7 +50,7 @@ pub fn plan(configuration: &Configuration, workload: &Workload, source: &str) ->
         })
         .collect();
     let mut place_in_stage = vec![0usize; counts.len()];
-    let mut members: Vec<Vec<(usize, Choice)>> = vec![vec![]; counts.len()];
+    let mut members: Vec<Vec<(NodeIndex, Choice)>> = vec![vec![]; counts.len()];
     for layer in &layering.layers {
         let (stage, again) = match layer.kind {
             LayerKind::First => (0, false),
@@ -71,7 +71,7 @@ pub fn plan(configuration: &Configuration, workload: &Workload, source: &str) ->
                 );
                 return refuse(problem, "generate the workload with that degree in --tensor-degrees");
             };
-            let again = again && !layering.at_ends[node];
+            let again = again && !layering.at_ends[node.index()];
             let mode = modes.iter().find(|mode| recomputes(&mode.id) == again).unwrap_or(&modes[0]);
             members[stage].push((node, Choice::Mode(mode.id.clone())));
         }

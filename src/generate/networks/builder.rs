@@ -1,6 +1,9 @@
 //! A network being put together, operator by operator.
 
-use crate::workload::operators::{Given, Operator, OperatorKind, Source};
+use crate::workload::{
+    NodeIndex,
+    operators::{Given, Operator, OperatorKind, Source},
+};
 
 /// What an operator reads.
 #[derive(Debug, Clone)]
@@ -44,7 +47,7 @@ impl Builder {
         let given = given.collect::<Result<Vec<_>, _>>()?;
         self.operators.push(Operator::new(kind, &given).map_err(|problem| format!("{name} {problem}"))?);
         self.names.push(name.into());
-        Ok(Source { node: self.operators.len() - 1, output: 0 })
+        Ok(Source { node: NodeIndex::new(self.operators.len() - 1), output: 0 })
     }
 
     /// The shape of an output.

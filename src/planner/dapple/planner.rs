@@ -24,7 +24,7 @@ use crate::{
     simulate::{Schedule, SimulatorSettings, simulate_unless},
     units,
     workload::{
-        Choice, LayerProfile, Workload,
+        Choice, LayerProfile, NodeIndex, Workload,
         states::{self, States, StatesError},
     },
 };
@@ -327,7 +327,7 @@ impl Hunt<'_> {
         let stage_of = states::settled(dag, (0..dag.len()).map(stage_of).collect(), count - 1);
         for (i, stage) in found.stages.iter().enumerate() {
             let place = &places.all[stage.place];
-            let nodes: Vec<usize> = (0..dag.len()).filter(|&v| stage_of[v] == i).collect();
+            let nodes: Vec<NodeIndex> = self.workload.indices().filter(|v| stage_of[v.index()] == i).collect();
             let time = costs.stage(stage.from, stage.to, place.count, count - 1 - i, self.recompute);
             let choice = Choice::of_layer(time.is_some_and(|time| time.recompute));
             plan.stages.push(Stage {

@@ -25,7 +25,7 @@ use crate::{
     plan::{Plan, Stage, Violation},
     planner::CannotPlan,
     units,
-    workload::{Choice, PiperProfile, Workload, piper::TRANSFORMER_LAYER},
+    workload::{Choice, NodeIndex, PiperProfile, Workload, piper::TRANSFORMER_LAYER},
 };
 use estimate::{Estimate, Line};
 
@@ -342,7 +342,7 @@ impl Trial<'_> {
             nodes.sort_unstable();
             Stage {
                 choices: vec![Choice::Mode(kind.mode.to_string()); nodes.len()],
-                nodes,
+                nodes: NodeIndex::list(nodes),
                 data_parallel: d,
                 tensor_parallel: kind.t,
                 devices: vec![],

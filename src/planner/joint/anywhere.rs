@@ -134,7 +134,9 @@ fn told(workload: &Workload, plan: &Plan, planner: &str, seconds: f64, own: Opti
 /// Whether stages follow one another along the row in which plans for engines are cut.
 fn is_in_a_row(workload: &Workload, plan: &Plan) -> bool {
     let mut stage_of = vec![0; workload.nodes.len()];
-    plan.stages.iter().enumerate().for_each(|(s, stage)| stage.nodes.iter().for_each(|&node| stage_of[node] = s));
+    for (s, stage) in plan.stages.iter().enumerate() {
+        stage.nodes.iter().for_each(|node| stage_of[node.index()] = s);
+    }
     let units = Line::of(&workload.dag).units;
     let whole = units.iter().all(|unit| unit.iter().all(|&node| stage_of[node] == stage_of[unit[0]]));
     whole && units.iter().flatten().is_sorted_by_key(|&node| stage_of[node])

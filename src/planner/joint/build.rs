@@ -6,7 +6,7 @@ use crate::{
     family,
     plan::{Measure, Plan, Stage},
     simulate::{Setup, length_unless},
-    workload::{Choice, PiperProfile, Workload},
+    workload::{Choice, NodeIndex, PiperProfile, Workload},
 };
 
 /// The plan of a split that fits.
@@ -35,6 +35,7 @@ pub(super) fn plan(
             profile.nodes[node].modes(costs.t).map(|modes| Choice::Mode(modes[way].id.clone()))
         };
         let choices = nodes.iter().map(choice).collect::<Option<_>>()?;
+        let nodes = NodeIndex::list(nodes);
         stages.push(Stage { nodes, choices, data_parallel: split.d, tensor_parallel: costs.t, devices: vec![] });
     }
     let plan =

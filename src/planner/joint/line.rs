@@ -66,7 +66,7 @@ impl Line {
     /// The layers of an engine, each of which takes something from the one before.
     pub(super) fn layered(layering: &Layering) -> Self {
         Line {
-            units: layering.layers.iter().map(|layer| layer.nodes.clone()).collect(),
+            units: layering.layers.iter().map(|layer| layer.nodes.iter().map(|v| v.index()).collect()).collect(),
             unit_of: layering.layer_of.clone(),
             blocks: Some(layering.layers.iter().map(|layer| matches!(layer.kind, LayerKind::Block(_))).collect()),
             at_ends: Some(layering.at_ends.clone()),

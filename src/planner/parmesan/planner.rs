@@ -36,7 +36,7 @@ use crate::{
     planner::{CannotPlan, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable},
     simulate::{Schedule, SimulatorSettings, length_unless},
     units,
-    workload::{Choice, LoadError, Workload, formats::Wired, states},
+    workload::{Choice, LoadError, NodeIndex, Workload, formats::Wired, states},
 };
 
 static INFO: PlannerInfo = PlannerInfo {
@@ -371,7 +371,7 @@ impl<'a> Run<'a> {
         let stage_of = states::settled(dag, own, partition.widths.len() - 1);
         // A stage of nodes that are not planned has none left.
         let mut members = vec![vec![]; partition.widths.len()];
-        stage_of.iter().enumerate().for_each(|(v, &stage)| members[stage].push(v));
+        stage_of.iter().enumerate().for_each(|(v, &stage)| members[stage].push(NodeIndex::new(v)));
         let stages = partition.widths.iter().zip(members).filter_map(|(&width, nodes)| {
             let choices = vec![Choice::Keep; nodes.len()];
             let stage = Stage { choices, nodes, data_parallel: width as u32, tensor_parallel: 1, devices: vec![] };

@@ -6,7 +6,7 @@ use crate::{
     cluster::{GivenLimits, LimitKind, Limits, topology::named},
     family,
     planner::{self, Options, Outcome, Problem, Search, Status},
-    workload::{Workload, formats},
+    workload::{NodeIndex, Workload, formats},
 };
 
 fn bert() -> Arc<Workload> {
@@ -50,11 +50,11 @@ fn plans_hold_and_are_mapped() {
         assert_eq!(mapping.topology, topology);
         let devices: Vec<u32> = plan.stages.iter().flat_map(|stage| stage.devices.iter().copied()).collect();
         assert_eq!(devices, mapping.devices, "{topology}");
-        let mut nodes: Vec<usize> = plan.stages.iter().flat_map(|stage| stage.nodes.iter().copied()).collect();
+        let mut nodes: Vec<NodeIndex> = plan.stages.iter().flat_map(|stage| stage.nodes.iter().copied()).collect();
         nodes.sort_unstable();
-        assert_eq!(nodes, (0..problem.workload.nodes.len()).collect::<Vec<_>>(), "every node has one stage");
-        for &(u, v) in problem.workload.dag.edges() {
-            assert!(plan.stage_of(u as usize) <= plan.stage_of(v as usize), "{topology}: {u} {v}");
+        assert_eq!(nodes, problem.workload.indices().collect::<Vec<_>>(), "every node has one stage");
+        for (u, v) in problem.workload.edges() {
+            assert!(plan.stage_of(u) <= plan.stage_of(v), "{topology}: {u} {v}");
         }
         assert!(mapping.lower_bound_s <= mapping.communication_s * (1.0 + 1e-12));
         // One device after the other is no faster.

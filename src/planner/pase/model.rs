@@ -194,14 +194,15 @@ impl<'a> Tables<'a> {
         let written: Vec<&Tensor> =
             outputs.iter().map(|&output| &profile.operators[link.producer].outputs[output]).collect();
         let read: Vec<&Tensor> = slots.iter().map(|&slot| &consumer.inputs[slot].tensor).collect();
-        let keys = [(self.kinds[link.producer], false, outputs), (self.kinds[link.consumer], true, slots)];
-        let sides = [self.side(&keys[0], link.producer, &written), self.side(&keys[1], link.consumer, &read)];
+        let ends = [link.producer.index(), link.consumer.index()];
+        let keys = [(self.kinds[ends[0]], false, outputs), (self.kinds[ends[1]], true, slots)];
+        let sides = [self.side(&keys[0], ends[0], &written), self.side(&keys[1], ends[1], &read)];
         let ratio = self.settings.ratio();
         let cells = sides[0].splits.len() * sides[1].splits.len();
         if !self.tables.contains_key(&keys) {
             self.cells += cells;
             if self.cells > MOST_CELLS {
-                return Err(Unpriced::Tables { node: link.consumer });
+                return Err(Unpriced::Tables { node: ends[1] });
             }
         }
         let table = self.tables.entry(keys).or_insert_with(|| {
@@ -215,11 +216,7 @@ impl<'a> Tables<'a> {
             }
             Arc::new(table)
         });
-        Ok(Factor {
-            ends: [link.producer, link.consumer],
-            classes: sides.map(|side| Arc::clone(&side.classes)),
-            table: Arc::clone(table),
-        })
+        Ok(Factor { ends, classes: sides.map(|side| Arc::clone(&side.classes)), table: Arc::clone(table) })
     }
 
     fn side(&mut self, key: &SideKey, operator: usize, tensors: &[&Tensor]) -> Arc<Projected> {

@@ -23,7 +23,7 @@ use crate::{
     },
     units,
     workload::{
-        Choice, OperatorProfile, Workload,
+        Choice, NodeIndex, OperatorProfile, Workload,
         operators::{BatchNorm, CostRules},
     },
 };
@@ -156,7 +156,7 @@ impl<'a> Task<'a> {
         let split = |(operator, splits): (&crate::workload::Operator, &[u32])| Choice::Split(operator.split(splits));
         let choices: Vec<Choice> = self.profile.operators.iter().zip(splits).map(split).collect();
         let stage = Stage {
-            nodes: (0..choices.len()).collect(),
+            nodes: NodeIndex::first(choices.len()).collect(),
             choices,
             data_parallel: 1,
             tensor_parallel: self.settings.devices,

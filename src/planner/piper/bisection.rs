@@ -17,7 +17,7 @@ use super::{
 use crate::{
     plan::{Plan, Stage},
     planner::Search,
-    workload::Choice,
+    workload::{Choice, NodeIndex},
 };
 
 /// Loads closer than this (relative) count as equal: far above rounding, far below any difference that matters.
@@ -269,6 +269,7 @@ pub(super) fn stage_of(model: &PiperModel<'_>, degree: usize, d: u32, nodes: Vec
         Choice::Mode(modes[degree.choices[v][p].index].id.clone())
     };
     let choices = nodes.iter().zip(positions).map(choice).collect();
+    let nodes = NodeIndex::list(nodes);
     Stage { nodes, choices, data_parallel: d, tensor_parallel: degree.t, devices: vec![] }
 }
 

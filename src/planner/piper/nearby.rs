@@ -129,7 +129,7 @@ fn around(dag: &Dag, plan: &Plan, most: usize) -> Vec<Vec<u64>> {
     let mut cut = vec![0; words];
     let mut cuts = vec![];
     for stage in plan.stages.iter().skip(1).rev() {
-        stage.nodes.iter().for_each(|&v| cut[v / 64] |= 1u64 << (v % 64));
+        stage.nodes.iter().map(|v| v.index()).for_each(|v| cut[v / 64] |= 1u64 << (v % 64));
         cuts.push(cut.clone());
     }
     let each = most / cuts.len().max(1);
@@ -168,14 +168,14 @@ fn may_change_sides(dag: &Dag, set: &[u64], v: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Stage;
+    use crate::{plan::Stage, workload::NodeIndex};
 
     #[test]
     fn sets_near_a_cut_are_closed_and_hold_the_cut() {
         // Two chains of six side by side, cut in three.
         let dag = Dag::new(12, (0..12u32).filter(|v| v % 6 != 5).map(|v| (v, v + 1)).collect()).unwrap();
         let stage = |nodes: &[usize]| Stage {
-            nodes: nodes.to_vec(),
+            nodes: NodeIndex::list(nodes.iter().copied()),
             choices: vec![],
             data_parallel: 1,
             tensor_parallel: 1,

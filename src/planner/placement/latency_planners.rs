@@ -27,7 +27,7 @@ use crate::{
         Status, Tunable,
     },
     units,
-    workload::{Choice, Node, PlacementProfile, Workload},
+    workload::{Choice, Node, NodeIndex, PlacementProfile, Workload},
 };
 
 /// Which algorithm.
@@ -339,7 +339,7 @@ fn infeasible(limits: Vec<LimitKind>, smallest_memory_bytes: Option<f64>, explan
 
 fn stage(nodes: Vec<usize>, choice: Choice, device: u32) -> Stage {
     let choices = vec![choice; nodes.len()];
-    Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![device] }
+    Stage { nodes: NodeIndex::list(nodes), choices, data_parallel: 1, tensor_parallel: 1, devices: vec![device] }
 }
 
 /// A stage for each accelerator that holds something, then one for the CPUs.

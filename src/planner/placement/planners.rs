@@ -17,7 +17,7 @@ use crate::{
         Status,
     },
     units,
-    workload::{Choice, PlacementProfile, Workload},
+    workload::{Choice, NodeIndex, PlacementProfile, Workload},
 };
 
 pub(super) const PAPER: &str =
@@ -267,7 +267,7 @@ pub(super) fn plan(split: &Split, limits: &PlacementLimits) -> Plan {
         nodes.sort_unstable();
         plan.stages.push(Stage {
             choices: vec![choice; nodes.len()],
-            nodes,
+            nodes: NodeIndex::list(nodes),
             data_parallel: 1,
             tensor_parallel: 1,
             devices: vec![*next],

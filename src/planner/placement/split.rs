@@ -7,7 +7,7 @@ use crate::{
     family::placement::split_file::SplitFile,
     graph::Dag,
     source::LoadError,
-    workload::{Node, placement::PlacementProfile},
+    workload::{Node, NodeIndex, PlacementProfile},
 };
 
 /// What a device is.
@@ -146,7 +146,8 @@ impl Split {
     /// [`LoadError`] where it is no such file, names a node that the graph has not, or names one twice.
     pub fn read(text: &str, source: &str, nodes: &[Node]) -> Result<Split, LoadError> {
         let SplitFile { accelerators, cpus, .. } = SplitFile::read(text, source, nodes)?;
-        let accelerators = accelerators.into_iter().map(|nodes| (DeviceKind::Accelerator, nodes));
-        Ok(Split::from_stages(accelerators.chain(cpus.into_iter().map(|nodes| (DeviceKind::Cpu, nodes)))))
+        let plain = |nodes: Vec<NodeIndex>| nodes.into_iter().map(NodeIndex::index).collect();
+        let accelerators = accelerators.into_iter().map(|nodes| (DeviceKind::Accelerator, plain(nodes)));
+        Ok(Split::from_stages(accelerators.chain(cpus.into_iter().map(|nodes| (DeviceKind::Cpu, plain(nodes))))))
     }
 }

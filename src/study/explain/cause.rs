@@ -6,7 +6,7 @@ use crate::{
     family::{self, devices},
     plan::{Plan, Stage},
     units,
-    workload::PiperProfile,
+    workload::{NodeIndex, PiperProfile},
 };
 
 /// What binds a plan.
@@ -207,7 +207,7 @@ fn divisors(base: &Base, plan: &Plan) -> Option<String> {
 fn degrees(base: &Base, plan: &Plan) -> Option<String> {
     let workload = &base.problem.workload;
     let profile: &PiperProfile = workload.piper()?;
-    let mut lacking: Vec<(usize, u32)> = vec![];
+    let mut lacking: Vec<(NodeIndex, u32)> = vec![];
     for stage in &plan.stages {
         let t = stage.tensor_parallel;
         lacking.extend(stage.nodes.iter().filter(|&&v| profile.nodes[v].modes(t).is_none()).map(|&v| (v, t)));

@@ -15,7 +15,7 @@ mod to_placement;
 use crate::{cluster::GivenLimits, workload::Choice};
 use thiserror::Error;
 
-use super::{Format, Profile, Workload};
+use super::{Format, NodeIndex, Profile, Workload};
 
 pub use text::text;
 pub use to_layers::to_layers;
@@ -47,8 +47,8 @@ pub enum NotConverted {
 pub struct Conversion {
     /// The new workload; its ids are those of the first original nodes.
     pub workload: Workload,
-    /// By new node: the indices of the original nodes it stands for, ascending.
-    pub members: Vec<Vec<usize>>,
+    /// By new node: the original nodes it stands for, ascending.
+    pub members: Vec<Vec<NodeIndex>>,
     /// By original node: what a plan chooses for it.
     pub choices: Vec<Choice>,
     /// What was assumed and left out, a sentence each.

@@ -13,7 +13,7 @@ const BYTES_PER_PARAMETER: f64 = 2.0;
 /// # Errors
 /// The reason why the workload has no layers that could be written.
 pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
-    let members = (0..workload.nodes.len()).map(|v| vec![v]).collect();
+    let members = workload.indices().map(|node| vec![node]).collect();
     let profile = match &workload.profile {
         Profile::Layers(_) => {
             let choices = vec![Choice::Keep; workload.nodes.len()];

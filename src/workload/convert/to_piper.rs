@@ -8,7 +8,7 @@ use crate::{
     graph::Dag,
     units,
     workload::{
-        Choice, DegreeProfile, Format, Mode, Node, PiperProfile, PlacementProfile, Profile, Workload,
+        Choice, DegreeProfile, Format, Mode, Node, NodeIndex, PiperProfile, PlacementProfile, Profile, Workload,
         colour::Classes,
         piper::{NodeProfile, VANILLA},
         placement::SECONDS,
@@ -37,8 +37,8 @@ pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Resul
         sent[from as usize] += 1;
         read[to as usize] += 1;
     }
-    let mode = |members: &Vec<usize>, at: usize| {
-        let sum = |wanted: &dyn Fn(usize) -> bool| {
+    let mode = |members: &Vec<NodeIndex>, at: usize| {
+        let sum = |wanted: &dyn Fn(NodeIndex) -> bool| {
             members.iter().filter(|&&v| wanted(v)).map(|&v| profile.nodes[v].accelerator_time).sum::<f64>()
         };
         Mode {
@@ -52,14 +52,14 @@ pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Resul
             sync_out: vec![0.0; sent[at]],
         }
     };
-    let costs = |(at, members): (usize, &Vec<usize>)| NodeProfile {
+    let costs = |(at, members): (usize, &Vec<NodeIndex>)| NodeProfile {
         degrees: vec![DegreeProfile { degree: 1, modes: vec![mode(members, at)] }],
     };
     let nodes = merged.members.iter().enumerate().map(costs).collect();
     let dag = Dag::new(merged.members.len(), edges.keys().copied().collect()).expect("edges follow one order");
     let edge_bytes = edges.values().map(|time| time * SECONDS * bandwidth / 2.0).collect();
     let alone = workload.nodes.len() - merged.members.len();
-    let name = |members: &Vec<usize>| {
+    let name = |members: &Vec<NodeIndex>| {
         let first = &workload.nodes[members[0]];
         match members.len() {
             1 => first.clone(),
@@ -107,7 +107,7 @@ pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Resul
 
 /// The new nodes: groups of classes that lead into one another.
 struct Merged {
-    members: Vec<Vec<usize>>,
+    members: Vec<Vec<NodeIndex>>,
     /// New node by original node.
     of: Vec<u32>,
     /// Position of each new node along the forward pass.
@@ -120,12 +120,12 @@ impl Merged {
         let groups = classes.groups(&workload.dag, profile);
         let mut group_of = vec![0u32; classes.members.len()];
         let mut of = vec![0u32; profile.nodes.len()];
-        let mut members: Vec<Vec<usize>> = vec![vec![]; groups.len()];
+        let mut members: Vec<Vec<NodeIndex>> = vec![vec![]; groups.len()];
         for (group, list) in groups.iter().enumerate() {
             for &class in list {
                 group_of[class] = group as u32;
                 for &node in &classes.members[class] {
-                    of[node] = group as u32;
+                    of[node.index()] = group as u32;
                     members[group].push(node);
                 }
             }

@@ -94,7 +94,7 @@ pub fn to_placement(
         assumptions.push("Bytes for gathering tensors at stage borders are left out.".into());
     }
     Ok(Conversion {
-        members: (0..workload.nodes.len()).map(|v| vec![v]).collect(),
+        members: workload.indices().map(|node| vec![node]).collect(),
         choices: modes.iter().map(|mode| Choice::Mode(mode.id.clone())).collect(),
         workload: with_profile(
             workload,

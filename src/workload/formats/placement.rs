@@ -29,7 +29,7 @@ use crate::{
         error::{printable, single_line},
     },
     workload::{
-        Node, NodeId, Profile, Provenance, Recipe, Workload,
+        Node, NodeId, NodeIndex, Profile, Provenance, Recipe, Workload,
         placement::{PlacementNode, PlacementProfile},
     },
 };
@@ -283,7 +283,7 @@ fn read_edges(
                     "a node sends one output: write the same cost on all its outgoing edges",
                 ));
             }
-            Some(_) if costs[u].transfer != cost => uneven_transfers.push(u),
+            Some(_) if costs[u].transfer != cost => uneven_transfers.push(NodeIndex::new(u)),
             Some(_) => {}
         }
         if u == v {

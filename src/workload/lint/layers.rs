@@ -2,7 +2,7 @@
 
 use super::{Findings, Severity, spread};
 use crate::workload::{
-    LayerProfile, Workload,
+    LayerProfile, NodeIndex, Workload,
     states::{self, States, StatesError},
 };
 
@@ -18,8 +18,9 @@ pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut F
     }
     spread::layers(profile, findings);
     let kept = states::kept(workload);
-    let costly = |v: usize| profile.nodes[v].seconds() > 0.0;
-    let dropped: Vec<usize> = (0..kept.len()).filter(|&v| !kept[v] && costly(v)).collect();
+    let is_kept = |v: NodeIndex| kept[v.index()];
+    let costly = |v: NodeIndex| profile.nodes[v].seconds() > 0.0;
+    let dropped: Vec<NodeIndex> = workload.indices().filter(|&v| !is_kept(v) && costly(v)).collect();
     if !dropped.is_empty() {
         findings.add(
             "dropped-time",
@@ -29,8 +30,8 @@ pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut F
             "the published importer drops these nodes, so their time is in no stage",
         );
     }
-    let idle: Vec<usize> =
-        (0..kept.len()).filter(|&v| kept[v] && !costly(v) && profile.nodes[v].parameter_bytes > 0.0).collect();
+    let idle = |&v: &NodeIndex| is_kept(v) && !costly(v) && profile.nodes[v].parameter_bytes > 0.0;
+    let idle: Vec<NodeIndex> = workload.indices().filter(idle).collect();
     if !idle.is_empty() {
         findings.add(
             "no-time",
@@ -49,7 +50,7 @@ pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut F
             findings.add("too-many-states", Severity::Warning, &[], error.to_string(), why);
         }
         Ok(states) => {
-            let lost: Vec<usize> = states.left_out.iter().copied().filter(|&v| kept[v] && costly(v)).collect();
+            let lost: Vec<NodeIndex> = states.left_out.iter().copied().filter(|&v| is_kept(v) && costly(v)).collect();
             if !lost.is_empty() {
                 findings.add(
                     "unreached",

@@ -14,7 +14,7 @@ use std::fmt;
 
 use rustc_hash::FxHashMap;
 
-use super::{Profile, Workload};
+use super::{NodeIndex, Profile, Workload};
 
 /// How much a finding matters; the first is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -45,8 +45,8 @@ pub struct Finding {
     pub rule: &'static str,
     /// How much it matters.
     pub severity: Severity,
-    /// Indices of the nodes it is about, ascending; empty for the file as a whole.
-    pub nodes: Vec<usize>,
+    /// The nodes it is about, ascending; empty for the file as a whole.
+    pub nodes: Vec<NodeIndex>,
     /// What was found.
     pub what: String,
     /// Why it matters to a planner.
@@ -105,7 +105,7 @@ struct Findings {
 }
 
 impl Findings {
-    fn add(&mut self, rule: &'static str, severity: Severity, nodes: &[usize], what: String, why: &'static str) {
+    fn add(&mut self, rule: &'static str, severity: Severity, nodes: &[NodeIndex], what: String, why: &'static str) {
         let next = self.list.len();
         let at = *self.by_wording.entry((rule, what.clone())).or_insert(next);
         if at == next {

@@ -1,13 +1,13 @@
 //! Findings about operator graphs.
 
 use super::{Findings, Severity};
-use crate::workload::{OperatorProfile, Workload};
+use crate::workload::{NodeIndex, OperatorProfile, Workload};
 
 /// All findings.
 pub(super) fn lint(workload: &Workload, profile: &OperatorProfile, findings: &mut Findings) {
     let dag = &workload.dag;
-    let alone: Vec<usize> =
-        (0..dag.len()).filter(|&v| dag.len() > 1 && dag.in_degree(v) == 0 && dag.out_degree(v) == 0).collect();
+    let alone = |v: usize| dag.len() > 1 && dag.in_degree(v) == 0 && dag.out_degree(v) == 0;
+    let alone: Vec<NodeIndex> = workload.indices().filter(|v| alone(v.index())).collect();
     if !alone.is_empty() {
         findings.add(
             "lonely-operator",
@@ -22,7 +22,8 @@ pub(super) fn lint(workload: &Workload, profile: &OperatorProfile, findings: &mu
         let most = extent / u64::from(profile.cutoff);
         (2..=most.min(u64::from(MOST_WAYS))).all(|ways| !extent.is_multiple_of(ways))
     };
-    let unsplit: Vec<usize> = (0..profile.operators.len())
+    let unsplit: Vec<NodeIndex> = workload
+        .indices()
         .filter(|&v| profile.operators[v].dims.iter().all(|dim| !dim.splittable || whole(dim.extent)))
         .collect();
     if !unsplit.is_empty() {

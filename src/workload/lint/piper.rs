@@ -4,7 +4,7 @@ use super::{Findings, Severity, spread};
 use crate::{
     units,
     workload::{
-        Workload,
+        NodeIndex, Workload,
         piper::{Mode, PiperProfile},
     },
 };
@@ -15,7 +15,7 @@ pub(super) fn lint(workload: &Workload, profile: &PiperProfile, findings: &mut F
     swapped_sizes(workload, profile, findings);
     milliseconds(workload, profile, findings);
     state_and_counts(profile, findings);
-    for (node, node_profile) in profile.nodes.iter().enumerate() {
+    for (node, node_profile) in NodeIndex::enumerate(&profile.nodes) {
         for degree in &node_profile.degrees {
             modes(node, &degree.modes, findings);
         }
@@ -28,8 +28,8 @@ pub(super) fn lint(workload: &Workload, profile: &PiperProfile, findings: &mut F
 /// A node that cannot be held by any device: its least memory over degrees and modes, one microbatch in flight.
 fn memory_too_large(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
     let Some(limit) = workload.limits.memory_bytes() else { return };
-    let mut too_large: Vec<(usize, f64)> = vec![];
-    for (node, node_profile) in profile.nodes.iter().enumerate() {
+    let mut too_large: Vec<(NodeIndex, f64)> = vec![];
+    for (node, node_profile) in NodeIndex::enumerate(&profile.nodes) {
         let modes = node_profile.degrees.iter().flat_map(|degree| &degree.modes);
         let least = modes.map(|mode| mode.memory_a + mode.memory_b).fold(f64::INFINITY, f64::min);
         if least > limit {
@@ -37,7 +37,7 @@ fn memory_too_large(workload: &Workload, profile: &PiperProfile, findings: &mut 
         }
     }
     let Some(most) = too_large.iter().map(|(_, least)| *least).reduce(f64::max) else { return };
-    let nodes: Vec<usize> = too_large.iter().map(|(node, _)| *node).collect();
+    let nodes: Vec<NodeIndex> = too_large.iter().map(|(node, _)| *node).collect();
     let what = format!(
         "needs up to {} on every device even at its smallest, more than the file's limit of {}",
         units::bytes(most),
@@ -55,16 +55,18 @@ fn memory_too_large(workload: &Workload, profile: &PiperProfile, findings: &mut 
 /// A node whose edge from an input tensor carries not that tensor's bytes, while another of its edges does.
 fn swapped_sizes(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
     let dag = &workload.dag;
-    let first = |node: usize| &profile.nodes[node].degrees[0].modes[0];
+    let first = |node: NodeIndex| &profile.nodes[node].degrees[0].modes[0];
     let mut nodes = vec![];
-    for node in 0..dag.len() {
-        let edges: Vec<usize> = dag.in_edges(node).iter().map(|&edge| edge as usize).collect();
+    for node in workload.indices() {
+        let edges: Vec<usize> = dag.in_edges(node.index()).iter().map(|&edge| edge as usize).collect();
         // Positions within the node's incoming edges whose source is a bare tensor, with that tensor's bytes.
         let tensors = edges.iter().enumerate().filter_map(|(slot, &edge)| {
-            let source = dag.edges()[edge].0 as usize;
+            let (source, _) = workload.edge(edge);
             let mode = first(source);
-            let bare =
-                dag.in_degree(source) == 0 && mode.time_s == 0.0 && mode.parameters == 0.0 && mode.memory_a > 0.0;
+            let bare = dag.in_degree(source.index()) == 0
+                && mode.time_s == 0.0
+                && mode.parameters == 0.0
+                && mode.memory_a > 0.0;
             bare.then_some((slot, mode.memory_a))
         });
         let swapped = tensors.into_iter().any(|(slot, bytes)| {
@@ -130,9 +132,9 @@ fn milliseconds(workload: &Workload, profile: &PiperProfile, findings: &mut Find
 
 /// Nodes with parameters but no time; state too small to train; parameters that are counted, not weighed.
 fn state_and_counts(profile: &PiperProfile, findings: &mut Findings) {
-    let mut ratios: Vec<(usize, f64)> = vec![];
+    let mut ratios: Vec<(NodeIndex, f64)> = vec![];
     let mut idle = vec![];
-    for (node, node_profile) in profile.nodes.iter().enumerate() {
+    for (node, node_profile) in NodeIndex::enumerate(&profile.nodes) {
         let modes = &node_profile.degrees[0].modes;
         if modes[0].parameters > 0.0 {
             let state = modes.iter().map(|mode| mode.memory_b).fold(f64::INFINITY, f64::min);
@@ -152,7 +154,7 @@ fn state_and_counts(profile: &PiperProfile, findings: &mut Findings) {
             "work that costs nothing is put anywhere: the real stage is slower than planned",
         );
     }
-    let without: Vec<usize> = ratios.iter().filter(|(_, ratio)| *ratio <= 4.0).map(|(node, _)| *node).collect();
+    let without: Vec<NodeIndex> = ratios.iter().filter(|(_, ratio)| *ratio <= 4.0).map(|(node, _)| *node).collect();
     if !without.is_empty() {
         let range = |pick: fn(f64, f64) -> f64| {
             ratios.iter().map(|(_, ratio)| *ratio).filter(|ratio| *ratio <= 4.0).reduce(pick).unwrap_or_default()
@@ -184,7 +186,7 @@ fn state_and_counts(profile: &PiperProfile, findings: &mut Findings) {
 }
 
 /// Modes of one node and degree that no planner has a reason to choose.
-fn modes(node: usize, modes: &[Mode], findings: &mut Findings) {
+fn modes(node: NodeIndex, modes: &[Mode], findings: &mut Findings) {
     let parts = |mode: &Mode| [mode.time_s, mode.parameters, mode.memory_a, mode.memory_a + mode.memory_b];
     let no_worse = |better: &Mode, worse: &Mode| {
         let sync = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| a <= b);
@@ -224,8 +226,9 @@ fn modes(node: usize, modes: &[Mode], findings: &mut Findings) {
 
 /// Degrees that are missing, offered by some nodes only, or slower than smaller ones.
 fn degrees(profile: &PiperProfile, findings: &mut Findings) {
-    let without = |t: u32| -> Vec<usize> {
-        (0..profile.nodes.len()).filter(|&node| profile.nodes[node].modes(t).is_none()).collect()
+    let without = |t: u32| -> Vec<NodeIndex> {
+        let lacking = NodeIndex::enumerate(&profile.nodes).filter(|(_, node)| node.modes(t).is_none());
+        lacking.map(|(node, _)| node).collect()
     };
     let missing = without(1);
     if !missing.is_empty() {
@@ -249,7 +252,7 @@ fn degrees(profile: &PiperProfile, findings: &mut Findings) {
             );
         }
     }
-    for (node, node_profile) in profile.nodes.iter().enumerate() {
+    for (node, node_profile) in NodeIndex::enumerate(&profile.nodes) {
         let rises = node_profile.degrees.windows(2).any(|pair| {
             pair[1]
                 .modes
@@ -270,12 +273,12 @@ fn degrees(profile: &PiperProfile, findings: &mut Findings) {
 
 /// One tensor read by several nodes: every edge is charged on its own.
 fn shared_tensors(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
-    let dag = &workload.dag;
     // A branch or a skip connection is ordinary; a tensor that many nodes read distorts every cut.
     let (mut branches, mut shared) = (vec![], vec![]);
     let (mut most_readers, mut most_bytes) = (0, 0.0f64);
-    for node in 0..dag.len() {
-        let mut bytes: Vec<f64> = dag.out_edges(node).iter().map(|&edge| profile.edge_bytes[edge as usize]).collect();
+    for node in workload.indices() {
+        let out = workload.dag.out_edges(node.index()).iter();
+        let mut bytes: Vec<f64> = out.map(|&edge| profile.edge_bytes[edge as usize]).collect();
         bytes.retain(|&b| b > 0.0);
         bytes.sort_unstable_by(f64::total_cmp);
         // Most readers that get the same number of bytes: those share one tensor.

@@ -6,7 +6,7 @@
 use super::{Findings, Severity, spread};
 use crate::{
     units,
-    workload::{Workload, colour::Classes, placement::PlacementProfile},
+    workload::{NodeIndex, PlacementNode, PlacementProfile, Workload, colour::Classes},
 };
 
 /// Applies all rules, in the order in which their findings are shown among equals.
@@ -24,9 +24,14 @@ pub(super) fn lint(workload: &Workload, profile: &PlacementProfile, findings: &m
     disconnected(workload, &classes, findings);
 }
 
+/// The nodes of which this holds.
+fn those(profile: &PlacementProfile, holds: impl Fn(&PlacementNode) -> bool) -> Vec<NodeIndex> {
+    NodeIndex::enumerate(&profile.nodes).filter(|(_, node)| holds(node)).map(|(index, _)| index).collect()
+}
+
 /// Nodes that no accelerator can run.
 fn unsupported(workload: &Workload, profile: &PlacementProfile, findings: &mut Findings) {
-    let nodes: Vec<usize> = (0..profile.nodes.len()).filter(|&v| !profile.nodes[v].supported).collect();
+    let nodes = those(profile, |node| !node.supported);
     if nodes.is_empty() {
         return;
     }
@@ -52,7 +57,7 @@ fn unsupported(workload: &Workload, profile: &PlacementProfile, findings: &mut F
 /// Classes that fit on no accelerator, and graphs that fit on none of them together.
 fn memory(workload: &Workload, profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
     let Some(limit) = workload.limits.memory_bytes() else { return };
-    let size = |nodes: &[usize]| nodes.iter().map(|&v| profile.nodes[v].size_bytes).sum::<f64>();
+    let size = |nodes: &[NodeIndex]| nodes.iter().map(|&v| profile.nodes[v].size_bytes).sum::<f64>();
     let no_cpu = workload.limits.cpus().unwrap_or(0) == 0;
     let mut nodes = vec![];
     let mut most = 0.0f64;
@@ -97,7 +102,7 @@ fn memory(workload: &Workload, profile: &PlacementProfile, classes: &Classes, fi
 
 /// Nodes that a CPU runs faster than an accelerator.
 fn slower_than_cpu(profile: &PlacementProfile, findings: &mut Findings) {
-    let sum = |time: fn(&crate::workload::PlacementNode) -> f64| profile.nodes.iter().map(time).sum::<f64>();
+    let sum = |time: fn(&PlacementNode) -> f64| profile.nodes.iter().map(time).sum::<f64>();
     let (cpu, accelerator) = (sum(|node| node.cpu_time), sum(|node| node.accelerator_time));
     if accelerator > cpu {
         findings.add(
@@ -113,9 +118,7 @@ fn slower_than_cpu(profile: &PlacementProfile, findings: &mut Findings) {
         );
         return;
     }
-    let slower =
-        |v: &usize| profile.nodes[*v].supported && profile.nodes[*v].accelerator_time > profile.nodes[*v].cpu_time;
-    let nodes: Vec<usize> = (0..profile.nodes.len()).filter(slower).collect();
+    let nodes = those(profile, |node| node.supported && node.accelerator_time > node.cpu_time);
     if !nodes.is_empty() {
         findings.add(
             "slower-than-cpu",
@@ -145,7 +148,8 @@ fn class_cycles(workload: &Workload, profile: &PlacementProfile, classes: &Class
             1 => " and 1 node without a class".into(),
             count => format!(" and {count} nodes without a class"),
         };
-        let mut nodes: Vec<usize> = group.iter().flat_map(|&class| classes.members[class].iter().copied()).collect();
+        let mut nodes: Vec<NodeIndex> =
+            group.iter().flat_map(|&class| classes.members[class].iter().copied()).collect();
         nodes.sort_unstable();
         findings.add(
             "class-cycle",
@@ -162,7 +166,7 @@ fn without_class(profile: &PlacementProfile, findings: &mut Findings) {
     if profile.nodes.iter().all(|node| node.colour_class.is_none()) {
         return;
     }
-    let nodes: Vec<usize> = (0..profile.nodes.len()).filter(|&v| profile.nodes[v].colour_class.is_none()).collect();
+    let nodes = those(profile, |node| node.colour_class.is_none());
     if nodes.is_empty() {
         return;
     }
@@ -180,7 +184,7 @@ fn without_class(profile: &PlacementProfile, findings: &mut Findings) {
 
 /// Backward nodes whose class has no forward node.
 fn orphans(profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
-    let mut nodes: Vec<usize> = (0..classes.members.len())
+    let mut nodes: Vec<NodeIndex> = (0..classes.members.len())
         .filter(|&class| classes.is_orphan(profile, class))
         .flat_map(|class| classes.members[class].iter().copied())
         .collect();
@@ -208,12 +212,12 @@ fn transfers(workload: &Workload, profile: &PlacementProfile, classes: &Classes,
             "a node sends one output at one cost: that of the first edge counts",
         );
     }
-    let inside = |v: &usize| {
-        workload.dag.out_degree(*v) > 0
-            && profile.nodes[*v].transfer > 0.0
-            && workload.dag.successors(*v).all(|w| classes.of[w] == classes.of[*v])
+    let inside = |&v: &NodeIndex| {
+        workload.dag.out_degree(v.index()) > 0
+            && profile.nodes[v].transfer > 0.0
+            && workload.successors(v).all(|w| classes.of[w.index()] == classes.of[v.index()])
     };
-    let nodes: Vec<usize> = (0..profile.nodes.len()).filter(inside).collect();
+    let nodes: Vec<NodeIndex> = workload.indices().filter(inside).collect();
     if !nodes.is_empty() {
         findings.add(
             "unused-cost",
@@ -227,11 +231,7 @@ fn transfers(workload: &Workload, profile: &PlacementProfile, classes: &Classes,
 
 /// Nodes that take no time.
 fn zero_time(profile: &PlacementProfile, findings: &mut Findings) {
-    let select = |wanted: &dyn Fn(f64, f64) -> bool| -> Vec<usize> {
-        let nodes = profile.nodes.iter().enumerate();
-        nodes.filter(|(_, node)| wanted(node.cpu_time, node.accelerator_time)).map(|(v, _)| v).collect()
-    };
-    let half = select(&|cpu, accelerator| (cpu == 0.0) != (accelerator == 0.0));
+    let half = those(profile, |node| (node.cpu_time == 0.0) != (node.accelerator_time == 0.0));
     if !half.is_empty() {
         findings.add(
             "zero-time",
@@ -241,7 +241,7 @@ fn zero_time(profile: &PlacementProfile, findings: &mut Findings) {
             "work that costs nothing is put there, however much it is: was it not measured?",
         );
     }
-    let none = select(&|cpu, accelerator| cpu == 0.0 && accelerator == 0.0);
+    let none = those(profile, |node| node.cpu_time == 0.0 && node.accelerator_time == 0.0);
     if !none.is_empty() {
         findings.add(
             "zero-time",
@@ -271,7 +271,7 @@ fn disconnected(workload: &Workload, classes: &Classes, findings: &mut Findings)
             // A class is taken in whole with its first member.
             let class = classes.of[v] as usize;
             let others = if std::mem::replace(&mut joined[class], true) { &[][..] } else { &classes.members[class] };
-            for w in dag.successors(v).chain(dag.predecessors(v)).chain(others.iter().copied()) {
+            for w in dag.successors(v).chain(dag.predecessors(v)).chain(others.iter().map(|other| other.index())) {
                 if part[w] == usize::MAX {
                     part[w] = parts.len();
                     members.push(w);
@@ -285,7 +285,7 @@ fn disconnected(workload: &Workload, classes: &Classes, findings: &mut Findings)
     }
     // The first among the largest.
     let largest = (0..parts.len()).rev().max_by_key(|&p| parts[p].len()).unwrap_or_default();
-    let nodes: Vec<usize> = (0..dag.len()).filter(|&v| part[v] != largest).collect();
+    let nodes: Vec<NodeIndex> = workload.indices().filter(|v| part[v.index()] != largest).collect();
     findings.add(
         "disconnected",
         Severity::Note,

@@ -6,7 +6,7 @@
 use super::{Findings, Severity};
 use crate::{
     units,
-    workload::{LayerProfile, PiperProfile, PlacementProfile, Workload},
+    workload::{LayerProfile, NodeIndex, PiperProfile, PlacementProfile, Workload},
 };
 
 /// How many times the usual a cost may be.
@@ -17,7 +17,7 @@ const WHY: &str = "if it means `never`, plans keep away from it as long as they 
 
 /// Device placement: times and transfers add up, so all are held against what a node usually computes.
 pub(super) fn placement(profile: &PlacementProfile, findings: &mut Findings) {
-    let nodes = || profile.nodes.iter().enumerate();
+    let nodes = || NodeIndex::enumerate(&profile.nodes);
     let Some(usual) = median(nodes().map(|(_, node)| node.accelerator_time)) else { return };
     let show = |ms: f64| format!("{} ms", units::number(ms));
     let usually = format!("the {} that a node usually takes", show(usual));
@@ -29,13 +29,12 @@ pub(super) fn placement(profile: &PlacementProfile, findings: &mut Findings) {
 /// Piper's profile: each of its figures against others of its kind.
 pub(super) fn piper(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
     let modes = || {
-        let nodes = profile.nodes.iter().enumerate();
+        let nodes = NodeIndex::enumerate(&profile.nodes);
         nodes.flat_map(|(v, node)| node.degrees.iter().flat_map(move |d| d.modes.iter().map(move |mode| (v, mode))))
     };
-    let edges =
-        || workload.dag.edges().iter().zip(&profile.edge_bytes).map(|(&(from, _), &bytes)| (from as usize, bytes));
+    let edges = || workload.edges().zip(&profile.edge_bytes).map(|((from, _), &bytes)| (from, bytes));
     // Findings want ascending nodes, and edges come in the order of the file.
-    let mut sent: Vec<(usize, f64)> = edges().collect();
+    let mut sent: Vec<(NodeIndex, f64)> = edges().collect();
     sent.sort_by_key(|&(node, _)| node);
     alike("time of a mode", modes().map(|(v, mode)| (v, mode.time_s)).collect(), units::seconds, findings);
     alike("size of its parameters", modes().map(|(v, mode)| (v, mode.parameters)).collect(), units::bytes, findings);
@@ -44,7 +43,7 @@ pub(super) fn piper(workload: &Workload, profile: &PiperProfile, findings: &mut 
 
 /// Layer-wise profiles: each of their figures against others of its kind.
 pub(super) fn layers(profile: &LayerProfile, findings: &mut Findings) {
-    let nodes = || profile.nodes.iter().enumerate();
+    let nodes = || NodeIndex::enumerate(&profile.nodes);
     alike("time", nodes().map(|(v, node)| (v, node.seconds())).collect(), units::seconds, findings);
     alike("size of its outputs", nodes().map(|(v, node)| (v, node.activation())).collect(), units::bytes, findings);
     let parameters = nodes().map(|(v, node)| (v, node.parameter_bytes)).collect();
@@ -52,7 +51,7 @@ pub(super) fn layers(profile: &LayerProfile, findings: &mut Findings) {
 }
 
 /// Costs of one kind against their own median.
-fn alike(kind: &str, costs: Vec<(usize, f64)>, show: impl Fn(f64) -> String, findings: &mut Findings) {
+fn alike(kind: &str, costs: Vec<(NodeIndex, f64)>, show: impl Fn(f64) -> String, findings: &mut Findings) {
     let Some(usual) = median(costs.iter().map(|&(_, cost)| cost)) else { return };
     let usually = format!("the usual {}", show(usual));
     far(kind, costs.into_iter(), usual, &usually, show, findings);
@@ -68,7 +67,7 @@ fn median(costs: impl Iterator<Item = f64>) -> Option<f64> {
 /// Tells costs that are too far above the usual. Nodes come in ascending order.
 fn far(
     kind: &str,
-    costs: impl Iterator<Item = (usize, f64)>,
+    costs: impl Iterator<Item = (NodeIndex, f64)>,
     usual: f64,
     usually: &str,
     show: impl Fn(f64) -> String,

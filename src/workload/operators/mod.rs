@@ -12,6 +12,8 @@ mod infer;
 mod split;
 mod totals;
 
+use super::NodeIndex;
+
 pub use split::{Split, WHOLE};
 
 /// The kinds of operator. Shapes of tensors are written outermost axis first; a batch is axis 0 of the data.
@@ -125,8 +127,8 @@ pub struct Tensor {
 /// Where an input comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Source {
-    /// Node index of the operator that writes it.
-    pub node: usize,
+    /// The operator that writes it.
+    pub node: NodeIndex,
     /// Which of its outputs.
     pub output: usize,
 }
@@ -217,7 +219,7 @@ impl Given {
 
     /// An output of an operator that is there already.
     pub fn output(operators: &[Operator], source: Source) -> Option<Self> {
-        let producer = operators.get(source.node)?;
+        let producer = operators.get(source.node.index())?;
         let tensor = producer.outputs.get(source.output)?;
         let batch_axis = producer.batch_dim.and_then(|dim| tensor.axes.iter().position(|dims| dims.contains(&dim)));
         Some(Given { source: Some(source), shape: tensor.shape.clone(), names: tensor.names.clone(), batch_axis })
@@ -306,7 +308,7 @@ impl OperatorProfile {
     /// consumer, then by first slot.
     pub fn links(&self) -> Vec<Link> {
         let mut links: Vec<Link> = vec![];
-        for (consumer, operator) in self.operators.iter().enumerate() {
+        for (consumer, operator) in NodeIndex::enumerate(&self.operators) {
             let first = links.len();
             for (slot, input) in operator.inputs.iter().enumerate() {
                 let Some(source) = input.source else { continue };
@@ -323,10 +325,10 @@ impl OperatorProfile {
 /// All tensors from one operator to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Node index of the operator that writes them.
-    pub producer: usize,
-    /// Node index of the operator that reads them.
-    pub consumer: usize,
+    /// The operator that writes them.
+    pub producer: NodeIndex,
+    /// The operator that reads them.
+    pub consumer: NodeIndex,
     /// The consumer's input slots, ascending.
     pub slots: Vec<usize>,
 }

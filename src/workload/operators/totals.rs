@@ -1,6 +1,7 @@
 //! What operators come to before anything is split: operations, bytes, samples.
 
 use super::{Operator, OperatorProfile, WORD_BYTES};
+use crate::workload::NodeIndex;
 
 impl Operator {
     /// Elements of its iteration space.
@@ -30,7 +31,7 @@ impl OperatorProfile {
     }
 
     /// Bytes of all tensors from one operator to another.
-    pub fn link_bytes(&self, producer: usize, consumer: usize) -> f64 {
+    pub fn link_bytes(&self, producer: NodeIndex, consumer: NodeIndex) -> f64 {
         let inputs = self.operators[consumer].inputs.iter();
         let from = inputs.filter(|input| input.source.is_some_and(|source| source.node == producer));
         from.map(|input| WORD_BYTES * input.tensor.shape.iter().map(|&extent| extent as f64).product::<f64>()).sum()

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use fixedbitset::FixedBitSet;
 use thiserror::Error;
 
-use super::{LayerNode, LayerProfile, Workload};
+use super::{LayerNode, LayerProfile, NodeIndex, Workload};
 use crate::graph::Dag;
 pub(crate) use exact_sum::ExactSum;
 
@@ -70,11 +70,11 @@ pub struct States {
     pub output_bytes: Vec<f64>,
     /// For each state the nodes that are computed with it and not before, in the order of states: a partition of all nodes
     /// of the workload.
-    pub members: Vec<Vec<usize>>,
+    pub members: Vec<Vec<NodeIndex>>,
     /// By state the same sums without any rounding, for what lies between two states.
     totals: Vec<Totals>,
     /// Nodes that no state covers: inputs and results that were dropped, and what only they lead to.
-    pub left_out: Vec<usize>,
+    pub left_out: Vec<NodeIndex>,
     /// Whether what is planned has one order only, a chain with or without skips: the states then are all there can be.
     pub one_order: bool,
 }
@@ -97,8 +97,8 @@ enum Reach {
 /// What is planned of a workload: every node, or those that are left without inputs and results.
 #[derive(Debug, Clone)]
 struct Cleaned {
-    /// Workload index of each node that is left, in file order.
-    kept: Vec<usize>,
+    /// The nodes that are left, in file order.
+    kept: Vec<NodeIndex>,
     /// The graph over what is left.
     dag: Dag,
 }
@@ -150,9 +150,9 @@ fn cleaned(workload: &Workload) -> Cleaned {
     let dag = &workload.dag;
     let kept = kept(workload);
     let mut index = vec![u32::MAX; dag.len()];
-    let kept: Vec<usize> = (0..dag.len()).filter(|&v| kept[v]).collect();
-    for (i, &v) in kept.iter().enumerate() {
-        index[v] = i as u32;
+    let kept: Vec<NodeIndex> = workload.indices().filter(|v| kept[v.index()]).collect();
+    for (i, v) in kept.iter().enumerate() {
+        index[v.index()] = i as u32;
     }
     let edges = dag.edges().iter().map(|&(u, v)| (index[u as usize], index[v as usize]));
     let edges = edges.filter(|&(u, v)| u != u32::MAX && v != u32::MAX).collect();
@@ -270,10 +270,10 @@ impl States {
                 open.remove(&v);
             }
             all.members.push(vec![clean.kept[v]]);
-            first[clean.kept[v]] = Some(state as u32);
+            first[clean.kept[v].index()] = Some(state as u32);
         }
         let mut taken = FixedBitSet::with_capacity(workload.nodes.len());
-        taken.extend(clean.kept.iter().copied());
+        taken.extend(clean.kept.iter().map(|v| v.index()));
         all.reach = Reach::Order { first };
         all.settle(&workload.dag, &taken);
         Ok(all)
@@ -323,8 +323,8 @@ impl States {
             covered.ones().for_each(|i| totals.add(cost(i)));
             all.push(&totals, ExactSum::of(antichain.iter().map(|&i| cost(i).activation())));
             let mut nodes = FixedBitSet::with_capacity(workload.nodes.len());
-            nodes.extend(covered.ones().map(|i| clean.kept[i]));
-            all.members.push(nodes.difference(&taken).collect());
+            nodes.extend(covered.ones().map(|i| clean.kept[i].index()));
+            all.members.push(nodes.difference(&taken).map(NodeIndex::new).collect());
             taken.union_with(&nodes);
             on_workload.push(nodes);
         }
@@ -385,12 +385,12 @@ impl States {
         let last = self.members.len() - 1;
         let mut state_of = vec![None; dag.len()];
         for (s, members) in self.members.iter().enumerate() {
-            members.iter().for_each(|&v| state_of[v] = Some(s));
+            members.iter().for_each(|v| state_of[v.index()] = Some(s));
         }
-        self.left_out = (0..dag.len()).filter(|&v| !taken.contains(v)).collect();
+        self.left_out = NodeIndex::first(dag.len()).filter(|v| !taken.contains(v.index())).collect();
         let state_of = settled(dag, state_of, last);
         for &v in &self.left_out {
-            self.members[state_of[v]].push(v);
+            self.members[state_of[v.index()]].push(v);
         }
         for members in &mut self.members {
             members.sort_unstable();
@@ -479,8 +479,8 @@ impl States {
 
     /// The nodes computed in the states `from..=to`, ascending: those of a pipeline stage that begins after state
     /// `from - 1` and ends with state `to`.
-    pub fn nodes(&self, from: usize, to: usize) -> Vec<usize> {
-        let mut nodes: Vec<usize> = self.members[from..=to].iter().flatten().copied().collect();
+    pub fn nodes(&self, from: usize, to: usize) -> Vec<NodeIndex> {
+        let mut nodes: Vec<NodeIndex> = self.members[from..=to].iter().flatten().copied().collect();
         nodes.sort_unstable();
         nodes
     }

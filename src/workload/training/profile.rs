@@ -4,7 +4,7 @@ use super::{Accelerator, Constants, Layout, Model, Precision, Recompute, Run, St
 use crate::{
     cluster::{GivenLimits, LimitKind},
     graph::Dag,
-    workload::{Format, Node, NodeId, Profile, Workload},
+    workload::{Format, Node, NodeId, NodeIndex, Profile, Workload},
 };
 
 /// The longest sequence that is taken where none is given.
@@ -53,8 +53,8 @@ impl TrainingProfile {
     }
 
     /// The kind of layer that a node is; `None` for the two ends.
-    pub fn layer_of(&self, node: usize) -> Option<usize> {
-        node.checked_sub(1).filter(|&layer| layer < self.model.layers.len())
+    pub fn layer_of(&self, node: NodeIndex) -> Option<usize> {
+        node.index().checked_sub(1).filter(|&layer| layer < self.model.layers.len())
     }
 
     /// One sequence on one device, everything kept: what a node is by itself.

@@ -2,7 +2,7 @@
 
 use crate::{
     graph::Dag,
-    workload::{Choice, Mode, PiperProfile, layering::Layering, piper::recomputes},
+    workload::{Choice, Mode, NodeIndex, PiperProfile, layering::Layering, piper::recomputes},
 };
 
 /// What a layer costs in one way to run it.
@@ -63,9 +63,9 @@ impl<'a> Costs<'a> {
             let (kept, recomputing) = modes[v];
             &profile.nodes[v].modes(t).expect("asked above")[if again { recomputing } else { kept }]
         };
-        let sum = |nodes: &[usize], again: bool| {
-            nodes.iter().fold(LayerCost::default(), |sum, &v| {
-                let mode = mode(v, again);
+        let sum = |nodes: &[NodeIndex], again: bool| {
+            nodes.iter().fold(LayerCost::default(), |sum, v| {
+                let mode = mode(v.index(), again);
                 LayerCost {
                     time_s: sum.time_s + mode.time_s,
                     parameters: sum.parameters + mode.parameters,
@@ -75,9 +75,10 @@ impl<'a> Costs<'a> {
             })
         };
         let layers = layering.layers.iter().map(|layer| {
-            let of_block = |v: &&usize| !layering.at_ends[**v];
-            let forced = layer.nodes.iter().filter(of_block).any(|&v| recomputes(&mode(v, false).id));
-            let can = layer.nodes.iter().filter(of_block).any(|&v| recomputes(&mode(v, true).id));
+            let of_block = |v: &usize| !layering.at_ends[*v];
+            let own = || layer.nodes.iter().map(|v| v.index());
+            let forced = own().filter(of_block).any(|v| recomputes(&mode(v, false).id));
+            let can = own().filter(of_block).any(|v| recomputes(&mode(v, true).id));
             Layer {
                 kept: (!forced).then(|| sum(&layer.nodes, false)),
                 again: can.then(|| sum(&layer.nodes, true)),
@@ -103,7 +104,8 @@ impl<'a> Costs<'a> {
                 layers[own].to.extend(Some((other, more)).filter(|(_, more)| *more != 0.0));
             }
         }
-        let blocks = layering.layers.iter().map(|layer| layer.nodes.iter().any(|&v| !layering.at_ends[v])).collect();
+        let blocks =
+            layering.layers.iter().map(|layer| layer.nodes.iter().any(|v| !layering.at_ends[v.index()])).collect();
         Some(Costs { t, layers, border: border(&from, &to), modes, blocks, layering, profile })
     }
 
@@ -151,8 +153,8 @@ impl<'a> Costs<'a> {
     }
 
     /// The nodes of a stretch, ascending, with the id of each one's mode.
-    pub(super) fn nodes(&self, stretch: std::ops::Range<usize>, again: &[bool]) -> (Vec<usize>, Vec<Choice>) {
-        let mut nodes: Vec<(usize, bool)> = stretch
+    pub(super) fn nodes(&self, stretch: std::ops::Range<usize>, again: &[bool]) -> (Vec<NodeIndex>, Vec<Choice>) {
+        let mut nodes: Vec<(NodeIndex, bool)> = stretch
             .clone()
             .flat_map(|layer| self.layering.layers[layer].nodes.iter().map(move |&v| (v, layer)))
             .map(|(v, layer)| (v, again[layer - stretch.start]))
@@ -163,7 +165,7 @@ impl<'a> Costs<'a> {
 
     /// Bytes of a stretch summed node by node in their order, as whoever checks it does.
     pub(super) fn exact_memory(&self, stretch: std::ops::Range<usize>, again: &[bool], y: f64) -> f64 {
-        let mut nodes: Vec<(usize, bool)> = stretch
+        let mut nodes: Vec<(NodeIndex, bool)> = stretch
             .clone()
             .flat_map(|layer| self.layering.layers[layer].nodes.iter().map(move |&v| (v, layer)))
             .map(|(v, layer)| (v, again[layer - stretch.start]))
@@ -175,9 +177,10 @@ impl<'a> Costs<'a> {
         })
     }
 
-    fn mode(&self, v: usize, again: bool) -> &Mode {
+    fn mode(&self, v: NodeIndex, again: bool) -> &Mode {
         let modes = self.profile.nodes[v].modes(self.t).expect("every node offers the degree");
-        &modes[if again { self.modes[v].1 } else { self.modes[v].0 }]
+        let (kept, recomputing) = self.modes[v.index()];
+        &modes[if again { recomputing } else { kept }]
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
         widget::bar::{self, Part},
     },
     units,
+    workload::NodeIndex,
 };
 
 /// Cells of the names, of a time and of its share.
@@ -39,7 +40,7 @@ pub(super) fn lines(shown: &ShownRun, (width, height): (usize, usize), theme: &T
 
 fn edge_lines(shown: &ShownRun, found: &OperatorUse, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let whole: f64 = found.step_s.max(f64::MIN_POSITIVE);
-    let name = |node: usize| shown.workload.nodes[node].label();
+    let name = |node: NodeIndex| shown.workload.nodes[node].label();
     let costly = found.edges.iter().filter(|edge| edge.seconds > 0.0);
     let all: f64 = costly.clone().map(|edge| edge.seconds).sum();
     let text = format!(

@@ -10,6 +10,7 @@ use crate::{
     family::operators::usage::OperatorUse,
     tui::{model::Model, shown::ShownRun, theme::Role},
     units,
+    workload::NodeIndex,
 };
 
 /// Columns of the names, and the most of a bar.
@@ -33,7 +34,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     frame.render_widget(Line::from(head), Rect { height: 1, ..area });
     let most = costly.clone().map(|edge| edge.seconds).fold(f64::MIN_POSITIVE, f64::max);
     let bar = usize::from(area.width).saturating_sub(NAMES + 12).min(LONGEST);
-    let name = |node: usize| shown.workload.nodes[node].label();
+    let name = |node: NodeIndex| shown.workload.nodes[node].label();
     // The operators themselves are told below, where there is room for both.
     let rows = if area.height >= ROOMY { area.height / 3 } else { area.height };
     for (y, edge) in (area.y + 1..area.y + rows).zip(costly.clone()) {

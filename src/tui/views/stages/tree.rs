@@ -27,7 +27,7 @@ use crate::{
         },
     },
     units,
-    workload::Workload,
+    workload::{NodeIndex, Workload},
 };
 
 /// Cells of a printed duration or size with a blank before it.
@@ -135,7 +135,7 @@ pub(super) fn branches(
 }
 
 /// The nodes of a row, by its path; none for a stage as a whole.
-pub(in crate::tui) fn nodes_of(workload: &Workload, plan: &Plan, path: &[u32]) -> Vec<usize> {
+pub(in crate::tui) fn nodes_of(workload: &Workload, plan: &Plan, path: &[u32]) -> Vec<NodeIndex> {
     let (Some(stage), Some(&row)) = (path.first().and_then(|&i| plan.stages.get(i as usize)), path.get(1)) else {
         return vec![];
     };
@@ -148,7 +148,7 @@ pub(in crate::tui) fn nodes_of(workload: &Workload, plan: &Plan, path: &[u32]) -
 }
 
 /// The path of the row of a node, where a plan has it.
-pub(in crate::tui) fn path_of(workload: &Workload, plan: &Plan, node: usize) -> Vec<u32> {
+pub(in crate::tui) fn path_of(workload: &Workload, plan: &Plan, node: NodeIndex) -> Vec<u32> {
     let Some(stage) = plan.stage_of(node) else { return vec![] };
     let found =
         family::of(workload).stage_groups(workload, &plan.stages[stage]).iter().enumerate().find_map(|(row, group)| {
@@ -230,13 +230,13 @@ impl Tree<'_> {
     /// What is inside a stage.
     fn parts(&self, index: usize, stage: &Stage, scored: &StageScore) -> Vec<Branch> {
         let workload = &self.shown.workload;
-        let branch = |members: Vec<usize>| {
-            let first = members[0];
-            if members.len() == 1 {
+        let branch = |places: Vec<usize>| {
+            let first = places[0];
+            if places.len() == 1 {
                 return self.node(index, stage, scored, first, 1);
             }
-            let (label, remark) = family::of(workload).stage_group_label(workload, stage, &members);
-            self.group(index, stage, scored, &members, label, &remark)
+            let (label, remark) = family::of(workload).stage_group_label(workload, stage, &places);
+            self.group(index, stage, scored, &places, label, &remark)
         };
         family::of(workload).stage_groups(workload, stage).into_iter().map(branch).collect()
     }
@@ -247,12 +247,12 @@ impl Tree<'_> {
         index: usize,
         stage: &Stage,
         scored: &StageScore,
-        members: &[usize],
+        places: &[usize],
         label: String,
         remark: &str,
     ) -> Branch {
         let (mut forward, mut backward) = (NodeScore::default(), NodeScore::default());
-        for &i in members {
+        for &i in places {
             let node = &scored.nodes[i];
             let sum = if self.is_backward(stage.nodes[i]) { &mut backward } else { &mut forward };
             sum.compute_s += node.compute_s;
@@ -263,7 +263,7 @@ impl Tree<'_> {
         Branch {
             line: self.node_line(index, &label, remark, [&forward, &backward], 1),
             label,
-            children: members.iter().map(|&i| self.node(index, stage, scored, i, 2)).collect(),
+            children: places.iter().map(|&i| self.node(index, stage, scored, i, 2)).collect(),
         }
     }
 
@@ -277,7 +277,7 @@ impl Tree<'_> {
         Branch { line: self.node_line(index, &label, &remark, sums, depth), label, children: vec![] }
     }
 
-    fn is_backward(&self, node: usize) -> bool {
+    fn is_backward(&self, node: NodeIndex) -> bool {
         family::of(&self.shown.workload).is_backward(node)
     }
 

@@ -22,7 +22,7 @@ use crate::{
         theme::{Role, Theme},
         widget::{bar, scrollbar::scrollbar, tree::TreePane},
     },
-    workload::Workload,
+    workload::{NodeIndex, Workload},
 };
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
@@ -88,18 +88,16 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &Model, pane: &mut TreeP
 }
 
 /// A node's edges and everything its profile says of it; gives the rows that takes.
-fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: usize, theme: &Theme) -> u16 {
+fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: NodeIndex, theme: &Theme) -> u16 {
     let muted = theme.fg(Role::Muted);
     let width = area.width as usize;
-    let end = |edge: u32, other: usize| {
-        format!("{} ({})", workload.nodes[other].label(), family::of(workload).edge(workload, edge as usize).text())
-    };
-    let edges = workload.dag.edges();
     let list = |ids: &[u32], from: bool| -> String {
-        let all: Vec<String> = ids
-            .iter()
-            .map(|&e| end(e, if from { edges[e as usize].0 } else { edges[e as usize].1 } as usize))
-            .collect();
+        let end = |edge: usize| {
+            let (source, reader) = workload.edge(edge);
+            let other = if from { source } else { reader };
+            format!("{} ({})", workload.nodes[other].label(), family::of(workload).edge(workload, edge).text())
+        };
+        let all: Vec<String> = ids.iter().map(|&edge| end(edge as usize)).collect();
         if all.is_empty() { "nothing".into() } else { all.join(", ") }
     };
     let title = format!("─ {} (id {}) ", workload.nodes[node].label(), workload.nodes[node].id);
@@ -108,11 +106,11 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: usi
         Line::from(vec![Span::styled(title, theme.bold(Role::Text)), Span::styled(rule, theme.fg(Role::Border))]),
         Line::from(vec![
             Span::styled("from ", muted),
-            Span::raw(clip(&list(workload.dag.in_edges(node), true), width.saturating_sub(5))),
+            Span::raw(clip(&list(workload.dag.in_edges(node.index()), true), width.saturating_sub(5))),
         ]),
         Line::from(vec![
             Span::styled("to   ", muted),
-            Span::raw(clip(&list(workload.dag.out_edges(node), false), width.saturating_sub(5))),
+            Span::raw(clip(&list(workload.dag.out_edges(node.index()), false), width.saturating_sub(5))),
         ]),
     ];
     lines.extend(nodes::details(workload, node, width).into_iter().map(|(title, text)| {
@@ -130,8 +128,8 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: usi
 }
 
 fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
-    let (edges, theme) = (model.workload.dag.edges(), &model.theme);
-    if edges.is_empty() {
+    let (edges, theme) = (model.workload.dag.edges().len(), &model.theme);
+    if edges == 0 {
         frame.render_widget(Span::styled("there are no edges", theme.fg(Role::Muted)), area);
         return;
     }
@@ -141,22 +139,23 @@ fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Mark
     let titles = format!("  {}  {}{}", fit("from", name), fit("to", name + 1), fit_right(per, VALUE + 4));
     frame.render_widget(Span::styled(clip(&titles, width), theme.fg(Role::Muted)), rows(area, 0, 1));
     let list = rows(area, 1, area.height);
-    let largest = (0..edges.len())
+    let largest = (0..edges)
         .map(|i| family::of(&model.workload).edge(&model.workload, i).value())
         .fold(f64::MIN_POSITIVE, f64::max);
-    let first = scrolled(model.views.workload.cursor, list.height as usize, edges.len());
-    for (y, i) in (list.y..list.bottom()).zip(first..edges.len()) {
+    let first = scrolled(model.views.workload.cursor, list.height as usize, edges);
+    for (y, i) in (list.y..list.bottom()).zip(first..edges) {
         let line = Rect { y, height: 1, ..list };
         let selected = i == model.views.workload.cursor;
-        let label = |v: u32| fit(&model.workload.nodes[v as usize].label(), name);
+        let label = |v: NodeIndex| fit(&model.workload.nodes[v].label(), name);
+        let (source, reader) = model.workload.edge(i);
         let carried = family::of(&model.workload).edge(&model.workload, i);
         let (cost, text) = (carried.value(), carried.text());
         let space = width.saturating_sub(2 * name + VALUE + 12);
         let spans = vec![
             Span::styled(if selected { "▌ " } else { "  " }, theme.fg(Role::Focus)),
-            Span::raw(label(edges[i].0)),
+            Span::raw(label(source)),
             Span::styled("→ ", theme.fg(Role::Muted)),
-            Span::raw(label(edges[i].1)),
+            Span::raw(label(reader)),
             Span::raw(fit_right(&text, VALUE + 4)),
             Span::raw("  "),
             Span::styled(bar::solid(cost / largest, space.min(40)), theme.fg(Role::Communication)),
@@ -167,7 +166,7 @@ fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Mark
         }
         marks.hits.push((line, Hit::ListRow(i)));
     }
-    scrollbar(frame, narrower(list), theme, (first, usize::from(list.height), edges.len()));
+    scrollbar(frame, narrower(list), theme, (first, usize::from(list.height), edges));
 }
 
 /// A list without its last column, which has its scrollbar.

@@ -14,7 +14,7 @@ use crate::{
         theme::{Role, Theme},
         widget::tree::{Branch, TreePane},
     },
-    workload::Workload,
+    workload::{NodeIndex, Workload},
 };
 
 /// The longest bar.
@@ -56,7 +56,7 @@ pub(super) fn titles(workload: &Workload, width: usize) -> String {
 }
 
 /// The node of a row of the tree; the first of them for a group.
-pub(super) fn selected(workload: &Workload, path: &[u32]) -> Option<usize> {
+pub(super) fn selected(workload: &Workload, path: &[u32]) -> Option<NodeIndex> {
     let groups = family::of(workload).groups(workload);
     let group = groups.get(*path.first()? as usize)?;
     group.get(path.get(1).map_or(0, |&i| i as usize)).copied()
@@ -67,10 +67,10 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
     let family = family::of(workload);
     let name = name_width(workload, width);
     let groups = family::of(workload).groups(workload);
-    let slowest = (0..workload.nodes.len()).map(|i| family.weight(i)).fold(f64::MIN_POSITIVE, f64::max);
+    let slowest = workload.indices().map(|node| family.weight(node)).fold(f64::MIN_POSITIVE, f64::max);
     let values: usize = columns(workload, width).map(|column| column.1).sum();
     let space = width.saturating_sub(name + 3 + values + 4).min(LONGEST);
-    let row = |members: &[usize], label: String, depth: usize| {
+    let row = |members: &[NodeIndex], label: String, depth: usize| {
         let mut spans = vec![Span::raw(fit(&label, name.saturating_sub(TreePane::indent(depth))))];
         for (text, (_, width)) in family.cells(members).into_iter().zip(columns(workload, width)) {
             let role = if text == CPU_ONLY { Role::Warning } else { Role::Text };
@@ -82,8 +82,8 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
         spans.push(Span::styled("▄".repeat(cells.min(space)), theme.fg(Role::Compute)));
         Branch { label, line: Line::from(spans), children: vec![] }
     };
-    let numbered = |node: usize| workload.nodes[node].numbered();
-    let branch = |members: &Vec<usize>| {
+    let numbered = |node: NodeIndex| workload.nodes[node].numbered();
+    let branch = |members: &Vec<NodeIndex>| {
         if members.len() == 1 {
             return row(members, numbered(members[0]), 0);
         }
@@ -106,7 +106,7 @@ fn shortened(text: &str, width: usize) -> String {
 }
 
 /// Everything else the profile says of a node: (is a title, text). Columns that a width has no room for are left out.
-pub(super) fn details(workload: &Workload, node: usize, width: usize) -> Vec<(bool, String)> {
+pub(super) fn details(workload: &Workload, node: NodeIndex, width: usize) -> Vec<(bool, String)> {
     let text = |detail| match detail {
         Detail::Line(text) => (false, text),
         Detail::Row { title, cells: [degree, mode, time, parameters, memory] } => {

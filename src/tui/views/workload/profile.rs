@@ -17,7 +17,7 @@ use crate::{
         paint::{area::rows, map::EIGHTHS, shades::Shades, text::fit_right},
         theme::Role,
     },
-    workload::Workload,
+    workload::{NodeIndex, Workload},
 };
 
 /// Rows without which it says nothing, and the most that say more.
@@ -28,7 +28,12 @@ const LABEL: u16 = 12;
 const WIDEST: u16 = 8;
 
 /// Draws it; `selected`: the node that is marked below its column.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (workload, selected): (&Arc<Workload>, usize)) {
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    model: &Model,
+    (workload, selected): (&Arc<Workload>, NodeIndex),
+) {
     let count = workload.nodes.len();
     if area.height < LEAST || area.width < LABEL + 20 || count < 2 {
         return;
@@ -43,7 +48,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (workload, 
     let value = |column: usize| {
         let nodes = column * together..((column + 1) * together).min(count);
         let many = nodes.len().max(1) as f64;
-        nodes.map(|node| family.weight(node)).sum::<f64>() / many
+        nodes.map(|node| family.weight(NodeIndex::new(node))).sum::<f64>() / many
     };
     let most = (0..columns).map(value).fold(f64::MIN_POSITIVE, f64::max);
     let stages = stages(model, workload);
@@ -85,7 +90,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (workload, 
                 buffer.set_string(x, y, EIGHTHS[usize::from(filled)].repeat(own), style);
             }
         }
-        if selected / together == column && chart.bottom() < area.bottom() {
+        if selected.index() / together == column && chart.bottom() < area.bottom() {
             let sign = format!("▲ {}", workload.nodes[selected].numbered());
             let room = usize::from(area.right().saturating_sub(x));
             buffer.set_stringn(x, chart.bottom(), sign, room, theme.fg(Role::Accent));
@@ -100,7 +105,7 @@ fn stages(model: &Model, workload: &Arc<Workload>) -> Option<(Vec<Option<usize>>
     let mut of = vec![None; workload.nodes.len()];
     for (i, stage) in plan.stages.iter().enumerate() {
         for &node in &stage.nodes {
-            if let Some(place) = of.get_mut(node) {
+            if let Some(place) = of.get_mut(node.index()) {
                 *place = Some(i);
             }
         }

@@ -53,7 +53,7 @@ use crate::{
         error::{printable, single_line},
     },
     workload::{
-        Node, NodeId, Profile, Provenance, Workload,
+        Node, NodeId, NodeIndex, Profile, Provenance, Workload,
         operators::{Given, Operator, OperatorProfile, Source},
     },
 };
@@ -123,7 +123,8 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
     let cutoff = whole(raw.cutoff, "cutoff", MAX_EXTENT)?.unwrap_or(1);
     let (nodes, operators) = read_operators(&reader, &raw.operators)?;
     let profile = OperatorProfile { operators, cutoff };
-    let edges = profile.links().iter().map(|link| (link.producer as u32, link.consumer as u32)).collect();
+    let edges =
+        profile.links().iter().map(|link| (link.producer.index() as u32, link.consumer.index() as u32)).collect();
     let dag = Dag::new(nodes.len(), edges)
         .map_err(|error| LoadError::file(source, error.to_string(), "list operators in the order of the data"))?;
     let assumptions = raw.assumptions.and_then(Ours::known).unwrap_or_default();
@@ -221,7 +222,7 @@ fn read_input(
                 return Err(reader.error(&field("from"), format!("is {id}, the operator itself"), "remove it"));
             }
             let output = reader.integer(raw.output.unwrap_or(0.0), || field("output"))?;
-            let source = usize::try_from(output).ok().map(|output| Source { node, output });
+            let source = usize::try_from(output).ok().map(|output| Source { node: NodeIndex::new(node), output });
             source.and_then(|source| Given::output(operators, source)).ok_or_else(|| {
                 let count = operators[node].outputs.len();
                 let problem = format!("is {output}, but operator {id} writes {count}, counted from 0");
