@@ -14,7 +14,7 @@ use crate::{
     cluster::GivenLimits,
     notice,
     workload::{
-        Profile, Provenance, Workload,
+        Provenance, Workload,
         convert::{self, Conversion, Mode},
     },
 };
@@ -64,6 +64,8 @@ struct Target {
     help: &'static str,
     /// The workload in this format, with the limits as they were given, or why not.
     convert: fn(&Workload, &GivenLimits) -> Result<Conversion, String>,
+    /// Whether its files have a place for what was assumed; else it is told beside them.
+    keeps_assumptions: bool,
 }
 
 static TARGETS: [Target; 3] = [
@@ -71,9 +73,20 @@ static TARGETS: [Target; 3] = [
         id: "placement",
         help: "times on accelerators, sizes and transfers (device placement)",
         convert: placement,
+        keeps_assumptions: true,
     },
-    Target { id: "piper", help: "times and memory by tensor degree and mode (Piper)", convert: piper },
-    Target { id: "pipedream", help: "PipeDream's graph.txt, the layers that DAPPLE plans", convert: pipedream },
+    Target {
+        id: "piper",
+        help: "times and memory by tensor degree and mode (Piper)",
+        convert: piper,
+        keeps_assumptions: true,
+    },
+    Target {
+        id: "pipedream",
+        help: "PipeDream's graph.txt, the layers that DAPPLE plans",
+        convert: pipedream,
+        keeps_assumptions: false,
+    },
 ];
 
 fn targets() -> PossibleValuesParser {
@@ -111,12 +124,11 @@ impl ConvertArgs {
             let problem = format!("{} cannot be written as {}: {reason}", workload.source, target.id);
             Failure::refused(problem, "")
         })?;
-        if let (Some(plan), Profile::Layers(profile)) = (plan, &mut converted.workload.profile) {
-            for (v, node) in workload.indices().zip(&mut profile.nodes) {
-                node.stage = plan.plan.stage_of(v).map(|stage| stage as u32);
-            }
+        if let Some(plan) = plan {
+            let stage_of = |node| plan.plan.stage_of(node).map(|stage| stage as u32);
+            converted.workload = convert::with_stages(&converted.workload, stage_of);
         }
-        if converted.workload.layers().is_some() {
+        if !target.keeps_assumptions {
             for assumption in &converted.assumptions {
                 notice::note(assumption);
             }

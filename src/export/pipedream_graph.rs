@@ -1,20 +1,19 @@
 //! A layer profile as it came, with the stage of every node: what PipeDream's tools, and Parmesan's dry run, write.
 
 use super::formats::Scored;
-use crate::workload::formats::torch_graph;
+use crate::workload::convert;
 
 /// The text of the graph, every node's line with the `stage_id` that the plan gives it, from 0. Which devices a stage runs on
 /// has no place in it: the plan document says that. `O(nodes + edges)`.
 pub(crate) fn to_text(exported: &Scored<'_>) -> String {
     let Scored { workload, plan, .. } = exported;
-    let Some(profile) = workload.layers() else { return String::new() };
     let mut stages = vec![0; workload.nodes.len()];
     for (stage, nodes) in (0..).zip(plan.stages.iter().map(|stage| &stage.nodes)) {
         for &node in nodes {
             stages[node.index()] = stage;
         }
     }
-    torch_graph::write(workload, profile, Some(&stages))
+    convert::text(&convert::with_stages(workload, |node| Some(stages[node.index()])))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::{
     plan::Violation,
     workload::{
         Workload,
-        convert::{self, Conversion, Mode, NotConverted},
+        convert::{self, Conversion, Mode, NotConverted, Way},
     },
 };
 
@@ -72,11 +72,9 @@ impl Planner for Converted {
 
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         let Err(reason) = self.planner.can_plan(workload) else { return Ok(()) };
-        if workload.piper().is_none() && workload.placement().is_none() {
-            return Err(reason);
-        }
+        let Some(way) = Way::of(workload) else { return Err(reason) };
         let converted =
-            convert(workload, Mode::Keeping, 1, NOMINAL_BANDWIDTH).map_err(|why| format!("{reason}; {why}"))?;
+            convert(workload, way, Mode::Keeping, 1, NOMINAL_BANDWIDTH).map_err(|why| format!("{reason}; {why}"))?;
         self.planner.can_plan(&converted.workload)
     }
 
@@ -89,12 +87,13 @@ impl Planner for Converted {
         if self.is_native(&problem.workload) {
             return self.planner.plan(problem, search);
         }
-        let outcome = self.plan_in(Mode::Keeping, problem, search);
-        let one_mode = problem.workload.piper().is_none();
-        if outcome.status != Status::Infeasible || one_mode {
+        let Some(way) = Way::of(&problem.workload) else { return Outcome::new(Status::Infeasible) };
+        let outcome = self.plan_in(way, Mode::Keeping, problem, search);
+        // Nodes of a placement have no other modes.
+        if outcome.status != Status::Infeasible || way == Way::ToPipeline {
             return outcome;
         }
-        self.plan_in(Mode::Smallest, problem, search)
+        self.plan_in(way, Mode::Smallest, problem, search)
     }
 
     fn answers_many(&self, problem: &Problem) -> bool {
@@ -118,22 +117,22 @@ enum Attempt {
 
 impl Converted {
     /// Plans with every node in one mode.
-    fn plan_in(&self, mode: Mode, problem: &Problem, search: &Search) -> Outcome {
+    fn plan_in(&self, way: Way, mode: Mode, problem: &Problem, search: &Search) -> Outcome {
         let mut in_flight = 1;
         loop {
-            match self.attempt(mode, problem, in_flight, search) {
+            match self.attempt((way, mode), problem, in_flight, search) {
                 Attempt::Ended(outcome) => return *outcome,
                 Attempt::TooManyInFlight(stages) => in_flight = stages,
             }
         }
     }
 
-    fn attempt(&self, mode: Mode, problem: &Problem, in_flight: u32, search: &Search) -> Attempt {
+    fn attempt(&self, (way, mode): (Way, Mode), problem: &Problem, in_flight: u32, search: &Search) -> Attempt {
         let ended = |outcome: Outcome| Attempt::Ended(Box::new(outcome));
         let (original, limits) = (&problem.workload, &problem.limits);
-        let pipeline = original.piper().is_some();
+        let pipeline = way == Way::ToPlacement;
         let bandwidth = if pipeline { limits.bandwidth() } else { NOMINAL_BANDWIDTH };
-        let conversion = match convert(original, mode, in_flight, bandwidth) {
+        let conversion = match convert(original, way, mode, in_flight, bandwidth) {
             Ok(conversion) => conversion,
             Err(reason) => return ended(refused(reason.to_string(), vec![])),
         };
@@ -191,11 +190,16 @@ impl Converted {
 }
 
 /// The workload in the terms of the other family.
-fn convert(workload: &Workload, mode: Mode, in_flight: u32, bandwidth: f64) -> Result<Conversion, NotConverted> {
-    if workload.piper().is_some() {
-        convert::to_placement(workload, mode, in_flight, bandwidth)
-    } else {
-        convert::to_piper(workload, INDIVISIBLE, bandwidth)
+fn convert(
+    workload: &Workload,
+    way: Way,
+    mode: Mode,
+    in_flight: u32,
+    bandwidth: f64,
+) -> Result<Conversion, NotConverted> {
+    match way {
+        Way::ToPlacement => convert::to_placement(workload, mode, in_flight, bandwidth),
+        Way::ToPipeline => convert::to_piper(workload, INDIVISIBLE, bandwidth),
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
     plan::{Plan, Score, Stage, Violation},
     workload::{
         NodeIndex, Workload,
-        convert::{self, Conversion, NotConverted},
+        convert::{self, Conversion, NotConverted, Way},
         formats::Wired,
     },
 };
@@ -56,7 +56,7 @@ impl Planner for OverLayers {
 
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         let Err(reason) = parmesan::Parmesan.can_plan(workload) else { return Ok(()) };
-        if workload.piper().is_none() && workload.placement().is_none() {
+        if Way::of(workload).is_none() {
             return Err(reason);
         }
         converted(workload).map(drop).map_err(|why| format!("{reason}; {why}").into())
@@ -92,7 +92,7 @@ impl OverLayers {
         };
         let even = even::best(problem, &conversion, search);
         let asked = Asked { problem, wired, conversion, even };
-        let replicas = problem.options.flag("replicas") && problem.workload.placement().is_none();
+        let replicas = problem.options.flag("replicas") && !family::of(&problem.workload).stages_are_devices();
         let found = match asked.fitting(replicas, search) {
             // Without replicas there are fewer splits: what had none with them has none.
             Err(refused)
@@ -111,7 +111,7 @@ impl OverLayers {
 
 /// The workload as layers, each with the original nodes it stands for.
 fn converted(workload: &Workload) -> Result<Conversion, NotConverted> {
-    if workload.placement().is_none() {
+    if Way::of(workload) != Some(Way::ToPipeline) {
         return convert::to_layers(workload);
     }
     let pipeline = convert::to_piper(workload, INDIVISIBLE, NOMINAL_BANDWIDTH)?;

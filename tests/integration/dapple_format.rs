@@ -64,7 +64,7 @@ fn a_file_that_was_cut_off_before_its_edges_is_a_finding() {
 fn what_is_written_reads_back_the_same() {
     for seed in 1..50 {
         let original = read(&text(&mut Dice::new(seed), 7)).unwrap();
-        let written = torch_graph::write(&original, original.layers().unwrap(), None);
+        let written = torch_graph::write(&original, original.layers().unwrap());
         assert_eq!(read(&written).unwrap(), original);
     }
 }
@@ -75,7 +75,7 @@ fn the_example_is_what_the_generator_and_the_conversion_make() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("inputs/bert32-layers.txt");
     let bert = workload::load(&path.with_file_name("bert32a100.json")).unwrap();
     let layers = convert::to_layers(&bert).unwrap().workload;
-    let text = torch_graph::write(&layers, layers.layers().unwrap(), None);
+    let text = torch_graph::write(&layers, layers.layers().unwrap());
     if std::env::var_os("PLANTUI_REGENERATE").is_some() {
         fs::write(&path, &text).unwrap();
     }

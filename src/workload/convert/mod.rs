@@ -42,6 +42,26 @@ pub enum NotConverted {
     NoAccelerator(String),
 }
 
+/// Which way a workload goes for planners of the other kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// A pipeline of nodes with modes becomes a device placement, every node in one of its modes: [`to_placement`].
+    ToPlacement,
+    /// A device placement becomes a pipeline: [`to_piper`].
+    ToPipeline,
+}
+
+impl Way {
+    /// The way of this workload, if it has a counterpart.
+    pub fn of(workload: &Workload) -> Option<Way> {
+        match &workload.profile {
+            Profile::Piper(_) => Some(Way::ToPlacement),
+            Profile::Placement(_) => Some(Way::ToPipeline),
+            Profile::Operators(_) | Profile::Layers(_) | Profile::Training(_) => None,
+        }
+    }
+}
+
 /// A workload in other terms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversion {
@@ -53,6 +73,18 @@ pub struct Conversion {
     pub choices: Vec<Choice>,
     /// What was assumed and left out, a sentence each.
     pub assumptions: Vec<String>,
+}
+
+/// The workload with the stage of every node in its own profile, where that has a place for it: files of layers name the
+/// stage of each.
+pub fn with_stages(workload: &Workload, stage_of: impl Fn(NodeIndex) -> Option<u32>) -> Workload {
+    let mut staged = workload.clone();
+    if let Profile::Layers(profile) = &mut staged.profile {
+        for (node, layer) in workload.indices().zip(&mut profile.nodes) {
+            layer.stage = stage_of(node);
+        }
+    }
+    staged
 }
 
 /// The same workload with another profile; nothing is copied of its own, which may be large.

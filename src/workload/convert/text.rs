@@ -46,7 +46,7 @@ pub fn text(workload: &Workload) -> String {
             placement_nodes(profile),
             edges(&workload.dag, &ids, "cost", |edge| profile.nodes[workload.dag.edges()[edge].0 as usize].transfer),
         ),
-        Profile::Layers(profile) => return torch_graph::write(workload, profile, None),
+        Profile::Layers(profile) => return torch_graph::write(workload, profile),
         Profile::Training(profile) => return training::text(workload, profile),
         Profile::Operators(profile) => {
             let provenance = workload.provenance.clone();

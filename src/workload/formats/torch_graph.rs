@@ -225,15 +225,15 @@ fn edge(line: &Line<'_>, content: &str, known: &FxHashMap<&str, u32>) -> Result<
     Ok((find(from)?, find(to)?))
 }
 
-/// The workload as such a text, with `stages[v]` as the stage of node `v` where it is given, else the one it came with.
-pub fn write(workload: &Workload, profile: &LayerProfile, stages: Option<&[u32]>) -> String {
+/// The workload as such a text.
+pub fn write(workload: &Workload, profile: &LayerProfile) -> String {
     let mut text = String::new();
     // Shortest decimals that read back as the same number.
     let list = |values: &[f64]| match values {
         [one] => format!("{one}"),
         many => format!("[{}]", many.iter().map(f64::to_string).collect::<Vec<_>>().join("; ")),
     };
-    for (v, (node, cost)) in workload.nodes.iter().zip(&profile.nodes).enumerate() {
+    for (node, cost) in workload.nodes.iter().zip(&profile.nodes) {
         let name = node.label().replace(PARTS, " - ");
         let name = if name.is_empty() { "-".to_string() } else { name };
         let LayerNode { id, forward_ms, backward_ms, activation_bytes, parameter_bytes, stage } = cost;
@@ -246,7 +246,7 @@ pub fn write(workload: &Workload, profile: &LayerProfile, stages: Option<&[u32]>
             NAMES[3]
         );
         write!(text, "{id}{PARTS}{name}{PARTS}{figures}").expect("a string takes every write");
-        if let Some(stage) = stages.map_or(*stage, |stages| stages.get(v).copied()) {
+        if let Some(stage) = stage {
             write!(text, "{PARTS}stage_id={stage}").expect("a string takes every write");
         }
         text.push('\n');
