@@ -5,9 +5,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     compared::Compared,
-    draw::{GUTTER, NAME, SHOWN},
     pictures,
     state::{Key, Row},
+    table::{GUTTER, NAME, SHOWN},
 };
 use crate::{
     study::{columns::Column, compare::ComparedPlan},

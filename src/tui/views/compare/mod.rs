@@ -4,6 +4,7 @@ mod beside;
 mod cells;
 mod columns;
 pub(in crate::tui) mod compared;
+mod detail;
 mod draw;
 mod keys;
 mod pictures;
@@ -12,6 +13,7 @@ pub(in crate::tui) mod preview;
 pub(in crate::tui) mod side;
 mod stages;
 pub(in crate::tui) mod state;
+mod table;
 mod update;
 
 use ratatui::{
