@@ -378,6 +378,7 @@ impl Model {
         self.forget_edits();
         self.shown = None;
         self.simulated = None;
+        self.playing = Playing::default();
         self.convergence = Convergence::default();
         self.changes = Changes::default();
         self.forget_what_would_help();

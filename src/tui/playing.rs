@@ -1,4 +1,4 @@
-//! Playing the simulated batch: the playhead, which is the cursor of the Timeline too, its speed and its steps.
+//! Playing the simulated batch: the playhead, which is the cursor of the Timeline too, its time, its speed and its steps.
 //!
 //! While it runs the screen is drawn at most [`FRAMES`] times a second; held or away it wakes nothing.
 
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::{
     model::Model,
     simulated::{Lane, Simulated},
+    views::View,
 };
 
 /// Pictures a second.
@@ -31,10 +32,12 @@ pub(super) enum Playhead {
 }
 
 /// How the batch is played.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Playing {
-    /// The playhead; its place is the Timeline's cursor.
+    /// The playhead.
     pub head: Playhead,
+    /// Its time, or where it was left, in seconds of the batch.
+    pub at_s: f64,
     /// How often the usual speed was doubled; below 0 halved.
     pub speed: i32,
 }
@@ -56,8 +59,8 @@ impl Model {
         let batch = self.simulated.as_ref()?.timeline.iteration_s;
         match self.playing.head {
             Playhead::Away => None,
-            Playhead::Held => Some((self.views.timeline.cursor_s, 0.0)),
-            Playhead::Runs(_) => Some((self.views.timeline.cursor_s, self.pace(batch) / f64::from(FRAMES))),
+            Playhead::Held => Some((self.playing.at_s, 0.0)),
+            Playhead::Runs(_) => Some((self.playing.at_s, self.pace(batch) / f64::from(FRAMES))),
         }
     }
 
@@ -72,8 +75,8 @@ impl Model {
         self.playing.head = match self.playing.head {
             Playhead::Runs(_) => Playhead::Held,
             Playhead::Held | Playhead::Away => {
-                if self.views.timeline.cursor_s >= batch * (1.0 - 1e-9) {
-                    self.views.timeline.put(0.0, batch);
+                if self.playing.at_s >= batch * (1.0 - 1e-9) {
+                    self.put_playhead(0.0, batch);
                 }
                 Playhead::Runs(self.now)
             }
@@ -121,22 +124,30 @@ impl Model {
         };
         // Who looked away for long does not find it far ahead.
         let passed = self.now.saturating_duration_since(last).as_secs_f64().min(0.5);
-        let at = self.views.timeline.cursor_s + passed * self.pace(batch);
-        self.views.timeline.put(at.min(batch), batch);
+        let at = self.playing.at_s + passed * self.pace(batch);
+        self.put_playhead(at.min(batch), batch);
         self.playing.head = if at >= batch { Playhead::Held } else { Playhead::Runs(self.now) };
     }
 
     /// Holds the playhead at the next event of any stage, or at the one before.
     pub(super) fn step_event(&mut self, forwards: bool) {
         let (Some(batch), Some(simulated)) = (self.batch_to_play(), self.simulated.clone()) else { return };
-        let found = neighbour(&simulated, self.views.timeline.cursor_s, forwards);
+        let found = neighbour(&simulated, self.playing.at_s, forwards);
         self.hold_at(found.unwrap_or(if forwards { batch } else { 0.0 }), batch);
     }
 
     /// Holds the playhead at a time of a batch, both in seconds.
     pub(super) fn hold_at(&mut self, time_s: f64, batch_s: f64) {
-        self.views.timeline.put(time_s, batch_s);
+        self.put_playhead(time_s, batch_s);
         self.playing.head = Playhead::Held;
+    }
+
+    /// Puts the playhead at a time of a batch, both in seconds; views that show a stretch of the batch bring it into sight.
+    pub(super) fn put_playhead(&mut self, time_s: f64, batch_s: f64) {
+        self.playing.at_s = if time_s.is_finite() { time_s.clamp(0.0, batch_s) } else { 0.0 };
+        for view in View::ALL {
+            view.room().seek(self, batch_s);
+        }
     }
 }
 

@@ -365,6 +365,7 @@ impl Model {
 
     /// Puts a plan's timeline on the screen.
     pub(super) fn show_timeline(&mut self, simulated: Arc<Simulated>) {
+        self.playing.at_s = self.playing.at_s.clamp(0.0, simulated.timeline.iteration_s.max(0.0));
         for view in View::ALL {
             view.room().simulated(self, &simulated);
         }

@@ -125,6 +125,9 @@ pub(super) trait Room: Sync {
         vec![]
     }
 
+    /// The playhead was put elsewhere in a batch of so many seconds: brings it into sight.
+    fn seek(&self, _: &mut Model, _batch_s: f64) {}
+
     /// The plan was edited: keeps what was edited under the cursor.
     fn follow(&self, _: &mut Model, _: &Edit) {}
 

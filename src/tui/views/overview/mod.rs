@@ -37,7 +37,6 @@ use crate::{
         action::{Action, Scope},
         marks::Marks,
         model::{Hit, Model},
-        playing::Playing,
         update::Effects,
         views::{Room, Tab, Uses},
     },
@@ -107,6 +106,5 @@ impl Room for Overview {
 
     fn forget(&self, model: &mut Model) {
         model.views.overview = State::default();
-        model.playing = Playing::default();
     }
 }

@@ -107,7 +107,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     memory::draw(frame.buffer_mut(), chart, (theme, &shades), simulated, stage, shown.limits.memory_limit(), window);
     let marked = Rect { y: area.y + axis, height: chart.y.saturating_sub(area.y + axis), ..area };
     cursor::draw(frame.buffer_mut(), marked, model, window, theme);
-    let told = cursor::lines(simulated, (stage, replica), state.cursor_s, theme, area.width.into());
+    let told = cursor::lines(simulated, (stage, replica), model.playing.at_s, theme, area.width.into());
     let last = area.height.saturating_sub(told_height);
     for (y, line) in (last..).zip(told.into_iter().take(told_height.into())) {
         frame.render_widget(line, rows(area, y, 1));

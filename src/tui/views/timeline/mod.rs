@@ -79,6 +79,10 @@ impl Room for Timeline {
         true
     }
 
+    fn seek(&self, model: &mut Model, batch_s: f64) {
+        model.views.timeline.show(model.playing.at_s, batch_s);
+    }
+
     fn simulated(&self, model: &mut Model, simulated: &Simulated) {
         let batch = simulated.timeline.iteration_s;
         model.views.timeline.begin(simulated.warm_up_s(), batch);

@@ -1,4 +1,4 @@
-//! Which stretch of the batch is seen, and where the cursor is: arithmetic without a screen.
+//! Which stretch of the batch is seen: arithmetic without a screen. The cursor is the playhead, which views share.
 
 /// State of the Timeline view. Times in seconds.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -11,8 +11,6 @@ pub(in crate::tui) struct State {
     pub from_s: f64,
     /// Length of the stretch; 0: the whole batch.
     pub span_s: f64,
-    /// Where the cursor is.
-    pub cursor_s: f64,
     /// Whether the critical path is marked.
     pub path: bool,
     /// Whether a first stretch was chosen.
@@ -63,40 +61,38 @@ impl State {
         self.span_s = 0.0;
     }
 
-    /// Moves the stretch by a share of itself, the cursor with it.
-    pub(in crate::tui) fn pan(&mut self, share: f64, batch_s: f64) {
+    /// Moves the stretch by a share of itself; a cursor that moves with it is at the time given back.
+    pub(in crate::tui) fn pan(&mut self, share: f64, cursor_s: f64, batch_s: f64) -> f64 {
         let (from, to) = self.window(batch_s);
         let span = to - from;
         self.from_s = (from + share * span).clamp(0.0, (batch_s - span).max(0.0));
-        self.cursor_s = (self.cursor_s + self.from_s - from).clamp(0.0, batch_s);
+        (cursor_s + self.from_s - from).clamp(0.0, batch_s)
     }
 
-    /// Moves the cursor by columns; the stretch follows when it leaves.
-    pub(in crate::tui) fn step(&mut self, columns: f64, batch_s: f64) {
+    /// The time of a cursor that is moved by columns.
+    pub(in crate::tui) fn stepped(&self, columns: f64, cursor_s: f64, batch_s: f64) -> f64 {
         let (from, to) = self.window(batch_s);
         let column_s = (to - from) / f64::from(self.columns.max(1));
         // From the middle of a column to the middle of another, so that rounding never skips one.
-        let at = ((self.cursor_s - from) / column_s).floor() + 0.5 + columns;
-        self.put(from + at * column_s, batch_s);
+        let at = ((cursor_s - from) / column_s).floor() + 0.5 + columns;
+        from + at * column_s
     }
 
-    /// Puts the cursor at a time and brings it into sight.
-    pub(in crate::tui) fn put(&mut self, time_s: f64, batch_s: f64) {
-        self.cursor_s = if time_s.is_finite() { time_s.clamp(0.0, batch_s) } else { 0.0 };
+    /// Brings a time into sight.
+    pub(in crate::tui) fn show(&mut self, time_s: f64, batch_s: f64) {
         let (from, to) = self.window(batch_s);
-        if self.cursor_s < from {
-            self.from_s = self.cursor_s;
-        } else if self.cursor_s > to {
-            self.from_s = self.cursor_s - (to - from);
+        if time_s < from {
+            self.from_s = time_s;
+        } else if time_s > to {
+            self.from_s = time_s - (to - from);
         }
     }
 
-    /// Keeps everything within a new batch of `batch_s` seconds.
+    /// Keeps the stretch within a new batch of `batch_s` seconds.
     pub(in crate::tui) fn fit(&mut self, batch_s: f64) {
         if self.span_s >= batch_s {
             self.whole();
         }
-        self.cursor_s = self.cursor_s.clamp(0.0, batch_s.max(0.0));
         self.from_s = self.window(batch_s).0;
     }
 }
@@ -126,13 +122,15 @@ mod tests {
     #[test]
     fn the_window_follows_the_cursor_and_stays_inside() {
         let mut state = State { columns: 10, span_s: 10.0, ..State::default() };
+        let mut cursor: f64 = 0.0;
         for _ in 0..200 {
-            state.step(1.0, 100.0);
+            cursor = state.stepped(1.0, cursor, 100.0).clamp(0.0, 100.0);
+            state.show(cursor, 100.0);
             let (from, to) = state.window(100.0);
-            assert!(from <= state.cursor_s && state.cursor_s <= to + 1e-9 && to <= 100.0 + 1e-9);
+            assert!(from <= cursor && cursor <= to + 1e-9 && to <= 100.0 + 1e-9);
         }
-        assert!((state.cursor_s - 100.0).abs() < 1.0);
-        state.pan(-50.0, 100.0);
+        assert!((cursor - 100.0).abs() < 1.0);
+        state.pan(-50.0, cursor, 100.0);
         assert_eq!(state.window(100.0).0, 0.0);
         state.fit(5.0);
         assert_eq!(state.window(5.0), (0.0, 5.0));
@@ -154,10 +152,9 @@ mod tests {
     #[test]
     fn an_empty_batch_does_no_harm() {
         let mut state = State::default();
-        state.step(1.0, 0.0);
+        state.show(0.0, 0.0);
         state.zoom(0.5, 0.0, 0.0);
-        state.pan(1.0, 0.0);
+        assert_eq!(state.pan(1.0, 0.0, 0.0), 0.0);
         assert_eq!(state.window(0.0), (0.0, 0.0));
-        assert_eq!(state.cursor_s, 0.0);
     }
 }

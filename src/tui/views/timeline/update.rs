@@ -15,13 +15,16 @@ impl Model {
         let Some(simulated) = self.simulated.clone() else { return };
         let rows = self.timeline_rows(&simulated);
         let batch = simulated.timeline.iteration_s;
+        let cursor = self.playing.at_s;
         let state = &mut self.views.timeline;
-        let cursor = state.cursor_s;
         match action {
-            Action::CursorLeft => state.step(-1.0, batch),
-            Action::CursorRight => state.step(1.0, batch),
-            Action::PanLeft => state.pan(-0.5, batch),
-            Action::PanRight => state.pan(0.5, batch),
+            Action::CursorLeft | Action::CursorRight => {
+                let columns = if action == Action::CursorLeft { -1.0 } else { 1.0 };
+                let at = state.stepped(columns, cursor, batch);
+                self.put_playhead(at, batch);
+            }
+            Action::PanLeft => self.playing.at_s = state.pan(-0.5, cursor, batch),
+            Action::PanRight => self.playing.at_s = state.pan(0.5, cursor, batch),
             Action::ZoomIn => state.zoom(0.5, cursor, batch),
             Action::ZoomOut => state.zoom(2.0, cursor, batch),
             Action::ZoomWhole => state.whole(),
@@ -37,7 +40,7 @@ impl Model {
                         // Just inside the event, so that it is the one under the cursor.
                         let length =
                             simulated.at(Lane::Compute, stage, replica, start).map_or(0.0, |e| e.end_s - start);
-                        state.put(start + length * 1e-3, batch);
+                        self.put_playhead(start + length * 1e-3, batch);
                     }
                 }
             }
@@ -58,7 +61,7 @@ impl Model {
             let batch = simulated.timeline.iteration_s;
             let (from, to) = self.views.timeline.window(batch);
             let columns = f64::from(self.views.timeline.columns.max(1));
-            self.views.timeline.put(from + (column as f64 + 0.5) / columns * (to - from), batch);
+            self.put_playhead(from + (column as f64 + 0.5) / columns * (to - from), batch);
         }
     }
 
