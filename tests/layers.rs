@@ -2,7 +2,9 @@
 //!
 //! Beside the order: no planner's folder imports another planner's, no family's another family's, no view another view.
 //! No view reaches into the state of another, and nobody but the list of views asks which view it is. What draws changes
-//! nothing of the model. Where a node stands in its workload is told from module to module as a `NodeIndex`.
+//! nothing of the model. Where a node stands in its workload is told from module to module as a `NodeIndex`. Which kind of
+//! workload it is, only families, the workload itself and planners in their own folders ask: everybody else asks the family
+//! what he wants to know.
 
 use std::{
     collections::BTreeSet,
@@ -114,6 +116,7 @@ fn broken(file: &str, source: &str) -> Vec<String> {
     broken.extend(broken_by_view(file, &code_of(source)));
     broken.extend(broken_by_drawing(file, &code_of(source)));
     broken.extend(broken_by_plain_nodes(file, &code_of(source)));
+    broken.extend(broken_by_kind(file, &code_of(source)));
     for path in imports(file, source) {
         if path.len() == 1 {
             match ROOMS.iter().position(|name| *name == path[0]) {
@@ -247,6 +250,45 @@ fn broken_by_plain_nodes(file: &str, code: &str) -> Vec<String> {
     broken
 }
 
+/// The kinds of profiles, and the methods of a workload that give the profile of one kind.
+const KINDS: [(&str, &str); 5] = [
+    ("Piper", "piper"),
+    ("Placement", "placement"),
+    ("Layers", "layers"),
+    ("Operators", "operators"),
+    ("Training", "training"),
+];
+
+/// Questions for the kind that stay: the file, the question, and why no method of a family answers it.
+const KIND_ASKED: [(&str, &str, &str); 1] = [(
+    "export/engine/mod.rs",
+    ".training()",
+    "an engine's own configuration is written from everything that a model to be trained is described by",
+)];
+
+/// Whether a file may ask for the kind of a workload: families, the workload itself, a planner's own folder.
+fn may_ask_for_kind(file: &str) -> bool {
+    let of_planner = file.strip_prefix("planner/").is_some_and(|rest| rest.contains('/'));
+    of_planner || file.starts_with("family/") || file.starts_with("workload/")
+}
+
+/// Questions for the kind of a workload where its family should be asked: `workload.piper()`, `Profile::Piper`, and a
+/// comparison with a family's id.
+fn broken_by_kind(file: &str, code: &str) -> Vec<String> {
+    if may_ask_for_kind(file) {
+        return vec![];
+    }
+    let ids = ["pipelines", "placements", "layers", "operators", "training"];
+    let compared = ids.iter().flat_map(|id| ["==", "!="].map(|sign| format!(".id() {sign} \"{id}\"")));
+    let profiles = KINDS.iter().flat_map(|(kind, own)| [format!("Profile::{kind}"), format!(".{own}()")]);
+    let questions = profiles.chain(compared).filter(|question| code.contains(question.as_str()));
+    let stays = |question: &str| KIND_ASKED.iter().any(|(own, known, _)| *own == file && *known == question);
+    questions
+        .filter(|question| !stays(question))
+        .map(|question| format!("{file} asks for the kind of a workload: {question}"))
+        .collect()
+}
+
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
         let path = entry.expect("an entry").path();
@@ -314,6 +356,27 @@ fn a_view_that_knows_another_is_found() {
     assert_eq!(broken("tui/update.rs", decision), ["tui/update.rs asks for the view Sweep"]);
     assert_eq!(broken("tui/views/sweep/state.rs", decision), Vec::<String>::new());
     assert_eq!(broken("tui/tour.rs", "const SHOW: Action = Action::Show(View::Sweep);\n"), Vec::<String>::new());
+}
+
+#[test]
+fn a_question_for_the_kind_of_a_workload_is_found() {
+    let question = "fn f(workload: &Workload) -> bool { workload.piper().is_some() }\n";
+    let told = ["study/rivals.rs asks for the kind of a workload: .piper()"];
+    assert_eq!(broken("study/rivals.rs", question), told);
+    let decision = "fn f(w: &Workload) -> u32 { match &w.profile { Profile::Layers(_) => 1, _ => 2 } }\n";
+    assert_eq!(broken("cli/report.rs", decision), ["cli/report.rs asks for the kind of a workload: Profile::Layers"]);
+    let id = "fn f(w: &Workload) -> bool { family::of(w).id() == \"placements\" }\n";
+    assert_eq!(broken("export/x.rs", id), ["export/x.rs asks for the kind of a workload: .id() == \"placements\""]);
+    assert_eq!(broken("planner/even.rs", question).len(), 1);
+    for file in ["family/edit/cut.rs", "workload/lint/mod.rs", "planner/piper/mod.rs"] {
+        assert_eq!(broken(file, question), Vec::<String>::new());
+    }
+    let tested = format!("#[cfg(test)]\nmod tests {{\n{question}}}\n");
+    assert_eq!(broken("study/rivals.rs", &tested), Vec::<String>::new());
+    for (file, question, why) in KIND_ASKED {
+        let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).expect(file);
+        assert!(source.contains(question) && !why.is_empty(), "{file} asks {question} no longer");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `plantui check`: validate a plan and score it again, from the workload alone.
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -92,7 +92,8 @@ impl Objective {
     /// Scores a loaded plan by this; what it claims of another measure is not judged.
     fn apply(self, workload: &Workload, loaded: &mut LoadedPlan) -> Result<(), Failure> {
         let measure = self.measure();
-        if workload.placement().is_none() {
+        let measures = family::of(workload).measures(&BTreeMap::new());
+        if !measures.iter().any(|own| own.name() == measure.name()) {
             let message = format!("--objective {} is for device placements", measure.name().replace('_', "-"));
             return Err(Failure::refused(message, format!("{} is none: leave it out", workload.name)));
         }
@@ -339,8 +340,7 @@ impl Checked {
             )
         };
         let violations = &self.score.violations;
-        // The published file of a placement has the limits in the workload.
-        let told = self.loaded.limits != GivenLimits::default() || self.workload.placement().is_some();
+        let told = self.loaded.limits != GivenLimits::default() || !family::of(&self.workload).plans_name_limits();
         (!told && !violations.is_empty() && violations.iter().all(of_limits))
             .then_some("the file names no limits: repeat the --devices, --memory and --microbatches it was made with")
     }

@@ -10,6 +10,7 @@
 
 use super::report::{line, table};
 use crate::{
+    family,
     plan::{NodeScore, Score, Stage},
     units,
     workload::Workload,
@@ -17,7 +18,7 @@ use crate::{
 
 /// Devices that an operator leaves idle.
 fn idle(workload: &Workload, stage: &Stage, at: usize) -> u32 {
-    let operator = workload.operators().and_then(|profile| profile.operators.get(stage.nodes[at].index()));
+    let operator = family::of(workload).operator(stage.nodes[at]);
     let split = operator.zip(stage.choices[at].split());
     let splits = split.and_then(|(operator, split)| operator.degrees(split).ok()).unwrap_or_default();
     let used = splits.iter().fold(1u32, |used, &split| used.saturating_mul(split));

@@ -49,7 +49,7 @@ impl Task {
         let id = planner.info().id;
         let topology = mapped_to(planner, limit_args);
         // Of a model that is trained its accelerator's links say so.
-        let told = topology.iter().filter(|_| workload.training().is_none());
+        let told = topology.iter().filter(|_| !family::of(&workload).has_platform());
         assumed.extend(told.map(|topology| topology.rule(family::of(&workload).on_machines())));
         let settings = settings(planner, limit_args, &args.settings);
         let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;

@@ -57,7 +57,7 @@ pub(crate) fn planned(planned: &Run) -> String {
         line(&mut text, format_args!("{}", worth(&planned.problem.limits, plan, score)));
         line(&mut text, format_args!("{}", proven(planned)));
         stages(&mut text, workload, &planned.problem.limits, plan, score);
-        training_table::alternatives(&mut text, workload.training(), &planned.problem.limits, outcome);
+        training_table::alternatives(&mut text, workload, &planned.problem.limits, outcome);
     }
     if let Some(infeasible) = &outcome.infeasible {
         text += &explanation(infeasible);
@@ -112,10 +112,11 @@ pub(super) fn on_cpus(stage: &Stage) -> bool {
 
 /// The line about the bottleneck and the table of stages.
 pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
-    if workload.placement().is_some() {
+    let family = family::of(workload);
+    if family.stages_are_devices() {
         return device_table::stages(text, workload, limits, plan, score);
     }
-    if workload.training().is_some() {
+    if family.plans_are_configurations() {
         return training_table::stages(text, workload, limits, plan, score);
     }
     if let (Measure::OperatorCost(_), [stage]) = (score.measure, plan.stages.as_slice()) {

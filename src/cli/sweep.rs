@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     export::{sweep_csv, sweep_svg},
-    notice,
+    family, notice,
     planner::{Problem, Search, Status},
     study::sweep::{
         Answer, Figure, MOST_POINTS, Series, Sweep,
@@ -278,7 +278,7 @@ impl SweepArgs {
         let refused = |error: crate::study::sweep::SeriesError| {
             Failure::refused(error.to_string(), "`plantui planners` lists every planner with its options")
         };
-        let trained = workloads.iter().all(|workload| workload.training().is_some());
+        let trained = workloads.iter().all(|workload| family::of(workload).has_platform());
         let series = sweep_topologies::series(&lines, settings, &self.limits, trained).map_err(refused)?;
         for setting in settings {
             let name = setting.split_once('=').map(|(name, _)| name.trim());

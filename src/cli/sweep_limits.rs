@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
+    family,
     study::sweep::{Values, Wiring},
     units::UnitError,
     workload::Workload,
@@ -60,7 +61,7 @@ impl SweepLimits {
     pub(super) fn load(&self, workload: &Path) -> Result<Vec<Workload>, Failure> {
         let read = input::workload(workload)?;
         let plain = self.training.each(&read, None)?;
-        if self.topology.is_empty() || !plain.iter().all(|workload| workload.training().is_some()) {
+        if self.topology.is_empty() || !plain.iter().all(|workload| family::of(workload).has_platform()) {
             return Ok(plain);
         }
         // A model is another workload on other machines: how many devices there are is the topology's to say.

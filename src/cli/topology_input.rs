@@ -8,11 +8,9 @@ use crate::{
         GivenLimits, LimitKind, Links,
         topology::{self, LinkRule, NameError, Topology},
     },
+    family::platform::Wiring,
     units,
-    workload::{
-        formats::{Wired, detect},
-        training::Accelerator,
-    },
+    workload::formats::{Wired, detect},
 };
 
 /// A topology that was asked for with `--topology`.
@@ -72,26 +70,17 @@ impl Given {
             .maybe(LimitKind::Bandwidth, Some(self.slowest).filter(|slowest| slowest.is_finite()))
     }
 
-    /// An accelerator in its machines: the slowest pair within a machine and across machines.
-    pub(super) fn links_of(&self, accelerator: &Accelerator) -> Accelerator {
-        Accelerator {
-            inner_link: self.links.in_machine,
-            outer_link: self.links.between_machines,
-            domain: u32::from(self.wired.topology.machines().sizes().iter().copied().min().unwrap_or(1)),
-            ..*accelerator
-        }
-    }
-
-    /// The same in a sentence.
-    pub(super) fn wiring(&self) -> String {
+    /// The links that it gives devices: those of the slowest pair within a machine and across machines.
+    pub(super) fn wiring(&self) -> Wiring {
         let machines = self.wired.topology.machines();
-        format!(
-            "{}: {} devices to a machine, {} between them and {} to another machine, the slowest pairs, which the planner counts on",
+        let machine = u32::from(machines.sizes().iter().copied().min().unwrap_or(1));
+        let told = format!(
+            "{}: {machine} devices to a machine, {} between them and {} to another machine, the slowest pairs, which the planner counts on",
             self.wired.topology.name,
-            machines.sizes().iter().min().unwrap_or(&1),
             units::bandwidth_exact(self.links.in_machine),
             units::bandwidth_exact(self.links.between_machines)
-        )
+        );
+        Wiring { links: self.links, machine, told }
     }
 
     /// How many devices it has.

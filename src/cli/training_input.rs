@@ -8,14 +8,10 @@ use clap::Args;
 
 use super::{Failure, estimate, input, topology_input::Given};
 use crate::{
-    family::dial,
+    family::{self, dial},
     plan::document::TrainingPart,
-    source::LoadError,
     units::{self, UnitError},
-    workload::{
-        Profile, Workload,
-        training::{Constants, Stack, TrainingProfile, TrainingSettings, hardware},
-    },
+    workload::Workload,
 };
 
 /// Flags for models that are to be trained.
@@ -72,9 +68,10 @@ impl TrainingArgs {
         let mut workload = input::workload(path)?;
         let mut own = self.clone();
         let mut settings = vec![];
-        if let Some(part) = if workload.training().is_some() { told(plan)? } else { None } {
-            if let (Profile::Training(profile), None) = (&mut workload.profile, &self.hardware) {
-                as_told(profile, &part, self.calibration.is_some(), &input::shown(plan))?;
+        if let Some(part) = if family::of(&workload).has_platform() { told(plan)? } else { None } {
+            if self.hardware.is_none() {
+                let (calibrated, source) = (self.calibration.is_some(), input::shown(plan));
+                workload = family::of(&workload).as_told(&workload, &part, calibrated, &source)?;
             }
             settings = part.settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
             own.hardware = own.hardware.or(Some(part.hardware));
@@ -102,7 +99,7 @@ impl TrainingArgs {
         settings: &[(String, String)],
         topology: Option<&Given>,
     ) -> Result<Workload, Failure> {
-        if workload.training().is_none() {
+        if !family::of(&workload).has_platform() {
             return match self.given() {
                 Some(flag) => Err(Failure::refused(
                     format!("{flag} is for models that are to be trained, and {} is a profile of times", workload.name),
@@ -129,27 +126,20 @@ impl TrainingArgs {
         workload = turn(workload, "hardware", self.hardware.as_deref())?;
         workload = turn(workload, "sequence-length", tokens.as_deref())?;
         workload = turn(workload, "precision", self.precision.as_deref())?;
-        if let Profile::Training(profile) = &mut workload.profile {
-            if let Some(word) = &self.stack {
-                let ids = Stack::ALL.map(Stack::id).join(", ");
-                let unknown = || refused("--stack", format!("is `{}`, must be {ids}", crate::text::printable(word)));
-                let stack = Stack::find(word).ok_or_else(unknown)?;
-                if stack != profile.stack {
-                    (profile.stack, profile.settings) = (stack, stack.settings());
-                }
-            }
-            for (name, value) in settings {
-                profile.settings.set(name, value).map_err(|problem| refused("settings", problem))?;
-            }
+        if let Some(id) = &self.stack {
+            let stacked = family::of(&workload).with_stack(&workload, id);
+            workload = stacked.map_err(|error| refused("--stack", error.to_string()))?;
+        }
+        for (name, value) in settings {
+            let set = family::of(&workload).with_setting(&workload, name, value);
+            workload = set.map_err(|error| refused("settings", error.to_string()))?;
         }
         workload = turn(workload, "reserve", self.reserve.as_deref())?;
-        let Profile::Training(profile) = &mut workload.profile else { return Ok(workload) };
         if let Some(path) = &self.calibration {
-            calibrated(profile, path)?;
+            workload = family::of(&workload).calibrated(&workload, &estimate::calibration(path)?);
         }
         if let Some(topology) = topology {
-            profile.accelerator = topology.links_of(&profile.accelerator);
-            profile.remarks.push(topology.wiring());
+            workload = family::of(&workload).wired(&workload, &topology.wiring());
         }
         Ok(workload)
     }
@@ -181,61 +171,6 @@ impl TrainingArgs {
     }
 }
 
-/// Constants as the calibration in a file has them.
-fn calibrated(profile: &mut TrainingProfile, path: &Path) -> Result<(), Failure> {
-    let calibration = estimate::calibration(path)?;
-    profile.constants = calibration.apply(&profile.constants);
-    profile.remarks.push(format!(
-        "calibrated on {} of {} with {}; left out, each was predicted {:.1}% off",
-        units::counted(calibration.runs as usize, "run"),
-        crate::text::printable(&calibration.model),
-        crate::text::printable(&calibration.stack),
-        100.0 * calibration.left_out_error
-    ));
-    Ok(())
-}
-
-/// Puts the hardware and the constants that a plan was made for in place of the workload's own.
-fn as_told(profile: &mut TrainingProfile, part: &TrainingPart, calibrated: bool, source: &str) -> Result<(), Failure> {
-    let wrong = |path: String, problem: String| {
-        Failure::from(LoadError::at(
-            source,
-            format!("workload.training.{path}"),
-            problem,
-            "correct it, or leave it out",
-        ))
-    };
-    let Some(preset) = hardware::find(&part.hardware) else { return Ok(()) };
-    if preset.id != profile.accelerator.id {
-        profile.accelerator = *preset;
-        profile.constants = Constants::shipped(preset.generation);
-    }
-    for (name, &value) in &part.figures {
-        if !(1.0..=1e18).contains(&value) || !profile.accelerator.set(name, value) {
-            let known = profile.accelerator.named().map(|(name, _)| name).join(", ");
-            let path = format!("figures.{}", crate::text::printable(name));
-            return Err(wrong(path, format!("is {value}; a figure is one of {known}, from 1 to 1e18")));
-        }
-    }
-    for (name, &value) in part.constants.iter().filter(|_| !calibrated) {
-        let may_be_nothing = matches!(name.as_str(), "fixed_s" | "growth");
-        let taken = (0.0..=1e3).contains(&value) && (value > 0.0 || may_be_nothing);
-        let Some(known) = profile.constants.by_name(name).filter(|_| taken) else {
-            let known = profile.constants.named().map(|(name, _)| name).join(", ");
-            let path = format!("constants.{}", crate::text::printable(name));
-            return Err(wrong(path, format!("is {value}; a constant is one of {known}, above 0 and at most 1000")));
-        };
-        *known = value;
-    }
-    for remark in &part.remarks {
-        let remark = crate::text::printable(remark);
-        if !profile.remarks.contains(&remark) {
-            profile.remarks.push(remark);
-        }
-    }
-    Ok(())
-}
-
 /// What a plan's file says of the training it was made for.
 fn told(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
     let (bytes, _) = input::plan_bytes(plan)?;
@@ -246,18 +181,18 @@ fn told(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
     Ok(part.and_then(|part| serde_json::from_value(part).ok()))
 }
 
-/// Settings of the software among those given with `--set`, put into a training workload; the others are the planner's.
+/// Settings of the software among those given with `--set`, put into the workload that has it; the others are the planner's.
 ///
 /// # Errors
 /// [`Failure`] with what a setting may be.
 pub(super) fn software(workload: &mut Workload, given: &[String]) -> Result<Vec<String>, Failure> {
-    let Profile::Training(profile) = &mut workload.profile else { return Ok(given.to_vec()) };
+    let known = family::of(workload).software_settings();
     let mut rest = vec![];
     for setting in given {
         match setting.split_once('=') {
-            Some((name, value)) if TrainingSettings::NAMES.iter().any(|(known, _)| *known == name) => {
-                let refused = |problem: String| Failure::refused(format!("--set: {problem}"), "");
-                profile.settings.set(name, value).map_err(refused)?;
+            Some((name, value)) if known.iter().any(|(known, _)| *known == name) => {
+                let set = family::of(workload).with_setting(workload, name, value);
+                *workload = set.map_err(|problem| Failure::refused(format!("--set: {problem}"), ""))?;
             }
             _ => rest.push(setting.clone()),
         }

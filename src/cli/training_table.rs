@@ -16,16 +16,16 @@ use crate::{
     plan::{Plan, Score},
     planner::Outcome,
     units,
-    workload::{TrainingProfile, Workload},
+    workload::Workload,
 };
 
 /// The lines about the plan and the table of its stages.
 pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
-    for fact in family::of(workload).plan_facts(workload, limits, plan) {
+    let family = family::of(workload);
+    for fact in family.plan_facts(workload, limits, plan) {
         line(text, format_args!("{fact}"));
     }
     line(text, format_args!(""));
-    let Some(profile) = workload.training() else { return };
     let of_limit = format!("of {}", units::bytes_exact(limits.memory_limit()));
     let head = [
         "  stage",
@@ -42,7 +42,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     let mut rows = vec![head.map(String::from).to_vec()];
     let bottleneck = score.bottleneck();
     for (index, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
-        let layers = stage.nodes.iter().filter(|&&node| profile.layer_of(node).is_some()).count();
+        let layers = stage.nodes.iter().filter(|&&node| family.is_layer(node)).count();
         let again = stage.recomputed();
         let mark = if bottleneck == Some(index) { "*" } else { "" };
         let both = scored.compute_s + scored.communication_s;
@@ -63,8 +63,8 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
 }
 
 /// What was found beside the plan, the fastest first.
-pub(super) fn alternatives(text: &mut String, profile: Option<&TrainingProfile>, limits: &Limits, outcome: &Outcome) {
-    if profile.is_none() || outcome.alternatives.len() < 2 {
+pub(super) fn alternatives(text: &mut String, workload: &Workload, limits: &Limits, outcome: &Outcome) {
+    if !family::of(workload).plans_are_configurations() || outcome.alternatives.len() < 2 {
         return;
     }
     line(text, format_args!(""));

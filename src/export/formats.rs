@@ -35,6 +35,8 @@ pub struct Format {
     pub suffix: &'static str,
     /// The families whose plans it can hold, by [`Family::id`](crate::family::Family::id); empty for all.
     pub families: &'static [&'static str],
+    /// Families of whose other plans it can hold some, which the rules of the format itself find out.
+    pub perhaps: &'static [&'static str],
     /// How it is written.
     pub writes: Writes,
 }
@@ -77,8 +79,17 @@ pub struct Scored<'a> {
 }
 
 /// What most formats have in common.
-const PLAIN: Format =
-    Format { id: "", aliases: &[], title: "", help: "", keywords: "", suffix: "", families: &[], writes: Writes::Run };
+const PLAIN: Format = Format {
+    id: "",
+    aliases: &[],
+    title: "",
+    help: "",
+    keywords: "",
+    suffix: "",
+    families: &[],
+    perhaps: &[],
+    writes: Writes::Run,
+};
 
 /// Every format, in the order they are shown: the plan document first, engines last.
 pub static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
@@ -183,6 +194,8 @@ pub static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
             Engine::Megatron | Engine::MegatronBridge | Engine::TorchTitan => &["pipelines", "layers", "training"],
             _ => &["pipelines", "layers"],
         },
+        // A device placement whose devices hold whole layers in a row runs as a pipeline.
+        perhaps: &["placements"],
         writes: Writes::Engine(engine),
         ..PLAIN
     }));
@@ -236,10 +249,9 @@ impl Format {
         self.families.is_empty() || self.families.contains(&family::of(workload).id())
     }
 
-    /// Whether a plan of this workload may leave so after all: a device placement whose devices hold whole layers in a row
-    /// runs as a pipeline, which the engine's own rules find out.
+    /// Whether some plan of this workload may leave so.
     pub fn may_suit(&self, workload: &Workload) -> bool {
-        self.suits(workload) || matches!(self.writes, Writes::Engine(_)) && family::of(workload).id() == "placements"
+        self.suits(workload) || self.perhaps.contains(&family::of(workload).id())
     }
 
     /// What stands in the way where it does not suit: the reason, and what to do about it.
@@ -255,7 +267,7 @@ impl Format {
                 "make one with `plantui generate transformer`".into(),
             ),
             "placements" => (format!("holds a device placement's split, and {name} is no device placement"), repair),
-            _ if family::of(workload).id() == "operators" => {
+            _ if family::of(workload).one_stage() => {
                 (format!("takes a pipeline, and {name} is an operator graph"), repair)
             }
             _ => (format!("takes a pipeline of layers, and {name} is none"), repair),

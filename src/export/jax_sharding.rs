@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use crate::{
+    family,
     plan::Plan,
     text::is_hostile,
     workload::{Operator, Workload, operators::Tensor},
@@ -89,10 +90,10 @@ pub fn to_python(workload: &Workload, plan: &Plan) -> String {
         sizes.join(", "),
         names.join(", "),
     );
-    let operators = workload.operators().map_or(&[][..], |profile| &profile.operators);
+    let family = family::of(workload);
     let chosen = plan.stages.iter().flat_map(|stage| stage.nodes.iter().zip(&stage.choices));
     for (&node, choice) in chosen {
-        let Some(operator) = operators.get(node.index()) else { continue };
+        let Some(operator) = family.operator(node) else { continue };
         let (id, label) = (workload.nodes[node].id, quoted(&workload.nodes[node].label()));
         let splits = choice.split().and_then(|split| operator.degrees(split).ok()).unwrap_or_default();
         let entry = match mesh.assign(operator, &splits) {

@@ -6,15 +6,19 @@
 use std::fmt::Write;
 
 use crate::{
+    family,
     plan::{Plan, Score},
     text::is_hostile,
     units,
-    workload::Workload,
+    workload::{Operator, Workload},
 };
 
 /// The graph in the DOT language, of a workload of operators; `None` of any other. The score must be the plan's.
 pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> Option<String> {
-    let profile = workload.operators()?;
+    let family = family::of(workload);
+    if !family.one_stage() {
+        return None;
+    }
     let mut text =
         format!("digraph \"{}\" {{\n  node [shape=box, style=filled, fontname=monospace];\n", escaped(&workload.name));
     let (Some(stage), Some(scored)) = (plan.stages.first(), score.stages.first()) else {
@@ -29,18 +33,19 @@ pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> Option<String>
         let label = format!(
             "{}\\n{}: {}\\n{}",
             escaped(&workload.nodes[node].label()),
-            profile.operators[node].kind_name(),
+            family.operator(node).map_or("", Operator::kind_name),
             escaped(&choice.to_string()),
             units::seconds(seconds(at)),
         );
         let shade = seconds(at) / longest;
         line(format_args!("n{node} [label=\"{label}\", fillcolor=\"0.08 {shade:.3} 1.0\"];"));
     }
-    for link in profile.links() {
+    for link in family.operator_links() {
+        let Some(consumer) = family.operator(link.consumer) else { continue };
         let shapes: Vec<String> = link
             .slots
             .iter()
-            .map(|&slot| profile.operators[link.consumer].inputs[slot].tensor.shape.iter().map(u64::to_string))
+            .map(|&slot| consumer.inputs[slot].tensor.shape.iter().map(u64::to_string))
             .map(|extents| extents.collect::<Vec<_>>().join("x"))
             .collect();
         line(format_args!("n{} -> n{} [label=\"{}\"];", link.producer, link.consumer, shapes.join("\\n")));

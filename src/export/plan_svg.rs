@@ -109,9 +109,10 @@ fn heading(svg: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, 
         return;
     }
     let mut x = left;
-    let named: &[(Work, &str)] = match workload.placement() {
-        Some(_) => &[(Work::Compute, "compute"), (Work::Communication, "transfers")],
-        None => &[(Work::Compute, "compute"), (Work::Communication, "transfers"), (Work::Sync, "all-reduce")],
+    // Stages that are single devices have no replicas to reduce over.
+    let named: &[(Work, &str)] = match family::of(workload).stages_are_devices() {
+        true => &[(Work::Compute, "compute"), (Work::Communication, "transfers")],
+        false => &[(Work::Compute, "compute"), (Work::Communication, "transfers"), (Work::Sync, "all-reduce")],
     };
     for &(work, name) in named {
         block(svg, work, x, 70.0, 18.0);

@@ -203,6 +203,16 @@ pub trait Describe {
         format!("{} microbatches", limits.microbatches)
     }
 
+    /// How many parts a batch has whose time a plan may be measured by: microbatches, or samples.
+    fn parts_of_a_batch(&self, limits: &Limits) -> u32 {
+        limits.microbatches
+    }
+
+    /// What the times of a stage are of: a sample of the profile, a microbatch on each replica, a step of all operators.
+    fn times_of(&self) -> &'static str {
+        "sample"
+    }
+
     /// What a plan is worth in the family's own figures, a line each, the plan itself in few words first: throughput,
     /// utilisation, how far to trust them. Empty where the measure says all.
     fn plan_facts(&self, workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<String> {
@@ -214,6 +224,11 @@ pub trait Describe {
     fn prediction(&self, limits: &Limits, plan: &Plan) -> Option<PredictionPart> {
         let _ = (limits, plan);
         None
+    }
+
+    /// Whether there are such predictions of plans of this kind.
+    fn predicts(&self) -> bool {
+        false
     }
 
     /// The same as single figures for a line of them, a value and what it is, the most wanted first. Empty where the
@@ -257,6 +272,17 @@ pub trait Describe {
     fn is_backward(&self, node: NodeIndex) -> bool {
         let _ = node;
         false
+    }
+
+    /// Whether a plan is one configuration, from which all stages follow.
+    fn plans_are_configurations(&self) -> bool {
+        false
+    }
+
+    /// Whether a node is counted among the layers: what stands before the first and after the last is not.
+    fn is_layer(&self, node: NodeIndex) -> bool {
+        let _ = node;
+        true
     }
 
     /// Whether a stage is one device, and is called as the device is.

@@ -13,9 +13,11 @@ pub mod dial;
 pub mod edit;
 pub mod layers;
 pub(crate) mod limits;
+pub(crate) mod offers;
 pub mod operators;
 pub(crate) mod pipeline;
 pub mod placement;
+pub(crate) mod platform;
 mod program;
 pub mod read;
 pub mod training;
@@ -39,6 +41,8 @@ pub use program::pipeline;
 use check::Labels;
 use describe::Describe;
 use dial::{Dial, NotTurned};
+use offers::Offers;
+use platform::Platform;
 
 /// A plan under check: what the rules of all families have found is in it.
 pub struct Checked<'a> {
@@ -51,7 +55,7 @@ pub struct Checked<'a> {
 }
 
 /// What is peculiar to a kind of workload.
-pub trait Family: Describe + Sync {
+pub trait Family: Describe + Offers + Platform + Sync {
     /// What people call the kind, in the plural: `pipelines`.
     fn id(&self) -> &'static str;
 
@@ -88,6 +92,24 @@ pub trait Family: Describe + Sync {
     /// Everything plans can be measured by, the usual one first; parameters taken from a planner's options as the plan JSON
     /// carries them.
     fn measures(&self, options: &BTreeMap<String, Value>) -> Vec<Measure>;
+
+    /// Whether a measure is the time of a simulated batch, so that the parts of that add up to it.
+    fn simulates(&self, measure: Measure) -> bool {
+        let _ = measure;
+        false
+    }
+
+    /// What all nodes of a plan take one after the other on one device, seconds of a batch, where the plan's measure is a
+    /// speed-up over that.
+    fn alone_s(&self, workload: &Workload, limits: &Limits, plan: &Plan) -> Option<f64> {
+        let _ = (workload, limits, plan);
+        None
+    }
+
+    /// Whether files of plans name the limits that they were made under; else the workload's does.
+    fn plans_name_limits(&self) -> bool {
+        true
+    }
 
     /// Checks what the rules of all families leave, and scores the plan. Shares no code with a planner's search.
     fn check(&self, checked: &Checked<'_>, score: &mut Score);

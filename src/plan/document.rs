@@ -325,20 +325,6 @@ pub struct InfeasiblePart {
     pub explanation: String,
 }
 
-impl From<&Workload> for WorkloadPart {
-    fn from(workload: &Workload) -> Self {
-        WorkloadPart {
-            name: workload.name.clone(),
-            source: Some(workload.source.clone()).filter(|source| source != "-"),
-            format: workload.format.to_string(),
-            nodes: workload.nodes.len(),
-            edges: workload.dag.edges().len(),
-            recipe: workload.recipe,
-            training: workload.training().map(TrainingPart::from),
-        }
-    }
-}
-
 /// The limits of a plan as its document has them: only what plans are limited by, of these kinds.
 pub fn limits_part(limits: &Limits, kinds: &[LimitKind]) -> GivenLimits {
     let mut part = GivenLimits::from(limits);

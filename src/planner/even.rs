@@ -3,15 +3,18 @@
 //!
 //! They are cut where the conversion may be cut, given the original's nodes and worth what [`family::check()`] finds for the
 //! original, so that a search which is stopped, or whose plan does not hold for the original, leaves something. Stages are
-//! tried for all devices, half of them, a quarter and so on. Where the original has Piper's profile, Piper's first plan of
+//! tried for all devices, half of them, a quarter and so on. Where Piper takes the original as it is, its first plan of
 //! single devices is taken instead. None is made
 //! for less than [`LARGE`] nodes. `O(log devices)` checks, each `O(nodes + edges)`.
 
-use super::{OptionValue, Problem, Search, piper};
+use super::{
+    OptionValue, Planner, Problem, Search,
+    piper::{self, Piper},
+};
 use crate::{
     family,
     plan::{Plan, Stage},
-    workload::{Choice, NodeIndex, Profile, Workload, convert::Conversion},
+    workload::{Choice, NodeIndex, Workload, convert::Conversion},
 };
 
 /// Smaller networks are searched before anybody has waited.
@@ -26,7 +29,7 @@ pub(super) fn best(
     if original.nodes.len() < LARGE {
         return None;
     }
-    if original.piper().is_some() {
+    if Piper.is_native(original) {
         // Its first plan is one: in whatever modes fit, with the microbatches that are in flight at each stage.
         let stages = match options.get("stages") {
             Some(OptionValue::Number(asked)) if asked > 0.0 => Some(asked as usize),
@@ -72,22 +75,9 @@ pub(super) fn best(
 
 /// By node what it takes and what it holds.
 fn weights(workload: &Workload) -> [Vec<f64>; 2] {
-    let both = |of: &dyn Fn(NodeIndex) -> (f64, f64)| {
-        let (seconds, bytes) = workload.indices().map(of).unzip();
-        [seconds, bytes]
-    };
-    match &workload.profile {
-        Profile::Piper(profile) => both(&|v| {
-            let mode = profile.nodes[v].degrees.first().and_then(|degree| degree.modes.first());
-            mode.map_or((0.0, 0.0), |mode| (mode.time_s, mode.memory_a + mode.memory_b))
-        }),
-        Profile::Layers(profile) => both(&|v| {
-            let node = &profile.nodes[v];
-            (node.seconds(), node.parameter_bytes + node.activation())
-        }),
-        Profile::Placement(profile) => both(&|v| (profile.nodes[v].accelerator_time, profile.nodes[v].size_bytes)),
-        _ => [vec![1.0; workload.nodes.len()], vec![1.0; workload.nodes.len()]],
-    }
+    let family = family::of(workload);
+    let (seconds, bytes) = workload.indices().map(|node| family.work_and_memory(node)).unzip();
+    [seconds, bytes]
 }
 
 /// Runs of the order with about equal sums; as many as asked for, unless a node outweighs a share.

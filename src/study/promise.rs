@@ -5,7 +5,7 @@
 
 use crate::{
     cluster::Limits,
-    family::layers::costs,
+    family,
     plan::{Measure, Plan, Score},
     planner::Problem,
     run::Run,
@@ -35,9 +35,7 @@ impl Promise {
             return None;
         }
         let measure = score.measure;
-        if let (Measure::Speedup(model), Some(profile)) = (measure, workload.layers()) {
-            let stages = costs::stages(workload, profile, limits, plan, &model);
-            let alone_s: f64 = stages.iter().flat_map(|stage| &stage.node_s).sum();
+        if let Some(alone_s) = family::of(workload).alone_s(workload, limits, plan) {
             return Some(Promise { measure, planned: score.value, simulated: alone_s / timeline.iteration_s });
         }
         let (planned_s, simulated_s) = times_s(score, timeline.iteration_s, timeline.samples_per_s)?;

@@ -12,6 +12,7 @@ use super::{
     losses::{Losses, told_parts},
 };
 use crate::{
+    family,
     plan::{Measure, Schedule},
     planner::{self, Options, PlannerInfo, Problem, Search},
     run::Run,
@@ -58,7 +59,7 @@ impl Rival {
 /// simulated batch of a pipeline and they do not.
 pub fn asked(own: &Base) -> Vec<&'static dyn planner::Planner> {
     let workload = &own.problem.workload;
-    if own.plan.measure != Measure::IterationTime || workload.piper().is_none() {
+    if !family::of(workload).simulates(own.plan.measure) {
         return vec![];
     }
     let other = |planner: &&dyn planner::Planner| {

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
+    family,
     planner::{self, Problem, Search},
     study::{
         explain::limits_of,
@@ -99,7 +100,7 @@ impl Model {
         let mut form = AskForm {
             kinds,
             kind: 0,
-            figures: seek::names(self.measure(), self.workload.training().is_some()),
+            figures: seek::names(self.measure(), family::of(&self.workload).predicts()),
             figure: 0,
             value: Input::default(),
             field: Field::Value,

@@ -3,8 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    family::dial::{self, Dial},
-    workload::{Profile, Workload},
+    family::{
+        self,
+        dial::{self, Dial},
+    },
+    workload::Workload,
 };
 
 /// Values of dials that were turned, by id.
@@ -25,21 +28,8 @@ pub(super) fn values(dials: &[Dial], ids: &[String]) -> Turned {
 /// A workload that was read anew with what was put over it before: a stack with its settings, an accelerator with the links
 /// of a topology, calibrated constants, and what is told of them.
 pub(super) fn over(read: Arc<Workload>, (before, asked): &(Arc<Workload>, Arc<Workload>)) -> Arc<Workload> {
-    let (Some(before), Some(asked)) = (before.training(), asked.training()) else { return read };
-    let mut next = Workload::clone(&read);
-    let Profile::Training(profile) = &mut next.profile else { return read };
-    if (asked.stack, asked.settings) != (before.stack, before.settings) {
-        (profile.stack, profile.settings) = (asked.stack, asked.settings);
-    }
-    if asked.accelerator != before.accelerator {
-        profile.accelerator = asked.accelerator;
-    }
-    if asked.constants != before.constants {
-        profile.constants = asked.constants;
-    }
-    let told = asked.remarks.iter().filter(|remark| !before.remarks.contains(remark));
-    profile.remarks.extend(told.cloned());
-    Arc::new(next)
+    let family = family::of(&read);
+    if family.has_platform() { Arc::new(family.with_changes(&read, before, asked)) } else { read }
 }
 
 /// A workload with its dials turned so, in the order in which they are shown: another accelerator brings memory and number

@@ -106,12 +106,12 @@ impl EstimateArgs {
         let resolved = self.request()?.resolve(&model).map_err(refused)?;
         let mut accelerator = *resolved.accelerator;
         if let Some(topology) = &self.topology {
-            accelerator = topology.links_of(&accelerator);
+            accelerator = topology.wiring().around(&accelerator);
         }
         let calibration = self.calibration.as_deref().map(calibration).transpose()?;
         let mut estimate = Estimate::of(&model, &resolved.run, &accelerator, resolved.devices, calibration.as_ref())
             .map_err(refused)?;
-        estimate.assumptions.extend(self.topology.as_ref().map(|topology| topology.wiring()));
+        estimate.assumptions.extend(self.topology.as_ref().map(|topology| topology.wiring().told));
         let told = report::Told { model: &model, resolved: &resolved, estimate: &estimate };
         destination.write(&if self.json { told.json() } else { told.table() })?;
         Ok(Ending::Done)

@@ -2,13 +2,12 @@
 
 use crate::{
     cluster::Limits,
-    family::layers::costs,
+    family::{self, layers::costs},
     plan::{Measure, Plan},
     units,
     workload::{
-        Choice, NodeIndex, Workload,
+        NodeIndex, Workload,
         layering::{LayerKind, Layering},
-        piper::recomputes,
     },
 };
 
@@ -168,7 +167,7 @@ impl Cut {
 /// The plan with the first `most` counted layers of every stage recomputing and the others not. `None` if a node does not
 /// offer what it would need.
 pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan, most: usize) -> Option<Plan> {
-    let profile = workload.piper()?;
+    let family = family::of(workload);
     let mut plan = plan.clone();
     for stage in &mut plan.stages {
         let mut own: Vec<usize> = stage.nodes.iter().map(|v| layering.layer_of[v.index()]).collect();
@@ -177,11 +176,11 @@ pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan,
         own.dedup();
         for (node, choice) in stage.nodes.iter().zip(&mut stage.choices) {
             let Ok(place) = own.binary_search(&layering.layer_of[node.index()]) else { continue };
-            let modes = profile.nodes[*node].modes(stage.tensor_parallel)?;
+            let modes = family.modes_at(*node, stage.tensor_parallel)?;
             // A node without the wanted mode, such as a mask, keeps the one it has.
             let again = place < most && !layering.at_ends[node.index()];
-            if let Some(mode) = modes.iter().find(|mode| recomputes(&mode.id) == again) {
-                *choice = Choice::Mode(mode.id.clone());
+            if let Some(mode) = modes.into_iter().find(|mode| mode.recomputes() == again) {
+                *choice = mode;
             }
         }
     }
@@ -191,8 +190,7 @@ pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan,
 /// Whether a node takes no time where the plan puts it.
 fn is_idle(workload: &Workload, plan: &Plan, v: NodeIndex) -> bool {
     let Some(stage) = plan.stage_of(v).map(|stage| &plan.stages[stage]) else { return true };
-    let modes = workload.piper().and_then(|profile| profile.nodes[v].modes(stage.tensor_parallel));
-    modes.is_some_and(|modes| modes.iter().all(|mode| mode.time_s == 0.0))
+    family::of(workload).takes_no_time(v, stage.tensor_parallel)
 }
 
 /// What people call a layer.

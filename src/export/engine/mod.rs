@@ -42,7 +42,7 @@ use job::Job;
 use crate::{
     cluster::Limits,
     export::fullness,
-    family::check,
+    family::{self, check},
     plan::{Measure, Plan, runner::Runner},
     planner::{Options, Planner, Problem, Search, joint::Joint, piper::Piper},
     simulate::Schedule,
@@ -217,10 +217,11 @@ pub fn export(
         .filter(|(score, _)| score.is_valid())
         .min_by(|a, b| a.0.value.total_cmp(&b.0.value));
     let Some((nearest_score, nearest)) = nearest else {
-        losses.push(match workload.piper() {
-            Some(_) if search.cancelled() => "no plan that it can run was found before the deadline".into(),
-            Some(_) => "no plan that it can run keeps the limits".into(),
-            None => "the nearest plan is known only where nodes have times by tensor degree (Piper's JSON)".into(),
+        let known = !family::of(workload).tensor_degrees().is_empty();
+        losses.push(match known {
+            true if search.cancelled() => "no plan that it can run was found before the deadline".into(),
+            true => "no plan that it can run keeps the limits".into(),
+            false => "the nearest plan is known only where nodes have times by tensor degree (Piper's JSON)".into(),
         });
         return Err(impossible(losses));
     };

@@ -75,7 +75,7 @@ pub(super) fn rows(workload: &Workload, limits: &Limits, plan: &Plan, score: &Sc
 }
 
 fn of_stage(workload: &Workload, limits: &Limits, score: &Score, at: usize, stage: &Stage, scored: &StageScore) -> Row {
-    let on_cpu = workload.placement().is_some() && stage.on_cpus();
+    let on_cpu = stage.on_cpus();
     let mut row = Row { replicas: (stage.data_parallel, stage.tensor_parallel), ..Row::default() };
     let degrees = degrees(workload, stage, on_cpu) + &machines(limits, stage);
     row.what = vec![format!("stage {}", at + 1), degrees, devices(stage)];
@@ -110,7 +110,7 @@ fn of_stage(workload: &Workload, limits: &Limits, score: &Score, at: usize, stag
     let unlimited = units::bytes_exact(limits.memory_limit()) == "unlimited";
     row.memory = Some(Memory { used: scored.memory_bytes, of: if unlimited { most } else { limits.memory_limit() } });
     row.memory_told = units::bytes_beside(scored.memory_bytes, limits.memory_limit());
-    if scored.in_flight > 0 && workload.placement().is_none() {
+    if scored.in_flight > 0 && !family::of(workload).stages_are_devices() {
         row.in_flight = format!("{} in flight", units::counted(scored.in_flight as usize, "microbatch"));
     }
     row
@@ -170,7 +170,7 @@ pub(super) fn longest(rows: &[Row]) -> f64 {
 
 /// `6 replicas of 2 devices`.
 fn degrees(workload: &Workload, stage: &Stage, on_cpu: bool) -> String {
-    if workload.placement().is_some() {
+    if family::of(workload).stages_are_devices() {
         return if on_cpu { "on a CPU" } else { "on an accelerator" }.into();
     }
     match (stage.data_parallel, stage.tensor_parallel) {
@@ -274,7 +274,7 @@ pub(super) fn columns(measure: Measure, limits: &Limits, workload: &Workload) ->
         (_, limit) if limit == "unlimited" => "memory per device, no limit".into(),
         (_, limit) => format!("memory per device, limit {limit}"),
     };
-    let devices = if workload.operators().is_some() { "operators" } else { "devices" };
+    let devices = if family::of(workload).one_stage() { "operators" } else { "devices" };
     [devices.into(), "nodes".into(), time.into(), memory]
 }
 

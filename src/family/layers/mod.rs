@@ -3,13 +3,14 @@
 mod check;
 pub mod costs;
 mod describe;
+mod offers;
 mod program;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Checked, Family};
+use super::{Checked, Family, platform::Platform};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score, SpeedupModel},
@@ -21,6 +22,8 @@ use crate::{
 const V100_MEMORY: f64 = 16e9;
 /// Samples in a batch where nothing else is said: a profile of layers has no batch of its own.
 const ASSUMED_BATCH: f64 = 128.0;
+
+impl Platform for LayerProfile {}
 
 impl Family for LayerProfile {
     fn id(&self) -> &'static str {
@@ -49,6 +52,11 @@ impl Family for LayerProfile {
 
     fn check(&self, checked: &Checked<'_>, score: &mut Score) {
         check::check(checked.workload, self, checked.limits, checked.plan, checked.stage_of, score);
+    }
+
+    fn alone_s(&self, workload: &Workload, limits: &Limits, plan: &Plan) -> Option<f64> {
+        let Measure::Speedup(model) = plan.measure else { return None };
+        Some(costs::stages(workload, self, limits, plan, &model).iter().flat_map(|stage| &stage.node_s).sum())
     }
 
     fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &SimulatorSettings) -> Pipeline {

@@ -64,6 +64,10 @@ impl Describe for OperatorProfile {
         vec![]
     }
 
+    fn times_of(&self) -> &'static str {
+        "step"
+    }
+
     fn batch(&self, _limits: &Limits) -> String {
         "one training step".into()
     }

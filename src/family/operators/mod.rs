@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 mod describe;
+mod offers;
 mod program;
 mod splits;
 pub mod usage;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Checked, Family, check::degrees};
+use super::{Checked, Family, check::degrees, platform::Platform};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
@@ -26,6 +27,8 @@ pub use splits::operator_parts;
 /// Operations per second and bytes per second of the published PaSE program, where nothing else is said.
 const PASE_FLOPS: f64 = 10e12;
 const PASE_BANDWIDTH: f64 = 16e9;
+
+impl Platform for OperatorProfile {}
 
 impl Family for OperatorProfile {
     fn id(&self) -> &'static str {

@@ -66,6 +66,6 @@ impl Describe for PiperProfile {
 }
 
 /// The mode a file names first at the smallest degree: what the node is by itself.
-fn first_mode(profile: &PiperProfile, node: NodeIndex) -> Option<&Mode> {
+pub(super) fn first_mode(profile: &PiperProfile, node: NodeIndex) -> Option<&Mode> {
     profile.nodes.get(node.index())?.degrees.first()?.modes.first()
 }

@@ -4,6 +4,7 @@ mod any_schedule;
 mod batch;
 pub(crate) mod check;
 mod describe;
+mod offers;
 mod orders;
 mod program;
 pub(crate) mod result_file;
@@ -12,13 +13,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Checked, Family};
+use super::{Checked, Family, platform::Platform};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
     simulate::{Pipeline, SimulatorSettings},
     workload::{NodeIndex, PiperProfile, Workload, piper::VANILLA},
 };
+
+impl Platform for PiperProfile {}
 
 impl Family for PiperProfile {
     fn id(&self) -> &'static str {
@@ -45,6 +48,10 @@ impl Family for PiperProfile {
 
     fn check(&self, checked: &Checked<'_>, score: &mut Score) {
         check::check(checked, self, score);
+    }
+
+    fn simulates(&self, measure: Measure) -> bool {
+        measure == Measure::IterationTime
     }
 
     fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &SimulatorSettings) -> Pipeline {

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 mod check_latency;
 mod describe;
+mod offers;
 mod program;
 mod sample_program;
 pub mod single_sample;
@@ -12,13 +13,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Checked, Family};
+use super::{Checked, Family, platform::Platform};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
     simulate::{Pipeline, SimulatorSettings},
     workload::{NodeIndex, PlacementProfile, Workload, placement::ACCELERATOR},
 };
+
+impl Platform for PlacementProfile {}
 
 impl Family for PlacementProfile {
     fn id(&self) -> &'static str {
@@ -53,6 +56,11 @@ impl Family for PlacementProfile {
             Measure::Latency { .. } => sample_program::pipeline(workload, self, plan),
             _ => program::pipeline(workload, self, limits, plan),
         }
+    }
+
+    // The published files of placements say nothing of limits: they are in the workload's.
+    fn plans_name_limits(&self) -> bool {
+        false
     }
 
     fn numbered(&self, plan: Plan, accelerators: Option<u32>) -> Plan {

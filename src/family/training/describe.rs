@@ -137,12 +137,32 @@ impl Describe for TrainingProfile {
         format!("{} sequences", limits.samples())
     }
 
+    fn parts_of_a_batch(&self, limits: &Limits) -> u32 {
+        limits.samples()
+    }
+
+    fn times_of(&self) -> &'static str {
+        "microbatch"
+    }
+
     fn plan_facts(&self, _workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<String> {
         facts::lines(self, limits, plan)
     }
 
     fn prediction(&self, limits: &Limits, plan: &Plan) -> Option<PredictionPart> {
         facts::prediction(self, limits, plan)
+    }
+
+    fn predicts(&self) -> bool {
+        true
+    }
+
+    fn plans_are_configurations(&self) -> bool {
+        true
+    }
+
+    fn is_layer(&self, node: NodeIndex) -> bool {
+        self.layer_of(node).is_some()
     }
 
     fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<Figure> {

@@ -23,6 +23,8 @@ pub mod iteration;
 mod kind;
 pub(crate) mod layer;
 pub mod memory;
+mod offers;
+mod platform;
 pub mod program;
 pub mod request;
 mod score;

@@ -22,6 +22,7 @@ use std::collections::BTreeSet;
 use super::{GenerateError, GenerateSettings, ModelConfig, StateBytes, TrainedSettings, generate};
 use crate::{
     cluster::{Limits, hardware::Hardware},
+    family,
     source::LoadError,
     workload::{
         Recipe, TrainingProfile, Workload,
@@ -130,5 +131,5 @@ pub fn recipe(configuration: &Configuration) -> Recipe {
 
 /// Whether a workload is one that such a plan can be over.
 pub fn suits(workload: &Workload) -> bool {
-    workload.piper().is_some()
+    !family::of(workload).tensor_degrees().is_empty()
 }

@@ -2,12 +2,12 @@
 
 use super::{Configuration, Engine, Recompute};
 use crate::{
+    family,
     plan::{Plan, Stage},
     source::LoadError,
     workload::{
         Choice, NodeIndex, Workload,
         layering::{LayerKind, Layering},
-        piper::recomputes,
     },
 };
 
@@ -18,12 +18,13 @@ use crate::{
 /// [`LoadError`] if the workload is no sequence of layers, has another number of them, or lacks the tensor degree.
 pub fn plan(configuration: &Configuration, workload: &Workload, source: &str) -> Result<Plan, LoadError> {
     let refuse = |problem: String, repair: &str| Err(LoadError::file(source, problem, repair));
-    let Some(profile) = workload.piper() else {
+    let family = family::of(workload);
+    if family.tensor_degrees().is_empty() {
         return refuse(
             format!("cannot be a plan over {}, which has no times by tensor degree", workload.name),
             "give a workload in Piper's format",
         );
-    };
+    }
     let layering = match Layering::of(workload, None) {
         Ok(layering) if layering.blocks() > 0 => layering,
         _ => {
@@ -62,7 +63,7 @@ pub fn plan(configuration: &Configuration, workload: &Workload, source: &str) ->
             LayerKind::Last | LayerKind::Single => (last, false),
         };
         for &node in &layer.nodes {
-            let Some(modes) = profile.nodes[node].modes(configuration.tensor) else {
+            let Some(modes) = family.modes_at(node, configuration.tensor) else {
                 let problem = format!(
                     "has tensor degree {}, which {} of {} does not offer",
                     configuration.tensor,
@@ -72,8 +73,8 @@ pub fn plan(configuration: &Configuration, workload: &Workload, source: &str) ->
                 return refuse(problem, "generate the workload with that degree in --tensor-degrees");
             };
             let again = again && !layering.at_ends[node.index()];
-            let mode = modes.iter().find(|mode| recomputes(&mode.id) == again).unwrap_or(&modes[0]);
-            members[stage].push((node, Choice::Mode(mode.id.clone())));
+            let mode = modes.iter().find(|mode| mode.recomputes() == again).unwrap_or(&modes[0]);
+            members[stage].push((node, mode.clone()));
         }
     }
     for (stage, mut members) in stages.iter_mut().zip(members) {

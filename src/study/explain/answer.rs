@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Base, Change, Question};
 use crate::{
     cluster::Limits,
-    family::check,
+    family::{self, check},
     plan::{Measure, Plan, Score},
     planner::{Fault, Infeasible, Options, Outcome, Planner, Problem, REPORT, Search, Status, piper::Piper},
     run,
@@ -176,7 +176,7 @@ impl Base {
 
     /// Which parts of a batch get longer.
     fn parts(&self, asked: &Problem, plan: &Plan, whole: &Search) -> Vec<(&'static str, f64)> {
-        if self.score.measure != Measure::IterationTime || asked.workload.piper().is_none() {
+        if !family::of(&asked.workload).simulates(self.score.measure) {
             return vec![];
         }
         let lost = |problem: &Problem, plan: &Plan| {
@@ -189,8 +189,7 @@ impl Base {
     /// How much a batch is, where plans are measured by the time of one.
     fn batch(&self, limits: &Limits) -> f64 {
         match self.score.measure {
-            Measure::IterationTime if self.problem.workload.training().is_some() => f64::from(limits.samples()),
-            Measure::IterationTime => f64::from(limits.microbatches),
+            Measure::IterationTime => f64::from(family::of(&self.problem.workload).parts_of_a_batch(limits)),
             _ => 1.0,
         }
     }
@@ -239,7 +238,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::family;
     use crate::{
         cluster::GivenLimits,
         planner::{converted::EQUAL_PARTITION, liar::Liar},

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
+    family,
     plan::{Measure, Plan, Score, StageScore},
     simulate::{Pipeline, Timeline},
     workload::Workload,
@@ -99,7 +100,9 @@ fn busiest_link(pipeline: &Pipeline, timeline: &Timeline) -> Option<BusyLink> {
 
 /// What a stage is called: in device placements every stage is a device of a kind.
 pub fn stage_name(workload: &Workload, plan: &Plan, stage: usize) -> String {
-    if workload.placement().is_none() || matches!(plan.measure, Measure::TimePerSample | Measure::IterationTime) {
+    if !family::of(workload).stages_are_devices()
+        || matches!(plan.measure, Measure::TimePerSample | Measure::IterationTime)
+    {
         return format!("stage {}", stage + 1);
     }
     let is_cpu = |i: usize| plan.stages[i].on_cpus();

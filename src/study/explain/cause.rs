@@ -6,7 +6,7 @@ use crate::{
     family::{self, devices},
     plan::{Plan, Stage},
     units,
-    workload::{NodeIndex, PiperProfile},
+    workload::NodeIndex,
 };
 
 /// What binds a plan.
@@ -206,11 +206,11 @@ fn divisors(base: &Base, plan: &Plan) -> Option<String> {
 /// A node that would run at a degree it does not offer; `None` if none would.
 fn degrees(base: &Base, plan: &Plan) -> Option<String> {
     let workload = &base.problem.workload;
-    let profile: &PiperProfile = workload.piper()?;
+    let family = family::of(workload);
     let mut lacking: Vec<(NodeIndex, u32)> = vec![];
     for stage in &plan.stages {
         let t = stage.tensor_parallel;
-        lacking.extend(stage.nodes.iter().filter(|&&v| profile.nodes[v].modes(t).is_none()).map(|&v| (v, t)));
+        lacking.extend(stage.nodes.iter().filter(|&&v| !family.offers_degree(v, t)).map(|&v| (v, t)));
     }
     lacking.sort_unstable();
     let &(first, t) = lacking.first()?;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::degrees;
 use crate::{
     cluster::LimitKind,
+    family,
     planner::{OptionKind, OptionSpec, OptionValue, Planner, Problem, Tunable},
     units,
 };
@@ -44,7 +44,9 @@ impl Change {
                 }
             }
             Change::EveryDegree => {
-                if let Some(filled) = degrees::filled(&problem.workload, problem.limits.devices) {
+                if let Some(filled) =
+                    family::of(&problem.workload).with_every_degree(&problem.workload, problem.limits.devices)
+                {
                     changed.workload = Arc::new(filled);
                 }
             }

@@ -18,7 +18,6 @@ mod answer;
 mod bottleneck;
 mod cause;
 mod change;
-mod degrees;
 mod question;
 
 use crate::{

@@ -3,10 +3,11 @@
 use super::{
     Base, CauseKind, Change,
     change::{self, spec_of},
-    degrees, limits_of,
+    limits_of,
 };
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES},
+    family,
     planner::{OptionKind, OptionSpec, OptionValue, Planner, Tunable},
     workload::layering::Layering,
 };
@@ -137,7 +138,9 @@ impl List<'_> {
             self.ask(Topic::Binds(CauseKind::Links), Change::FreeLinks);
         }
         let workload = &self.base.problem.workload;
-        if self.base.planner.is_native(workload) && degrees::filled(workload, limits.devices).is_some() {
+        if self.base.planner.is_native(workload)
+            && family::of(workload).with_every_degree(workload, limits.devices).is_some()
+        {
             self.ask(Topic::Binds(CauseKind::Degrees), Change::EveryDegree);
         }
     }
@@ -197,12 +200,13 @@ impl List<'_> {
         let Base { planner, problem, plan, .. } = self.base;
         let tunable =
             planner.tunables_for(&problem.workload).into_iter().find(|tunable| matches!(tunable, Tunable::Degree(_)));
-        let (Some(profile), Some(first)) = (problem.workload.piper(), plan.stages.first()) else { return };
+        let Some(first) = plan.stages.first() else { return };
         let Some(spec) = tunable.and_then(|tunable| change::spec_of(*planner, tunable)) else { return };
         let now = first.tensor_parallel;
         let free = problem.options.get(spec.name) == Some(OptionValue::Number(0.0));
         if free && plan.stages.iter().all(|stage| stage.tensor_parallel == now) {
-            let offered: Vec<u32> = profile.degrees().into_iter().filter(|&t| t <= problem.limits.devices).collect();
+            let mut offered = family::of(&problem.workload).tensor_degrees();
+            offered.retain(|&t| t <= problem.limits.devices);
             for t in neighbours(&offered, now) {
                 self.ask(Topic::NextBest, Change::Option(spec, OptionValue::Number(f64::from(t))));
             }
@@ -223,7 +227,8 @@ impl List<'_> {
         }
         self.other_degrees();
         let workload = &self.base.problem.workload;
-        if self.base.planner.is_native(workload) && workload.piper().is_some() && Layering::of(workload, None).is_ok() {
+        let degrees = !family::of(workload).tensor_degrees().is_empty();
+        if degrees && self.base.planner.is_native(workload) && Layering::of(workload, None).is_ok() {
             // Who plans for engines is asked for that; else it is Piper who can.
             match engine_space(self.base.planner) {
                 Some(change) => self.ask(Topic::NextBest, change),

@@ -97,7 +97,7 @@ impl Goal {
     /// As [`Goal::parse`].
     pub fn of_workload(text: &str, measure: Measure, workload: &Workload) -> Result<Self, GoalError> {
         let goal = Goal::parse(text, measure)?;
-        if goal.is_predicted() && workload.training().is_none() {
+        if goal.is_predicted() && !family::of(workload).predicts() {
             return Err(GoalError {
                 message: format!("`{}` has no {}: it is no model to be trained", workload.name, goal.name()),
                 repair: format!("goals are set for {}", names(measure, false).join(", ")),

@@ -23,6 +23,7 @@ use super::{
     would_help,
 };
 use crate::{
+    family,
     plan::{Plan, Score},
     tui::{
         marks::Marks,
@@ -107,13 +108,8 @@ fn titles(shown: &ShownRun, plan: &Plan, score: &Score, columns: Columns, theme:
     let room = columns.bar + VALUE;
     let memory = if memory.len() > room { memory.replace("memory, limit", "mem ≤") } else { memory };
     let memory = if memory.chars().count() > room { fit_right("memory", room) } else { memory };
-    // What a stage's time is of: a step of all operators, a microbatch on each replica, or a sample of the profile.
-    let each = match (shown.operators.is_some(), shown.workload.training().is_some()) {
-        (true, _) => "time/step",
-        (_, true) => "time/microbatch",
-        _ => "time/sample",
-    };
-    let time = if columns.bar == 0 { fit_right("time", VALUE) } else { fit(each, time_width - 2) };
+    let each = format!("time/{}", family::of(&shown.workload).times_of());
+    let time = if columns.bar == 0 { fit_right("time", VALUE) } else { fit(&each, time_width - 2) };
     let named = columns.left.saturating_sub(columns.nodes + columns.degrees);
     let noun = format!("{}{}", " ".repeat(named.saturating_sub(shown.names.noun.len()).min(3)), shown.names.noun);
     let degrees = if columns.degrees > 0 { "DP × TP" } else { "" };

@@ -1,0 +1,13 @@
+//! What layers with forward and backward times offer a plan: they are whole.
+
+use crate::{
+    family::offers::Offers,
+    workload::{LayerProfile, NodeIndex},
+};
+
+impl Offers for LayerProfile {
+    fn work_and_memory(&self, node: NodeIndex) -> (f64, f64) {
+        let cost = &self.nodes[node];
+        (cost.seconds(), cost.parameter_bytes + cost.activation())
+    }
+}

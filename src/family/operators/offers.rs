@@ -1,0 +1,16 @@
+//! What operators offer a plan: dimensions to split.
+
+use crate::{
+    family::offers::Offers,
+    workload::{NodeIndex, Operator, OperatorProfile, operators::Link},
+};
+
+impl Offers for OperatorProfile {
+    fn operator(&self, node: NodeIndex) -> Option<&Operator> {
+        self.operators.get(node.index())
+    }
+
+    fn operator_links(&self) -> Vec<Link> {
+        self.links()
+    }
+}

@@ -1,0 +1,71 @@
+//! What nodes with modes by tensor degree offer a plan.
+//!
+//! A degree that a node lacks is made from the nearest smaller one it has (else the nearest larger), split perfectly: time,
+//! parameters and memory in proportion, tensors across stages as they are. So the best plan of such a workload is a bound on
+//! what offering the degrees could bring, never a promise.
+
+use super::describe::first_mode;
+use crate::{
+    family::offers::Offers,
+    workload::{Choice, DegreeProfile, Mode, NodeIndex, PiperProfile, Profile, Workload, piper::NodeProfile},
+};
+
+impl Offers for PiperProfile {
+    fn tensor_degrees(&self) -> Vec<u32> {
+        self.degrees()
+    }
+
+    fn offers_degree(&self, node: NodeIndex, degree: u32) -> bool {
+        self.nodes[node].modes(degree).is_some()
+    }
+
+    fn modes_at(&self, node: NodeIndex, degree: u32) -> Option<Vec<Choice>> {
+        Some(self.nodes[node].modes(degree)?.iter().map(|mode| Choice::Mode(mode.id.clone())).collect())
+    }
+
+    fn takes_no_time(&self, node: NodeIndex, degree: u32) -> bool {
+        self.nodes[node].modes(degree).is_some_and(|modes| modes.iter().all(|mode| mode.time_s == 0.0))
+    }
+
+    fn with_every_degree(&self, workload: &Workload, devices: u32) -> Option<Workload> {
+        let wanted: Vec<u32> = self.degrees().into_iter().filter(|&t| t <= devices).collect();
+        let lacks = |node: &NodeProfile| wanted.iter().any(|&t| node.modes(t).is_none());
+        if !self.nodes.iter().any(lacks) {
+            return None;
+        }
+        let mut filled = workload.clone();
+        let Profile::Piper(profile) = &mut filled.profile else { return None };
+        for node in &mut profile.nodes {
+            for &t in &wanted {
+                if node.modes(t).is_none() {
+                    let missing = scaled(node, t);
+                    node.degrees.push(missing);
+                }
+            }
+            node.degrees.sort_by_key(|degree| degree.degree);
+        }
+        Some(filled)
+    }
+
+    fn work_and_memory(&self, node: NodeIndex) -> (f64, f64) {
+        first_mode(self, node).map_or((0.0, 0.0), |mode| (mode.time_s, mode.memory_a + mode.memory_b))
+    }
+}
+
+/// What a node would offer at a degree that it does not have.
+fn scaled(node: &NodeProfile, t: u32) -> DegreeProfile {
+    // Degrees added before are in proportion themselves, so it does not matter if one of them is taken.
+    let below = node.degrees.iter().filter(|degree| degree.degree < t).max_by_key(|degree| degree.degree);
+    let nearest = below.or_else(|| node.degrees.iter().min_by_key(|degree| degree.degree));
+    let (from, modes) = nearest.map_or((t, [].as_slice()), |degree| (degree.degree, degree.modes.as_slice()));
+    let share = f64::from(from) / f64::from(t);
+    let modes = modes.iter().map(|mode| Mode {
+        time_s: mode.time_s * share,
+        forward_s: mode.forward_s.map(|seconds| seconds * share),
+        parameters: mode.parameters * share,
+        memory_a: mode.memory_a * share,
+        memory_b: mode.memory_b * share,
+        ..mode.clone()
+    });
+    DegreeProfile { degree: t, modes: modes.collect() }
+}

@@ -1,0 +1,12 @@
+//! What nodes of a device placement offer a plan: they are whole, on either kind of device.
+
+use crate::{
+    family::offers::Offers,
+    workload::{NodeIndex, PlacementProfile},
+};
+
+impl Offers for PlacementProfile {
+    fn work_and_memory(&self, node: NodeIndex) -> (f64, f64) {
+        (self.nodes[node].accelerator_time, self.nodes[node].size_bytes)
+    }
+}
