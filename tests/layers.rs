@@ -280,7 +280,9 @@ fn broken_by_kind(file: &str, code: &str) -> Vec<String> {
     }
     let ids = ["pipelines", "placements", "layers", "operators", "training"];
     let compared = ids.iter().flat_map(|id| ["==", "!="].map(|sign| format!(".id() {sign} \"{id}\"")));
-    let profiles = KINDS.iter().flat_map(|(kind, own)| [format!("Profile::{kind}"), format!(".{own}()")]);
+    let profiles = KINDS
+        .iter()
+        .flat_map(|(kind, own)| [format!("Profile::{kind}"), format!(".{own}()"), format!("Workload::{own}")]);
     let questions = profiles.chain(compared).filter(|question| code.contains(question.as_str()));
     let stays = |question: &str| KIND_ASKED.iter().any(|(own, known, _)| *own == file && *known == question);
     questions
@@ -363,6 +365,8 @@ fn a_question_for_the_kind_of_a_workload_is_found() {
     let question = "fn f(workload: &Workload) -> bool { workload.piper().is_some() }\n";
     let told = ["study/rivals.rs asks for the kind of a workload: .piper()"];
     assert_eq!(broken("study/rivals.rs", question), told);
+    let path = "fn f(w: Option<&Workload>) -> bool { w.and_then(Workload::operators).is_some() }\n";
+    assert_eq!(broken("tui/ask.rs", path), ["tui/ask.rs asks for the kind of a workload: Workload::operators"]);
     let decision = "fn f(w: &Workload) -> u32 { match &w.profile { Profile::Layers(_) => 1, _ => 2 } }\n";
     assert_eq!(broken("cli/report.rs", decision), ["cli/report.rs asks for the kind of a workload: Profile::Layers"]);
     let id = "fn f(w: &Workload) -> bool { family::of(w).id() == \"placements\" }\n";
