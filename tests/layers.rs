@@ -212,8 +212,8 @@ fn is_plain_node(name: &str, of_type: &str) -> bool {
     number && (NODE.contains(&name) || (NODES.contains(&name) && many))
 }
 
-/// Where a node crosses the border of a module as a plain number: parameters of functions that others may call, fields
-/// that others may read, known by their names. What a function returns has no name, and is not looked at.
+/// Where a node crosses the border of a module as a plain number, known by its name: parameters of functions that others may
+/// call, what a function of such a name returns, fields that others may read.
 fn broken_by_plain_nodes(file: &str, code: &str) -> Vec<String> {
     if PLAIN_NODES.iter().any(|room| file.starts_with(room)) {
         return vec![];
@@ -237,11 +237,13 @@ fn broken_by_plain_nodes(file: &str, code: &str) -> Vec<String> {
             continue;
         }
         let declared = std::mem::take(&mut item);
-        let declared = declared.split(" -> ").next().unwrap_or_default();
-        for part in declared.split(['(', ',', '{']) {
-            let Some((name, of_type)) = part.split_once(": ") else { continue };
+        let named = declared.split(['(', ',', '{']).filter_map(|part| part.split_once(": "));
+        let function = declared.split_once("fn ").zip(declared.rsplit_once(" -> "));
+        let called =
+            function.map(|((_, rest), (_, returned))| (rest.split(['(', '<']).next().unwrap_or_default(), returned));
+        for (name, of_type) in named.chain(called) {
             let name = name.rsplit(' ').next().unwrap_or_default();
-            let of_type = of_type.trim_end_matches([')', '}', ';', ' ']);
+            let of_type = of_type.split(") -> ").next().unwrap_or_default().trim_end_matches([')', '{', '}', ';', ' ']);
             if is_plain_node(name, of_type) {
                 broken.push(format!("{file}: {name} is {of_type}, not a NodeIndex"));
             }
@@ -415,6 +417,11 @@ fn a_node_that_crosses_a_border_as_a_plain_number_is_found() {
     assert_eq!(broken("family/edit.rs", variant), ["family/edit.rs: nodes is Vec<usize>, not a NodeIndex"]);
     let pass = "pub fn f(nodes: impl Iterator<Item = u32>, runs: &[Vec<usize>]) {\n}\n";
     assert_eq!(broken("study/x.rs", pass), ["study/x.rs: nodes is impl Iterator<Item = u32>, not a NodeIndex"]);
+    let given = "impl States {\n    pub fn nodes(&self, from: usize, to: usize) -> Vec<usize> {\n    }\n}\n";
+    assert_eq!(
+        broken("workload/states/mod.rs", given),
+        ["workload/states/mod.rs: nodes is Vec<usize>, not a NodeIndex"]
+    );
     // Counts, what stays within a module, what a planner or a graph does with its own numbers.
     let counts = "pub struct Part {\n    pub nodes: usize,\n    members: Vec<usize>,\n}\n\nfn f(node: usize) {\n}\n";
     assert_eq!(broken("plan/mod.rs", counts), Vec::<String>::new());
