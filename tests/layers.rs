@@ -261,13 +261,6 @@ const KINDS: [(&str, &str); 5] = [
     ("Training", "training"),
 ];
 
-/// Questions for the kind that stay: the file, the question, and why no method of a family answers it.
-const KIND_ASKED: [(&str, &str, &str); 1] = [(
-    "export/engine/mod.rs",
-    ".training()",
-    "an engine's own configuration is written from everything that a model to be trained is described by",
-)];
-
 /// Whether a file may ask for the kind of a workload: families, the workload itself, a planner's own folder.
 fn may_ask_for_kind(file: &str) -> bool {
     let of_planner = file.strip_prefix("planner/").is_some_and(|rest| rest.contains('/'));
@@ -286,11 +279,7 @@ fn broken_by_kind(file: &str, code: &str) -> Vec<String> {
         .iter()
         .flat_map(|(kind, own)| [format!("Profile::{kind}"), format!(".{own}()"), format!("Workload::{own}")]);
     let questions = profiles.chain(compared).filter(|question| code.contains(question.as_str()));
-    let stays = |question: &str| KIND_ASKED.iter().any(|(own, known, _)| *own == file && *known == question);
-    questions
-        .filter(|question| !stays(question))
-        .map(|question| format!("{file} asks for the kind of a workload: {question}"))
-        .collect()
+    questions.map(|question| format!("{file} asks for the kind of a workload: {question}")).collect()
 }
 
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -379,10 +368,6 @@ fn a_question_for_the_kind_of_a_workload_is_found() {
     }
     let tested = format!("#[cfg(test)]\nmod tests {{\n{question}}}\n");
     assert_eq!(broken("study/rivals.rs", &tested), Vec::<String>::new());
-    for (file, question, why) in KIND_ASKED {
-        let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).expect(file);
-        assert!(source.contains(question) && !why.is_empty(), "{file} asks {question} no longer");
-    }
 }
 
 #[test]

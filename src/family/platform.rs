@@ -9,7 +9,7 @@ use crate::{
     cluster::Links,
     plan::document::{TrainingPart, WorkloadPart},
     source::LoadError,
-    workload::{Workload, training::Accelerator},
+    workload::{TrainingProfile, Workload, training::Accelerator},
 };
 
 /// Links that devices are given by a topology.
@@ -75,6 +75,12 @@ pub trait Platform {
     fn wired(&self, workload: &Workload, wiring: &Wiring) -> Workload {
         let _ = wiring;
         workload.clone()
+    }
+
+    /// The model and how it is trained, where the costs of nodes are derived from that: engines' own configurations are
+    /// written of it.
+    fn model(&self) -> Option<&TrainingProfile> {
+        None
     }
 
     /// What it runs on and with, for plan documents.

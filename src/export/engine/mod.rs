@@ -166,7 +166,7 @@ pub fn export(
     plan: &Plan,
     settings: &EngineSettings,
 ) -> Result<Exported, ExportError> {
-    if let Some(profile) = workload.training() {
+    if let Some(profile) = family::of(workload).model() {
         return training::export(engine, workload, profile, limits, plan, &settings.on_one_line());
     }
     let settings = &settings.on_one_line();

@@ -58,6 +58,10 @@ impl Platform for TrainingProfile {
         with(workload, profile)
     }
 
+    fn model(&self) -> Option<&TrainingProfile> {
+        Some(self)
+    }
+
     fn told(&self) -> Option<TrainingPart> {
         Some(self.into())
     }
