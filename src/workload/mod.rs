@@ -106,7 +106,7 @@ pub struct Workload {
     pub format: Format,
     /// Nodes in file order.
     pub nodes: Vec<Node>,
-    /// Edges in file order, over node indices.
+    /// Edges in file order; a vertex is the position of a node, and [`Workload::edges`] gives both ends as nodes.
     pub dag: Dag,
     /// Costs.
     pub profile: Profile,

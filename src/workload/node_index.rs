@@ -1,6 +1,6 @@
 //! Where a node stands in its workload: what plans, families and the screen hand each other instead of a bare number.
 //!
-//! Planners search over plain numbers; they make these of them where a plan leaves them.
+//! Planners search over plain numbers and convert where a plan leaves them ([`NodeIndex::list`]).
 
 use std::{fmt, ops::Index};
 
@@ -28,7 +28,7 @@ impl NodeIndex {
         (0..count).map(NodeIndex)
     }
 
-    /// The nodes at these positions: what a planner found, as it leaves the planner.
+    /// The nodes at these positions, in the same order.
     pub fn list(indices: impl IntoIterator<Item = usize>) -> Vec<NodeIndex> {
         indices.into_iter().map(NodeIndex).collect()
     }
