@@ -213,16 +213,29 @@ impl SuccessorSets {
         a.iter().zip(b).all(|(a, b)| a & !b == 0)
     }
 
-    /// Members of `outer` that are not in `inner`, by increasing index.
+    /// Members of a set, by increasing index.
+    #[inline]
+    pub fn members(&self, set: usize) -> impl Iterator<Item = usize> + '_ {
+        self.beyond(set, 0)
+    }
+
+    /// Members of `outer` that are not in `inner`, by increasing index, one by one.
+    #[inline]
+    pub fn beyond(&self, outer: usize, inner: usize) -> impl Iterator<Item = usize> + '_ {
+        self.row(outer).iter().zip(self.row(inner)).enumerate().flat_map(|(word, (a, b))| {
+            let mut bits = a & !b;
+            std::iter::from_fn(move || {
+                let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+                bits &= bits - 1;
+                Some(word * 64 + bit)
+            })
+        })
+    }
+
+    /// The same, listed.
     pub fn difference(&self, outer: usize, inner: usize) -> Vec<usize> {
         let mut members = Vec::with_capacity(self.size(outer).saturating_sub(self.size(inner)));
-        for (word, (a, b)) in self.row(outer).iter().zip(self.row(inner)).enumerate() {
-            let mut bits = a & !b;
-            while bits != 0 {
-                members.push(word * 64 + bits.trailing_zeros() as usize);
-                bits &= bits - 1;
-            }
-        }
+        members.extend(self.beyond(outer, inner));
         members
     }
 }
@@ -244,6 +257,7 @@ mod tests {
         let sets = all(&dag);
         assert_eq!(sets.len(), 5);
         assert_eq!(sets.difference(4, 2), [0, 1]);
+        assert_eq!(sets.members(2).collect::<Vec<_>>(), [2, 3]);
     }
 
     #[test]

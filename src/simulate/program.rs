@@ -5,6 +5,8 @@
 //! is below 2⁶¹ ticks. Sums are exact, nothing overlaps by a rounding error, equal durations stay equal; a duration is off by at
 //! most half a tick. `O(stages + transfers)` time; orders take memory for their period only.
 
+use std::num::NonZeroU32;
+
 use super::{Pipeline, PipelineStage, Schedule, SimulatorSettings, Transfer, order, order::Order, wires::Way};
 use crate::plan::WarmUp;
 
@@ -18,8 +20,8 @@ pub(super) struct Send {
     pub(super) ticks: i64,
     /// Between two chunks of one device: nothing is sent.
     pub(super) local: bool,
-    /// Its row of [`Program::ways`], where microbatches differ.
-    ways: Option<u32>,
+    /// Its row of [`Program::ways`], counted from one, where microbatches differ.
+    ways: Option<NonZeroU32>,
 }
 
 /// A part of the model.
@@ -140,8 +142,8 @@ impl Program {
                 let Some(&first) = ticks.first() else { continue };
                 send.ticks = first;
                 if ticks.iter().any(|&other| other != first) {
-                    send.ways = Some(self.ways.len() as u32);
                     self.ways.push(ticks);
+                    send.ways = NonZeroU32::new(self.ways.len() as u32);
                     self.by_replica = true;
                 }
             }
@@ -149,9 +151,10 @@ impl Program {
     }
 
     /// What a microbatch's transfer takes.
+    #[inline]
     pub(super) fn ticks(&self, send: Send, microbatch: u32) -> i64 {
         send.ways.map_or(send.ticks, |row| {
-            let ways = &self.ways[row as usize];
+            let ways = &self.ways[row.get() as usize - 1];
             ways[microbatch as usize % ways.len()]
         })
     }
@@ -160,7 +163,7 @@ impl Program {
     pub(super) fn all_ticks(&self, send: Send) -> f64 {
         let count = f64::from(self.microbatches);
         send.ways.map_or(count * send.ticks as f64, |row| {
-            let ways = &self.ways[row as usize];
+            let ways = &self.ways[row.get() as usize - 1];
             let (rounds, rest) = (self.microbatches as usize / ways.len(), self.microbatches as usize % ways.len());
             let sum = |ways: &[i64]| ways.iter().map(|&ticks| ticks as f64).sum::<f64>();
             rounds as f64 * sum(ways) + sum(&ways[..rest])

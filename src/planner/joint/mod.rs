@@ -47,6 +47,8 @@ mod training;
 mod weighing;
 mod whole;
 
+use std::time::{Duration, Instant};
+
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     plan::Plan,
@@ -70,6 +72,8 @@ use table::Table;
 const MOST_UNITS: usize = 256;
 /// Networks of so many nodes have a first plan before they are searched.
 const LONG: usize = 1000;
+/// How much longer than the costs of the thinned line those of the whole one take, with a first plan along it.
+const WHOLE_TAKES: f64 = 1.6;
 /// More layers than this are no layers.
 const MOST_LAYERS: usize = 1000;
 /// Why there is nothing to plan where nodes offer different degrees.
@@ -181,7 +185,7 @@ struct Best {
 impl Task<'_> {
     // Long: the searches in the order in which each gives the next its best plan and bound.
     fn plan(&self) -> Outcome {
-        let dag = &self.workload.dag;
+        let (dag, begun) = (&self.workload.dag, Instant::now());
         let engine = match self.settings.engine {
             Some(runner) => match Engine::new(runner, self.workload, self.limits.machines.whole()) {
                 Ok(engine) => Some(engine),
@@ -243,7 +247,8 @@ impl Task<'_> {
             }
             let kinds: Vec<Kind> =
                 kinds.iter().copied().filter(|&kind| engine.as_ref().is_none_or(|own| own.runs(kind, rule))).collect();
-            self.search_rule(&line, &costs, (scope, &kinds), rules.len() == 1, &mut best);
+            let reserve = fine.as_ref().map(|_| begun.elapsed().mul_f64(WHOLE_TAKES));
+            self.search_rule(&line, &costs, (scope, &kinds), (rules.len() == 1, reserve), &mut best);
             if best.stopped {
                 // Of the rules that were not tried nothing is known.
                 if number + 1 < rules.len() {
@@ -282,8 +287,16 @@ impl Task<'_> {
         allowed.filter_map(|t| Costs::new(&self.workload.dag, self.profile, line, t, how, bandwidth)).collect()
     }
 
-    /// Plans under one rule to recompute; adds to what is known.
-    fn search_rule(&self, line: &Line, costs: &[Costs], (scope, kinds): (Scope, &[Kind]), only: bool, best: &mut Best) {
+    /// Plans under one rule to recompute; adds to what is known. Where nothing is found at once, time is left for
+    /// [`Task::search_whole`] if `reserve` says how much.
+    fn search_rule(
+        &self,
+        line: &Line,
+        costs: &[Costs],
+        (scope, kinds): (Scope, &[Kind]),
+        (only, reserve): (bool, Option<Duration>),
+        best: &mut Best,
+    ) {
         best.leaves_out |= costs.iter().any(|costs| costs.leaves_out);
         let mut publish = |split: &Split, tables: &[Table<'_>]| {
             if let Some(plan) = build::plan(self.profile, line, scope.microbatches, split, tables) {
@@ -296,6 +309,7 @@ impl Task<'_> {
                 self.search.report_bound(bound);
             }
         };
+        let sooner = self.search.ending_sooner(reserve.unwrap_or_default());
         let mut hunt = Hunt {
             scope,
             tables: costs.iter().map(|costs| Table::bare(costs, self.memory(costs))).collect(),
@@ -308,6 +322,9 @@ impl Task<'_> {
         // What takes long to search has a plan before that.
         if self.workload.nodes.len() >= LONG && kinds.contains(&Kind::ONE) {
             hunt.straight();
+        }
+        if hunt.found.best.is_none() && reserve.is_some() {
+            hunt.search = &sooner;
         }
         hunt.fill();
         // Where other schedules are faster they cut the search under 1F1B short.
@@ -385,7 +402,7 @@ impl Task<'_> {
         let closed = seconds - lower <= CLOSED * seconds;
         let status = match (best.stopped, closed) {
             (_, true) => Status::Optimal,
-            (true, _) if !self.search.deadline_passed() => Status::Cancelled,
+            (true, _) if self.search.cancelled() && !self.search.deadline_passed() => Status::Cancelled,
             _ => Status::Feasible,
         };
         let mut outcome = Outcome {

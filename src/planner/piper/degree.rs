@@ -1,6 +1,6 @@
 //! What a stage's cost is made of at one tensor-parallel degree: sums over nodes and over edges, by set.
 
-use super::model::Crossing;
+use super::model::{Crossing, Crossings};
 use crate::{
     graph::{Dag, SuccessorSets},
     planner::{Search, pipeline_options::Recompute},
@@ -43,18 +43,31 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Adds a node by its modes, none if it does not offer the degree.
-    pub(super) fn add(&mut self, choices: &[Choice], fastest: usize) {
-        let Some(choice) = choices.get(fastest) else {
-            self.unsupported += 1;
-            return;
-        };
-        self.time_s += choice.time_s;
-        self.parameters += choice.parameters;
-        self.memory_a += choice.memory_a;
-        self.memory_b += choice.memory_b;
-        self.least_a += choices.iter().map(|c| c.memory_a).fold(f64::INFINITY, f64::min);
-        self.least_b += choices.iter().map(|c| c.memory_b).fold(f64::INFINITY, f64::min);
+    /// A node by its modes, none if it does not offer the degree.
+    pub(super) fn of_node(choices: &[Choice], fastest: usize) -> Self {
+        let Some(choice) = choices.get(fastest) else { return Sums { unsupported: 1, ..Sums::default() } };
+        let least = |of: fn(&Choice) -> f64| choices.iter().map(of).fold(f64::INFINITY, f64::min);
+        Sums {
+            time_s: choice.time_s,
+            parameters: choice.parameters,
+            memory_a: choice.memory_a,
+            memory_b: choice.memory_b,
+            least_a: least(|choice| choice.memory_a),
+            least_b: least(|choice| choice.memory_b),
+            ..Sums::default()
+        }
+    }
+
+    /// Adds nodes; nothing about edges.
+    #[inline]
+    pub(super) fn add(&mut self, nodes: &Sums) {
+        self.time_s += nodes.time_s;
+        self.parameters += nodes.parameters;
+        self.memory_a += nodes.memory_a;
+        self.memory_b += nodes.memory_b;
+        self.least_a += nodes.least_a;
+        self.least_b += nodes.least_b;
+        self.unsupported += nodes.unsupported;
     }
 }
 
@@ -66,6 +79,8 @@ pub(super) struct Degree {
     pub(super) choices: Vec<Vec<Choice>>,
     /// Position of the fastest mode by node (the first among equals).
     pub(super) fastest: Vec<usize>,
+    /// By node, in its fastest mode.
+    pub(super) nodes: Vec<Sums>,
     /// Whether all modes of a node agree in parameters and sync sizes, so that only compute time tells them apart. Not
     /// made use of where figures are far apart: costs and savings are then summed mode by mode.
     pub(super) uniform: bool,
@@ -114,7 +129,7 @@ impl Degree {
         profile: &PiperProfile,
         recompute: Recompute,
         t: u32,
-        sets: &SuccessorSets,
+        (sets, crossings): (&SuccessorSets, &Crossings),
         search: &Search,
     ) -> Option<Self> {
         let n = dag.len();
@@ -157,9 +172,19 @@ impl Degree {
                 edge_out[edge as usize] = 2.0 * (profile.edge_bytes[edge as usize] + sync(v, slot, false));
             }
         }
-        let one = |set| (!search.cancelled()).then(|| sums(dag, sets, set, &choices, &fastest, &edge_in, &edge_out));
-        let sums = (0..sets.len()).map(one).collect::<Option<_>>()?;
-        let ranges = (!uniform).then(|| EdgeRanges::new(dag, profile, t, &choices, sets));
+        let nodes: Vec<Sums> =
+            choices.iter().zip(&fastest).map(|(choices, &fastest)| Sums::of_node(choices, fastest)).collect();
+        let sums = |set: usize| {
+            let mut sums = Sums::default();
+            sets.members(set).for_each(|v| sums.add(&nodes[v]));
+            for crossing in crossings.of(set) {
+                sums.edges_in += edge_in[crossing.edge as usize];
+                sums.edges_out += edge_out[crossing.edge as usize];
+            }
+            sums
+        };
+        let sums = (0..sets.len()).map(|set| (!search.cancelled()).then(|| sums(set))).collect::<Option<_>>()?;
+        let ranges = (!uniform).then(|| EdgeRanges::new(dag, profile, t, &choices, (sets, crossings)));
         let mut totals = Sums::default();
         for choices in &choices {
             let most = |of: &dyn Fn(&Choice) -> f64| choices.iter().map(of).fold(0.0, f64::max);
@@ -167,7 +192,7 @@ impl Degree {
             totals.parameters += most(&|choice| choice.parameters);
         }
         totals.edges_in = edge_in.iter().chain(&edge_out).sum::<f64>() * 2.0;
-        Some(Degree { t, choices, fastest, uniform, sums, totals, edge_in, edge_out, ranges })
+        Some(Degree { t, choices, fastest, nodes, uniform, sums, totals, edge_in, edge_out, ranges })
     }
 }
 
@@ -177,7 +202,7 @@ impl EdgeRanges {
         profile: &PiperProfile,
         t: u32,
         choices: &[Vec<Choice>],
-        sets: &SuccessorSets,
+        (sets, crossings): (&SuccessorSets, &Crossings),
     ) -> Self {
         let edges = dag.edges().len();
         let (mut heads_pay, mut tails_pay) = (vec![Span::default(); edges], vec![Span::default(); edges]);
@@ -196,11 +221,9 @@ impl EdgeRanges {
         }
         let into = |set: usize| {
             let mut sums = (Span::default(), Span::default());
-            for (edge, &(u, v)) in dag.edges().iter().enumerate() {
-                if sets.contains(set, v as usize) && !sets.contains(set, u as usize) {
-                    sums.0.add(heads_pay[edge]);
-                    sums.1.add(tails_pay[edge]);
-                }
+            for crossing in crossings.of(set) {
+                sums.0.add(heads_pay[crossing.edge as usize]);
+                sums.1.add(tails_pay[crossing.edge as usize]);
             }
             sums
         };
@@ -217,28 +240,6 @@ impl EdgeRanges {
         let (heads, tails) = (self.into[outer].0, self.into[inner].1);
         Span { least: (heads.least + tails.least - past.least).max(0.0), most: heads.most + tails.most - past.most }
     }
-}
-
-fn sums(
-    dag: &Dag,
-    sets: &SuccessorSets,
-    set: usize,
-    choices: &[Vec<Choice>],
-    fastest: &[usize],
-    edge_in: &[f64],
-    edge_out: &[f64],
-) -> Sums {
-    let mut sums = Sums::default();
-    for v in sets.difference(set, 0) {
-        sums.add(&choices[v], fastest[v]);
-    }
-    for (edge, &(u, v)) in dag.edges().iter().enumerate() {
-        if sets.contains(set, v as usize) && !sets.contains(set, u as usize) {
-            sums.edges_in += edge_in[edge];
-            sums.edges_out += edge_out[edge];
-        }
-    }
-    sums
 }
 
 /// Whether a mode recomputes activations, told by its name as in the published files.

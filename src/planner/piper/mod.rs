@@ -14,6 +14,7 @@
 mod back;
 mod bisection;
 mod blocks;
+mod crossings;
 mod cumulative;
 mod degree;
 mod earlier;

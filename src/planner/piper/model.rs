@@ -21,15 +21,9 @@ use crate::{
     workload::{PiperProfile, Workload},
 };
 
+pub(super) use super::crossings::{Crossing, Crossings};
 pub(super) use super::degree::{Choice, Degree, Span, Sums, first_least};
 use super::settings::PiperSettings;
-
-/// An edge across the border of a set, from outside into it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Crossing {
-    pub(super) edge: u32,
-    pub(super) head: u32,
-}
 
 /// Cost of a stage at one tensor degree with every node in its fastest mode, as a function of the replicas.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +45,7 @@ pub(super) struct PiperModel<'a> {
     pub(super) dag: &'a Dag,
     pub(super) profile: &'a PiperProfile,
     pub(super) sets: SuccessorSets,
+    crossings: Crossings,
     pub(super) degrees: Vec<Degree>,
     /// Numbers of replicas a stage may have, ascending: divisors of the microbatches.
     pub(super) replicas: Vec<u32>,
@@ -91,11 +86,12 @@ impl<'a> PiperModel<'a> {
         let dag = &workload.dag;
         let most_replicas = limits.microbatches.min(limits.devices);
         let replicas = if settings.data_parallel { divisors(limits.microbatches, most_replicas) } else { vec![1] };
+        let crossings = Crossings::new(dag, &sets);
         let mut degrees: Vec<Degree> = profile
             .degrees()
             .into_iter()
             .filter(|&t| t <= limits.devices && (settings.tensor_parallel || t == 1))
-            .map(|t| Degree::new(dag, profile, settings.recompute, t, &sets, search))
+            .map(|t| Degree::new(dag, profile, settings.recompute, t, (&sets, &crossings), search))
             .collect::<Option<_>>()?;
         let node_seconds: Vec<f64> = (0..dag.len())
             .map(|v| {
@@ -107,7 +103,7 @@ impl<'a> PiperModel<'a> {
             })
             .collect();
         let device_seconds: Vec<f64> =
-            (0..sets.len()).map(|set| sets.difference(set, 0).iter().map(|&v| node_seconds[v]).sum()).collect();
+            (0..sets.len()).map(|set| sets.members(set).map(|v| node_seconds[v]).sum()).collect();
         let mut by_device_seconds: Vec<u32> = (0..sets.len() as u32).collect();
         by_device_seconds.sort_by(|&a, &b| device_seconds[a as usize].total_cmp(&device_seconds[b as usize]));
         let mut places = vec![0; sets.len()];
@@ -135,6 +131,7 @@ impl<'a> PiperModel<'a> {
             dag,
             profile,
             sets,
+            crossings,
             degrees,
             replicas,
             limits: limits.clone(),
@@ -182,13 +179,9 @@ impl<'a> PiperModel<'a> {
     }
 
     /// The edges from outside `set` into it.
-    pub(super) fn crossings(&self, set: usize) -> Vec<Crossing> {
-        let crosses = |&(edge, &(u, v)): &(usize, &(u32, u32))| {
-            let _ = edge;
-            self.sets.contains(set, v as usize) && !self.sets.contains(set, u as usize)
-        };
-        let crossing = |(edge, &(_, head)): (usize, &(u32, u32))| Crossing { edge: edge as u32, head };
-        self.dag.edges().iter().enumerate().filter(crosses).map(crossing).collect()
+    #[inline]
+    pub(super) fn crossings(&self, set: usize) -> &[Crossing] {
+        self.crossings.of(set)
     }
 
     /// Cost of the stage `outer \ inner` at a degree, or `None` if some node does not offer the degree.
@@ -229,9 +222,7 @@ impl<'a> PiperModel<'a> {
         let (a, b) = (&degree.sums[outer], &degree.sums[inner]);
         if self.far_apart {
             let mut sums = Sums::default();
-            for v in self.sets.difference(outer, inner) {
-                sums.add(&degree.choices[v], degree.fastest[v]);
-            }
+            self.sets.beyond(outer, inner).for_each(|v| sums.add(&degree.nodes[v]));
             return sums;
         }
         Sums {

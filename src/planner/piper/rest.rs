@@ -78,14 +78,11 @@ impl Borders {
         let edges: Vec<Ends> = (0..model.dag.edges().len()).map(ends).collect();
         // Added up anew for each set: beside an edge that nobody may cut, a running sum would lose the others.
         let into = |set: usize| {
-            let crosses = |&(_, &(u, v)): &(&Ends, &(u32, u32))| {
-                model.sets.contains(set, v as usize) && !model.sets.contains(set, u as usize)
+            let add = |sum: Ends, crossing: &Crossing| {
+                let ends = edges[crossing.edge as usize];
+                Ends { heads: sum.heads + ends.heads, tails: sum.tails + ends.tails }
             };
-            let add = |sum: Ends, (ends, _): (&Ends, _)| Ends {
-                heads: sum.heads + ends.heads,
-                tails: sum.tails + ends.tails,
-            };
-            edges.iter().zip(model.dag.edges()).filter(crosses).fold(Ends::default(), add)
+            model.crossings(set).iter().fold(Ends::default(), add)
         };
         let into = (0..model.sets.len()).map(into).collect();
         Borders { edges, into }
@@ -105,24 +102,46 @@ impl Borders {
     }
 }
 
-/// What one node adds with so many replicas behind it, `None` where nothing can run it.
-fn node(
-    model: &PiperModel<'_>,
-    allowed: &[Allowed],
-    v: usize,
-    (target, memory_bytes): (f64, f64),
-    behind: u32,
-    share: f64,
-) -> Option<f64> {
-    let adds = |allowed: &Allowed| {
-        let degree = &model.degrees[allowed.degree];
-        let adds = degree.choices[v].iter().map(|choice| {
-            let time = if share > 0.0 { share * choice.time_s / target } else { 0.0 };
-            time + (1.0 - share) * choice.memory(1.0 + f64::from(behind)) / memory_bytes
-        });
-        adds.reduce(f64::min).map(|least| f64::from(degree.t) * least)
-    };
-    allowed.iter().filter_map(adds).reduce(f64::min)
+/// Device-seconds and bytes on all devices that a node takes at one degree and mode, by microbatch in flight and without.
+struct Taken {
+    seconds: f64,
+    memory_a: f64,
+    memory_b: f64,
+}
+
+/// What nodes take at what is allowed.
+struct Nodes(Vec<Vec<Taken>>);
+
+impl Nodes {
+    fn new(model: &PiperModel<'_>, allowed: &[Allowed]) -> Self {
+        let of_node = |v: usize| {
+            let degrees = allowed.iter().map(|allowed| &model.degrees[allowed.degree]);
+            let taken = degrees.flat_map(|degree| {
+                let t = f64::from(degree.t);
+                degree.choices[v].iter().map(move |choice| Taken {
+                    seconds: t * choice.time_s,
+                    memory_a: t * choice.memory_a,
+                    memory_b: t * choice.memory_b,
+                })
+            });
+            taken.collect()
+        };
+        Nodes((0..model.dag.len()).map(of_node).collect())
+    }
+
+    /// Devices that a node adds with so many replicas behind it, by share; none where nothing can run it.
+    fn devices(&self, v: usize, (target, memory_bytes): (f64, f64), behind: u32) -> [f64; SHARES.len()] {
+        let in_flight = 1.0 + f64::from(behind);
+        let mut least = [f64::INFINITY; SHARES.len()];
+        for taken in &self.0[v] {
+            let time = taken.seconds / target;
+            let memory = (taken.memory_a * in_flight + taken.memory_b) / memory_bytes;
+            for (least, share) in least.iter_mut().zip(SHARES) {
+                *least = least.min(share * time + (1.0 - share) * memory);
+            }
+        }
+        if self.0[v].is_empty() { [0.0; SHARES.len()] } else { least }
+    }
 }
 
 /// Numbers of replicas behind that get a row, from none up to at most `most`: all if there is room, else ever fewer.
@@ -150,21 +169,18 @@ impl Rest {
             return None;
         }
         let levels = levels(most_replicas, model.sets.len());
+        let nodes = Nodes::new(model, allowed);
         let adds = |behind: u32| -> Sums {
-            let adds = |v: usize| {
-                SHARES.map(|share| node(model, allowed, v, (target, memory_bytes), behind, share).unwrap_or(0.0))
-            };
-            (0..model.dag.len()).map(adds).collect()
+            (0..model.dag.len()).map(|v| nodes.devices(v, (target, memory_bytes), behind)).collect()
         };
         let adds: Vec<Sums> = levels.iter().map(|&behind| adds(behind)).collect();
         let mut rows: Vec<(u32, Sums)> =
             levels.iter().map(|&behind| (behind, vec![[0.0; SHARES.len()]; model.sets.len()])).collect();
         for set in 1..model.sets.len() {
             let within = model.within[set] as usize;
-            let nodes = model.sets.difference(set, within);
             for ((_, sums), adds) in rows.iter_mut().zip(&adds) {
                 let mut sum = sums[within];
-                for &v in &nodes {
+                for v in model.sets.beyond(set, within) {
                     sum.iter_mut().zip(&adds[v]).for_each(|(sum, adds)| *sum += adds);
                 }
                 sums[set] = sum;
@@ -218,11 +234,14 @@ pub(super) fn least_load(model: &PiperModel<'_>, allowed: &[Allowed], devices: u
     if model.far_apart || memory_bytes <= 0.0 {
         return 0.0;
     }
+    let nodes = Nodes::new(model, allowed);
     let enough = |target: f64| {
-        SHARES.iter().all(|&share| {
-            let adds = |v: usize| node(model, allowed, v, (target, memory_bytes), 0, share).unwrap_or(0.0);
-            (0..model.dag.len()).map(adds).sum::<f64>() * (1.0 - ROUNDING) <= f64::from(devices)
-        })
+        let mut sums = [0.0; SHARES.len()];
+        for v in 0..model.dag.len() {
+            let adds = nodes.devices(v, (target, memory_bytes), 0);
+            sums.iter_mut().zip(adds).for_each(|(sum, adds)| *sum += adds);
+        }
+        sums.iter().all(|sum| sum * (1.0 - ROUNDING) <= f64::from(devices))
     };
     let mut lower = 0.0;
     let mut upper = model.even_share().max(f64::MIN_POSITIVE);

@@ -17,12 +17,12 @@ use super::{
 const MANY_CANDIDATES: usize = 10_000;
 
 /// A set whose stages are tried.
-struct Outer {
+struct Outer<'m> {
     set: usize,
     /// Devices that may be of use.
     most: u32,
     /// The edges into it.
-    crossings: Vec<Crossing>,
+    crossings: &'m [Crossing],
     figures: Option<lean::Outer>,
     within: Within,
 }
@@ -79,7 +79,7 @@ impl<'m, 'a> Worker<'m, 'a> {
             return self.scratch.collect();
         }
         let crossings = probe.model.crossings(outer);
-        let figures = probe.lean.map(|lean| lean.outer(probe.model, outer, &crossings));
+        let figures = probe.lean.map(|lean| lean.outer(probe.model, outer, crossings));
         let within = Within::new(probe.model, probe.question.target, self.oracle.memory_bytes());
         let outer = Outer { set: outer, most, crossings, figures, within };
         // What comes next for a smaller set mostly does for this one: with few devices known, most others are out at once.
@@ -95,7 +95,7 @@ impl<'m, 'a> Worker<'m, 'a> {
     }
 
     /// Tries the stages in front of all smaller sets.
-    fn try_others(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer) {
+    fn try_others(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>) {
         let &Outer { set, most, .. } = outer;
         let windows = probe.windows(set, most);
         let candidates: usize = windows.iter().map(|(from, to)| to - from).sum();
@@ -146,7 +146,14 @@ impl<'m, 'a> Worker<'m, 'a> {
     }
 
     /// Whether no set of a block is of use behind a stage of `outer`.
-    fn is_useless(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer, row: &[u64], size: usize, run: &Run) -> bool {
+    fn is_useless(
+        &mut self,
+        probe: &Probe<'_, '_, '_>,
+        outer: &Outer<'_>,
+        row: &[u64],
+        size: usize,
+        run: &Run,
+    ) -> bool {
         let (block, blocks) = (run.block as usize, &probe.blocks[size]);
         if run.devices >= outer.most || !blocks.may_be_within(block, row) {
             return true;
@@ -179,7 +186,7 @@ impl<'m, 'a> Worker<'m, 'a> {
 
     /// Visits the inner sets of `outer` from the largest down, each once, and turns back where the stage has become too
     /// slow or too large for any degree: larger stages only get worse.
-    fn walk(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer) {
+    fn walk(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>) {
         let &Outer { set: whole, most, .. } = outer;
         self.stamps[whole] = whole as u32;
         self.stack.clear();
@@ -215,7 +222,7 @@ impl<'m, 'a> Worker<'m, 'a> {
 
     /// Puts every stage `outer \ inner` that may do with fewer devices than are known in front of the pairs of the inner set: most
     /// may not, which its sums tell.
-    fn extend_all(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer, inner: usize) {
+    fn extend_all(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>, inner: usize) {
         let pairs = probe.useful_pairs(inner);
         let (behind, fewest) = (pairs[0].0, pairs[pairs.len() - 1].1);
         if let (Some(lean), Some(figures)) = (probe.lean, &outer.figures) {
@@ -260,16 +267,16 @@ impl<'m, 'a> Worker<'m, 'a> {
     /// Whether a stage of `outer` in front of `inner` may do with fewer devices than are known, going by what its nodes and
     /// edges take at the least where slower modes make up for memory.
     #[inline]
-    fn may_be_better(&self, probe: &Probe<'_, '_, '_>, outer: &Outer, inner: usize) -> bool {
+    fn may_be_better(&self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>, inner: usize) -> bool {
         let pairs = probe.useful_pairs(inner);
-        let least = probe.least_stage((outer.set, inner), &outer.crossings, pairs[0].0);
+        let least = probe.least_stage((outer.set, inner), outer.crossings, pairs[0].0);
         let Some((devices, replicas)) = least else { return false };
         pairs.iter().any(|&(s, j)| self.scratch.may_be_better(s + replicas, j.saturating_add(devices)))
     }
 
     /// Puts the stage `outer \ inner` at one degree with at least so many replicas in front of every pair of the inner set.
-    fn extend(&mut self, probe: &Probe<'_, '_, '_>, allowed: &Allowed, outer: &Outer, inner: usize, least_d: u32) {
-        let &Outer { set, most, ref crossings, .. } = outer;
+    fn extend(&mut self, probe: &Probe<'_, '_, '_>, allowed: &Allowed, outer: &Outer<'_>, inner: usize, least_d: u32) {
+        let &Outer { set, most, crossings, .. } = outer;
         let target = probe.question.target;
         let t = probe.model.degrees[allowed.degree].t;
         let pairs = probe.useful_pairs(inner);
