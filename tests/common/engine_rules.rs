@@ -17,37 +17,66 @@ pub(crate) struct Demands {
 pub(crate) const DEMANDS: [Demands; 6] = [
     Demands {
         engine: "Megatron-LM",
-        version: "main with core 0.20 (arguments), core 0.16.1 (layout)",
+        version: "main with core 0.20 (arguments), core 0.16.1 (layout; configurations whose fields are flags)",
         words: &[
             "--add-qkv-bias",
             "--attention-backend",
             "--bf16",
+            "--context-parallel-size",
+            "--cp-comm-type",
+            "--cross-entropy-loss-fusion",
+            "--data-parallel-sharding-strategy",
             "--disable-bias-linear",
+            "--expert-model-parallel-size",
             "--ffn-hidden-size",
             "--fp16",
+            "--fp4-format",
+            "--fp8-format",
+            "--fp8-recipe",
             "--global-batch-size",
             "--grad-reduce-in-bf16",
             "--group-query-attention",
             "--hidden-size",
             "--kv-channels",
+            "--kv-lora-rank",
             "--max-position-embeddings",
             "--micro-batch-size",
+            "--moe-ffn-hidden-size",
+            "--moe-grouped-gemm",
+            "--moe-layer-freq",
+            "--moe-router-topk",
+            "--moe-shared-expert-intermediate-size",
+            "--mtp-num-layers",
+            "--multi-latent-attention",
             "--normalization",
             "--num-attention-heads",
+            "--num-experts",
             "--num-layers",
+            "--num-layers-per-virtual-pipeline-stage",
             "--num-query-groups",
+            "--overlap-grad-reduce",
+            "--overlap-param-gather",
             "--pipeline-model-parallel-layout",
             "--pipeline-model-parallel-size",
             "--position-embedding-type",
+            "--q-lora-rank",
+            "--qk-head-dim",
+            "--qk-pos-emb-head-dim",
             "--recompute-granularity",
             "--recompute-method",
+            "--recompute-modules",
             "--recompute-num-layers",
+            "--rotary-base",
             "--seq-length",
             "--sequence-parallel",
             "--swiglu",
             "--tensor-model-parallel-size",
+            "--tp-comm-overlap",
             "--untie-embeddings-and-output-weights",
             "--use-distributed-optimizer",
+            "--use-megatron-fsdp",
+            "--v-head-dim",
+            "--window-size",
         ],
     },
     Demands {
@@ -123,6 +152,15 @@ fn known<'t>(engine: &str, words: impl IntoIterator<Item = &'t str>) {
     for word in words {
         assert!(row.words.contains(&word), "{engine} {} knows no {word}", row.version);
     }
+}
+
+/// Refuses flags that Megatron-LM does not know, wherever they stand in a text.
+pub(crate) fn megatron_flags(text: &str) -> usize {
+    let of_flags = |c: char| !c.is_ascii_alphanumeric() && c != '-';
+    let is_flag = |word: &&str| word.len() > 2 && word.starts_with("--");
+    let found: Vec<&str> = text.split(of_flags).filter(is_flag).collect();
+    known("Megatron-LM", found.iter().copied());
+    found.len()
 }
 
 /// The words of a text that begin with two dashes.

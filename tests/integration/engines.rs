@@ -68,6 +68,16 @@ fn written(engine: Engine, case: &(Workload, Limits, Plan)) -> (Exported, Cut) {
     (exported, cut)
 }
 
+/// Whatever settings a plan has: each flag that can be written is one of the engine's.
+#[test]
+fn every_flag_in_the_writers_for_megatron_is_one_of_its() {
+    let writers = [
+        include_str!("../../src/export/engine/megatron.rs"),
+        include_str!("../../src/export/engine/megatron_training.rs"),
+    ];
+    assert!(writers.map(engine_rules::megatron_flags).iter().all(|&flags| flags > 20));
+}
+
 #[test]
 fn megatrons_layout_expands_to_the_stages() {
     for case in cases() {

@@ -68,8 +68,8 @@ const MANY_SETS: usize = 1_500;
 /// From this many sets on that first plan is made better over the sets near its cuts.
 const ENOUGH_SETS: usize = 4_000;
 /// How far to look for a better plan before the search over all sets, and instead of it.
-const NEAR: Reach = Reach { sets: 700, rounds: 40, starts: 2 };
-const FAR: Reach = Reach { sets: 3_000, rounds: 80, starts: 2 };
+const NEAR: Reach = Reach { sets: 700, last: 1_400, rounds: 40, starts: 2 };
+const FAR: Reach = Reach { sets: 1_500, last: 10_000, rounds: 80, starts: 12 };
 
 /// From this many nodes on there is a plan before the search begins; from so many on also one over a few cuts, at most
 /// twice as many as [`FEW_CUTS`].

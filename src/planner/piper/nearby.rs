@@ -32,6 +32,8 @@ use crate::{
 pub(super) struct Reach {
     /// Sets to plan over, about.
     pub(super) sets: usize,
+    /// The same in the end, near the best plan from all starts.
+    pub(super) last: usize,
     /// Better plans to go on from, at most.
     pub(super) rounds: usize,
     /// Families of orders to begin with.
@@ -47,8 +49,6 @@ pub(super) struct Near<'n> {
     pub(super) reach: Reach,
 }
 
-/// Times as many sets are looked at in the end.
-const WIDER: usize = 2;
 /// By how much a better plan is asked for, in this order.
 const STEPS: [f64; 3] = [1e-2, 1e-3, RESOLUTION];
 
@@ -65,7 +65,7 @@ impl<'n> Near<'n> {
             let found = self.over(&model, search).map(|start| self.improve(start, search));
             best = [best, found].into_iter().flatten().min_by(|a, b| a.value.total_cmp(&b.value));
         }
-        best.map(|best| self.go_on(best, WIDER * self.reach.sets, search))
+        best.map(|best| self.go_on(best, self.reach.last, search))
     }
 
     fn model(&self, sets: SuccessorSets, search: &Search) -> Option<PiperModel<'n>> {
