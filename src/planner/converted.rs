@@ -87,7 +87,9 @@ impl Planner for Converted {
         if self.is_native(&problem.workload) {
             return self.planner.plan(problem, search);
         }
-        let Some(way) = Way::of(&problem.workload) else { return Outcome::new(Status::Infeasible) };
+        let Some(way) = Way::of(&problem.workload) else {
+            return refused(NotConverted::NoPlacement.to_string(), vec![]);
+        };
         let outcome = self.plan_in(way, Mode::Keeping, problem, search);
         // Nodes of a placement have no other modes.
         if outcome.status != Status::Infeasible || way == Way::ToPipeline {
@@ -207,4 +209,23 @@ fn refused(explanation: String, notes: Vec<String>) -> Outcome {
     let infeasible =
         Infeasible { limits: vec![LimitKind::Memory, LimitKind::Devices], explanation, ..Infeasible::default() };
     Outcome { infeasible: Some(infeasible), notes, ..Outcome::new(Status::Infeasible) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{planner::Options, workload};
+
+    #[test]
+    fn a_workload_without_a_counterpart_is_refused_with_a_sentence() {
+        let text =
+            "node1 -- A -- forward_compute_time=1, backward_compute_time=2, activation_size=8, parameter_size=8\n";
+        let workload = workload::load_bytes(text.as_bytes(), "graph.txt", "graph").unwrap();
+        assert!(PIPER.can_plan(&workload).is_err());
+        let problem = Problem { workload: Arc::new(workload), limits: Limits::NEUTRAL, options: Options::default() };
+        let outcome = PIPER.plan(&problem, &Search::default());
+        assert_eq!(outcome.status, Status::Infeasible);
+        let told = outcome.infeasible.expect("why").explanation;
+        assert_eq!(told, "it has no transfers and sizes of a device placement to convert");
+    }
 }
