@@ -1,7 +1,10 @@
 //! The rules by which engines read what is written for them. Every function refuses what its engine would refuse, by a
 //! failed assertion, and gives what the engine would make of the text.
 
-use std::{collections::BTreeMap, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
 
 use serde_json::Value;
 
@@ -154,11 +157,17 @@ fn known<'t>(engine: &str, words: impl IntoIterator<Item = &'t str>) {
     }
 }
 
-/// Refuses flags that Megatron-LM does not know, wherever they stand in a text.
-pub(crate) fn megatron_flags(text: &str) -> usize {
-    let of_flags = |c: char| !c.is_ascii_alphanumeric() && c != '-';
-    let is_flag = |word: &&str| word.len() > 2 && word.starts_with("--");
-    let found: Vec<&str> = text.split(of_flags).filter(is_flag).collect();
+/// Refuses flags that Megatron-LM does not know, wherever they stand in the code of a writer, and flags made of parts, which
+/// cannot be read there. Comments are not code. How many different flags there are.
+pub(crate) fn megatron_flags(source: &str) -> usize {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let code: String =
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).fold(String::new(), |all, line| {
+            assert!(!line.contains("--{"), "a flag is made of parts, write it out: {line}");
+            all + line + "\n"
+        });
+    let of_flags = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_';
+    let found: BTreeSet<&str> = code.split(of_flags).filter(|word| word.starts_with("--")).collect();
     known("Megatron-LM", found.iter().copied());
     found.len()
 }

@@ -68,7 +68,7 @@ fn written(engine: Engine, case: &(Workload, Limits, Plan)) -> (Exported, Cut) {
     (exported, cut)
 }
 
-/// Whatever settings a plan has: each flag that can be written is one of the engine's.
+/// Whatever settings a plan has: each flag that can be written is one of those that the engine knows by our table of it.
 #[test]
 fn every_flag_in_the_writers_for_megatron_is_one_of_its() {
     let writers = [
@@ -76,6 +76,14 @@ fn every_flag_in_the_writers_for_megatron_is_one_of_its() {
         include_str!("../../src/export/engine/megatron_training.rs"),
     ];
     assert!(writers.map(engine_rules::megatron_flags).iter().all(|&flags| flags > 20));
+}
+
+#[test]
+fn a_flag_that_megatron_does_not_have_is_found_in_a_writer() {
+    assert_eq!(engine_rules::megatron_flags("// --no-flag\nf(\"--bf16\"); f(\"--bf16 --fp16\");\n"), 2);
+    for wrong in ["f(\"--fp32\");", "f(\"--bf16_only\");", "format!(\"--{}\", word);"] {
+        assert!(std::panic::catch_unwind(|| engine_rules::megatron_flags(wrong)).is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use super::{
     cut::{Cut, CutStage},
-    job::{Job, precision_word},
+    job::Job,
 };
 use crate::workload::{
     layering::LayerKind,
@@ -47,8 +47,9 @@ pub(super) fn text(job: &Job<'_>) -> String {
     known("--micro-batch-size", job.cut.micro_batch_size.map(u64::from));
     known("--global-batch-size", job.samples());
     match recipe.precision {
+        Some(Precision::Bf16) => flags.push("--bf16".into()),
+        Some(Precision::Fp16) => flags.push("--fp16".into()),
         Some(Precision::Fp32) => {}
-        Some(precision) => flags.push(format!("--{}", precision_word(precision))),
         None => open.push("--bf16 (if that is the precision)".into()),
     }
     if recipe.keeps_attention_scores == Some(true) {
