@@ -51,6 +51,12 @@ impl Playing {
             speed => format!("1/{}x", 1u32 << -speed),
         }
     }
+
+    /// Puts the playhead at a time of a batch, both in seconds: at its ends where that lies beyond them, at its beginning
+    /// where it is no time.
+    fn put(&mut self, time_s: f64, batch_s: f64) {
+        self.at_s = if time_s.is_finite() { time_s.clamp(0.0, batch_s) } else { 0.0 };
+    }
 }
 
 impl Model {
@@ -144,7 +150,7 @@ impl Model {
 
     /// Puts the playhead at a time of a batch, both in seconds; views that show a stretch of the batch bring it into sight.
     pub(super) fn put_playhead(&mut self, time_s: f64, batch_s: f64) {
-        self.playing.at_s = if time_s.is_finite() { time_s.clamp(0.0, batch_s) } else { 0.0 };
+        self.playing.put(time_s, batch_s);
         for view in View::ALL {
             view.room().seek(self, batch_s);
         }
@@ -168,5 +174,27 @@ fn neighbour(simulated: &Simulated, at_s: f64, forwards: bool) -> Option<f64> {
         times.filter(|time| *time > at_s).min_by(f64::total_cmp)
     } else {
         times.filter(|time| *time < at_s).max_by(f64::total_cmp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_playhead_stays_in_the_batch() {
+        let mut playing = Playing::default();
+        for (time_s, batch_s, at_s) in [
+            (3.0, 5.0, 3.0),
+            (7.0, 5.0, 5.0),
+            (-1.0, 5.0, 0.0),
+            (f64::NAN, 5.0, 0.0),
+            (f64::NAN, 0.0, 0.0),
+            (1.0, 0.0, 0.0),
+        ] {
+            playing.at_s = 4.0;
+            playing.put(time_s, batch_s);
+            assert_eq!(playing.at_s, at_s, "{time_s} of {batch_s}");
+        }
     }
 }

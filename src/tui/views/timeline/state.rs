@@ -62,6 +62,7 @@ impl State {
     }
 
     /// Moves the stretch by a share of itself; a cursor that moves with it is at the time given back.
+    #[must_use]
     pub(in crate::tui) fn pan(&mut self, share: f64, cursor_s: f64, batch_s: f64) -> f64 {
         let (from, to) = self.window(batch_s);
         let span = to - from;
@@ -130,7 +131,8 @@ mod tests {
             assert!(from <= cursor && cursor <= to + 1e-9 && to <= 100.0 + 1e-9);
         }
         assert!((cursor - 100.0).abs() < 1.0);
-        state.pan(-50.0, cursor, 100.0);
+        let from = state.window(100.0).0;
+        assert_eq!(state.pan(-50.0, cursor, 100.0), cursor - from);
         assert_eq!(state.window(100.0).0, 0.0);
         state.fit(5.0);
         assert_eq!(state.window(5.0), (0.0, 5.0));
@@ -155,6 +157,8 @@ mod tests {
         state.show(0.0, 0.0);
         state.zoom(0.5, 0.0, 0.0);
         assert_eq!(state.pan(1.0, 0.0, 0.0), 0.0);
+        // No column has a length: what comes of a step is no time, and the playhead goes to the beginning.
+        assert!(state.stepped(1.0, 0.0, 0.0).is_nan());
         assert_eq!(state.window(0.0), (0.0, 0.0));
     }
 }
