@@ -124,9 +124,12 @@ impl ConvertArgs {
             let problem = format!("{} cannot be written as {}: {reason}", workload.source, target.id);
             Failure::refused(problem, "")
         })?;
-        if let Some(plan) = plan {
+        let staged = plan.and_then(|plan| {
             let stage_of = |node| plan.plan.stage_of(node).map(|stage| stage as u32);
-            converted.workload = convert::with_stages(&converted.workload, stage_of);
+            convert::with_stages(&converted.workload, stage_of)
+        });
+        if let Some(staged) = staged {
+            converted.workload = staged;
         }
         if !target.keeps_assumptions {
             for assumption in &converted.assumptions {

@@ -267,7 +267,7 @@ impl Format {
                 "make one with `plantui generate transformer`".into(),
             ),
             "placements" => (format!("holds a device placement's split, and {name} is no device placement"), repair),
-            _ if family::of(workload).one_stage() => {
+            _ if family::of(workload).nodes_are_operators() => {
                 (format!("takes a pipeline, and {name} is an operator graph"), repair)
             }
             _ => (format!("takes a pipeline of layers, and {name} is none"), repair),

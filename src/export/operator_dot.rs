@@ -10,13 +10,13 @@ use crate::{
     plan::{Plan, Score},
     text::is_hostile,
     units,
-    workload::{Operator, Workload},
+    workload::Workload,
 };
 
 /// The graph in the DOT language, of a workload of operators; `None` of any other. The score must be the plan's.
 pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> Option<String> {
     let family = family::of(workload);
-    if !family.one_stage() {
+    if !family.nodes_are_operators() {
         return None;
     }
     let mut text =
@@ -30,10 +30,11 @@ pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> Option<String>
     let mut line =
         |content: std::fmt::Arguments<'_>| writeln!(text, "  {content}").expect("a string takes every write");
     for (at, (&node, choice)) in stage.nodes.iter().zip(&stage.choices).enumerate() {
+        let Some(operator) = family.operator(node) else { continue };
         let label = format!(
             "{}\\n{}: {}\\n{}",
             escaped(&workload.nodes[node].label()),
-            family.operator(node).map_or("", Operator::kind_name),
+            operator.kind_name(),
             escaped(&choice.to_string()),
             units::seconds(seconds(at)),
         );

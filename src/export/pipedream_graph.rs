@@ -4,7 +4,7 @@ use super::formats::Scored;
 use crate::workload::convert;
 
 /// The text of the graph, every node's line with the `stage_id` that the plan gives it, from 0. Which devices a stage runs on
-/// has no place in it: the plan document says that. `O(nodes + edges)`.
+/// has no place in it: the plan document says that. Nothing of a workload that is no layer profile. `O(nodes + edges)`.
 pub(crate) fn to_text(exported: &Scored<'_>) -> String {
     let Scored { workload, plan, .. } = exported;
     let mut stages = vec![0; workload.nodes.len()];
@@ -13,7 +13,8 @@ pub(crate) fn to_text(exported: &Scored<'_>) -> String {
             stages[node.index()] = stage;
         }
     }
-    convert::text(&convert::with_stages(workload, |node| Some(stages[node.index()])))
+    let staged = convert::with_stages(workload, |node| Some(stages[node.index()]));
+    staged.map_or_else(String::new, |staged| convert::text(&staged))
 }
 
 #[cfg(test)]

@@ -36,6 +36,11 @@ pub trait Offers {
         None
     }
 
+    /// Whether nodes are operators: then [`Self::operator`] knows each of them.
+    fn nodes_are_operators(&self) -> bool {
+        false
+    }
+
     /// The operator that a node is, where nodes have dimensions that can be split.
     fn operator(&self, node: NodeIndex) -> Option<&Operator> {
         let _ = node;

@@ -274,7 +274,7 @@ pub(super) fn columns(measure: Measure, limits: &Limits, workload: &Workload) ->
         (_, limit) if limit == "unlimited" => "memory per device, no limit".into(),
         (_, limit) => format!("memory per device, limit {limit}"),
     };
-    let devices = if family::of(workload).one_stage() { "operators" } else { "devices" };
+    let devices = if family::of(workload).nodes_are_operators() { "operators" } else { "devices" };
     [devices.into(), "nodes".into(), time.into(), memory]
 }
 

@@ -6,6 +6,10 @@ use crate::{
 };
 
 impl Offers for OperatorProfile {
+    fn nodes_are_operators(&self) -> bool {
+        true
+    }
+
     fn operator(&self, node: NodeIndex) -> Option<&Operator> {
         self.operators.get(node.index())
     }

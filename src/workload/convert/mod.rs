@@ -75,16 +75,14 @@ pub struct Conversion {
     pub assumptions: Vec<String>,
 }
 
-/// The workload with the stage of every node in its own profile, where that has a place for it: files of layers name the
-/// stage of each.
-pub fn with_stages(workload: &Workload, stage_of: impl Fn(NodeIndex) -> Option<u32>) -> Workload {
-    let mut staged = workload.clone();
-    if let Profile::Layers(profile) = &mut staged.profile {
-        for (node, layer) in workload.indices().zip(&mut profile.nodes) {
-            layer.stage = stage_of(node);
-        }
+/// The workload with the stage of every node in its own profile; `None` where that has no place for it. Files of layers name
+/// the stage of each.
+pub fn with_stages(workload: &Workload, stage_of: impl Fn(NodeIndex) -> Option<u32>) -> Option<Workload> {
+    let mut profile = workload.layers()?.clone();
+    for (node, layer) in workload.indices().zip(&mut profile.nodes) {
+        layer.stage = stage_of(node);
     }
-    staged
+    Some(with_profile(workload, workload.format, Profile::Layers(profile), workload.limits.clone()))
 }
 
 /// The same workload with another profile; nothing is copied of its own, which may be large.
