@@ -16,10 +16,10 @@ pub trait Offers {
         true
     }
 
-    /// The modes in which a node runs at a tensor degree, at least one, in the order of the file; `None` where it has no
-    /// times at that degree.
-    fn modes_at(&self, node: NodeIndex, degree: u32) -> Option<Vec<Choice>> {
-        let _ = (node, degree);
+    /// The first mode of a node at a tensor degree that computes activations again, or does not, as asked; its first of all
+    /// where it has no such mode, `None` where it has no times at that degree.
+    fn mode_at(&self, node: NodeIndex, degree: u32, recomputes: bool) -> Option<Choice> {
+        let _ = (node, degree, recomputes);
         None
     }
 

@@ -164,10 +164,13 @@ impl Cut {
     }
 }
 
-/// The plan with the first `most` counted layers of every stage recomputing and the others not. `None` if a node does not
-/// offer what it would need.
+/// The plan with the first `most` counted layers of every stage recomputing and the others not. `None` if nodes have no modes,
+/// or one does not offer what it would need.
 pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan, most: usize) -> Option<Plan> {
     let family = family::of(workload);
+    if family.tensor_degrees().is_empty() {
+        return None;
+    }
     let mut plan = plan.clone();
     for stage in &mut plan.stages {
         let mut own: Vec<usize> = stage.nodes.iter().map(|v| layering.layer_of[v.index()]).collect();
@@ -176,10 +179,10 @@ pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan,
         own.dedup();
         for (node, choice) in stage.nodes.iter().zip(&mut stage.choices) {
             let Ok(place) = own.binary_search(&layering.layer_of[node.index()]) else { continue };
-            let modes = family.modes_at(*node, stage.tensor_parallel)?;
-            // A node without the wanted mode, such as a mask, keeps the one it has.
             let again = place < most && !layering.at_ends[node.index()];
-            if let Some(mode) = modes.into_iter().find(|mode| mode.recomputes() == again) {
+            let mode = family.mode_at(*node, stage.tensor_parallel, again)?;
+            // A node without the wanted mode, such as a mask, keeps the one it has.
+            if mode.recomputes() == again {
                 *choice = mode;
             }
         }

@@ -7,7 +7,10 @@
 use super::describe::first_mode;
 use crate::{
     family::offers::Offers,
-    workload::{Choice, DegreeProfile, Mode, NodeIndex, PiperProfile, Profile, Workload, piper::NodeProfile},
+    workload::{
+        Choice, DegreeProfile, Mode, NodeIndex, PiperProfile, Profile, Workload,
+        piper::{self, NodeProfile},
+    },
 };
 
 impl Offers for PiperProfile {
@@ -19,8 +22,10 @@ impl Offers for PiperProfile {
         self.nodes[node].modes(degree).is_some()
     }
 
-    fn modes_at(&self, node: NodeIndex, degree: u32) -> Option<Vec<Choice>> {
-        Some(self.nodes[node].modes(degree)?.iter().map(|mode| Choice::Mode(mode.id.clone())).collect())
+    fn mode_at(&self, node: NodeIndex, degree: u32, recomputes: bool) -> Option<Choice> {
+        let modes = self.nodes[node].modes(degree)?;
+        let mode = modes.iter().find(|mode| piper::recomputes(&mode.id) == recomputes).or(modes.first())?;
+        Some(Choice::Mode(mode.id.clone()))
     }
 
     fn takes_no_time(&self, node: NodeIndex, degree: u32) -> bool {

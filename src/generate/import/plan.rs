@@ -63,7 +63,8 @@ pub fn plan(configuration: &Configuration, workload: &Workload, source: &str) ->
             LayerKind::Last | LayerKind::Single => (last, false),
         };
         for &node in &layer.nodes {
-            let Some(modes) = family.modes_at(node, configuration.tensor) else {
+            let again = again && !layering.at_ends[node.index()];
+            let Some(mode) = family.mode_at(node, configuration.tensor, again) else {
                 let problem = format!(
                     "has tensor degree {}, which {} of {} does not offer",
                     configuration.tensor,
@@ -72,9 +73,7 @@ pub fn plan(configuration: &Configuration, workload: &Workload, source: &str) ->
                 );
                 return refuse(problem, "generate the workload with that degree in --tensor-degrees");
             };
-            let again = again && !layering.at_ends[node.index()];
-            let mode = modes.iter().find(|mode| mode.recomputes() == again).unwrap_or(&modes[0]);
-            members[stage].push((node, mode.clone()));
+            members[stage].push((node, mode));
         }
     }
     for (stage, mut members) in stages.iter_mut().zip(members) {
