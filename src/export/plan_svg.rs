@@ -110,9 +110,10 @@ fn heading(svg: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, 
     }
     let mut x = left;
     // Stages that are single devices have no replicas to reduce over.
-    let named: &[(Work, &str)] = match family::of(workload).stages_are_devices() {
-        true => &[(Work::Compute, "compute"), (Work::Communication, "transfers")],
-        false => &[(Work::Compute, "compute"), (Work::Communication, "transfers"), (Work::Sync, "all-reduce")],
+    let named: &[(Work, &str)] = if family::of(workload).stages_are_devices() {
+        &[(Work::Compute, "compute"), (Work::Communication, "transfers")]
+    } else {
+        &[(Work::Compute, "compute"), (Work::Communication, "transfers"), (Work::Sync, "all-reduce")]
     };
     for &(work, name) in named {
         block(svg, work, x, 70.0, 18.0);

@@ -218,11 +218,14 @@ pub fn export(
         .min_by(|a, b| a.0.value.total_cmp(&b.0.value));
     let Some((nearest_score, nearest)) = nearest else {
         let known = !family::of(workload).tensor_degrees().is_empty();
-        losses.push(match known {
-            true if search.cancelled() => "no plan that it can run was found before the deadline".into(),
-            true => "no plan that it can run keeps the limits".into(),
-            false => "the nearest plan is known only where nodes have times by tensor degree (Piper's JSON)".into(),
-        });
+        let why = if !known {
+            "the nearest plan is known only where nodes have times by tensor degree (Piper's JSON)"
+        } else if search.cancelled() {
+            "no plan that it can run was found before the deadline"
+        } else {
+            "no plan that it can run keeps the limits"
+        };
+        losses.push(why.into());
         return Err(impossible(losses));
     };
     let mut cut = Cut::of(workload, limits, &layering, &nearest).map_err(impossible)?;
