@@ -203,13 +203,35 @@ const PLAIN_NODES: [&str; 2] = ["planner/", "graph/"];
 const NODE: [&str; 4] = ["node", "member", "u", "v"];
 const NODES: [&str; 3] = ["nodes", "members", "vertices"];
 
-/// Whether something of this name and type is a node as a plain number. `nodes: usize` counts them.
+/// Whether something of this name and type is a node as a plain number, or has one in it. `nodes: usize` counts them.
 fn is_plain_node(name: &str, of_type: &str) -> bool {
-    let inner = of_type.trim_start_matches(['&', '[']).trim_end_matches([']', '>']);
-    let inner = inner.rsplit(['<', '[', '=', ' ']).next().unwrap_or_default();
-    let number = matches!(inner, "usize" | "u32" | "u16");
+    let mut words = of_type.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let number = words.any(|word| matches!(word, "usize" | "u32" | "u16"));
     let many = of_type.contains(['[', '<']);
     number && (NODE.contains(&name) || (NODES.contains(&name) && many))
+}
+
+/// What is declared between brackets, and what stands around them: parted where a parameter or a field ends, not within
+/// the brackets of a type.
+fn declarations(declared: &str) -> Vec<&str> {
+    // Brackets that are open within a type: `Vec<(usize, f64)>`, `impl Fn(usize, usize) -> bool`.
+    let (mut parts, mut start, mut depth, mut in_type, mut before) = (vec![], 0, 0, false, ' ');
+    for (at, c) in declared.char_indices() {
+        match c {
+            ':' if depth == 0 && declared[at..].starts_with(": ") => in_type = true,
+            '(' | '<' | '[' if in_type => depth += 1,
+            '>' if in_type && before == '-' => {}
+            ')' | '>' | ']' if in_type && depth > 0 => depth -= 1,
+            '(' | ')' | ',' | '{' | '>' if depth == 0 => {
+                parts.push(&declared[start..at]);
+                (start, in_type) = (at + 1, false);
+            }
+            _ => {}
+        }
+        before = c;
+    }
+    parts.push(&declared[start..]);
+    parts
 }
 
 /// Where a node crosses the border of a module as a plain number, known by its name: parameters of functions that others may
@@ -237,13 +259,13 @@ fn broken_by_plain_nodes(file: &str, code: &str) -> Vec<String> {
             continue;
         }
         let declared = std::mem::take(&mut item);
-        let named = declared.split(['(', ',', '{']).filter_map(|part| part.split_once(": "));
+        let named = declarations(&declared).into_iter().filter_map(|part| part.split_once(": "));
         let function = declared.split_once("fn ").zip(declared.rsplit_once(" -> "));
         let called =
             function.map(|((_, rest), (_, returned))| (rest.split(['(', '<']).next().unwrap_or_default(), returned));
         for (name, of_type) in named.chain(called) {
             let name = name.rsplit(' ').next().unwrap_or_default();
-            let of_type = of_type.split(") -> ").next().unwrap_or_default().trim_end_matches([')', '{', '}', ';', ' ']);
+            let of_type = of_type.trim_end_matches(['{', '}', ';', ' ']);
             if is_plain_node(name, of_type) {
                 broken.push(format!("{file}: {name} is {of_type}, not a NodeIndex"));
             }
@@ -252,13 +274,20 @@ fn broken_by_plain_nodes(file: &str, code: &str) -> Vec<String> {
     broken
 }
 
-/// The kinds of profiles, and the methods of a workload that give the profile of one kind.
-const KINDS: [(&str, &str); 5] = [
-    ("Piper", "piper"),
-    ("Placement", "placement"),
-    ("Layers", "layers"),
-    ("Operators", "operators"),
-    ("Training", "training"),
+/// A kind of profile: its variant of `Profile`, the method of a workload that gives a profile of it, the id of its family.
+struct Kind {
+    variant: &'static str,
+    method: &'static str,
+    id: &'static str,
+}
+
+/// Every kind.
+const KINDS: [Kind; 5] = [
+    Kind { variant: "Piper", method: "piper", id: "pipelines" },
+    Kind { variant: "Placement", method: "placement", id: "placements" },
+    Kind { variant: "Operators", method: "operators", id: "operators" },
+    Kind { variant: "Layers", method: "layers", id: "layers" },
+    Kind { variant: "Training", method: "training", id: "training" },
 ];
 
 /// Whether a file may ask for the kind of a workload: families, the workload itself, a planner's own folder.
@@ -273,12 +302,16 @@ fn broken_by_kind(file: &str, code: &str) -> Vec<String> {
     if may_ask_for_kind(file) {
         return vec![];
     }
-    let ids = ["pipelines", "placements", "layers", "operators", "training"];
-    let compared = ids.iter().flat_map(|id| ["==", "!="].map(|sign| format!(".id() {sign} \"{id}\"")));
-    let profiles = KINDS
-        .iter()
-        .flat_map(|(kind, own)| [format!("Profile::{kind}"), format!(".{own}()"), format!("Workload::{own}")]);
-    let questions = profiles.chain(compared).filter(|question| code.contains(question.as_str()));
+    let all = KINDS.iter().flat_map(|Kind { variant, method, id }| {
+        [
+            format!("Profile::{variant}"),
+            format!(".{method}()"),
+            format!("Workload::{method}"),
+            format!(".id() == \"{id}\""),
+            format!(".id() != \"{id}\""),
+        ]
+    });
+    let questions = all.filter(|question| code.contains(question.as_str()));
     questions.map(|question| format!("{file} asks for the kind of a workload: {question}")).collect()
 }
 
@@ -371,6 +404,24 @@ fn a_question_for_the_kind_of_a_workload_is_found() {
 }
 
 #[test]
+fn the_kinds_are_those_of_the_source() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let read = |file: &str| code_of(&fs::read_to_string(root.join(file)).expect("readable"));
+    let workload = read("workload/mod.rs");
+    let (_, variants) = workload.split_once("pub enum Profile {").expect("the kinds");
+    let variants = variants.split('}').next().unwrap_or_default();
+    let variants: Vec<&str> = variants.lines().filter_map(|line| Some(line.trim().split_once('(')?.0)).collect();
+    assert_eq!(KINDS.map(|kind| kind.variant).to_vec(), variants);
+    let mut families = vec![];
+    sources(&root.join("family"), &mut families);
+    let families: String = families.iter().map(|file| fs::read_to_string(file).expect("readable")).collect();
+    let ids = families.split("fn id(&self) -> &'static str {").skip(1);
+    let ids: BTreeSet<&str> = ids.filter_map(|body| body.split('"').nth(1)).collect();
+    assert_eq!(BTreeSet::from(KINDS.map(|kind| kind.id)), ids);
+    assert!(KINDS.iter().all(|kind| workload.contains(&format!("pub fn {}(&self)", kind.method))));
+}
+
+#[test]
 fn a_drawing_that_could_change_the_model_is_found() {
     let one = "pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {\n}\n";
     assert_eq!(broken("tui/views/stages/draw.rs", one), ["tui/views/stages/draw.rs: draw draws and takes &mut Model"]);
@@ -406,6 +457,16 @@ fn a_node_that_crosses_a_border_as_a_plain_number_is_found() {
     assert_eq!(
         broken("workload/states/mod.rs", given),
         ["workload/states/mod.rs: nodes is Vec<usize>, not a NodeIndex"]
+    );
+    let within = "pub(crate) struct Told {\n    pub(crate) nodes: Vec<(usize, f64)>,\n}\n\npub fn f<F: Fn(u32) -> u32>(members: &FxHashMap<u32, f64>, of: F, node: u32) {\n}\n\npub fn nodes(of: &Plan) -> impl Iterator<Item = usize> + '_ {\n}\n";
+    assert_eq!(
+        broken("study/x.rs", within),
+        [
+            "study/x.rs: nodes is Vec<(usize, f64)>, not a NodeIndex",
+            "study/x.rs: members is &FxHashMap<u32, f64>, not a NodeIndex",
+            "study/x.rs: node is u32, not a NodeIndex",
+            "study/x.rs: nodes is impl Iterator<Item = usize> + '_, not a NodeIndex"
+        ]
     );
     // Counts, what stays within a module, what a planner or a graph does with its own numbers.
     let counts = "pub struct Part {\n    pub nodes: usize,\n    members: Vec<usize>,\n}\n\nfn f(node: usize) {\n}\n";
