@@ -1,10 +1,13 @@
 //! What each kind of workload does: one folder each, behind one trait.
 //!
-//! A family says which limits and objectives apply, checks plans independently of any planner, makes of a plan what the
-//! simulator runs, numbers its devices, and gives the words with which nodes and stages are shown. [`of`] is the one place
-//! that asks which family a workload is of. A check shares no formula with
-//! a planner's search. The programs of layers and of operators take their costs from where the checks have them: what is
-//! simulated there confirms the order of the work, not the costs.
+//! A [`Family`] says which limits and objectives apply, checks plans independently of any planner, makes of a plan what the
+//! simulator runs, and numbers its devices. Three traits that it takes in say the rest: [`Describe`] the words with which
+//! nodes and stages are shown, [`Offers`] what nodes offer a plan, [`Platform`] what hardware and software a workload
+//! carries in itself. [`of`] gives the family of a workload. Beside it only hand edits ([`edit`]) and the workload's own
+//! room match over kinds: where profiles are written, linted and converted.
+//!
+//! A check shares no formula with a planner's search. The programs of layers and of operators take their costs from where
+//! the checks have them: what is simulated there confirms the order of the work, not the costs.
 
 pub(crate) mod check;
 pub(crate) mod describe;
