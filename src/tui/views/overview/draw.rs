@@ -81,20 +81,7 @@ pub(in crate::tui) fn draw(
     let from = places.phases.y + 2;
     let until = if places.side.is_some() { area.bottom() } else { places.below.y.saturating_sub(1) };
     let room = Rect { y: from, height: until.saturating_sub(from), ..places.map_title };
-    if let Some(used) = &shown.operators {
-        let taken = 1 + handovers::draw(frame, room, model, shown, used);
-        let rest = Rect { y: room.y + taken, height: room.height.saturating_sub(taken), ..room };
-        operators::draw(frame, rest, &model.theme, (shown, plan, score));
-    }
-    if plan.topology.is_some() {
-        let selected = selected.or(score.bottleneck()).unwrap_or(0);
-        let links =
-            topology::Section { shown, theme: &model.theme, shades: Shades::new(&model.theme, model.depth), selected };
-        if room.height >= LEAST_LINKS {
-            let lines = links.lines(usize::from(room.width), usize::from(room.height));
-            frame.render_widget(Paragraph::new(lines), room);
-        }
-    }
+    draw_free(frame, room, model, (shown, plan, score), selected);
     if let Some(simulated) = simulated {
         let limiting = score.bottleneck().filter(|_| plan.stages.len() > 1);
         if draw_batch(frame, model, &shades, simulated, &places, (selected, limiting)) {
@@ -128,6 +115,30 @@ pub(in crate::tui) fn draw(
         }
     }
     marks.views.overview = Some(state);
+}
+
+/// What stands in the free room: what operators hand over and what each of them takes, or the links of the topology.
+fn draw_free(
+    frame: &mut Frame<'_>,
+    room: Rect,
+    model: &Model,
+    (shown, plan, score): (&ShownRun, &Plan, &Score),
+    selected: Option<usize>,
+) {
+    if let Some(used) = &shown.operators {
+        let taken = 1 + handovers::draw(frame, room, model, shown, used);
+        let rest = Rect { y: room.y + taken, height: room.height.saturating_sub(taken), ..room };
+        operators::draw(frame, rest, &model.theme, (shown, plan, score));
+    }
+    if plan.topology.is_some() {
+        let selected = selected.or(score.bottleneck()).unwrap_or(0);
+        let links =
+            topology::Section { shown, theme: &model.theme, shades: Shades::new(&model.theme, model.depth), selected };
+        if room.height >= LEAST_LINKS {
+            let lines = links.lines(usize::from(room.width), usize::from(room.height));
+            frame.render_widget(Paragraph::new(lines), room);
+        }
+    }
 }
 
 /// The map and the arcs below it, made anew where the plan or the room is another.
