@@ -240,7 +240,7 @@ impl Table {
         for set in 1..sums.len() {
             let within = model.within[set] as usize;
             let mut sum = sums[within];
-            for v in model.sets.difference(set, within) {
+            for v in model.sets.beyond(set, within) {
                 for (sum, node) in sum.iter_mut().zip(&chosen[v]) {
                     sum.cost += node.cost;
                     sum.bytes += node.bytes;

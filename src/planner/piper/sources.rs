@@ -57,7 +57,7 @@ impl Heavier {
         let steps: Vec<Vec<(u32, usize)>> = (0..=full)
             .map(|set| {
                 let below = model.sets.below(set).unwrap_or_default().iter();
-                below.map(|&below| (below, model.sets.difference(set, below as usize)[0])).collect()
+                below.filter_map(|&below| Some((below, model.sets.beyond(set, below as usize).next()?))).collect()
             })
             .collect();
         let lighter = |set: usize| {
