@@ -1,8 +1,8 @@
 //! What each kind of workload does: one folder each, behind one trait.
 //!
 //! A [`Family`] says which limits and objectives apply, checks plans independently of any planner, makes of a plan what the
-//! simulator runs, and numbers its devices. Three traits that it takes in say the rest: [`Describe`] the words with which
-//! nodes and stages are shown, [`Offers`] what nodes offer a plan, [`Platform`] what hardware and software a workload
+//! simulator runs, and numbers its devices. Three traits that it takes in say the rest: `Describe` the words with which
+//! nodes and stages are shown, `Offers` what nodes offer a plan, `Platform` what hardware and software a workload
 //! carries in itself. [`of`] gives the family of a workload. Beside it only hand edits ([`edit`]) and the workload's own
 //! room match over kinds: where profiles are written, linted and converted.
 //!
