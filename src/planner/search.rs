@@ -75,6 +75,10 @@ impl Control {
         }
         let followed = self.follows.as_ref().is_some_and(|(first, before)| first.calls() > *before);
         if followed || self.whole.as_ref().is_some_and(|whole| whole.cancelled()) {
+            // Whose deadline it was makes no difference to a part.
+            if self.whole.as_ref().is_some_and(|whole| whole.expired.load(Ordering::Relaxed)) {
+                self.expired.store(true, Ordering::Relaxed);
+            }
             self.cancel.store(true, Ordering::Relaxed);
             return true;
         }
@@ -142,15 +146,6 @@ impl Search {
     pub fn part(&self, deadline: Option<Duration>) -> Search {
         let control = Control::new(deadline, Some(Arc::clone(&self.control))).into();
         Search { control, report: Arc::new(Report::default()), bounds: true, progress: true, seed: self.seed }
-    }
-
-    /// A handle that reports as this one does and stops `sooner` than it, where there is a deadline: what comes afterwards has
-    /// that time.
-    #[must_use]
-    pub fn ending_sooner(&self, sooner: Duration) -> Search {
-        let deadline = self.remaining().map(|left| left.saturating_sub(sooner));
-        let control = Control::new(deadline, Some(Arc::clone(&self.control))).into();
-        Search { control, ..self.clone() }
     }
 
     /// A search for what comes after this one has ended, such as simulating its plan: it may last for what is left of the
@@ -282,16 +277,8 @@ mod tests {
         assert!(!whole.cancelled() && !long.cancelled());
         whole.cancel();
         assert!(long.cancelled() && !long.deadline_passed() && long.seed() == 7);
-    }
-
-    #[test]
-    fn ending_sooner_leaves_the_rest_of_the_deadline() {
-        let whole = Search::new(Some(Duration::from_secs(3600)), 0);
-        let (sooner, never) = (whole.ending_sooner(Duration::from_secs(7200)), Search::default());
-        sooner.improve(2.0, &Plan::default());
-        assert!(sooner.cancelled() && !whole.cancelled() && !whole.deadline_passed());
-        assert_eq!(whole.incumbent().map(|best| best.objective), Some(2.0));
-        assert!(!never.ending_sooner(Duration::from_secs(7200)).cancelled());
+        let part = Search::new(Some(Duration::ZERO), 0).part(None);
+        assert!(part.cancelled() && part.deadline_passed());
     }
 
     #[test]

@@ -47,7 +47,7 @@ mod training;
 mod weighing;
 mod whole;
 
-use std::time::{Duration, Instant};
+use std::cell::Cell;
 
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
@@ -67,13 +67,12 @@ use line::{Costs, Line};
 use search::{FoundPlan, Hunt, Scope, Split};
 use settings::JointSettings;
 use table::Table;
+use whole::AlongWhole;
 
 /// More places to cut than this are thinned out.
 const MOST_UNITS: usize = 256;
 /// Networks of so many nodes have a first plan before they are searched.
 const LONG: usize = 1000;
-/// How much longer than the costs of the thinned line those of the whole one take, with a first plan along it.
-const WHOLE_TAKES: f64 = 1.6;
 /// More layers than this are no layers.
 const MOST_LAYERS: usize = 1000;
 /// Why there is nothing to plan where nodes offer different degrees.
@@ -180,12 +179,13 @@ struct Best {
     counts: [usize; 3],
     /// What would do where nothing fits: memory, devices.
     enough: (Option<f64>, Option<u32>),
+    along_whole: AlongWhole,
 }
 
 impl Task<'_> {
     // Long: the searches in the order in which each gives the next its best plan and bound.
     fn plan(&self) -> Outcome {
-        let (dag, begun) = (&self.workload.dag, Instant::now());
+        let dag = &self.workload.dag;
         let engine = match self.settings.engine {
             Some(runner) => match Engine::new(runner, self.workload, self.limits.machines.whole()) {
                 Ok(engine) => Some(engine),
@@ -239,6 +239,7 @@ impl Task<'_> {
             leaves_out: false,
             counts: [0; 3],
             enough: (None, None),
+            along_whole: AlongWhole { line: fine.filter(|_| kinds.contains(&Kind::ONE)), ..AlongWhole::default() },
         };
         for (number, &rule) in rules.iter().enumerate() {
             let costs = self.costs(&line, rule, scope.bandwidth);
@@ -247,8 +248,7 @@ impl Task<'_> {
             }
             let kinds: Vec<Kind> =
                 kinds.iter().copied().filter(|&kind| engine.as_ref().is_none_or(|own| own.runs(kind, rule))).collect();
-            let reserve = fine.as_ref().map(|_| begun.elapsed().mul_f64(WHOLE_TAKES));
-            self.search_rule(&line, &costs, (scope, &kinds), (rules.len() == 1, reserve), &mut best);
+            self.search_rule(&line, &costs, (scope, &kinds, rule), rules.len() == 1, &mut best);
             if best.stopped {
                 // Of the rules that were not tried nothing is known.
                 if number + 1 < rules.len() {
@@ -257,8 +257,14 @@ impl Task<'_> {
                 break;
             }
         }
-        if let Some(fine) = fine.filter(|_| best.plan.is_none() && kinds.contains(&Kind::ONE)) {
-            self.search_whole(&fine, rules[0], scope, &mut best);
+        if best.plan.is_none() {
+            self.search_whole(&mut best.along_whole, rules[0], scope, self.search);
+        }
+        if let Some(whole) = best.along_whole.plan.take()
+            && best.plan.as_ref().is_none_or(|(seconds, _)| whole.0 < *seconds)
+        {
+            // What was proven was proven of plans along the thinned line.
+            (best.plan, best.lower) = (Some(whole), 0.0);
         }
         let plans = match (&engine, best.leaves_out, line.len() < places) {
             (Some(_), ..) => Plans::OfEngine,
@@ -287,14 +293,13 @@ impl Task<'_> {
         allowed.filter_map(|t| Costs::new(&self.workload.dag, self.profile, line, t, how, bandwidth)).collect()
     }
 
-    /// Plans under one rule to recompute; adds to what is known. Where nothing is found at once, time is left for
-    /// [`Task::search_whole`] if `reserve` says how much.
+    /// Plans under one rule to recompute; adds to what is known.
     fn search_rule(
         &self,
         line: &Line,
         costs: &[Costs],
-        (scope, kinds): (Scope, &[Kind]),
-        (only, reserve): (bool, Option<Duration>),
+        (scope, kinds, rule): (Scope, &[Kind], Rule),
+        only: bool,
         best: &mut Best,
     ) {
         best.leaves_out |= costs.iter().any(|costs| costs.leaves_out);
@@ -303,13 +308,13 @@ impl Task<'_> {
                 self.search.improve(split.seconds, &plan);
             }
         };
-        // Bounds of one rule among several do not hold for all.
+        // Bounds of one rule among several do not hold for all, and those of the thinned line not for the whole.
+        let thinned_only = Cell::new(true);
         let bounded = |bound: f64| {
-            if only {
+            if only && thinned_only.get() {
                 self.search.report_bound(bound);
             }
         };
-        let sooner = self.search.ending_sooner(reserve.unwrap_or_default());
         let mut hunt = Hunt {
             scope,
             tables: costs.iter().map(|costs| Table::bare(costs, self.memory(costs))).collect(),
@@ -322,9 +327,12 @@ impl Task<'_> {
         // What takes long to search has a plan before that.
         if self.workload.nodes.len() >= LONG && kinds.contains(&Kind::ONE) {
             hunt.straight();
-        }
-        if hunt.found.best.is_none() && reserve.is_some() {
-            hunt.search = &sooner;
+            if hunt.found.best.is_none() {
+                // Mostly because none fits: half the time is for the whole line, where one may.
+                let half = self.search.part(self.search.remaining().map(|left| left / 2));
+                self.search_whole(&mut best.along_whole, rule, scope, &half);
+                thinned_only.set(best.along_whole.plan.is_none());
+            }
         }
         hunt.fill();
         // Where other schedules are faster they cut the search under 1F1B short.
@@ -358,35 +366,6 @@ impl Task<'_> {
         }
     }
 
-    /// Plans along the whole line where none along the thinned one fits.
-    fn search_whole(&self, line: &Line, rule: Rule, scope: Scope, best: &mut Best) {
-        let costs = self.costs(line, rule, scope.bandwidth);
-        let mut publish = |split: &Split, tables: &[Table<'_>]| {
-            if let Some(plan) = build::plan(self.profile, line, scope.microbatches, split, tables) {
-                self.search.improve(split.seconds, &plan);
-            }
-        };
-        let mut hunt = Hunt {
-            scope,
-            tables: costs.iter().map(|costs| Table::bare(costs, self.memory(costs))).collect(),
-            search: self.search,
-            known: f64::INFINITY,
-            publish: &mut publish,
-            bounded: &|_| {},
-            found: FoundPlan::default(),
-        };
-        hunt.along_the_whole();
-        let Hunt { tables, found, .. } = hunt;
-        let plan = found.best.as_ref().and_then(|split| {
-            let plan = build::plan(self.profile, line, scope.microbatches, split, &tables)?;
-            Some((build::simulated(self.workload, self.limits, &plan), plan))
-        });
-        if plan.is_some() {
-            // What was proven was proven of plans along the thinned line.
-            (best.plan, best.lower) = (plan, 0.0);
-        }
-    }
-
     /// Memory that stages may take: where bytes are no whole numbers, less what rounding of sums may hide.
     fn memory(&self, costs: &Costs) -> f64 {
         let memory = self.limits.memory() * (1.0 - self.settings.headroom);
@@ -402,7 +381,7 @@ impl Task<'_> {
         let closed = seconds - lower <= CLOSED * seconds;
         let status = match (best.stopped, closed) {
             (_, true) => Status::Optimal,
-            (true, _) if self.search.cancelled() && !self.search.deadline_passed() => Status::Cancelled,
+            (true, _) if !self.search.deadline_passed() => Status::Cancelled,
             _ => Status::Feasible,
         };
         let mut outcome = Outcome {

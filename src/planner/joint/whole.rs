@@ -6,10 +6,55 @@
 //! takes the fewest stages that hold all, so where it fails for all numbers of stages, no plan fits at all.
 //! `O(degrees · stages · HALVINGS · nodes)` time.
 
-use super::{search::Hunt, table::Table};
+use super::{
+    Task, build,
+    engine::Rule,
+    line::Line,
+    search::{FoundPlan, Hunt, Scope, Split},
+    table::Table,
+};
+use crate::{plan::Plan, planner::Search};
 
 /// Halvings of the load for one degree and number of stages.
 const HALVINGS: usize = 10;
+
+/// What is tried along the whole of a line that is thinned out for the search.
+#[derive(Default)]
+pub(super) struct AlongWhole {
+    /// Where the line is thinned out, and 1F1B is wanted.
+    pub(super) line: Option<Line>,
+    pub(super) tried: bool,
+    pub(super) plan: Option<(f64, Plan)>,
+}
+
+impl Task<'_> {
+    /// Plans along the whole line, if there is one and it was not tried; until `search` is over there is one, if any fits.
+    pub(super) fn search_whole(&self, whole: &mut AlongWhole, rule: Rule, scope: Scope, search: &Search) {
+        let Some(line) = whole.line.as_ref().filter(|_| !whole.tried) else { return };
+        let costs = self.costs(line, rule, scope.bandwidth);
+        let mut publish = |split: &Split, tables: &[Table<'_>]| {
+            if let Some(plan) = build::plan(self.profile, line, scope.microbatches, split, tables) {
+                self.search.improve(split.seconds, &plan);
+            }
+        };
+        let mut hunt = Hunt {
+            scope,
+            tables: costs.iter().map(|costs| Table::bare(costs, self.memory(costs))).collect(),
+            search,
+            known: f64::INFINITY,
+            publish: &mut publish,
+            bounded: &|_| {},
+            found: FoundPlan::default(),
+        };
+        hunt.along_the_whole();
+        let Hunt { tables, found, .. } = hunt;
+        let plan = found.best.as_ref().and_then(|split| {
+            let plan = build::plan(self.profile, line, scope.microbatches, split, &tables)?;
+            Some((build::simulated(self.workload, self.limits, &plan), plan))
+        });
+        (whole.plan, whole.tried) = (plan, true);
+    }
+}
 
 impl Hunt<'_, '_> {
     /// Publishes the best plan that is found so; a search that is stopped ends with the first.
@@ -74,4 +119,53 @@ fn filled(table: &Table<'_>, stages: usize, load: f64) -> Option<Vec<usize>> {
     }
     begins.reverse();
     Some(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use crate::{
+        cluster::GivenLimits,
+        family,
+        planner::{self, Options, Problem, Search, Status},
+        workload::{Workload, formats::piper},
+    };
+
+    /// A chain of so many nodes of ten bytes each on machines of 23: two fit a device, a unit of the thinned line does not.
+    fn chain(nodes: usize) -> Workload {
+        let sync = |id: Option<usize>| id.map_or(String::new(), |id| format!("\"{id}\": 0"));
+        let node = |v: usize| {
+            let (before, after) = (sync(v.checked_sub(1)), sync(Some(v + 1).filter(|&next| next < nodes)));
+            let seconds = 1.0 + (v * 7 % 10) as f64 / 10.0;
+            format!(
+                r#"{{"id": {v}, "TMPCs": {{"1": [{{"id": "vanilla", "timePerSample": {seconds}, "parameterSize": 1, "memoryUsageA": 0, "memoryUsageB": 10, "syncTimeFw": {{{before}}}, "syncTimeBw": {{{after}}}}}]}}}}"#
+            )
+        };
+        let edge = |v: usize| format!(r#"{{"sourceId": {v}, "destId": {}, "communicationCost": 0}}"#, v + 1);
+        let list: Vec<String> = (0..nodes).map(node).collect();
+        let edges: Vec<String> = (0..nodes - 1).map(edge).collect();
+        let text = format!(
+            r#"{{"maxMemoryPerDevice": 23, "maxDevices": 1024, "bandwidth": 1e9, "mbsInBatch": 1024, "nodes": [{}], "edges": [{}]}}"#,
+            list.join(", "),
+            edges.join(", ")
+        );
+        piper::read(&text, "chain.json", "chain").unwrap()
+    }
+
+    #[test]
+    fn a_plan_that_only_the_whole_line_has_is_found_whatever_the_deadline() {
+        let workload = Arc::new(chain(1200));
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
+        let joint = planner::find("joint").unwrap();
+        let options = Options::defaults(joint.options());
+        let problem = Problem { workload, limits, options };
+        for deadline in [Some(Duration::ZERO), Some(Duration::from_millis(200)), None] {
+            let outcome = joint.plan(&problem, &Search::new(deadline, 0));
+            let plan = outcome.plan.expect("600 stages of two nodes hold all");
+            assert!(plan.stages.iter().all(|stage| stage.nodes.len() <= 2), "{deadline:?}");
+            // Of plans along the thinned line there are none, so nothing is proven of those there are.
+            assert_eq!((outcome.status, outcome.lower_bound), (Status::Feasible, None), "{deadline:?}");
+        }
+    }
 }

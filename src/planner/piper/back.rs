@@ -51,7 +51,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 continue;
             }
             for allowed in self.question.allowed {
-                let Some(stage) = self.model.stage(allowed.degree, outer, inner, crossings) else { continue };
+                let Some(stage) = self.model.stage(allowed.degree, outer, inner, &crossings) else { continue };
                 let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
                 let t = self.model.degrees[allowed.degree].t;
                 for &d in &allowed.replicas {

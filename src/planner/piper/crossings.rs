@@ -1,9 +1,18 @@
 //! The edges across the border of each set: found once, read by all that add up what edges cost.
 //!
-//! Where the sets with a node less are known, a set's edges are those of one of them but for the node's own: `O(edges across
-//! all borders)` time, as memory; else `O(sets · members · degree)`.
+//! Where the sets with a node less are known, a set's edges are those of one of them but for the node's own: time grows with
+//! the edges across all borders, but for sorting each set's; else it is `O(sets · members · degree)`. Memory is 8 bytes for an
+//! edge across a border, at most [`MOST_KEPT`] of them: the edges into later sets are found anew each time.
 
-use crate::graph::{Dag, SuccessorSets};
+use std::borrow::Cow;
+
+use crate::{
+    graph::{Dag, SuccessorSets},
+    planner::Search,
+};
+
+/// The most edges across borders that are kept (64 MiB): a graph whose nodes all feed each other has very many.
+const MOST_KEPT: usize = 1 << 23;
 
 /// An edge across the border of a set, from outside into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,28 +29,31 @@ pub(super) struct Crossings {
 }
 
 impl Crossings {
-    pub(super) fn new(dag: &Dag, sets: &SuccessorSets) -> Self {
+    /// `None` if the search was cancelled meanwhile.
+    pub(super) fn new(dag: &Dag, sets: &SuccessorSets, search: &Search) -> Option<Self> {
+        Crossings::keeping(dag, sets, MOST_KEPT, search)
+    }
+
+    fn keeping(dag: &Dag, sets: &SuccessorSets, most: usize, search: &Search) -> Option<Self> {
         let mut all = Crossings { start: vec![0], edges: vec![] };
         for set in 0..sets.len() {
+            if search.cancelled() {
+                return None;
+            }
             let first = all.edges.len();
             match sets.below(set).and_then(<[u32]>::first) {
                 Some(&below) => all.grow(dag, sets, set, below as usize),
-                None => sets.members(set).for_each(|head| all.enter(dag, sets, set, head)),
+                None => sets.members(set).for_each(|head| enter(dag, sets, set, head, &mut all.edges)),
+            }
+            if all.edges.len() > most {
+                all.edges.truncate(first);
+                break;
             }
             // By edge: sums then come out the same whatever the order of the nodes.
             all.edges[first..].sort_unstable_by_key(|crossing| crossing.edge);
             all.start.push(all.edges.len());
         }
-        all
-    }
-
-    /// Adds the edges into `set` from outside to one of its nodes.
-    fn enter(&mut self, dag: &Dag, sets: &SuccessorSets, set: usize, head: usize) {
-        for &edge in dag.in_edges(head) {
-            if !sets.contains(set, dag.edges()[edge as usize].0 as usize) {
-                self.edges.push(Crossing { edge, head: head as u32 });
-            }
-        }
+        Some(all)
     }
 
     /// Adds the edges into a set that has one node more than another.
@@ -53,13 +65,30 @@ impl Crossings {
                 self.edges.push(crossing);
             }
         }
-        self.enter(dag, sets, set, more);
+        enter(dag, sets, set, more, &mut self.edges);
     }
 
     /// The edges from outside a set into it, by index.
     #[inline]
-    pub(super) fn of(&self, set: usize) -> &[Crossing] {
-        &self.edges[self.start[set]..self.start[set + 1]]
+    pub(super) fn of(&self, dag: &Dag, sets: &SuccessorSets, set: usize) -> Cow<'_, [Crossing]> {
+        match self.start.get(set + 1) {
+            Some(&end) => Cow::Borrowed(&self.edges[self.start[set]..end]),
+            None => {
+                let mut edges = vec![];
+                sets.members(set).for_each(|head| enter(dag, sets, set, head, &mut edges));
+                edges.sort_unstable_by_key(|crossing| crossing.edge);
+                Cow::Owned(edges)
+            }
+        }
+    }
+}
+
+/// Adds the edges into `set` from outside to one of its nodes.
+fn enter(dag: &Dag, sets: &SuccessorSets, set: usize, head: usize, edges: &mut Vec<Crossing>) {
+    for &edge in dag.in_edges(head) {
+        if !sets.contains(set, dag.edges()[edge as usize].0 as usize) {
+            edges.push(Crossing { edge, head: head as u32 });
+        }
     }
 }
 
@@ -73,17 +102,21 @@ mod tests {
         let dag = Dag::new(4, vec![(0, 2), (0, 1), (1, 3), (2, 3), (0, 3)]).unwrap();
         let Enumeration::Complete(complete) = SuccessorSets::enumerate(&dag, 100, &|| false) else { panic!("few") };
         let some = SuccessorSets::from_orders(&dag, &[vec![0, 1, 2, 3], vec![0, 2, 1, 3]], 1);
-        for sets in [complete, some] {
-            let crossings = Crossings::new(&dag, &sets);
+        let search = Search::default();
+        // The last few sets' edges are not kept.
+        for (sets, most) in [(&complete, MOST_KEPT), (&some, MOST_KEPT), (&complete, 5), (&some, 3)] {
+            let crossings = Crossings::keeping(&dag, sets, most, &search).unwrap();
+            assert_eq!(crossings.start.len() == sets.len() + 1, most == MOST_KEPT);
             for set in 0..sets.len() {
                 let crosses = |&(_, &(u, v)): &(usize, &(u32, u32))| {
                     sets.contains(set, v as usize) && !sets.contains(set, u as usize)
                 };
                 let crossing = |(edge, &(_, head)): (usize, &(u32, u32))| Crossing { edge: edge as u32, head };
                 let expected: Vec<Crossing> = dag.edges().iter().enumerate().filter(crosses).map(crossing).collect();
-                assert_eq!(crossings.of(set), expected);
+                assert_eq!(crossings.of(&dag, sets, set), expected);
             }
-            assert_eq!((crossings.of(0).len(), crossings.of(sets.len() - 1).len()), (0, 0));
         }
+        search.cancel();
+        assert!(Crossings::new(&dag, &complete, &search).is_none());
     }
 }

@@ -160,12 +160,12 @@ impl<'t, 'p, 'm, 'a> Tails<'t, 'p, 'm, 'a> {
                 if inner >= outer || last.devices >= most || !sources.is_within(position, row) {
                     continue;
                 }
-                let Some((least, _)) = self.probe.least_stage((outer, inner), crossings, 0) else { continue };
+                let Some((least, _)) = self.probe.least_stage((outer, inner), &crossings, 0) else { continue };
                 if least.saturating_add(last.devices) > most {
                     continue;
                 }
                 for allowed in question.allowed {
-                    let Some(stage) = model.stage(allowed.degree, outer, inner, crossings) else { continue };
+                    let Some(stage) = model.stage(allowed.degree, outer, inner, &crossings) else { continue };
                     self.extend(allowed, (outer, inner), &stage, most, oracle, scratch);
                 }
             }

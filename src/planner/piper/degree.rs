@@ -177,7 +177,7 @@ impl Degree {
         let sums = |set: usize| {
             let mut sums = Sums::default();
             sets.members(set).for_each(|v| sums.add(&nodes[v]));
-            for crossing in crossings.of(set) {
+            for crossing in crossings.of(dag, sets, set).iter() {
                 sums.edges_in += edge_in[crossing.edge as usize];
                 sums.edges_out += edge_out[crossing.edge as usize];
             }
@@ -221,7 +221,7 @@ impl EdgeRanges {
         }
         let into = |set: usize| {
             let mut sums = (Span::default(), Span::default());
-            for crossing in crossings.of(set) {
+            for crossing in crossings.of(dag, sets, set).iter() {
                 sums.0.add(heads_pay[crossing.edge as usize]);
                 sums.1.add(tails_pay[crossing.edge as usize]);
             }

@@ -8,11 +8,12 @@
 //! ```
 //!
 //! so only the last term depends on the pair. Where a file's figures are too far apart for differences, a stage's nodes are
-//! added up one by one instead. Time `O(sets · (n + m) · degrees)`, memory `O(sets · degrees)`.
+//! added up one by one instead. Time `O(sets · (n + m) · degrees)`, memory `O(sets · degrees)` and the edges
+//! across borders ([`super::crossings`]).
 //!
 //! Published formulas (Piper, section 4): `load = (edges / d + 4 (d − 1) w / d / N) / W + compute / d`.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use crate::{
     cluster::Limits,
@@ -86,7 +87,7 @@ impl<'a> PiperModel<'a> {
         let dag = &workload.dag;
         let most_replicas = limits.microbatches.min(limits.devices);
         let replicas = if settings.data_parallel { divisors(limits.microbatches, most_replicas) } else { vec![1] };
-        let crossings = Crossings::new(dag, &sets);
+        let crossings = Crossings::new(dag, &sets, search)?;
         let mut degrees: Vec<Degree> = profile
             .degrees()
             .into_iter()
@@ -180,8 +181,8 @@ impl<'a> PiperModel<'a> {
 
     /// The edges from outside `set` into it.
     #[inline]
-    pub(super) fn crossings(&self, set: usize) -> &[Crossing] {
-        self.crossings.of(set)
+    pub(super) fn crossings(&self, set: usize) -> Cow<'_, [Crossing]> {
+        self.crossings.of(self.dag, &self.sets, set)
     }
 
     /// Cost of the stage `outer \ inner` at a degree, or `None` if some node does not offer the degree.

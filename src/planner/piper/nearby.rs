@@ -6,7 +6,7 @@
 //! optimum, from which the search over all sets is mostly one question long, and the answer where there are too many
 //! sets for that.
 //!
-//! A round takes the time of a few probes over [`Reach::sets`] sets.
+//! A round takes the time of a few probes over [`Reach::sets`] sets, those near the best of all starts over [`Reach::last`].
 
 use std::collections::VecDeque;
 

@@ -59,7 +59,7 @@ struct Ends {
 }
 
 impl Borders {
-    /// `O(sets · edges)` time.
+    /// Time grows with the edges across all borders.
     pub(super) fn new(model: &PiperModel<'_>) -> Self {
         let least = |edge: usize, tail: bool| {
             let bytes = |degree: &Degree| {

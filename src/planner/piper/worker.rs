@@ -3,6 +3,8 @@
 //! The inner sets of a stage are looked for in windows of the sources, or where these are wide by a walk down from the
 //! outer set; [`super::probe`] says why that finds all of them.
 
+use std::borrow::Cow;
+
 use super::{
     blocks::SIZES,
     lean::{self, Within},
@@ -22,7 +24,7 @@ struct Outer<'m> {
     /// Devices that may be of use.
     most: u32,
     /// The edges into it.
-    crossings: &'m [Crossing],
+    crossings: Cow<'m, [Crossing]>,
     figures: Option<lean::Outer>,
     within: Within,
 }
@@ -79,7 +81,7 @@ impl<'m, 'a> Worker<'m, 'a> {
             return self.scratch.collect();
         }
         let crossings = probe.model.crossings(outer);
-        let figures = probe.lean.map(|lean| lean.outer(probe.model, outer, crossings));
+        let figures = probe.lean.map(|lean| lean.outer(probe.model, outer, &crossings));
         let within = Within::new(probe.model, probe.question.target, self.oracle.memory_bytes());
         let outer = Outer { set: outer, most, crossings, figures, within };
         // What comes next for a smaller set mostly does for this one: with few devices known, most others are out at once.
@@ -269,14 +271,14 @@ impl<'m, 'a> Worker<'m, 'a> {
     #[inline]
     fn may_be_better(&self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>, inner: usize) -> bool {
         let pairs = probe.useful_pairs(inner);
-        let least = probe.least_stage((outer.set, inner), outer.crossings, pairs[0].0);
+        let least = probe.least_stage((outer.set, inner), &outer.crossings, pairs[0].0);
         let Some((devices, replicas)) = least else { return false };
         pairs.iter().any(|&(s, j)| self.scratch.may_be_better(s + replicas, j.saturating_add(devices)))
     }
 
     /// Puts the stage `outer \ inner` at one degree with at least so many replicas in front of every pair of the inner set.
     fn extend(&mut self, probe: &Probe<'_, '_, '_>, allowed: &Allowed, outer: &Outer<'_>, inner: usize, least_d: u32) {
-        let &Outer { set, most, crossings, .. } = outer;
+        let &Outer { set, most, ref crossings, .. } = outer;
         let target = probe.question.target;
         let t = probe.model.degrees[allowed.degree].t;
         let pairs = probe.useful_pairs(inner);
