@@ -250,22 +250,24 @@ fn plan(
     }
     let trivial = model.even_share();
     let bound = rest::least_load(&model, &bisection::allowed(&model), limits.devices).max(trivial);
-    let mut known = Known { best: start.best, ..Known::default() };
     let reach = if exact { NEAR } else { FAR };
-    let near = Near { workload, profile, limits, settings, reach };
-    let narrow = (exact && model.sets.len() > MANY_SETS)
-        .then(|| PiperModel::new(workload, profile, limits, settings, chains.clone(), search))
-        .flatten();
-    if let Some(narrow) = narrow {
+    let near = Near { workload, profile, limits, settings, reach: reach.within(nodes) };
+    // A plan that is probably the best already, over fewer sets.
+    let hint = |known: Known| {
+        let model = (exact && model.sets.len() > MANY_SETS)
+            .then(|| PiperModel::new(workload, profile, limits, settings, chains.clone(), search))
+            .flatten();
+        let Some(model) = model else { return known };
         // Its bounds are those of a smaller family: they must not reach whoever watches.
         let search = search.plans_only();
-        let mut crew = Crew::new(&narrow, settings, limits.memory());
-        let best = bisection::minimise(limits.devices, &narrow, settings, &mut crew, known, &search).best;
-        let worthwhile = model.sets.len() > ENOUGH_SETS;
+        let mut crew = Crew::new(&model, settings, limits.memory());
+        let best = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &search).best;
+        let worthwhile = sets.len() > ENOUGH_SETS;
         let best = if worthwhile { near.best_of_starts(best, &search) } else { best };
-        known = Known { likely: best.is_some(), best, ..Known::default() };
-    }
-    let mut crew = Crew::new(&model, settings, limits.memory());
+        Known { likely: best.is_some(), best, ..Known::default() }
+    };
+    let known = Known { best: start.best, ..Known::default() };
+    let (known, mut crew) = rayon::join(|| hint(known), || Crew::new(&model, settings, limits.memory()));
     let reporting = if exact { search.clone() } else { search.without_bounds() };
     let mut ended = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &reporting);
     if !exact && nodes < VERY_LARGE {

@@ -21,7 +21,7 @@ use super::{
     knapsack,
     model::{Choice, PiperModel, StageCost},
     picking::{pick, pick_for_load, swaps_of},
-    prices::{self, Asked, Prices},
+    prices::{self, Asked, Prices, Tables},
     settings::{Knapsack, PiperSettings},
 };
 use crate::planner::pipeline_options::Recompute;
@@ -66,15 +66,25 @@ pub(super) struct Oracle<'m, 'a> {
 }
 
 impl<'m, 'a> Oracle<'m, 'a> {
-    /// `threads` oracles share the memory for remembered answers.
-    pub(super) fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64, threads: usize) -> Self {
+    /// As many oracles as there are threads: they share the tables of prices, and the memory for remembered answers.
+    pub(super) fn of_threads(
+        threads: usize,
+        model: &'m PiperModel<'a>,
+        settings: &PiperSettings,
+        memory_bytes: f64,
+    ) -> impl Iterator<Item = Self> {
+        let tables = Arc::new(Tables::new(model, memory_bytes));
+        (0..threads).map(move |_| Oracle::new(model, settings, &tables, threads))
+    }
+
+    fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, tables: &Arc<Tables>, threads: usize) -> Self {
         let most_d = model.replicas.last().copied().unwrap_or(1);
         Oracle {
             model,
             settings: *settings,
-            memory_bytes,
+            memory_bytes: tables.memory_bytes(),
             steps: vec![vec![]; model.degrees.len()],
-            prices: Prices::new(model, memory_bytes, threads),
+            prices: Prices::new(Arc::clone(tables)),
             rooms: (0..model.degrees.len())
                 .map(|degree| prices::rounding(model) * model.most_seconds(degree, most_d))
                 .collect(),

@@ -10,13 +10,14 @@
 
 use std::collections::VecDeque;
 
+use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use super::{
     bisection::{self, Best, Known, RESOLUTION},
     model::PiperModel,
     orders,
-    probe::{Answer, Crew, Question},
+    probe::{Answer, Crew, Question, Threads},
     settings::PiperSettings,
 };
 use crate::{
@@ -40,6 +41,16 @@ pub(super) struct Reach {
     pub(super) starts: u64,
 }
 
+impl Reach {
+    /// The same for a network of so many nodes: a start, and a round over many sets, take so much longer in a large one, and
+    /// its orders are so many that random ones are of little use.
+    pub(super) fn within(self, nodes: usize) -> Reach {
+        let nodes = nodes.max(1);
+        let starts = self.starts.min((MOST_STARTED / nodes) as u64).max(1);
+        Reach { starts, last: self.last.min(MOST_BITS / nodes).max(self.sets), ..self }
+    }
+}
+
 /// What is planned, and how far to look.
 pub(super) struct Near<'n> {
     pub(super) workload: &'n Workload,
@@ -49,46 +60,47 @@ pub(super) struct Near<'n> {
     pub(super) reach: Reach,
 }
 
+/// Nodes of all starts together, and of all sets of a last round.
+const MOST_STARTED: usize = 1_500;
+const MOST_BITS: usize = 1_500_000;
 /// By how much a better plan is asked for, in this order.
 const STEPS: [f64; 3] = [1e-2, 1e-3, RESOLUTION];
 
 impl<'n> Near<'n> {
     /// The best plan met from several starts, `best` and plans over chains of random orders, and then near the best of these
-    /// over a larger family.
+    /// over a larger family. Starts know nothing of one another and go to as many threads as there are.
     pub(super) fn best_of_starts(&self, best: Option<Best>, search: &Search) -> Option<Best> {
-        let mut best = best.map(|best| self.improve(best, search));
-        for seed in 1..self.reach.starts {
-            if search.cancelled() {
-                break;
-            }
-            let Some(model) = self.model(orders::random_chains(&self.workload.dag, seed), search) else { break };
-            let found = self.over(&model, search).map(|start| self.improve(start, search));
-            best = [best, found].into_iter().flatten().min_by(|a, b| a.value.total_cmp(&b.value));
+        let threads = if self.reach.starts > 1 { Threads::One } else { Threads::All };
+        let from = |seed| {
+            let start = if seed == 0 { best.clone() } else { self.random_start(seed, search) };
+            start.map(|start| self.go_on(start, self.reach.sets, threads, search))
+        };
+        let found: Vec<Option<Best>> = (0..self.reach.starts).into_par_iter().map(from).collect();
+        // Of equally good ones the first, however the threads were.
+        let best = found.into_iter().flatten().min_by(|a, b| a.value.total_cmp(&b.value));
+        best.map(|best| self.go_on(best, self.reach.last, Threads::All, search))
+    }
+
+    /// The best plan over chains of random orders; `None` if there is none, or if cancelled.
+    fn random_start(&self, seed: u64, search: &Search) -> Option<Best> {
+        if search.cancelled() {
+            return None;
         }
-        best.map(|best| self.go_on(best, self.reach.last, search))
+        let model = self.model(orders::random_chains(&self.workload.dag, seed), search)?;
+        let mut crew = Crew::of(Threads::One, &model, self.settings, self.limits.memory());
+        let devices = self.limits.devices;
+        bisection::minimise(devices, &model, self.settings, &mut crew, Known::default(), search).best
     }
 
     fn model(&self, sets: SuccessorSets, search: &Search) -> Option<PiperModel<'n>> {
         PiperModel::new(self.workload, self.profile, self.limits, self.settings, sets, search)
     }
 
-    /// The best plan over a family of sets.
-    fn over(&self, model: &PiperModel<'_>, search: &Search) -> Option<Best> {
-        let mut crew = Crew::new(model, self.settings, self.limits.memory());
-        let devices = self.limits.devices;
-        bisection::minimise(devices, model, self.settings, &mut crew, Known::default(), search).best
-    }
-
-    /// The best plan met on the way from `best`; `best` itself if the search was cancelled before.
-    pub(super) fn improve(&self, best: Best, search: &Search) -> Best {
-        self.go_on(best, self.reach.sets, search)
-    }
-
-    /// The same, over about so many sets.
-    fn go_on(&self, mut best: Best, sets: usize, search: &Search) -> Best {
+    /// The best plan met on the way from `best` over about so many sets a round; `best` itself if the search was cancelled before.
+    fn go_on(&self, mut best: Best, sets: usize, threads: Threads, search: &Search) -> Best {
         let mut from = 0;
         for _ in 0..self.reach.rounds {
-            match self.step(&best, sets, &mut from, search) {
+            match self.step(&best, sets, &mut from, threads, search) {
                 Some(better) if better.value < best.value => best = better,
                 _ => break,
             }
@@ -99,11 +111,11 @@ impl<'n> Near<'n> {
 
     /// A better plan over the sets near the cuts of `best`. Steps before `from` were refused before: a little
     /// further on the answer is mostly the same.
-    fn step(&self, best: &Best, sets: usize, from: &mut usize, search: &Search) -> Option<Best> {
+    fn step(&self, best: &Best, sets: usize, from: &mut usize, threads: Threads, search: &Search) -> Option<Best> {
         let Near { limits, settings, .. } = *self;
         let rows = around(&self.workload.dag, &best.plan, sets);
         let model = self.model(SuccessorSets::of_rows(&self.workload.dag, rows), search)?;
-        let mut crew = Crew::new(&model, settings, limits.memory());
+        let mut crew = Crew::of(threads, &model, settings, limits.memory());
         let allowed = bisection::allowed(&model);
         for (i, step) in STEPS.iter().enumerate().skip(*from) {
             let question = Question {

@@ -9,7 +9,13 @@
 //! the knapsack. What is within rounding of a bound counts as undecided.
 //!
 //! A table for each (degree, replicas, microbatches in flight) that is asked about, `O(sets · prices)` time and memory; no
-//! more are made once [`MOST_BYTES`] are full.
+//! more are made once [`MOST_BYTES`] are full. Threads share them: whoever needs one first makes it, and others that need it
+//! meanwhile wait.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use super::{
     blocks::{Block, SIZES},
@@ -18,7 +24,7 @@ use super::{
 
 /// Prices in a table.
 const PRICES: usize = 8;
-/// Bytes of tables, all threads together.
+/// Bytes of tables.
 const MOST_BYTES: usize = 192 << 20;
 
 /// Tables are made for blocks once stages were to be decided on, at least one for so many sets.
@@ -49,11 +55,21 @@ struct Table {
 }
 
 /// The tables made so far.
-pub(super) struct Prices {
-    /// By degree, position of the replicas (0 where they make no difference), and in flight.
-    tables: Vec<Vec<Vec<Option<Table>>>>,
-    tables_left: usize,
+pub(super) struct Tables {
+    /// By degree and position of the replicas (0 where they make no difference), then by microbatches in flight.
+    rows: Vec<Vec<OnceLock<Row>>>,
+    /// Tables in a row: more microbatches than this less one are never in flight on a replica.
+    width: usize,
+    /// How many more there is memory for.
+    left: AtomicUsize,
     memory_bytes: f64,
+}
+
+type Row = Box<[OnceLock<Box<Table>>]>;
+
+/// The tables, as one thread asks them.
+pub(super) struct Prices {
+    tables: Arc<Tables>,
     /// Stages that were to be decided on.
     decided: usize,
 }
@@ -68,13 +84,63 @@ pub(super) struct Asked<'s> {
     pub(super) d: u32,
 }
 
-impl Prices {
-    /// No tables yet; `threads` such share the memory.
-    pub(super) fn new(model: &PiperModel<'_>, memory_bytes: f64, threads: usize) -> Self {
+impl Tables {
+    /// None yet.
+    pub(super) fn new(model: &PiperModel<'_>, memory_bytes: f64) -> Self {
         let size = model.sets.len() * (size_of::<Sums>() + size_of::<[f64; PRICES]>());
-        let tables_left = if model.far_apart { 0 } else { MOST_BYTES / threads.max(1) / size.max(1) };
-        let tables = model.degrees.iter().map(|_| Vec::new()).collect();
-        Prices { tables, tables_left, memory_bytes, decided: 0 }
+        let left = if model.far_apart { 0 } else { MOST_BYTES / size.max(1) };
+        let row = |degree: &Degree| {
+            let rows = if degree.uniform { 1 } else { model.replicas.len() };
+            (0..rows).map(|_| OnceLock::new()).collect()
+        };
+        let rows = model.degrees.iter().map(row).collect();
+        // Where warm-ups are rounded on, a stage adds up to two microbatches for each replica; else one.
+        let width = 2 * model.most_replicas as usize + 2;
+        Tables { rows, width, left: left.into(), memory_bytes }
+    }
+
+    /// A table that was made already.
+    #[inline]
+    fn known(&self, model: &PiperModel<'_>, (degree, d, y): (usize, u32, u32)) -> Option<&Table> {
+        let row = self.rows[degree].get(row(model, degree, d)?)?.get()?;
+        row.get(y as usize)?.get().map(Box::as_ref)
+    }
+
+    /// A table, made now if there is memory left for it.
+    fn table(&self, model: &PiperModel<'_>, degree: usize, d: u32, y: u32) -> Option<&Table> {
+        let row = self.rows[degree].get(row(model, degree, d)?)?;
+        let row = row.get_or_init(|| (0..self.width).map(|_| OnceLock::new()).collect());
+        let slot = row.get(y as usize)?;
+        if let Some(table) = slot.get() {
+            return Some(table);
+        }
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).ok()?;
+        let mut is_made = false;
+        let table = slot.get_or_init(|| {
+            is_made = true;
+            Box::new(Table::new(model, degree, d, y, self.memory_bytes))
+        });
+        if !is_made {
+            // Another thread was first.
+            self.left.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(table)
+    }
+
+    pub(super) fn memory_bytes(&self) -> f64 {
+        self.memory_bytes
+    }
+}
+
+/// Which of a degree's rows of tables is that of so many replicas.
+#[inline]
+fn row(model: &PiperModel<'_>, degree: usize, d: u32) -> Option<usize> {
+    if model.degrees[degree].uniform { Some(0) } else { model.replicas.binary_search(&d).ok() }
+}
+
+impl Prices {
+    pub(super) fn new(tables: Arc<Tables>) -> Self {
+        Prices { tables, decided: 0 }
     }
 
     /// Whether the stage may keep to `target` with no thought of memory, going by the cheapest mode of each node and the
@@ -82,7 +148,7 @@ impl Prices {
     pub(super) fn may_keep_to(&mut self, model: &PiperModel<'_>, asked: Asked<'_>, target: f64) -> Option<bool> {
         let d = asked.d;
         let room = self.room(model, asked);
-        let table = self.table(model, asked.degree, d, 1)?;
+        let table = self.tables.table(model, asked.degree, d, 1)?;
         let cost = table.sums[asked.outer][0].cost - table.sums[asked.inner][0].cost;
         let least = cost + beside(model, asked, asked.stage.edge_least);
         Some(least - room <= target * f64::from(d))
@@ -90,10 +156,10 @@ impl Prices {
 
     /// Whether the stage can keep to `target` with `y` microbatches in flight, if the bounds tell.
     pub(super) fn decided(&mut self, model: &PiperModel<'_>, asked: Asked<'_>, y: u32, target: f64) -> Option<bool> {
-        let memory_bytes = self.memory_bytes;
+        let memory_bytes = self.tables.memory_bytes;
         self.decided += 1;
         let room = self.room(model, asked);
-        let table = self.table(model, asked.degree, asked.d, y)?;
+        let table = self.tables.table(model, asked.degree, asked.d, y)?;
         let (outer, inner) = (&table.sums[asked.outer], &table.sums[asked.inner]);
         let all_bytes = table.sums[table.sums.len() - 1][0].bytes;
         let bytes_room = bytes_room(model, memory_bytes, all_bytes);
@@ -129,7 +195,9 @@ impl Prices {
         (outer, inner): (usize, usize),
         most: f64,
     ) -> bool {
-        self.known(model, stage).is_some_and(|table| table.least_s(&table.paid[outer], &table.paid[inner]) > most)
+        self.tables
+            .known(model, stage)
+            .is_some_and(|table| table.least_s(&table.paid[outer], &table.paid[inner]) > most)
     }
 
     /// Whether every stage of `outer` in front of a set of a block is.
@@ -142,51 +210,16 @@ impl Prices {
         most: f64,
     ) -> bool {
         // Where memory is no matter a table would tell nothing that sums do not.
-        if self.decided * WORTH_A_TABLE < model.sets.len() && self.known(model, stage).is_none() {
+        if self.decided * WORTH_A_TABLE < model.sets.len() && self.tables.known(model, stage).is_none() {
             return false;
         }
-        let Some(table) = self.table(model, degree, d, y) else { return false };
+        let Some(table) = self.tables.table(model, degree, d, y) else { return false };
         table.least_s(&table.paid[outer], &table.most_paid[size][block]) > most
     }
 
     /// Seconds by which differences of sums may be off.
     fn room(&self, model: &PiperModel<'_>, asked: Asked<'_>) -> f64 {
         rounding(model) * model.most_seconds(asked.degree, asked.d)
-    }
-
-    /// Which of a degree's tables are those of so many replicas.
-    #[inline]
-    fn row(model: &PiperModel<'_>, degree: usize, d: u32) -> Option<usize> {
-        if model.degrees[degree].uniform { Some(0) } else { model.replicas.binary_search(&d).ok() }
-    }
-
-    /// A table that was made already.
-    #[inline]
-    fn known(&self, model: &PiperModel<'_>, (degree, d, y): (usize, u32, u32)) -> Option<&Table> {
-        self.tables[degree].get(Self::row(model, degree, d)?)?.get(y as usize)?.as_ref()
-    }
-
-    fn table(&mut self, model: &PiperModel<'_>, degree: usize, d: u32, y: u32) -> Option<&Table> {
-        let at = Self::row(model, degree, d)?;
-        let rows = &mut self.tables[degree];
-        if rows.len() <= at {
-            rows.resize_with(at + 1, Vec::new);
-        }
-        let row = &mut rows[at];
-        if row.len() <= y as usize {
-            if self.tables_left == 0 {
-                return None;
-            }
-            row.resize_with(y as usize + 1, || None);
-        }
-        if row[y as usize].is_none() {
-            if self.tables_left == 0 {
-                return None;
-            }
-            self.tables_left -= 1;
-            row[y as usize] = Some(Table::new(model, degree, d, y, self.memory_bytes));
-        }
-        row[y as usize].as_ref()
     }
 }
 

@@ -130,6 +130,15 @@ pub(super) struct Probe<'p, 'm, 'a> {
     pub(super) blocks: &'p [Blocks; SIZES.len()],
 }
 
+/// Who answers a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Threads {
+    /// As many as there are.
+    All,
+    /// One: others have their own questions.
+    One,
+}
+
 /// Those who answer questions about one model; they remember what they found out about its stages.
 pub(super) struct Crew<'m, 'a> {
     model: &'m PiperModel<'a>,
@@ -159,22 +168,20 @@ pub(super) const SHARED_OUT: usize = 12;
 impl<'m, 'a> Crew<'m, 'a> {
     /// As many workers as there are threads, or one where there is too little to share out.
     pub(super) fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64) -> Self {
-        let threads = if model.widest_level() >= SHARED_OUT { rayon::current_num_threads() } else { 1 };
-        let worker = |_| Worker::new(Oracle::new(model, settings, memory_bytes, threads));
+        Crew::of(Threads::All, model, settings, memory_bytes)
+    }
+
+    /// The same of so many threads.
+    pub(super) fn of(threads: Threads, model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64) -> Self {
+        let threads = match threads {
+            Threads::All if model.widest_level() >= SHARED_OUT => rayon::current_num_threads(),
+            _ => 1,
+        };
+        let workers = Oracle::of_threads(threads, model, settings, memory_bytes).map(Worker::new).collect();
         let (heavier, borders, lean) = (Heavier::new(model), Borders::new(model), Lean::new(model));
         let blocks = SIZES.map(|size| Blocks::new(model, lean.as_ref(), size));
         let rounds_on = settings.warm_up == WarmUp::Cumulative;
-        Crew {
-            model,
-            heavier,
-            borders,
-            lean,
-            blocks,
-            rounds_on,
-            workers: (0..threads).map(worker).collect(),
-            earlier: None,
-            reached: None,
-        }
+        Crew { model, heavier, borders, lean, blocks, rounds_on, workers, earlier: None, reached: None }
     }
 
     /// Whether some knapsack was too large to be solved exactly.
