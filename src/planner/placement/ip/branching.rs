@@ -2,7 +2,13 @@
 //!
 //! Two classes share a device or they do not (Ryan and Foster, 1981). Together they are one class, apart no pattern has
 //! both; either way the patterns stay what they are, and usually both pieces are refuted sooner than the whole. Which pair to
-//! ask about, the patterns say: one that they hold together about as often as not. Depth first, within a budget of pieces.
+//! ask about, the patterns say: one that they hold together about as often as not.
+//!
+//! Within a budget of pieces: large ones first, for these are split the most often, and it is over once more are open than
+//! may still be looked at. A piece comes to the same whoever looks at it and when, so threads share them, and neither their
+//! number nor the order changes anything.
+
+use rayon::prelude::*;
 
 use super::{
     model::IpModel,
@@ -23,15 +29,20 @@ pub fn refute(model: &IpModel, threshold: f64, price: &[f64], effort: &Effort, p
     let whole = Piece { group: (0..model.len() as u32).collect(), apart: vec![], price: price.to_vec() };
     let mut open = vec![whole];
     let mut left = pieces;
-    while let Some(piece) = open.pop() {
-        if left == 0 || search.cancelled() {
+    while !open.is_empty() {
+        if open.len() > left || search.cancelled() {
             return false;
         }
-        left -= 1;
-        match piece.split(model, threshold, effort, search) {
-            Split::Refuted => {}
-            Split::Into(pieces) => open.extend(pieces),
-            Split::Stuck => return false,
+        let first: Vec<Piece> = open.drain(..open.len().min(rayon::current_num_threads())).collect();
+        left -= first.len();
+        let split: Vec<Split> =
+            first.into_par_iter().map(|piece| piece.split(model, threshold, effort, search)).collect();
+        for split in split {
+            match split {
+                Split::Refuted => {}
+                Split::Into(pieces) => open.extend(pieces),
+                Split::Stuck => return false,
+            }
         }
     }
     true
