@@ -15,6 +15,8 @@
 //! Closed sets of one size are independent of one another; where they take long they are shared among threads. Memory
 //! `O(sets · (c + 1)(f + 1))`, time `O(pairs · degree)` at worst, with far fewer pairs than there are.
 
+use std::sync::{Mutex, PoisonError};
+
 use rayon::prelude::*;
 
 use super::{
@@ -157,7 +159,10 @@ impl<'a> Table<'a> {
             let spare = costs.accelerator[x] - transfers(x);
             spare > MARGIN * upper || (costs.accelerator[x] == 0.0 && spare == 0.0)
         };
-        let sums = lattice.sums(costs);
+        let (prefixes, (suffixes, sums)) = rayon::join(
+            || Packing::of_prefixes(lattice, costs, cpus, upper),
+            || (Packing::of_suffixes(lattice, costs, cpus, upper), lattice.sums(costs)),
+        );
         let full = sums[lattice.len() - 1];
         Table {
             lattice,
@@ -172,8 +177,8 @@ impl<'a> Table<'a> {
             least,
             heavy: (0..costs.len()).map(heavy).collect(),
             need: Need::new(costs, cpus, upper, memory),
-            prefixes: Packing::of_prefixes(lattice, costs, cpus, upper),
-            suffixes: Packing::of_suffixes(lattice, costs, cpus, upper),
+            prefixes,
+            suffixes,
             full,
         }
     }
@@ -197,7 +202,9 @@ impl<'a> Table<'a> {
         if rest > self.accelerators { (1, 0) } else { (least, self.accelerators - rest) }
     }
 
-    /// Fills the table by size of closed set, unless the whole obviously needs more devices, where values up to `enough` need not be the least; the number of pairs looked at.
+    /// Fills the table by size of closed set, unless the whole obviously needs more devices, where values up to `enough` need
+    /// not be the least; the number of pairs looked at.
+    ///
     /// Closed sets of one size know nothing of one another: where there is much to do they are shared among threads.
     pub(super) fn fill(&mut self, enough: f64, round: i32, search: &Search) -> Result<u64, Refused> {
         let (least, most) = self.useful(self.lattice.len() - 1, self.cpus, &self.full);
@@ -208,7 +215,8 @@ impl<'a> Table<'a> {
         let share = 0.5_f64.powi(round);
         let cells = self.cells();
         let mut values = std::mem::take(&mut self.values);
-        let mut walk = Walk::new(self.lattice, self.costs);
+        let threads = rayon::current_num_threads();
+        let mut walks: Vec<Walk<'_>> = (0..threads).map(|_| Walk::new(self.lattice, self.costs)).collect();
         let (mut pairs, mut before) = (0, 0);
         let levels = self.lattice.levels();
         for (size, level) in levels.iter().enumerate().skip(1) {
@@ -219,17 +227,21 @@ impl<'a> Table<'a> {
             self.approach(level.clone(), &values);
             let (below, rest) = values.split_at_mut(level.start * cells);
             let rows = &mut rest[..level.len() * cells];
-            let visited: Vec<u64> = if level.len() > 1 && before > SHARED_PAIRS {
-                let one = |walk: &mut Walk<'_>, (set, row): (usize, &mut [f64])| {
-                    self.visit(set, enough, below, row, walk, search)
-                };
-                let walks = || Walk::new(self.lattice, self.costs);
-                let rows = rows.par_chunks_exact_mut(cells).with_max_len(1);
-                level.clone().into_par_iter().with_max_len(1).zip(rows).map_init(walks, one).collect()
-            } else {
-                let rows = level.clone().zip(rows.chunks_exact_mut(cells));
-                rows.map(|(set, row)| self.visit(set, enough, below, row, &mut walk, search)).collect()
+            let rows = Mutex::new(level.clone().zip(rows.chunks_exact_mut(cells)));
+            let one = |walk: &mut Walk<'_>| {
+                let mut visited = 0;
+                loop {
+                    let next = rows.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let Some((set, row)) = next else { return visited };
+                    visited += self.visit(set, enough, below, row, walk, search);
+                }
             };
+            before = if level.len() > 1 && before > SHARED_PAIRS {
+                walks.par_iter_mut().map(one).sum()
+            } else {
+                one(&mut walks[0])
+            };
+            pairs += before;
             for set in level.clone() {
                 self.least[set] = least_of(&values[set * cells..(set + 1) * cells]);
             }
@@ -238,8 +250,6 @@ impl<'a> Table<'a> {
                 self.approach(levels[size - 1].clone(), &values);
             }
             self.approach(level.clone(), &values);
-            before = visited.iter().sum();
-            pairs += before;
         }
         self.values = values;
         if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
