@@ -89,7 +89,7 @@ type Useful = (usize, usize, usize);
 
 /// The entries of a closed set that have no good enough value yet, by their places in its row, and the entries of others that
 /// they build on.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Open {
     entries: Vec<usize>,
     /// Entries with one accelerator less.
@@ -99,10 +99,11 @@ struct Open {
 }
 
 impl Open {
-    fn new(entries: Vec<usize>, row: usize) -> Self {
-        let mut open = Open { entries, before_accelerator: vec![], before_cpu: vec![] };
-        open.find_sources(row);
-        open
+    /// Begins with these entries, in the memory of the last ones.
+    fn begin(&mut self, entries: impl Iterator<Item = usize>, row: usize) {
+        self.entries.clear();
+        self.entries.extend(entries);
+        self.find_sources(row);
     }
 
     fn find_sources(&mut self, row: usize) {
@@ -133,8 +134,16 @@ impl Open {
     }
 }
 
-/// Levels of which the one before took so many pairs are shared among threads.
+/// What one thread needs to visit closed sets.
+struct Visitor<'a> {
+    walk: Walk<'a>,
+    ranges: Vec<Useful>,
+    open: Open,
+}
+
+/// Levels of which the one before took so many pairs are shared among threads; a closed set counts as a few.
 const SHARED_PAIRS: u64 = 4_000;
+const PAIRS_OF_A_SET: u64 = 4;
 /// A class computes for longer than its transfers take if it does by so much of the bound: more than what sums are off by.
 const MARGIN: f64 = ROUNDING;
 
@@ -216,7 +225,8 @@ impl<'a> Table<'a> {
         let cells = self.cells();
         let mut values = std::mem::take(&mut self.values);
         let threads = rayon::current_num_threads();
-        let mut walks: Vec<Walk<'_>> = (0..threads).map(|_| Walk::new(self.lattice, self.costs)).collect();
+        let visitor = |_| Visitor { walk: Walk::new(self.lattice, self.costs), ranges: vec![], open: Open::default() };
+        let mut visitors: Vec<Visitor<'_>> = (0..threads).map(visitor).collect();
         let (mut pairs, mut before) = (0, 0);
         let levels = self.lattice.levels();
         for (size, level) in levels.iter().enumerate().skip(1) {
@@ -228,28 +238,27 @@ impl<'a> Table<'a> {
             let (below, rest) = values.split_at_mut(level.start * cells);
             let rows = &mut rest[..level.len() * cells];
             let rows = Mutex::new(level.clone().zip(rows.chunks_exact_mut(cells)));
-            let one = |walk: &mut Walk<'_>| {
+            let one = |visitor: &mut Visitor<'_>| {
                 let mut visited = 0;
                 loop {
                     let next = rows.lock().unwrap_or_else(PoisonError::into_inner).next();
                     let Some((set, row)) = next else { return visited };
-                    visited += self.visit(set, enough, below, row, walk, search);
+                    visited += self.visit(set, enough, below, row, visitor, search);
                 }
             };
-            before = if level.len() > 1 && before > SHARED_PAIRS {
-                walks.par_iter_mut().map(one).sum()
-            } else {
-                one(&mut walks[0])
-            };
+            let much = before + PAIRS_OF_A_SET * level.len() as u64 > SHARED_PAIRS;
+            before =
+                if level.len() > 1 && much { visitors.par_iter_mut().map(one).sum() } else { one(&mut visitors[0]) };
             pairs += before;
             for set in level.clone() {
                 self.least[set] = least_of(&values[set * cells..(set + 1) * cells]);
             }
-            if size > 1 {
-                self.forsake(level.clone(), &values, enough);
+            if size > 1 && self.forsake(level.clone(), &values, enough) {
                 self.approach(levels[size - 1].clone(), &values);
+                self.approach(level.clone(), &values);
+            } else {
+                self.arrive(level.clone(), &values);
             }
-            self.approach(level.clone(), &values);
         }
         self.values = values;
         if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
@@ -259,22 +268,30 @@ impl<'a> Table<'a> {
     fn approach(&mut self, level: std::ops::Range<usize>, values: &[f64]) {
         let cells = self.cells();
         let (below, rest) = self.near.split_at_mut(level.start * cells);
-        for (set, here) in level.zip(rest.chunks_exact_mut(cells)) {
+        for (set, here) in level.clone().zip(rest.chunks_exact_mut(cells)) {
             here.fill(NOWHERE);
             for &(lower, _) in self.lattice.below(set) {
                 let lower = lower as usize * cells;
                 here.iter_mut().zip(&below[lower..lower + cells]).for_each(|(near, &other)| near.take(other));
             }
-            if self.least[set].is_finite() {
-                let own = Near::at(&self.sums[set]);
-                let values = &values[set * cells..(set + 1) * cells];
-                here.iter_mut().zip(values).filter(|(_, value)| value.is_finite()).for_each(|(near, _)| near.take(own));
-            }
+        }
+        self.arrive(level, values);
+    }
+
+    /// Adds the closed sets of a level to what lies within them.
+    fn arrive(&mut self, level: std::ops::Range<usize>, values: &[f64]) {
+        let cells = self.cells();
+        for set in level.filter(|&set| self.least[set].is_finite()) {
+            let own = Near::at(&self.sums[set]);
+            let places = set * cells..(set + 1) * cells;
+            let here = self.near[places.clone()].iter_mut().zip(&values[places]);
+            here.filter(|(_, value)| value.is_finite()).for_each(|(near, _)| near.take(own));
         }
     }
 
-    /// Leaves the closed sets out of what follows that a level above makes useless.
-    fn forsake(&mut self, level: std::ops::Range<usize>, values: &[f64], enough: f64) {
+    /// Leaves the closed sets out of what follows that a level above makes useless; whether there were any.
+    fn forsake(&mut self, level: std::ops::Range<usize>, values: &[f64], enough: f64) -> bool {
+        let mut any = false;
         let cells = self.cells();
         let row = |set: usize| &values[set * cells..(set + 1) * cells];
         for set in level {
@@ -285,10 +302,12 @@ impl<'a> Table<'a> {
                 let below = below as usize;
                 let as_good = |(&more, &less): (&f64, &f64)| less == f64::INFINITY || more <= less.max(enough);
                 if self.heavy[class as usize] && row(set).iter().zip(row(below)).all(as_good) {
+                    any |= self.least[below].is_finite();
                     self.least[below] = f64::INFINITY;
                 }
             }
         }
+        any
     }
 
     /// Finds the values of one closed set from those below it; the number of pairs looked at.
@@ -298,24 +317,27 @@ impl<'a> Table<'a> {
         enough: f64,
         below: &[f64],
         here: &mut [f64],
-        walk: &mut Walk<'_>,
+        Visitor { walk, ranges, open }: &mut Visitor<'_>,
         search: &Search,
     ) -> u64 {
         let row = self.accelerators + 1;
         let cells = self.cells();
         let inside = self.sums[set];
         let useful = (0..=self.cpus).map(|c| (c, self.useful(set, c, &inside)));
-        let ranges: Vec<Useful> =
-            useful.filter(|(_, (least, most))| least <= most).map(|(c, (least, most))| (c, least, most)).collect();
+        ranges.clear();
+        ranges.extend(useful.filter(|(_, (least, most))| least <= most).map(|(c, (least, most))| (c, least, most)));
+        if ranges.is_empty() {
+            return 0;
+        }
         let entries = |&(c, from, to): &Useful| c * row + from..=c * row + to;
-        let mut open = Open::new(ranges.iter().flat_map(entries).collect(), row);
+        open.begin(ranges.iter().flat_map(entries), row);
         // A little less, so that rounding rules out nothing.
         let reach = |sum: f64| sum - self.upper * (1.0 + 1e-9);
         let reach = (reach(inside.accelerator), reach(inside.cpu));
         let far = |open: &Open, j: usize, reach: (f64, f64)| {
             open.far(&self.near[j * cells..(j + 1) * cells], Near::reach(reach.0, reach.1))
         };
-        if open.entries.is_empty() || far(&open, set, reach) || search.cancelled() {
+        if far(open, set, reach) || search.cancelled() {
             return 0;
         }
         let (upper, memory) = (self.upper, self.memory);
@@ -331,7 +353,7 @@ impl<'a> Table<'a> {
                 let there = &below[j * cells..(j + 1) * cells];
                 let load = if accelerator_ends { f64::INFINITY } else { sums.accelerator + sums.cut };
                 if load < upper {
-                    for &(c, from, to) in &ranges {
+                    for &(c, from, to) in &*ranges {
                         let (from, base) = (from.max(1), c * row);
                         if from <= to {
                             let source = &there[base + from - 1..base + to];
@@ -355,7 +377,7 @@ impl<'a> Table<'a> {
             }
             let by_accelerator = if accelerator_ends { f64::INFINITY } else { reach.0 + sums.locked };
             let by_cpu = if cpu < upper { reach.1 } else { f64::INFINITY };
-            if far(&open, j, (by_accelerator, by_cpu)) { Onward::Past } else { Onward::Below }
+            if far(open, j, (by_accelerator, by_cpu)) { Onward::Past } else { Onward::Below }
         });
         // What is not below the bound is of no use.
         for at in ranges.iter().flat_map(entries) {
