@@ -22,7 +22,9 @@
 //! in all three, and in the number of stages where memory is tight (it decides what is in flight before them). Where so many
 //! stages are asked for, only suffixes with as many stages are compared: then there are as many more labels. What
 //! cannot beat the best plan known, by its own length and a bound on what comes before, is dropped.
-//! Time `O(positions² · places · labels)`, memory `O(positions · places · labels)`.
+//! Places are shared among threads. Time `O(positions² · places · labels)`, memory `O(positions · places · labels)`.
+
+use rayon::prelude::*;
 
 use super::{
     costs::{Costs, Recompute},
@@ -44,6 +46,8 @@ struct Label {
     next_label: u32,
 }
 
+/// So many ends of stages and labels tried at one position take longer than sharing them out among threads.
+const MUCH: u64 = 30_000;
 /// The empty suffix.
 const NOTHING: Label = Label {
     x: f64::NEG_INFINITY,
@@ -173,29 +177,30 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     // By position and place: suffixes that begin with a stage there; the same with the link to it, by the place before.
     let mut begins: Vec<Vec<Front>> = vec![vec![]; end];
     let mut behind: Vec<Vec<Front>> = vec![vec![]; end];
+    // Ends of stages and labels tried at the position before.
+    let mut tried = 0;
     for from in (0..end).rev() {
-        let mut fronts = vec![Front::default(); places.all.len()];
-        for (at, place) in places.all.iter().enumerate() {
-            if (place.occupied_before == 0) != (from == 0) {
-                continue;
-            }
+        // What begins at a place rests on later positions alone: places know nothing of one another.
+        let one = |at: usize, front: &mut Front| {
+            let place = &places.all[at];
             if search.cancelled() {
-                return Ended::Cancelled;
+                return None;
+            }
+            if (place.occupied_before == 0) != (from == 0) {
+                return Some(0);
             }
             // What comes before runs on the devices before, and no stage of it on more than all of them.
             let before = f64::from(place.occupied_before.max(1));
             if costs.compute_s(0, from) / before >= below {
-                continue;
+                return Some(0);
             }
             let filled = costs.forward_up_to(from) / (before * m);
             let filled_and_drained = costs.compute_s(0, from) / (before * m);
-            let front = &mut fronts[at];
             let left = devices - place.occupied_after;
+            let mut tried = 0;
             for &to in costs.later(from) {
                 let to = to as usize;
-                if search.cancelled() {
-                    return Ended::Cancelled;
-                }
+                tried += 1;
                 if costs.compute_s(from, to) / f64::from(place.count) >= below {
                     break;
                 }
@@ -203,7 +208,11 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
                 if to < end && (left == 0 || costs.compute_s(to, end) / f64::from(left) >= below) {
                     continue;
                 }
+                if search.cancelled() {
+                    return None;
+                }
                 let mut add = |rest: &Label, pointer: (u32, u32)| {
+                    tried += 1;
                     if !effort.allows(rest.stages + 1, from == 0) {
                         return;
                     }
@@ -226,9 +235,13 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
                     }
                 }
             }
-        }
+            Some(tried)
+        };
+        let fronts = on_places(places, tried, one);
+        let Some((fronts, now)) = fronts else { return Ended::Cancelled };
+        tried = now;
         if from > 0 {
-            let next = linked(costs, places, &fronts, from, stages, effort.labels, below, search);
+            let next = linked(costs, places, &fronts, from, stages, effort.labels, (below, tried), search);
             let Some(next) = next else { return Ended::Cancelled };
             behind[from] = next;
         }
@@ -247,12 +260,12 @@ fn linked(
     from: usize,
     stages: StageCount,
     most: usize,
-    below: f64,
+    (below, tried): (f64, u64),
     search: &Search,
 ) -> Option<Vec<Front>> {
     let m = f64::from(costs.microbatches);
-    let mut behind = vec![Front::default(); places.all.len()];
-    for (place, front) in places.all.iter().zip(&mut behind) {
+    let one = |at: usize, front: &mut Front| {
+        let place = &places.all[at];
         if search.cancelled() {
             return None;
         }
@@ -266,8 +279,27 @@ fn linked(
                 }
             }
         }
-    }
-    Some(behind)
+        Some(0)
+    };
+    Some(on_places(places, tried, one)?.0)
+}
+
+/// The front of each place, and what finding them comes to in all; `None` if it does for one of them. Threads share the places
+/// where the position before took so much that it pays; who finds a front makes no difference to it.
+fn on_places(
+    places: &Places,
+    before: u64,
+    find: impl Fn(usize, &mut Front) -> Option<u64> + Sync,
+) -> Option<(Vec<Front>, u64)> {
+    let mut fronts = vec![Front::default(); places.all.len()];
+    let sum = if before > MUCH {
+        let each = (fronts.len() / (8 * rayon::current_num_threads())).max(1);
+        let all = fronts.par_iter_mut().enumerate().with_max_len(each);
+        all.map(|(at, front)| find(at, front)).try_reduce(|| 0, |a, b| Some(a + b))
+    } else {
+        fronts.iter_mut().enumerate().try_fold(0, |sum, (at, front)| Some(sum + find(at, front)?))
+    };
+    Some((fronts, sum?))
 }
 
 /// The shortest whole pipeline.

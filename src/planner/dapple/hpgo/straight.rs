@@ -3,6 +3,8 @@
 //! A table over (last state, stages, occupied devices) with the least bottleneck. Time `O(L² · s · placements)`, memory
 //! `O(L · s · placements)`.
 
+use rustc_hash::FxHashMap;
+
 use super::{
     length::Stage,
     model::HpgoModel,
@@ -46,9 +48,12 @@ pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Option
         vec![Cell { occupied: first, block_s, last: first, before: (0, 0) }]
     };
     let mut table: Vec<Vec<Vec<Cell>>> = vec![(0..states).map(init).collect()];
-    let mut offers = Offers { pipelines, known: vec![] };
+    let mut offers = Offers { pipelines, known: FxHashMap::default(), lists: vec![] };
     for _ in 1..count {
         let previous = &table[table.len() - 1];
+        // Asked for once, not for every state that a stage may end at.
+        let offered: Vec<Vec<usize>> =
+            previous.iter().map(|cells| cells.iter().map(|cell| offers.of(model, cell)).collect()).collect();
         let mut row: Vec<Vec<Cell>> = vec![vec![]; states];
         for (j, cells) in row.iter_mut().enumerate().skip(1) {
             if search.cancelled() {
@@ -57,8 +62,8 @@ pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Option
             for k in model.before(j) {
                 let compute = model.compute_s(k + 1, j) / f64::from(pipelines);
                 let bytes = 2.0 * model.output_bytes(k);
-                for (at, cell) in previous[k].iter().enumerate() {
-                    for &(set, per_byte) in offers.of(model, cell) {
+                for (at, (cell, &list)) in previous[k].iter().zip(&offered[k]).enumerate() {
+                    for &(set, per_byte) in &offers.lists[list] {
                         let block_s = cell.block_s.max(compute).max(bytes * per_byte);
                         improve(cells, Cell { occupied: cell.occupied | set, block_s, last: set, before: (k, at) });
                     }
@@ -83,19 +88,19 @@ fn improve(cells: &mut Vec<Cell>, new: Cell) {
 /// Placements after a cell with the seconds a byte takes to them; few different ones are ever asked for.
 struct Offers {
     pipelines: u32,
-    #[allow(clippy::type_complexity)]
-    known: Vec<((Devices, Devices), Vec<(Devices, f64)>)>,
+    /// By what is occupied and the devices of the last stage, which of the lists it is.
+    known: FxHashMap<(Devices, Devices), usize>,
+    lists: Vec<Vec<(Devices, f64)>>,
 }
 
 impl Offers {
-    fn of(&mut self, model: &HpgoModel<'_>, cell: &Cell) -> &[(Devices, f64)] {
-        let key = (cell.occupied, cell.last);
-        let at = self.known.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+    /// Which list is that of a cell.
+    fn of(&mut self, model: &HpgoModel<'_>, cell: &Cell) -> usize {
+        *self.known.entry((cell.occupied, cell.last)).or_insert_with(|| {
             let sets = placement::next_of_each(&model.machines, cell.occupied, 1, self.pipelines);
-            self.known.push((key, sets.into_iter().map(|set| (set, model.per_byte(cell.last, set))).collect()));
-            self.known.len() - 1
-        });
-        &self.known[at].1
+            self.lists.push(sets.into_iter().map(|set| (set, model.per_byte(cell.last, set))).collect());
+            self.lists.len() - 1
+        })
     }
 }
 
