@@ -121,6 +121,23 @@ fn long_chain(layers: usize) -> Workload {
 }
 
 #[test]
+fn threads_change_no_plan() {
+    for id in ["dapple", "dapple-hpgo"] {
+        let planner = planner::find(id).unwrap();
+        let problem = problem(planner, long_chain(250), limits(&[8, 8, 8], 64, 1e15), &[]);
+        let planned = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut outcome = pool.install(|| planner.plan(&problem, &Search::default()));
+            outcome.statistics.seconds = 0.0;
+            outcome
+        };
+        let alone = planned(1);
+        assert!(alone.plan.is_some(), "{id}: {:?}", alone.infeasible);
+        assert_eq!(alone, planned(4), "{id}");
+    }
+}
+
+#[test]
 fn a_long_chain_has_a_plan_and_a_bound_before_the_search_begins() {
     for (id, layers) in [("dapple", 2_000), ("dapple", 20_000), ("dapple-hpgo", 2_000), ("dapple-hpgo", 20_000)] {
         let planner = planner::find(id).unwrap();

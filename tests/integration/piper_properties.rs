@@ -378,6 +378,10 @@ fn too_many_sets_give_a_valid_plan_and_say_so() {
     };
     let outcome = plan(&problem(&workload, limits.clone(), &[]));
     assert_eq!(outcome.status, Status::Feasible);
+    // Plans from several starts are looked for side by side.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    let threads = pool.install(|| plan(&problem(&workload, limits.clone(), &[])));
+    assert_eq!((&threads.plan, threads.objective), (&outcome.plan, outcome.objective));
     assert!(outcome.notes.iter().any(|note| note.contains(&MOST_SETS.to_string())), "{:?}", outcome.notes);
     assert!(outcome.lower_bound.unwrap() <= outcome.objective.unwrap());
     let more = plan(&problem(&workload, limits.with(LimitKind::Devices, 12.0), &[]));

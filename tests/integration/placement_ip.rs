@@ -389,6 +389,7 @@ fn the_best_set_within_a_threshold_is_found_along_the_frontier() {
 fn prices_and_pieces_refute_no_threshold_that_can_be_kept() {
     let effort = Effort { steps: 60, patience: 5, combinations: 100_000, coarse: 200_000, fine: 1_000_000 };
     let (mut by_prices, mut by_pieces, mut resisted) = (0, 0, 0);
+    let pools = [1, 4].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
     for seed in 0..500 {
         let case = case(seed);
         let (_, model) = model(&case);
@@ -402,7 +403,9 @@ fn prices_and_pieces_refute_no_threshold_that_can_be_kept() {
             let mut improved = price.clone();
             let priced = prices::refute(&model, &[], threshold, &mut improved, &effort, &search).unwrap();
             assert!(priced.refuted < optimum, "seed {seed}: {priced:?}, optimum {optimum}");
-            let refuted = branching::refute(&model, threshold, &price, &effort, 64, &search);
+            let [refuted, with_more_threads] = [&pools[0], &pools[1]]
+                .map(|pool| pool.install(|| branching::refute(&model, threshold, &price, &effort, 64, &search)));
+            assert_eq!(refuted, with_more_threads, "seed {seed}: {threshold}");
             assert!(!refuted || factor < 1.0, "seed {seed}: {threshold} is kept by an assignment");
             by_prices += usize::from(priced.refuted >= threshold * (1.0 - 1e-9));
             by_pieces += usize::from(refuted && priced.refuted < threshold * (1.0 - 1e-9));
