@@ -124,7 +124,7 @@ fn long_chain(layers: usize) -> Workload {
 fn threads_change_no_plan() {
     for id in ["dapple", "dapple-hpgo"] {
         let planner = planner::find(id).unwrap();
-        let problem = problem(planner, long_chain(250), limits(&[8, 8, 8], 64, 1e15), &[]);
+        let problem = problem(planner, long_chain(400), limits(&[8, 8, 8, 8], 64, 1e15), &[]);
         let planned = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let mut outcome = pool.install(|| planner.plan(&problem, &Search::default()));
