@@ -52,7 +52,7 @@ fn with_training(mut case: RandomPlacement, seed: u64) -> RandomPlacement {
 fn agree(question: &Question<'_>, place: &str, seen: &mut BTreeMap<&str, usize>) {
     let own = ip::search(
         question,
-        &ip::IpSettings { rounds: 2, walks: 2, steps: 2000, proofs: 3, branches: 100_000 },
+        &ip::IpSettings { rounds: 2, walks: 2, steps: 2000, proofs: 2, branches: 100_000 },
         &Search::default(),
         &|_, _| {},
     );

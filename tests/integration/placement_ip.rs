@@ -173,7 +173,7 @@ impl Case {
 }
 
 fn quick() -> IpSettings {
-    IpSettings { rounds: 2, walks: 2, steps: 2000, proofs: 3, branches: 100_000 }
+    IpSettings { rounds: 2, walks: 2, steps: 2000, proofs: 2, branches: 100_000 }
 }
 
 /// Searches and holds every claim of the result and of what was published on the way against the optimum.

@@ -263,7 +263,7 @@ fn plan(
         let mut crew = Crew::new(&model, settings, limits.memory());
         let best = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &search).best;
         let worthwhile = sets.len() > ENOUGH_SETS;
-        let best = if worthwhile { near.best_of_starts(best, &search) } else { best };
+        let best = if worthwhile { near.best_of_starts(best.as_ref(), &search) } else { best };
         Known { likely: best.is_some(), best, ..Known::default() }
     };
     let known = Known { best: start.best, ..Known::default() };
@@ -271,7 +271,7 @@ fn plan(
     let reporting = if exact { search.clone() } else { search.without_bounds() };
     let mut ended = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &reporting);
     if !exact && nodes < VERY_LARGE {
-        ended.best = near.best_of_starts(ended.best, &reporting.plans_only());
+        ended.best = near.best_of_starts(ended.best.as_ref(), &reporting.plans_only());
     }
     // Nothing can take less than the work shared out evenly: a plan that reaches that needs no search to prove it.
     let even = ended.best.as_ref().is_some_and(|best| best.value <= trivial * (1.0 + bisection::RESOLUTION));

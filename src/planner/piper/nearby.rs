@@ -69,10 +69,10 @@ const STEPS: [f64; 3] = [1e-2, 1e-3, RESOLUTION];
 impl<'n> Near<'n> {
     /// The best plan met from several starts, `best` and plans over chains of random orders, and then near the best of these
     /// over a larger family. Starts know nothing of one another and go to as many threads as there are.
-    pub(super) fn best_of_starts(&self, best: Option<Best>, search: &Search) -> Option<Best> {
+    pub(super) fn best_of_starts(&self, best: Option<&Best>, search: &Search) -> Option<Best> {
         let threads = if self.reach.starts > 1 { Threads::One } else { Threads::All };
         let from = |seed| {
-            let start = if seed == 0 { best.clone() } else { self.random_start(seed, search) };
+            let start = if seed == 0 { best.cloned() } else { self.random_start(seed, search) };
             start.map(|start| self.go_on(start, self.reach.sets, threads, search))
         };
         let found: Vec<Option<Best>> = (0..self.reach.starts).into_par_iter().map(from).collect();
@@ -181,6 +181,20 @@ fn may_change_sides(dag: &Dag, set: &[u64], v: usize) -> bool {
 mod tests {
     use super::*;
     use crate::{plan::Stage, workload::NodeIndex};
+
+    #[test]
+    fn large_networks_are_looked_at_less_far() {
+        let reach = Reach { sets: 1_500, last: 10_000, rounds: 80, starts: 12 };
+        let looked = |nodes: usize| {
+            let Reach { sets, last, starts, .. } = reach.within(nodes);
+            assert!(starts as usize * nodes <= MOST_STARTED.max(nodes) && last * nodes <= MOST_BITS.max(sets * nodes));
+            (starts, last)
+        };
+        assert_eq!(looked(0), (12, 10_000));
+        assert_eq!(looked(40), (12, 10_000));
+        assert_eq!(looked(300), (5, 5_000));
+        assert_eq!(looked(100_000), (1, 1_500));
+    }
 
     #[test]
     fn sets_near_a_cut_are_closed_and_hold_the_cut() {

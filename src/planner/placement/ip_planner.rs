@@ -24,7 +24,7 @@ static INFO: PlannerInfo = PlannerInfo {
     id: "placement-ip",
     name: "Placement: IP",
     paper: PAPER,
-    summary: "splits that need not be contiguous, improved and bounded until proven or out of rounds (about a minute)",
+    summary: "splits that need not be contiguous, improved and bounded until proven or out of rounds (up to about a minute)",
     objective: "max_load",
     unit: "ms",
 };

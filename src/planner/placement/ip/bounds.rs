@@ -12,6 +12,8 @@
 //! Bounds are lowered by [`SAFETY`], so that rounding cannot lift them above an optimum: sums of a few thousand terms are
 //! exact to some 10^-13, and the comparisons here leave [`MARGIN`].
 
+use rayon::prelude::*;
+
 use super::{
     branching,
     flow::{CutNetwork, Side},
@@ -30,9 +32,12 @@ const EFFORTS: [Effort; 3] = [
     Effort { steps: 1200, patience: 40, combinations: COMBINATIONS, coarse: 8_000_000, fine: 200_000_000 },
     Effort { steps: 3000, patience: 100, combinations: COMBINATIONS, coarse: 16_000_000, fine: 400_000_000 },
 ];
-/// How far up from what is proven to the incumbent the next threshold lies, as long as none resisted. Prices that are good for
+/// How far up from what is proven to the incumbent the next thresholds lie, as long as none resisted. Prices that are good for
 /// one threshold are nearly so for those near it, and what they prove counts even where it is less: low ones cost time only.
-const AMBITION: f64 = 0.9;
+const AMBITIOUS: [f64; 2] = [0.5, 0.9];
+/// The same up to the least that resisted, of two thresholds and of one.
+const THIRDS: [f64; 2] = [1.0 / 3.0, 2.0 / 3.0];
+const HALF: [f64; 1] = [0.5];
 /// How hard in pieces of a threshold.
 const IN_PIECES: Effort =
     Effort { steps: 400, patience: 20, combinations: COMBINATIONS, coarse: 8_000_000, fine: 100_000_000 };
@@ -89,37 +94,76 @@ impl<'m> Bounds<'m> {
         }
     }
 
-    /// Tries a threshold between what is proven and the incumbent, by prices alone as long as they help, then in pieces.
+    /// Tries two thresholds between what is proven and the incumbent: by prices alone as long as they help, both at once, then
+    /// in pieces, one after the other.
     pub fn tighten(&mut self, incumbent: f64, search: &Search) {
-        let high = self.resisted.min(incumbent * (1.0 - SAFETY));
-        if high <= self.proven {
+        let Some(effort) = EFFORTS.get(self.effort) else {
+            for _ in 0..2 {
+                self.tighten_in_pieces(incumbent, search);
+            }
             return;
-        }
-        let share = if self.resisted.is_infinite() { AMBITION } else { 0.5 };
-        let threshold =
-            if high - self.proven < RESOLUTION * incumbent { high } else { self.proven + (high - self.proven) * share };
-        let refuted = match EFFORTS.get(self.effort) {
-            Some(effort) => self.refute(threshold, effort, search),
-            None => branching::refute(self.model, threshold, &self.price, &IN_PIECES, self.pieces, search),
         };
-        if refuted {
+        let shares = if self.resisted.is_infinite() { AMBITIOUS } else { THIRDS };
+        let Some(thresholds) = self.thresholds(incumbent, &shares) else { return };
+        let asked: Vec<Asked> = thresholds.par_iter().map(|&threshold| self.ask(threshold, effort, search)).collect();
+        for asked in &asked {
+            self.proven = self.proven.max(asked.proven * (1.0 - SAFETY));
+        }
+        let resisted = thresholds.iter().zip(&asked).find(|(_, asked)| !asked.refuted);
+        // The least that resisted was looked at for the longest.
+        let last = match resisted {
+            Some((&threshold, asked)) => {
+                // Prices may find less at a lower threshold.
+                self.resisted = threshold.max(self.proven);
+                Some(asked)
+            }
+            None => asked.last(),
+        };
+        if let Some(price) = last.and_then(|asked| asked.price.clone()) {
+            self.price = price;
+        }
+        self.look_harder(incumbent);
+    }
+
+    /// Tries a threshold in pieces.
+    fn tighten_in_pieces(&mut self, incumbent: f64, search: &Search) {
+        let shares = if self.resisted.is_infinite() { &AMBITIOUS[1..] } else { &HALF[..] };
+        let Some(thresholds) = self.thresholds(incumbent, shares) else { return };
+        let threshold = thresholds[0];
+        if branching::refute(self.model, threshold, &self.price, &IN_PIECES, self.pieces, search) {
             self.proven = self.proven.max(threshold * (1.0 - SAFETY));
         } else {
             self.resisted = threshold;
         }
+        self.look_harder(incumbent);
+    }
+
+    /// The thresholds at these shares of what is open, ascending; `None` where nothing is.
+    fn thresholds(&self, incumbent: f64, shares: &[f64]) -> Option<Vec<f64>> {
+        let high = self.resisted.min(incumbent * (1.0 - SAFETY));
+        let open = high - self.proven;
+        if open <= 0.0 {
+            return None;
+        }
+        let few = open < RESOLUTION * incumbent;
+        Some(if few { vec![high] } else { shares.iter().map(|share| self.proven + open * share).collect() })
+    }
+
+    /// Goes on to the next effort where nothing is left to be tried with this one.
+    fn look_harder(&mut self, incumbent: f64) {
         if self.resisted - self.proven < RESOLUTION * incumbent {
-            // Nothing is between any more: look harder.
             self.resisted = f64::INFINITY;
             self.pieces *= if self.effort < EFFORTS.len() { 1 } else { 2 };
             self.effort += 1;
         }
     }
 
-    /// Whether it is proven that no assignment keeps the threshold. What is proven may rise even if not.
-    fn refute(&mut self, threshold: f64, effort: &Effort, search: &Search) -> bool {
-        let Some((reduced, group)) = slack::contract(self.model, threshold) else { return true };
+    /// Whether it is proven that no assignment keeps the threshold.
+    fn ask(&self, threshold: f64, effort: &Effort, search: &Search) -> Asked {
+        let refuted = Asked { refuted: true, proven: threshold, price: None };
+        let Some((reduced, group)) = slack::contract(self.model, threshold) else { return refuted };
         if reduced.len() < self.model.len() && too_much(&reduced, threshold, search) {
-            return true;
+            return refuted;
         }
         let mut price = vec![0.0; reduced.len()];
         for (&g, own) in group.iter().zip(&self.price) {
@@ -128,10 +172,21 @@ impl<'m> Bounds<'m> {
         let before = price.clone();
         let priced = prices::refute(&reduced, &[], threshold, &mut price, effort, search);
         let proven = priced.map_or(0.0, |priced| priced.refuted);
-        self.price = prices::shared_out(&group, &self.price, &before, &price);
-        self.proven = self.proven.max(proven * (1.0 - SAFETY));
-        proven >= threshold * (1.0 - SAFETY)
+        let price = prices::shared_out(&group, &self.price, &before, &price);
+        if proven >= threshold * (1.0 - SAFETY) {
+            return Asked { price: Some(price), ..refuted };
+        }
+        Asked { refuted: false, proven, price: Some(price) }
     }
+}
+
+/// What became of a threshold.
+struct Asked {
+    refuted: bool,
+    /// The largest threshold that is refuted.
+    proven: f64,
+    /// Better prices of the classes, if any were looked for.
+    price: Option<Vec<f64>>,
 }
 
 /// The side of a class when another one must be in.

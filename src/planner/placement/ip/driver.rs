@@ -51,7 +51,7 @@ pub struct Question<'a> {
     pub objective: Objective,
 }
 
-/// How much is done. The defaults take about a minute on two cores for the published graphs.
+/// How much is done. The defaults take some seconds to a minute on two cores for the published graphs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpSettings {
     /// Rounds of walks and proofs.
@@ -60,7 +60,7 @@ pub struct IpSettings {
     pub walks: usize,
     /// Candidates per walk.
     pub steps: u64,
-    /// Thresholds tried per round.
+    /// Pairs of thresholds tried per round.
     pub proofs: usize,
     /// Branches of branch and bound, each time it is tried.
     pub branches: u64,
@@ -68,7 +68,7 @@ pub struct IpSettings {
 
 impl Default for IpSettings {
     fn default() -> Self {
-        IpSettings { rounds: 12, walks: 4, steps: 1_000_000, proofs: 2, branches: 1_000_000 }
+        IpSettings { rounds: 12, walks: 4, steps: 1_000_000, proofs: 1, branches: 1_000_000 }
     }
 }
 
