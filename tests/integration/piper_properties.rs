@@ -382,6 +382,11 @@ fn too_many_sets_give_a_valid_plan_and_say_so() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
     let threads = pool.install(|| plan(&problem(&workload, limits.clone(), &[])));
     assert_eq!((&threads.plan, threads.objective), (&outcome.plan, outcome.objective));
+    assert_eq!(
+        (threads.status, threads.lower_bound, &threads.notes),
+        (outcome.status, outcome.lower_bound, &outcome.notes)
+    );
+    assert_eq!(threads.statistics.counts, outcome.statistics.counts);
     assert!(outcome.notes.iter().any(|note| note.contains(&MOST_SETS.to_string())), "{:?}", outcome.notes);
     assert!(outcome.lower_bound.unwrap() <= outcome.objective.unwrap());
     let more = plan(&problem(&workload, limits.with(LimitKind::Devices, 12.0), &[]));

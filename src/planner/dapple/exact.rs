@@ -284,8 +284,8 @@ fn linked(
     Some(on_places(places, tried, one)?.0)
 }
 
-/// The front of each place, and what finding them comes to in all; `None` if it does for one of them. Threads share the places
-/// where the position before took so much that it pays; who finds a front makes no difference to it.
+/// The front of each place, and the sum of what `find` gives; `None` if it gives none for any of them. Threads share the places
+/// where so much was tried before that it pays; who finds a front makes no difference to it.
 fn on_places(
     places: &Places,
     before: u64,

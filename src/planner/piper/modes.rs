@@ -58,23 +58,25 @@ pub(super) struct Oracle<'m, 'a> {
     rooms: Vec<f64>,
     /// Bounds on the extra seconds of a stage by in flight.
     bounds: FxHashMap<(StageKey, u32), (f64, f64)>,
-    /// Loads of stages whose modes differ in more than compute, by (replicas, in flight).
-    loads: FxHashMap<(StageKey, u32, u32), f64>,
+    /// Bounds on the loads of stages whose modes differ in more than compute, by (replicas, in flight).
+    loads: FxHashMap<(StageKey, u32, u32), (f64, f64)>,
     most_answers: usize,
     /// Whether some knapsack was too large to be solved exactly.
     pub(super) unproven: bool,
 }
 
 impl<'m, 'a> Oracle<'m, 'a> {
-    /// As many oracles as there are threads: they share the tables of prices, and the memory for remembered answers.
+    /// As many oracles as there are threads: they share the tables of prices, and the memory for remembered answers; `crews` such
+    /// share the memory in all.
     pub(super) fn of_threads(
         threads: usize,
+        crews: usize,
         model: &'m PiperModel<'a>,
         settings: &PiperSettings,
         memory_bytes: f64,
     ) -> impl Iterator<Item = Self> {
-        let tables = Arc::new(Tables::new(model, memory_bytes));
-        (0..threads).map(move |_| Oracle::new(model, settings, &tables, threads))
+        let tables = Arc::new(Tables::new(model, memory_bytes, crews));
+        (0..threads).map(move |_| Oracle::new(model, settings, &tables, threads * crews))
     }
 
     fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, tables: &Arc<Tables>, threads: usize) -> Self {
@@ -130,7 +132,7 @@ impl<'m, 'a> Oracle<'m, 'a> {
         }
         match self.prices.may_keep_to(self.model, asked(key, stage, d), target) {
             Some(answer) => answer,
-            None => self.general(key, d, 0) <= target,
+            None => self.general(key, d, 0, target),
         }
     }
 
@@ -152,9 +154,7 @@ impl<'m, 'a> Oracle<'m, 'a> {
             _ => {}
         }
         if !uniform {
-            let load = self.general(key, d, y);
-            // An infinite target asks about memory alone, and no modes may fit.
-            return load.is_finite() && load <= target;
+            return self.general(key, d, y, target);
         }
         let load = self.model.load(stage.time_s, stage.parameters, stage.edge_bytes, d);
         self.extra_within(key, y, stage.memory_a * in_flight + stage.memory_b, (target - load) * f64::from(d))
@@ -339,10 +339,19 @@ impl<'m, 'a> Oracle<'m, 'a> {
         }
     }
 
-    /// Load of a stage whose modes differ in more than compute; `y` = 0 asks for the load without thought of memory.
-    fn general(&mut self, key: StageKey, d: u32, y: u32) -> f64 {
-        if let Some(&load) = self.loads.get(&(key, d, y)) {
-            return load;
+    /// Whether a stage whose modes differ in more than compute keeps to `target`; `y` = 0 asks without thought of memory.
+    fn general(&mut self, key: StageKey, d: u32, y: u32, target: f64) -> bool {
+        let (lower, load) = self.general_load(key, d, y);
+        // Only what lies between the two is left open.
+        self.unproven |= lower <= target && target < load;
+        // An infinite target asks about memory alone, and no modes may fit.
+        load.is_finite() && load <= target
+    }
+
+    /// Bounds on its load.
+    fn general_load(&mut self, key: StageKey, d: u32, y: u32) -> (f64, f64) {
+        if let Some(&known) = self.loads.get(&(key, d, y)) {
+            return known;
         }
         let members = self.members(key);
         let most = match y {
@@ -351,12 +360,12 @@ impl<'m, 'a> Oracle<'m, 'a> {
             _ => y,
         };
         // The heuristics are closed from above here too; exact answers never fall with more in flight.
-        let mut load = f64::INFINITY;
+        let (mut lower, mut load) = (f64::INFINITY, f64::INFINITY);
         for in_flight in y..=most {
             let memory = if y == 0 { f64::INFINITY } else { self.memory_bytes };
             match pick_for_load(self.model, &self.settings, key.degree as usize, &members, d, in_flight, memory) {
                 Some(picked) => {
-                    self.unproven |= picked.lower < picked.cost;
+                    lower = lower.min(picked.lower);
                     load = load.min(picked.cost);
                 }
                 None => break,
@@ -365,8 +374,8 @@ impl<'m, 'a> Oracle<'m, 'a> {
         if self.loads.len() >= self.most_answers {
             self.loads.clear();
         }
-        self.loads.insert((key, d, y), load);
-        load
+        self.loads.insert((key, d, y), (lower, load));
+        (lower, load)
     }
 }
 

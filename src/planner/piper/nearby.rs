@@ -70,7 +70,8 @@ impl<'n> Near<'n> {
     /// The best plan met from several starts, `best` and plans over chains of random orders, and then near the best of these
     /// over a larger family. Starts know nothing of one another and go to as many threads as there are.
     pub(super) fn best_of_starts(&self, best: Option<&Best>, search: &Search) -> Option<Best> {
-        let threads = if self.reach.starts > 1 { Threads::One } else { Threads::All };
+        let each = self.reach.starts >= rayon::current_num_threads() as u64;
+        let threads = if each { Threads::One } else { Threads::All };
         let from = |seed| {
             let start = if seed == 0 { best.cloned() } else { self.random_start(seed, search) };
             start.map(|start| self.go_on(start, self.reach.sets, threads, search))

@@ -65,7 +65,8 @@ pub(super) struct Tables {
     memory_bytes: f64,
 }
 
-type Row = Box<[OnceLock<Box<Table>>]>;
+/// `None` where there was no memory left for one.
+type Row = Box<[OnceLock<Option<Box<Table>>>]>;
 
 /// The tables, as one thread asks them.
 pub(super) struct Prices {
@@ -85,10 +86,10 @@ pub(super) struct Asked<'s> {
 }
 
 impl Tables {
-    /// None yet.
-    pub(super) fn new(model: &PiperModel<'_>, memory_bytes: f64) -> Self {
+    /// None yet; `crews` such share the memory.
+    pub(super) fn new(model: &PiperModel<'_>, memory_bytes: f64, crews: usize) -> Self {
         let size = model.sets.len() * (size_of::<Sums>() + size_of::<[f64; PRICES]>());
-        let left = if model.far_apart { 0 } else { MOST_BYTES / size.max(1) };
+        let left = if model.far_apart { 0 } else { MOST_BYTES / crews.max(1) / size.max(1) };
         let row = |degree: &Degree| {
             let rows = if degree.uniform { 1 } else { model.replicas.len() };
             (0..rows).map(|_| OnceLock::new()).collect()
@@ -103,28 +104,21 @@ impl Tables {
     #[inline]
     fn known(&self, model: &PiperModel<'_>, (degree, d, y): (usize, u32, u32)) -> Option<&Table> {
         let row = self.rows[degree].get(row(model, degree, d)?)?.get()?;
-        row.get(y as usize)?.get().map(Box::as_ref)
+        row.get(y as usize)?.get()?.as_deref()
     }
 
     /// A table, made now if there is memory left for it.
     fn table(&self, model: &PiperModel<'_>, degree: usize, d: u32, y: u32) -> Option<&Table> {
         let row = self.rows[degree].get(row(model, degree, d)?)?;
+        if row.get().is_none() && self.left.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
         let row = row.get_or_init(|| (0..self.width).map(|_| OnceLock::new()).collect());
-        let slot = row.get(y as usize)?;
-        if let Some(table) = slot.get() {
-            return Some(table);
-        }
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).ok()?;
-        let mut is_made = false;
-        let table = slot.get_or_init(|| {
-            is_made = true;
-            Box::new(Table::new(model, degree, d, y, self.memory_bytes))
-        });
-        if !is_made {
-            // Another thread was first.
-            self.left.fetch_add(1, Ordering::Relaxed);
-        }
-        Some(table)
+        let make = || {
+            let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            taken.is_ok().then(|| Box::new(Table::new(model, degree, d, y, self.memory_bytes)))
+        };
+        row.get(y as usize)?.get_or_init(make).as_deref()
     }
 
     pub(super) fn memory_bytes(&self) -> f64 {

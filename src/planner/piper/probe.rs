@@ -173,11 +173,12 @@ impl<'m, 'a> Crew<'m, 'a> {
 
     /// The same of so many threads.
     pub(super) fn of(threads: Threads, model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64) -> Self {
-        let threads = match threads {
-            Threads::All if model.widest_level() >= SHARED_OUT => rayon::current_num_threads(),
-            _ => 1,
+        let (threads, crews) = match threads {
+            Threads::All if model.widest_level() >= SHARED_OUT => (rayon::current_num_threads(), 1),
+            Threads::All => (1, 1),
+            Threads::One => (1, rayon::current_num_threads()),
         };
-        let workers = Oracle::of_threads(threads, model, settings, memory_bytes).map(Worker::new).collect();
+        let workers = Oracle::of_threads(threads, crews, model, settings, memory_bytes).map(Worker::new).collect();
         let (heavier, borders, lean) = (Heavier::new(model), Borders::new(model), Lean::new(model));
         let blocks = SIZES.map(|size| Blocks::new(model, lean.as_ref(), size));
         let rounds_on = settings.warm_up == WarmUp::Cumulative;

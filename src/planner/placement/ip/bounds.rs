@@ -109,12 +109,13 @@ impl<'m> Bounds<'m> {
         for asked in &asked {
             self.proven = self.proven.max(asked.proven * (1.0 - SAFETY));
         }
-        let resisted = thresholds.iter().zip(&asked).find(|(_, asked)| !asked.refuted);
+        // Prices may find less at a lower threshold.
+        let open = |&(&threshold, asked): &(&f64, &Asked)| !asked.refuted && threshold > self.proven;
+        let resisted = thresholds.iter().zip(&asked).find(open);
         // The least that resisted was looked at for the longest.
         let last = match resisted {
             Some((&threshold, asked)) => {
-                // Prices may find less at a lower threshold.
-                self.resisted = threshold.max(self.proven);
+                self.resisted = threshold;
                 Some(asked)
             }
             None => asked.last(),
@@ -145,8 +146,8 @@ impl<'m> Bounds<'m> {
         if open <= 0.0 {
             return None;
         }
-        let few = open < RESOLUTION * incumbent;
-        Some(if few { vec![high] } else { shares.iter().map(|share| self.proven + open * share).collect() })
+        let close = open < RESOLUTION * incumbent;
+        Some(if close { vec![high] } else { shares.iter().map(|share| self.proven + open * share).collect() })
     }
 
     /// Goes on to the next effort where nothing is left to be tried with this one.

@@ -17,6 +17,9 @@ use super::{
 };
 use crate::planner::Search;
 
+/// Pieces looked at side by side: each takes some tens of megabytes.
+const MOST_AT_ONCE: usize = 8;
+
 /// A piece: which classes are one, and which pairs are apart.
 struct Piece {
     group: Vec<u32>,
@@ -33,7 +36,7 @@ pub fn refute(model: &IpModel, threshold: f64, price: &[f64], effort: &Effort, p
         if open.len() > left || search.cancelled() {
             return false;
         }
-        let first: Vec<Piece> = open.drain(..open.len().min(rayon::current_num_threads())).collect();
+        let first: Vec<Piece> = open.drain(..open.len().min(rayon::current_num_threads().min(MOST_AT_ONCE))).collect();
         left -= first.len();
         let split: Vec<Split> =
             first.into_par_iter().map(|piece| piece.split(model, threshold, effort, search)).collect();
