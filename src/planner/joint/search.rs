@@ -6,6 +6,8 @@
 //! of a class is improved by moving runs of cuts. In most problems some hundred classes fall to their first bound and two are
 //! searched. Everything is counted, nothing timed: the answer is the same on every machine.
 
+use rayon::prelude::*;
+
 use super::{
     bounds::{self, reduce_factor},
     decide::{Arcs, Question, Shape},
@@ -125,19 +127,22 @@ pub(super) struct Hunt<'s, 'c> {
     pub(super) found: FoundPlan,
 }
 
-impl Hunt<'_, '_> {
-    /// The shortest ways through the stages of every table; a search that is stopped meanwhile is over.
+impl<'c> Hunt<'_, 'c> {
+    /// The shortest ways through the stages of every table, which know nothing of one another; a search that is stopped
+    /// meanwhile is over.
     pub(super) fn fill(&mut self) {
-        for table in std::mem::take(&mut self.tables) {
+        let (scope, search) = (self.scope, self.search);
+        let filled = |table: Table<'c>| {
             let costs = table.costs;
-            let most = self.scope.most_stages(costs.t, costs.len());
             // What was found stays to be built from costs alone.
             let bare = Table::bare(costs, table.memory_bytes());
-            let stopped = self.found.stopped;
-            let filled = if stopped { None } else { table.filled(most, &|| self.search.cancelled()) };
-            self.found.stopped = filled.is_none();
-            self.tables.push(filled.unwrap_or(bare));
-        }
+            let most = scope.most_stages(costs.t, costs.len());
+            table.filled(most, &|| search.cancelled()).ok_or(bare)
+        };
+        let filled: Vec<Result<Table<'c>, Table<'c>>> =
+            std::mem::take(&mut self.tables).into_par_iter().map(filled).collect();
+        self.found.stopped = filled.iter().any(Result::is_err);
+        self.tables = filled.into_iter().map(|table| table.unwrap_or_else(|bare| bare)).collect();
     }
 
     /// Plans of equal work by stage, the number of stages doubled each time: one is there long before a search is through.

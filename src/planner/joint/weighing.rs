@@ -9,6 +9,8 @@ use super::{line::StageCost, table::Table};
 
 /// How much of an all-reduce is taken to count: some of it may pass while other stages work.
 const SHARES: [f64; 6] = [0.0, 0.2, 0.5, 1.0, 2.0, 5.0];
+/// What sums of a stage may be off by, relative.
+const ROUNDING: f64 = 1e-9;
 /// More nodes in a stage than this are changed one by one, not in pairs.
 const MOST_PAIRED: usize = 64;
 
@@ -58,22 +60,34 @@ impl Weights {
         let sum = |taken: &[bool], of: &dyn Fn(&Way) -> f64| -> f64 {
             ways.iter().zip(taken).filter(|(_, taken)| **taken).map(|(way, _)| of(way)).sum()
         };
-        let saved = |taken: &[bool]| sum(taken, &|way| way.in_flight * in_flight + way.fixed);
-        let worth = |taken: &[bool]| sum(taken, &|way| way.seconds + price * way.parameters);
+        let (saves, costs) =
+            (|way: &Way| way.in_flight * in_flight + way.fixed, |way: &Way| way.seconds + price * way.parameters);
+        // What sums may be off by: a change that is out by more than that needs no sum to be refused.
+        let room = |of: &dyn Fn(&Way) -> f64| ROUNDING * ways.iter().map(|way| of(way).abs()).sum::<f64>();
+        let (room_saved, room_worth) = (room(&saves), room(&costs));
         loop {
             let mut best: Option<(f64, Vec<bool>)> = None;
-            let now = worth(&taken);
+            let (now, now_saved) = (sum(&taken, &costs), sum(&taken, &saves));
+            let sign = |i: usize| if taken[i] { -1.0 } else { 1.0 };
+            let change =
+                |of: &dyn Fn(&Way) -> f64| -> Vec<f64> { (0..ways.len()).map(|i| sign(i) * of(ways[i])).collect() };
+            let (dearer, freer) = (change(&costs), change(&saves));
             for i in 0..ways.len() {
                 let others = if ways.len() <= MOST_PAIRED { i..ways.len() } else { i..i + 1 };
                 for j in others {
+                    let both = |change: &[f64]| if j > i { change[i] + change[j] } else { change[i] };
+                    let beaten = best.as_ref().map_or(now, |best| best.0);
+                    if now + both(&dearer) > beaten + room_worth || now_saved + both(&freer) < shave - room_saved {
+                        continue;
+                    }
                     let mut next = taken.clone();
                     next[i] = !next[i];
                     if j > i {
                         next[j] = !next[j];
                     }
-                    let value = worth(&next);
+                    let value = sum(&next, &costs);
                     let better = value < now - 1e-12 * now.abs() && best.as_ref().is_none_or(|best| value < best.0);
-                    if better && saved(&next) >= shave {
+                    if better && sum(&next, &saves) >= shave {
                         best = Some((value, next));
                     }
                 }
