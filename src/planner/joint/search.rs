@@ -13,7 +13,7 @@ use super::{
     decide::{Arcs, Question, Shape},
     evaluate::Batch,
     kind::Kind,
-    line::StageCost,
+    line::{Costs, StageCost},
     table::Table,
     weighing::Timing,
 };
@@ -132,17 +132,19 @@ impl<'c> Hunt<'_, 'c> {
     /// meanwhile is over.
     pub(super) fn fill(&mut self) {
         let (scope, search) = (self.scope, self.search);
+        let tables = std::mem::take(&mut self.tables);
+        let own: Vec<(&'c Costs, f64)> = tables.iter().map(|table| (table.costs, table.memory_bytes())).collect();
         let filled = |table: Table<'c>| {
-            let costs = table.costs;
-            // What was found stays to be built from costs alone.
-            let bare = Table::bare(costs, table.memory_bytes());
-            let most = scope.most_stages(costs.t, costs.len());
-            table.filled(most, &|| search.cancelled()).ok_or(bare)
+            let most = scope.most_stages(table.costs.t, table.costs.len());
+            table.filled(most, &|| search.cancelled())
         };
-        let filled: Vec<Result<Table<'c>, Table<'c>>> =
-            std::mem::take(&mut self.tables).into_par_iter().map(filled).collect();
-        self.found.stopped = filled.iter().any(Result::is_err);
-        self.tables = filled.into_iter().map(|table| table.unwrap_or_else(|bare| bare)).collect();
+        let filled: Vec<Option<Table<'c>>> = tables.into_par_iter().map(filled).collect();
+        self.found.stopped = filled.iter().any(Option::is_none);
+        // What was found stays to be built from costs alone.
+        let or_bare = |(table, (costs, memory_bytes)): (Option<Table<'c>>, _)| {
+            table.unwrap_or_else(|| Table::bare(costs, memory_bytes))
+        };
+        self.tables = filled.into_iter().zip(own).map(or_bare).collect();
     }
 
     /// Plans of equal work by stage, the number of stages doubled each time: one is there long before a search is through.

@@ -23,7 +23,7 @@
 
 mod table;
 
-use self::table::Table;
+use self::table::{Space, Table};
 use super::{
     DeviceKind, Placed, PlacementLimits,
     classes::{ClassGraph, Partition},
@@ -220,11 +220,12 @@ pub fn solve_over(
     }
     let mut found = DpResult { best: None, sets: lattice.len(), pairs: 0, proven: true };
     let mut quest = Quest { low: lower_bound(costs, limits), upper, share: FIRST_SHARE, asked: Asked::Nothing };
+    let mut space = Space::default();
     for round in 1.. {
         let Question { below, enough } = quest.question();
         let priced = costs.bounded(below, limits.memory_bytes);
         let bound = below * (1.0 - ROUNDING);
-        let mut table = Table::new(lattice, &priced, cpus, accelerators, bound, limits.memory_bytes);
+        let mut table = Table::new(lattice, &priced, cpus, accelerators, bound, limits.memory_bytes, space);
         match table.fill(enough, round, search) {
             Ok(pairs) => found.pairs += pairs,
             Err(_) if found.best.is_some() => {
@@ -238,9 +239,11 @@ pub fn solve_over(
                 break;
             }
             quest.denied(below);
+            space = table.into_space();
             continue;
         };
         let stages = table.stages();
+        space = table.into_space();
         // What the table says is worth no more than its rounding: the split is what it adds up to.
         let value = stages.iter().map(|stage| costs.load(stage.kind, &stage.classes)).fold(0.0, f64::max);
         if value >= quest.upper {

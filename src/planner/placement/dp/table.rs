@@ -84,6 +84,13 @@ impl Near {
     }
 }
 
+/// Memory of a table that is through.
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    values: Vec<f64>,
+    near: Vec<Near>,
+}
+
 /// A number of CPUs, and the least and most accelerators with which a closed set is of use beside them.
 type Useful = (usize, usize, usize);
 
@@ -144,6 +151,9 @@ struct Visitor<'a> {
 /// Levels of which the one before took so many pairs are shared among threads; a closed set counts as a few.
 const SHARED_PAIRS: u64 = 4_000;
 const PAIRS_OF_A_SET: u64 = 4;
+/// Closed sets that a thread takes at a time: so many parts for each thread, unless they are large.
+const PARTS_OF_A_THREAD: usize = 8;
+const MOST_AT_A_TIME: usize = 16;
 /// A class computes for longer than its transfers take if it does by so much of the bound: more than what sums are off by.
 const MARGIN: f64 = ROUNDING;
 
@@ -155,11 +165,14 @@ impl<'a> Table<'a> {
         accelerators: usize,
         upper: f64,
         memory: f64,
+        Space { mut values, mut near }: Space,
     ) -> Self {
         let cells = (cpus + 1) * (accelerators + 1);
-        let mut values = vec![f64::INFINITY; cells * lattice.len()];
+        values.clear();
+        values.resize(cells * lattice.len(), f64::INFINITY);
         values[..cells].fill(0.0);
-        let mut near = vec![NOWHERE; cells * lattice.len()];
+        // What lies within larger closed sets is learnt before it is asked for.
+        near.resize(cells * lattice.len(), NOWHERE);
         near[..cells].fill(Near::at(&Sums::default()));
         let mut least = vec![f64::INFINITY; lattice.len()];
         least[0] = 0.0;
@@ -190,6 +203,11 @@ impl<'a> Table<'a> {
             suffixes,
             full,
         }
+    }
+
+    /// The memory of the table, for the next one.
+    pub(super) fn into_space(self) -> Space {
+        Space { values: self.values, near: self.near }
     }
 
     fn cells(&self) -> usize {
@@ -234,28 +252,37 @@ impl<'a> Table<'a> {
                 return Err(Refused::Cancelled);
             }
             search.report_fraction(1.0 - share * (2.0 - level.end as f64 / self.lattice.len() as f64));
-            self.approach(level.clone(), &values);
+            let mut near = std::mem::take(&mut self.near);
             let (below, rest) = values.split_at_mut(level.start * cells);
-            let rows = &mut rest[..level.len() * cells];
-            let rows = Mutex::new(level.clone().zip(rows.chunks_exact_mut(cells)));
+            let (near_below, near_rest) = near.split_at_mut(level.start * cells);
+            // A few closed sets at a time: most take less time than to ask for the next.
+            let few = (level.len() / (PARTS_OF_A_THREAD * threads)).clamp(1, MOST_AT_A_TIME);
+            let rows = rest[..level.len() * cells].chunks_mut(few * cells);
+            let rows = rows.zip(near_rest[..level.len() * cells].chunks_mut(few * cells));
+            let rows = Mutex::new(level.clone().step_by(few).zip(rows));
             let one = |visitor: &mut Visitor<'_>| {
                 let mut visited = 0;
                 loop {
                     let next = rows.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    let Some((set, row)) = next else { return visited };
-                    visited += self.visit(set, enough, below, row, visitor, search);
+                    let Some((first, (values, near))) = next else { return visited };
+                    let rows = values.chunks_exact_mut(cells).zip(near.chunks_exact_mut(cells));
+                    for (set, (here, near)) in (first..).zip(rows) {
+                        self.approach(set, near_below, near);
+                        visited += self.visit(set, enough, (below, here), (near_below, near), visitor, search);
+                    }
                 }
             };
             let much = before + PAIRS_OF_A_SET * level.len() as u64 > SHARED_PAIRS;
             before =
                 if level.len() > 1 && much { visitors.par_iter_mut().map(one).sum() } else { one(&mut visitors[0]) };
+            self.near = near;
             pairs += before;
             for set in level.clone() {
                 self.least[set] = least_of(&values[set * cells..(set + 1) * cells]);
             }
             if size > 1 && self.forsake(level.clone(), &values, enough) {
-                self.approach(levels[size - 1].clone(), &values);
-                self.approach(level.clone(), &values);
+                self.approach_all(levels[size - 1].clone(), &values);
+                self.approach_all(level.clone(), &values);
             } else {
                 self.arrive(level.clone(), &values);
             }
@@ -264,17 +291,22 @@ impl<'a> Table<'a> {
         if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
     }
 
-    /// Learns what lies within the closed sets of a level: what lies within those below, and they themselves.
-    fn approach(&mut self, level: std::ops::Range<usize>, values: &[f64]) {
-        let cells = self.cells();
-        let (below, rest) = self.near.split_at_mut(level.start * cells);
-        for (set, here) in level.clone().zip(rest.chunks_exact_mut(cells)) {
-            here.fill(NOWHERE);
-            for &(lower, _) in self.lattice.below(set) {
-                let lower = lower as usize * cells;
-                here.iter_mut().zip(&below[lower..lower + cells]).for_each(|(near, &other)| near.take(other));
-            }
+    /// Learns what lies within a closed set and is smaller: what lies within those below.
+    fn approach(&self, set: usize, below: &[Near], here: &mut [Near]) {
+        here.fill(NOWHERE);
+        for &(lower, _) in self.lattice.below(set) {
+            let lower = lower as usize * here.len();
+            here.iter_mut().zip(&below[lower..]).for_each(|(near, &other)| near.take(other));
         }
+    }
+
+    /// The same of all closed sets of a level, and they themselves.
+    fn approach_all(&mut self, level: std::ops::Range<usize>, values: &[f64]) {
+        let cells = self.cells();
+        let mut near = std::mem::take(&mut self.near);
+        let (below, rest) = near.split_at_mut(level.start * cells);
+        level.clone().zip(rest.chunks_exact_mut(cells)).for_each(|(set, here)| self.approach(set, below, here));
+        self.near = near;
         self.arrive(level, values);
     }
 
@@ -315,8 +347,8 @@ impl<'a> Table<'a> {
         &self,
         set: usize,
         enough: f64,
-        below: &[f64],
-        here: &mut [f64],
+        (below, here): (&[f64], &mut [f64]),
+        (near_below, near_here): (&[Near], &[Near]),
         Visitor { walk, ranges, open }: &mut Visitor<'_>,
         search: &Search,
     ) -> u64 {
@@ -334,10 +366,8 @@ impl<'a> Table<'a> {
         // A little less, so that rounding rules out nothing.
         let reach = |sum: f64| sum - self.upper * (1.0 + 1e-9);
         let reach = (reach(inside.accelerator), reach(inside.cpu));
-        let far = |open: &Open, j: usize, reach: (f64, f64)| {
-            open.far(&self.near[j * cells..(j + 1) * cells], Near::reach(reach.0, reach.1))
-        };
-        if far(open, set, reach) || search.cancelled() {
+        let far = |open: &Open, near: &[Near], reach: (f64, f64)| open.far(near, Near::reach(reach.0, reach.1));
+        if far(open, near_here, reach) || search.cancelled() {
             return 0;
         }
         let (upper, memory) = (self.upper, self.memory);
@@ -377,7 +407,11 @@ impl<'a> Table<'a> {
             }
             let by_accelerator = if accelerator_ends { f64::INFINITY } else { reach.0 + sums.locked };
             let by_cpu = if cpu < upper { reach.1 } else { f64::INFINITY };
-            if far(open, j, (by_accelerator, by_cpu)) { Onward::Past } else { Onward::Below }
+            if far(open, &near_below[j * cells..(j + 1) * cells], (by_accelerator, by_cpu)) {
+                Onward::Past
+            } else {
+                Onward::Below
+            }
         });
         // What is not below the bound is of no use.
         for at in ranges.iter().flat_map(entries) {
