@@ -121,10 +121,31 @@ fn long_chain(layers: usize) -> Workload {
 }
 
 #[test]
+fn many_devices_and_states_are_searched_within_bounds() {
+    for machines in [&[8; 8][..], &[8; 16]] {
+        let planner = planner::find("dapple").unwrap();
+        let problem = problem(planner, fan(10), limits(machines, 512, 2e9), &[]);
+        let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
+        assert!(score.is_some_and(|score| score.is_valid()));
+        let count = |asked: &str| outcome.statistics.counts.iter().find(|(name, _)| *name == asked).unwrap().1;
+        assert!(count("states") > 1_000.0 && count("tried") > 0.0 && count("tried") < 3e8, "{outcome:?}");
+        // Places are coarse: there is no proof, and a bound that is none.
+        let devices: usize = machines.iter().map(|&size| usize::from(size)).sum();
+        assert_eq!((outcome.status, outcome.lower_bound), (Status::Feasible, Some(devices as f64)));
+    }
+}
+
+#[test]
 fn threads_change_no_plan() {
-    for id in ["dapple", "dapple-hpgo"] {
+    let cases = [
+        ("dapple", long_chain(400), limits(&[8, 8, 8, 8], 64, 1e15)),
+        ("dapple", fan(9), limits(&[8; 12], 512, 2e9)),
+        ("dapple-hpgo", long_chain(400), limits(&[8, 8, 8, 8], 64, 1e15)),
+        ("dapple-hpgo", fan(8), limits(&[2, 2, 4], 64, 1e15)),
+    ];
+    for (id, workload, limits) in cases {
         let planner = planner::find(id).unwrap();
-        let problem = problem(planner, long_chain(400), limits(&[8, 8, 8, 8], 64, 1e15), &[]);
+        let problem = problem(planner, workload, limits, &[]);
         let planned = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let mut outcome = pool.install(|| planner.plan(&problem, &Search::default()));

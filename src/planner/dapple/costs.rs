@@ -25,7 +25,9 @@ pub(super) struct Costs {
     /// What is done at each position.
     positions: Vec<Position>,
     /// By position: those that can end a stage which begins there, least compute first.
-    later: Vec<Vec<u32>>,
+    later: Vec<FixedBitSet>,
+    /// By position: its place by the compute up to it.
+    ranks: Vec<u32>,
     /// Forward seconds of the whole batch on one device, up to each position.
     forward_s: Vec<f64>,
     /// The same of the backward pass.
@@ -128,15 +130,18 @@ impl Costs {
             let needed = |&u: &usize| workload.dag.successors(u).any(|w| kept[w] && !done.contains(w));
             done.ones().filter(needed).map(|u| profile.nodes[u].activation()).sum::<f64>() * scale / m
         });
-        let later = |from: usize| {
-            let within = |&to: &u32| positions[from].done.is_subset(&positions[to as usize].done);
-            let mut later: Vec<u32> = (from as u32 + 1..positions.len() as u32).filter(within).collect();
-            let compute_s = |to: u32| forward_s[to as usize] + backward_s[to as usize];
-            later.sort_by(|&a, &b| compute_s(a).total_cmp(&compute_s(b)));
-            later
+        let later = |from: usize| -> FixedBitSet {
+            let within = |&to: &usize| positions[from].done.is_subset(&positions[to].done);
+            (from + 1..positions.len()).filter(within).collect()
         };
+        let mut by_compute: Vec<usize> = (0..positions.len()).collect();
+        let compute_s = |at: usize| forward_s[at] + backward_s[at];
+        by_compute.sort_by(|&a, &b| compute_s(a).total_cmp(&compute_s(b)));
+        let mut ranks = vec![0; positions.len()];
+        by_compute.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank as u32);
         Costs {
             later: (0..positions.len()).map(later).collect(),
+            ranks,
             parameter_bytes: sum(&|v| profile.nodes[v].parameter_bytes),
             node_parameters: states::inexact(profile.nodes.iter().map(|node| node.parameter_bytes)),
             activation_bytes: sum(&|v| profile.nodes[v].activation() * held),
@@ -155,9 +160,14 @@ impl Costs {
         self.positions.len() - 1
     }
 
-    /// The positions that can end a stage which begins at one, least compute first.
-    pub(super) fn later(&self, from: usize) -> &[u32] {
+    /// The positions that can end a stage which begins at one.
+    pub(super) fn later(&self, from: usize) -> &FixedBitSet {
         &self.later[from]
+    }
+
+    /// How many positions have less compute up to them.
+    pub(super) fn rank(&self, position: usize) -> u32 {
+        self.ranks[position]
     }
 
     /// The last state before a position that is not the beginning.

@@ -22,7 +22,8 @@
 //! in all three, and in the number of stages where memory is tight (it decides what is in flight before them). Where so many
 //! stages are asked for, only suffixes with as many stages are compared: then there are as many more labels. What
 //! cannot beat the best plan known, by its own length and a bound on what comes before, is dropped.
-//! Places are shared among threads. Time `O(positions² · places · labels)`, memory `O(positions · places · labels)`.
+//! Of most positions and places there is no suffix that counts: only those that have one are looked at. Places are shared among
+//! threads. Time `O(positions² · places · labels)`, memory `O(positions · places · labels)`, both at worst.
 
 use rayon::prelude::*;
 
@@ -47,7 +48,9 @@ struct Label {
 }
 
 /// So many ends of stages and labels tried at one position take longer than sharing them out among threads.
-const MUCH: u64 = 30_000;
+const MUCH: u64 = 4_000;
+/// So many places that nothing is tried at take as long as one try.
+const PLACES_A_TRY: usize = 2;
 /// The empty suffix.
 const NOTHING: Label = Label {
     x: f64::NEG_INFINITY,
@@ -114,6 +117,9 @@ impl Front {
     }
 }
 
+/// Those of the places that have any, by place.
+type Fronts = Vec<(usize, Front)>;
+
 /// A stage of the plan found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FoundStage {
@@ -157,8 +163,8 @@ impl Effort {
 /// How a search ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ended {
-    /// The best plan below the bound, if there is one.
-    Done(Option<ExactPlan>),
+    /// The best plan below the bound, if there is one, and how many ends of stages and labels were tried.
+    Done(Option<ExactPlan>, u64),
     /// Asked to stop.
     Cancelled,
 }
@@ -174,32 +180,35 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     };
     // Rounding must not keep a plan that is as long as the one known.
     let below = effort.below_s * (1.0 - 1e-12);
-    // By position and place: suffixes that begin with a stage there; the same with the link to it, by the place before.
-    let mut begins: Vec<Vec<Front>> = vec![vec![]; end];
-    let mut behind: Vec<Vec<Front>> = vec![vec![]; end];
+    // By position: suffixes that begin with a stage there.
+    let mut begins: Vec<Fronts> = vec![vec![]; end];
+    // By place: where a stage there may end, least compute first, with the suffixes behind it and the link to them.
+    let nothing = Front { labels: vec![NOTHING] };
+    let mut ends: Vec<Vec<(usize, Front)>> = vec![vec![(end, nothing)]; places.all.len()];
     // Ends of stages and labels tried at the position before.
-    let mut tried = 0;
+    let (mut tried, mut all) = (0, 0);
     for from in (0..end).rev() {
         // What begins at a place rests on later positions alone: places know nothing of one another.
-        let one = |at: usize, front: &mut Front| {
-            let place = &places.all[at];
+        let one = |at: usize| {
+            let (place, mut front) = (&places.all[at], Front::default());
             if search.cancelled() {
                 return None;
             }
             if (place.occupied_before == 0) != (from == 0) {
-                return Some(0);
+                return Some((front, 0));
             }
             // What comes before runs on the devices before, and no stage of it on more than all of them.
             let before = f64::from(place.occupied_before.max(1));
             if costs.compute_s(0, from) / before >= below {
-                return Some(0);
+                return Some((front, 0));
             }
             let filled = costs.forward_up_to(from) / (before * m);
             let filled_and_drained = costs.compute_s(0, from) / (before * m);
             let left = devices - place.occupied_after;
             let mut tried = 0;
-            for &to in costs.later(from) {
-                let to = to as usize;
+            let later = costs.later(from);
+            for (to, behind) in ends[at].iter().filter(|(to, _)| later.contains(*to)) {
+                let to = *to;
                 tried += 1;
                 if costs.compute_s(from, to) / f64::from(place.count) >= below {
                     break;
@@ -211,44 +220,41 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
                 if search.cancelled() {
                     return None;
                 }
-                let mut add = |rest: &Label, pointer: (u32, u32)| {
+                for rest in &behind.labels {
                     tried += 1;
                     if !effort.allows(rest.stages + 1, from == 0) {
-                        return;
+                        continue;
                     }
                     let Some(time) = costs.stage(from, to, place.count, rest.stages as usize, effort.recompute) else {
-                        return;
+                        continue;
                     };
                     let label = rest.behind(m, time.forward_s, time.backward_s, all_reduce);
                     let bound = (label.z + filled).max(label.x + filled_and_drained);
                     if bound < below {
-                        let (next_place, next_label) = pointer;
-                        let label = Label { stages: rest.stages + 1, end: to as u32, next_place, next_label, ..label };
+                        let label = Label { stages: rest.stages + 1, end: to as u32, ..label };
                         front.add(label, stages, effort.labels);
-                    }
-                };
-                if to == end {
-                    add(&NOTHING, (0, 0));
-                } else {
-                    for rest in &behind[to][at].labels {
-                        add(rest, (rest.next_place, rest.next_label));
                     }
                 }
             }
-            Some(tried)
+            Some((front, tried))
         };
         let fronts = on_places(places, tried, one);
         let Some((fronts, now)) = fronts else { return Ended::Cancelled };
         tried = now;
+        all += now;
         if from > 0 {
             let next = linked(costs, places, &fronts, from, stages, effort.labels, (below, tried), search);
             let Some(next) = next else { return Ended::Cancelled };
-            behind[from] = next;
+            for (at, front) in next {
+                let before = |to: usize| costs.rank(to) < costs.rank(from);
+                let rank = ends[at].partition_point(|&(to, _)| before(to));
+                ends[at].insert(rank, (from, front));
+            }
         }
         begins[from] = fronts;
         search.report_fraction(1.0 - from as f64 / end as f64);
     }
-    Ended::Done(traced(&begins, places, end))
+    Ended::Done(traced(&begins, places, end), all)
 }
 
 /// The suffixes from a position on as the places before see them: with the link that leads there; `None` if cancelled.
@@ -256,59 +262,80 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
 fn linked(
     costs: &Costs,
     places: &Places,
-    fronts: &[Front],
+    fronts: &Fronts,
     from: usize,
     stages: StageCount,
     most: usize,
     (below, tried): (f64, u64),
     search: &Search,
-) -> Option<Vec<Front>> {
+) -> Option<Fronts> {
     let m = f64::from(costs.microbatches);
-    let one = |at: usize, front: &mut Front| {
-        let place = &places.all[at];
+    if fronts.is_empty() {
+        return Some(vec![]);
+    }
+    // By place: how many of those before it have a front.
+    let mut before = vec![0; places.all.len() + 1];
+    fronts.iter().for_each(|&(at, _)| before[at + 1] = 1);
+    (0..places.all.len()).for_each(|at| before[at + 1] += before[at]);
+    let one = |at: usize| {
+        let (next, mut front) = (&places.all[at].next, Front::default());
         if search.cancelled() {
             return None;
         }
-        for &(next, per_byte) in &place.next {
-            let seconds = costs.cut_bytes[from] * per_byte;
-            for (i, label) in fronts[next].labels.iter().enumerate() {
+        for (place, known) in &fronts[before[next.first]..before[next.first + next.per_byte.len()]] {
+            let seconds = costs.cut_bytes[from] * next.per_byte[place - next.first];
+            for (i, label) in known.labels.iter().enumerate() {
                 let linked = label.behind(m, seconds, seconds, 0.0);
                 if linked.z < below {
-                    let pointer = Label { next_place: next as u32, next_label: i as u32, ..linked };
+                    let pointer = Label { next_place: *place as u32, next_label: i as u32, ..linked };
                     front.add(pointer, stages, most);
                 }
             }
         }
-        Some(0)
+        Some((front, 0))
     };
     Some(on_places(places, tried, one)?.0)
 }
 
-/// The front of each place, and the sum of what `find` gives; `None` if it gives none for any of them. Threads share the places
-/// where so much was tried before that it pays; who finds a front makes no difference to it.
+/// The fronts that are not empty, by place, and the sum of what `find` gives beside; `None` if it gives none for any of them. Threads
+/// share the places where so much was tried before that it pays; who finds a front makes no difference to it.
 fn on_places(
     places: &Places,
     before: u64,
-    find: impl Fn(usize, &mut Front) -> Option<u64> + Sync,
-) -> Option<(Vec<Front>, u64)> {
-    let mut fronts = vec![Front::default(); places.all.len()];
-    let sum = if before > MUCH {
-        let each = (fronts.len() / (8 * rayon::current_num_threads())).max(1);
-        let all = fronts.par_iter_mut().enumerate().with_max_len(each);
-        all.map(|(at, front)| find(at, front)).try_reduce(|| 0, |a, b| Some(a + b))
-    } else {
-        fronts.iter_mut().enumerate().try_fold(0, |sum, (at, front)| Some(sum + find(at, front)?))
+    find: impl Fn(usize) -> Option<(Front, u64)> + Sync,
+) -> Option<(Fronts, u64)> {
+    let count = places.all.len();
+    let (mut fronts, mut sum) = (vec![], 0);
+    let find = |at: usize| {
+        let (mut front, tried) = find(at)?;
+        front.labels.shrink_to_fit();
+        Some((front, tried))
     };
-    Some((fronts, sum?))
+    let mut keep = |at: usize, (front, tried): (Front, u64)| {
+        sum += tried;
+        if !front.labels.is_empty() {
+            fronts.push((at, front));
+        }
+    };
+    if before + (count / PLACES_A_TRY) as u64 > MUCH {
+        let each = (count / (8 * rayon::current_num_threads())).max(1);
+        let all: Option<Vec<(Front, u64)>> = (0..count).into_par_iter().with_max_len(each).map(&find).collect();
+        all?.into_iter().enumerate().for_each(|(at, found)| keep(at, found));
+    } else {
+        for at in 0..count {
+            keep(at, find(at)?);
+        }
+    }
+    Some((fronts, sum))
 }
 
 /// The shortest whole pipeline.
-fn traced(begins: &[Vec<Front>], places: &Places, end: usize) -> Option<ExactPlan> {
+fn traced(begins: &[Fronts], places: &Places, end: usize) -> Option<ExactPlan> {
     let mut best: Option<(usize, Label)> = None;
-    for (at, front) in begins.first()?.iter().enumerate() {
+    for (at, front) in begins.first()? {
         for label in &front.labels {
             if best.is_none_or(|(_, known)| label.z < known.z) {
-                best = Some((at, *label));
+                best = Some((*at, *label));
             }
         }
     }
@@ -324,7 +351,8 @@ fn traced(begins: &[Vec<Front>], places: &Places, end: usize) -> Option<ExactPla
             return Some(ExactPlan { length_s, stages });
         }
         let next = label.next_place as usize;
-        label = begins[to][next].labels[label.next_label as usize];
+        let known = begins[to].binary_search_by_key(&next, |&(at, _)| at).ok()?;
+        label = begins[to][known].1.labels[label.next_label as usize];
         (place, from) = (next, to);
     }
 }

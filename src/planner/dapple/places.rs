@@ -18,6 +18,8 @@ const MOST_PLACES: usize = 3000;
 /// How many blocks the devices are cut into where there are too many: a coarse look first, so that a finer one knows early
 /// what it has to beat. `blocks²` places each.
 const BLOCKS: [usize; 3] = [16, 48, 128];
+/// Places times positions of the network that are looked at, at the most, where places are blocks; but for the coarsest ones.
+const MOST_LOOKED: usize = 16_000_000;
 
 /// A stage's devices beside those of the stages before it.
 #[derive(Debug, Clone)]
@@ -32,8 +34,17 @@ pub(super) struct Place {
     pub(super) count: u32,
     /// Seconds to all-reduce a byte over them.
     pub(super) all_reduce: f64,
-    /// Where the next stage can sit, with the seconds a byte takes to get there.
-    pub(super) next: Vec<(usize, f64)>,
+    /// Where the next stage can sit.
+    pub(super) next: Next,
+}
+
+/// Places side by side that can follow one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Next {
+    /// The first of them.
+    pub(super) first: usize,
+    /// By each of them: the seconds a byte takes to get there.
+    pub(super) per_byte: Vec<f64>,
 }
 
 impl Place {
@@ -54,8 +65,8 @@ pub(super) struct Places {
 
 impl Places {
     /// The places on some machines for stages of at most `widest` devices: all of them, or, where there are too many,
-    /// coarse ones before finer ones.
-    pub(super) fn ladder(machines: &Machines, links: &Links, widest: u32) -> Vec<Places> {
+    /// coarse ones before finer ones, the fewer the more positions the network has.
+    pub(super) fn ladder(machines: &Machines, links: &Links, widest: u32, positions: usize) -> Vec<Places> {
         let policies = |occupied: Devices, need: u32| placement::next(machines, occupied, need);
         if machines.devices() <= placement::MOST
             && let Some(all) = explore(machines, links, widest, &policies)
@@ -64,7 +75,8 @@ impl Places {
         }
         let mut rungs = vec![];
         let mut known = 0;
-        for blocks in BLOCKS {
+        let most = (2 * MOST_LOOKED / positions.max(1)).isqrt().max(BLOCKS[0]);
+        for blocks in BLOCKS.map(|blocks| blocks.min(most)) {
             let ends = block_ends(machines, blocks);
             if ends.len() > known {
                 known = ends.len();
@@ -104,7 +116,7 @@ fn explore(
                     all_reduce: links.all_reduce_s(machines, &ids, 1.0),
                     runs: runs(&ids),
                     count: need,
-                    next: vec![],
+                    next: Next::default(),
                 };
                 places.push((occupied, devices, place));
                 if places.len() > MOST_PLACES {
@@ -114,16 +126,17 @@ fn explore(
         }
     }
     places.sort_by_key(|(before, devices, place)| (place.occupied_before, *before, place.count, *devices));
-    let mut from: FxHashMap<Devices, Vec<usize>> = FxHashMap::default();
+    // Those from one occupied set lie side by side.
+    let mut from: FxHashMap<Devices, Range<usize>> = FxHashMap::default();
     for (at, (before, ..)) in places.iter().enumerate() {
-        from.entry(*before).or_default().push(at);
+        from.entry(*before).or_insert(at..at).end = at + 1;
     }
     for at in 0..places.len() {
-        let after = places[at].0 | places[at].1;
+        let Some(next) = from.get(&(places[at].0 | places[at].1)) else { continue };
         let own = placement::ids(places[at].1);
-        let next = from.get(&after).into_iter().flatten();
-        let next = next.map(|&to| (to, links.transfer_per_byte(machines, &own, &placement::ids(places[to].1))));
-        places[at].2.next = next.collect();
+        let per_byte =
+            places[next.clone()].iter().map(|to| links.transfer_per_byte(machines, &own, &placement::ids(to.1)));
+        places[at].2.next = Next { first: next.start, per_byte: per_byte.collect() };
     }
     Some(places.into_iter().map(|(.., place)| place).collect())
 }
@@ -186,7 +199,7 @@ fn in_order(machines: &Machines, links: &Links, widest: u32, ends: &[u32]) -> Ve
                 all_reduce: links.all_reduce_of(count as usize, one_machine(&run), 1.0),
                 runs: vec![run],
                 count,
-                next: vec![],
+                next: Next::default(),
             });
         }
     }
@@ -194,13 +207,14 @@ fn in_order(machines: &Machines, links: &Links, widest: u32, ends: &[u32]) -> Ve
     for at in 0..places.len() {
         let own = places[at].runs[0].clone();
         let Ok(after) = ends.binary_search(&own.end) else { continue };
-        let next = (begins[after]..begins[after + 1]).map(|to| {
-            let receivers = &places[to].runs[0];
+        let next = begins[after]..begins[after + 1];
+        let per_byte = places[next.clone()].iter().map(|to| {
+            let receivers = &to.runs[0];
             let inside = own.end.saturating_sub(own.start.max(home[receivers.start as usize]));
             let outside = (own.end - own.start - inside) as usize;
-            (to, links.transfer_of(outside, own.len(), one_machine(receivers)))
+            links.transfer_of(outside, own.len(), one_machine(receivers))
         });
-        places[at].next = next.collect();
+        places[at].next = Next { first: next.start, per_byte: per_byte.collect() };
     }
     places
 }
@@ -220,13 +234,26 @@ mod tests {
     }
 
     #[test]
+    fn long_networks_are_planned_over_coarser_blocks() {
+        let machines = Machines::new(&[8; 40]).unwrap();
+        let finest = |positions: usize| {
+            let rungs = Places::ladder(&machines, &PUBLISHED_LINKS, 320, positions);
+            assert!(rungs.iter().all(|rung| !rung.complete));
+            let places: Vec<usize> = rungs.iter().map(|rung| rung.all.len()).collect();
+            assert!(places.is_sorted() && places[0] <= 16 * 17 / 2, "{places:?}");
+            places[places.len() - 1]
+        };
+        assert!(finest(10) > 3_000 && finest(6_000) * 6_000 <= 16_000_000 && finest(1_000_000) <= 136);
+    }
+
+    #[test]
     fn costs_of_runs_are_those_of_their_devices() {
         let machines = Machines::new(&[4, 4, 2]).unwrap();
         let places = in_order(&machines, &PUBLISHED_LINKS, 6, &block_ends(&machines, 5));
         assert!(places.iter().all(|place| place.count <= 6) && places.len() == 12);
         for place in &places {
             assert_eq!(place.all_reduce, PUBLISHED_LINKS.all_reduce_s(&machines, &place.ids(), 1.0));
-            for &(to, per_byte) in &place.next {
+            for (to, &per_byte) in (place.next.first..).zip(&place.next.per_byte) {
                 assert_eq!(places[to].occupied_before, place.occupied_after);
                 assert_eq!(per_byte, PUBLISHED_LINKS.transfer_per_byte(&machines, &place.ids(), &places[to].ids()));
             }

@@ -140,6 +140,12 @@ impl Planner for Dapple {
     }
 }
 
+/// Suffixes kept of each kind where not all places are looked at, and how much more is tried then than with one kept.
+const ENOUGH: usize = 8;
+const MORE_TRIED: f64 = 4.0;
+/// Where not all places are looked at, no search is begun that may try more ends of stages and labels than this.
+const MOST_TRIED: f64 = 1e8;
+
 /// One problem being solved.
 struct Hunt<'a> {
     workload: &'a Workload,
@@ -187,9 +193,9 @@ impl Hunt<'_> {
         let mut best = Best::default();
         let Some(&(widest, microbatches)) = self.widths().first() else { return best };
         let costs = Costs::new(self.workload, self.profile, self.states, self.limits, &self.model, microbatches);
-        if let Some(places) = Places::ladder(&self.limits.machines, &self.model.links, widest).first() {
+        if let Some(places) = Places::ladder(&self.limits.machines, &self.model.links, widest, costs.end()).first() {
             let effort = Effort { labels: 1, below_s: f64::MAX, recompute: self.recompute, stages: self.stages };
-            if let Ended::Done(Some(found)) =
+            if let Ended::Done(Some(found), _) =
                 exact::search(&costs, places, self.limits.devices, &effort, &self.search.plans_only())
             {
                 self.offer(&mut best, self.plan(&costs, places, &found));
@@ -209,27 +215,47 @@ impl Hunt<'_> {
             self.offer(&mut best, plan.clone());
         }
         let mut proven = self.complete;
-        let mut positions = 0;
+        let (mut positions, mut tried) = (0, 0);
         for (widest, microbatches) in self.widths() {
             let costs = Costs::new(self.workload, self.profile, self.states, self.limits, &self.model, microbatches);
             positions = costs.end();
-            let total_s = costs.compute_s(0, costs.end());
-            let ladder = Places::ladder(&self.limits.machines, &self.model.links, widest);
-            for (rung, places) in ladder.iter().enumerate() {
-                proven &= places.complete;
-                let efforts: &[usize] = if rung + 1 == ladder.len() { &[1, usize::MAX] } else { &[1] };
-                for &labels in efforts {
-                    let below_s = if best.speedup > 0.0 { total_s / best.speedup } else { f64::MAX };
-                    let effort = Effort { labels, below_s, recompute: self.recompute, stages: self.stages };
-                    match exact::search(&costs, places, self.limits.devices, &effort, self.search) {
-                        Ended::Done(Some(found)) => self.offer(&mut best, self.plan(&costs, places, &found)),
-                        Ended::Done(None) => {}
-                        Ended::Cancelled => proven = false,
-                    }
+            let ladder = Places::ladder(&self.limits.machines, &self.model.links, widest, positions);
+            let mut finest: Option<(&Places, u64)> = None;
+            for places in &ladder {
+                let growth = |coarser: &Places| (places.all.len() as f64 / coarser.all.len() as f64).powf(1.5);
+                if finest.is_some_and(|(coarser, tried)| tried as f64 * growth(coarser) > MOST_TRIED) {
+                    break;
                 }
+                let Some(now) = self.look(&costs, places, 1, &mut best) else { break };
+                tried += now;
+                finest = Some((places, now));
             }
+            // All suffixes are kept only where that proves something.
+            let complete = finest.is_some_and(|(places, _)| places.complete);
+            let labels = if complete { usize::MAX } else { ENOUGH };
+            let worthwhile = |tried: u64| complete || best.plan.is_none() || tried as f64 * MORE_TRIED <= MOST_TRIED;
+            let all = finest.filter(|&(_, tried)| worthwhile(tried));
+            let through = all.and_then(|(places, _)| self.look(&costs, places, labels, &mut best));
+            tried += through.unwrap_or_default();
+            proven &= complete && through.is_some();
         }
-        self.outcome(best, proven, positions, &published)
+        self.outcome(best, proven, (positions, tried), &published)
+    }
+
+    /// Looks for a better plan on some places; how much was tried, unless it was cancelled.
+    fn look(&self, costs: &Costs, places: &Places, labels: usize, best: &mut Best) -> Option<u64> {
+        let total_s = costs.compute_s(0, costs.end());
+        let below_s = if best.speedup > 0.0 { total_s / best.speedup } else { f64::MAX };
+        let effort = Effort { labels, below_s, recompute: self.recompute, stages: self.stages };
+        match exact::search(costs, places, self.limits.devices, &effort, self.search) {
+            Ended::Done(found, tried) => {
+                if let Some(found) = found {
+                    self.offer(best, self.plan(costs, places, &found));
+                }
+                Some(tried)
+            }
+            Ended::Cancelled => None,
+        }
     }
 
     /// Whether the parameters alone are more than all devices together hold: no device holds less than its stage's.
@@ -351,7 +377,7 @@ impl Hunt<'_> {
         simulated.map_or(f64::INFINITY, |timeline| timeline.iteration_s)
     }
 
-    fn outcome(&self, best: Best, proven: bool, positions: usize, published: &Published) -> Outcome {
+    fn outcome(&self, best: Best, proven: bool, (positions, tried): (usize, u64), published: &Published) -> Outcome {
         let cancelled = self.search.cancelled();
         let Some(mut plan) = best.plan else {
             return if cancelled { Outcome::new(Status::Cancelled) } else { self.infeasible() };
@@ -375,7 +401,8 @@ impl Hunt<'_> {
             ));
             (speedup, plan) = overtaking;
         }
-        outcome.statistics.counts = vec![("states", self.states.len() as f64), ("positions", positions as f64)];
+        let counts = [("states", self.states.len() as f64), ("positions", positions as f64), ("tried", tried as f64)];
+        outcome.statistics.counts = counts.into();
         let simulated = [("simulated_s", Some(&plan)), ("published_simulated_s", published.best.as_ref())];
         let simulated = simulated.into_iter().filter_map(|(name, plan)| Some((name, self.simulated_s(plan?))));
         outcome.statistics.counts.extend(simulated.filter(|(_, seconds)| seconds.is_finite()));

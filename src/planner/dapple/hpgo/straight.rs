@@ -3,6 +3,7 @@
 //! A table over (last state, stages, occupied devices) with the least bottleneck. Time `O(L² · s · placements)`, memory
 //! `O(L · s · placements)`.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -11,6 +12,11 @@ use super::{
     placement::{self, Devices},
 };
 use crate::planner::Search;
+
+/// Ends of stages that are few enough for one thread.
+const FEW: usize = 32;
+/// No cell.
+const NONE: usize = usize::MAX;
 
 /// The least bottleneck of a prefix on some devices.
 #[derive(Debug, Clone, Copy)]
@@ -48,59 +54,93 @@ pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Option
         vec![Cell { occupied: first, block_s, last: first, before: (0, 0) }]
     };
     let mut table: Vec<Vec<Vec<Cell>>> = vec![(0..states).map(init).collect()];
-    let mut offers = Offers { pipelines, known: FxHashMap::default(), lists: vec![] };
+    let mut offers = Offers { pipelines, known: FxHashMap::default(), sets: FxHashMap::default() };
     for _ in 1..count {
         let previous = &table[table.len() - 1];
         // Asked for once, not for every state that a stage may end at.
-        let offered: Vec<Vec<usize>> =
+        let offered: Vec<Vec<Vec<Offer>>> =
             previous.iter().map(|cells| cells.iter().map(|cell| offers.of(model, cell)).collect()).collect();
+        let sets = offers.sets.len();
         let mut row: Vec<Vec<Cell>> = vec![vec![]; states];
-        for (j, cells) in row.iter_mut().enumerate().skip(1) {
-            if search.cancelled() {
-                return None;
-            }
-            for k in model.before(j) {
-                let compute = model.compute_s(k + 1, j) / f64::from(pipelines);
-                let bytes = 2.0 * model.output_bytes(k);
-                for (at, (cell, &list)) in previous[k].iter().zip(&offered[k]).enumerate() {
-                    for &(set, per_byte) in &offers.lists[list] {
-                        let block_s = cell.block_s.max(compute).max(bytes * per_byte);
-                        improve(cells, Cell { occupied: cell.occupied | set, block_s, last: set, before: (k, at) });
+        // Where a stage may end is known of no other.
+        row.par_iter_mut().enumerate().skip(1).with_min_len(FEW).for_each_init(
+            || vec![NONE; sets],
+            |slots, (j, cells)| {
+                if search.cancelled() {
+                    return;
+                }
+                for k in model.before(j) {
+                    let compute = model.compute_s(k + 1, j) / f64::from(pipelines);
+                    let bytes = 2.0 * model.output_bytes(k);
+                    for (at, (cell, offers)) in previous[k].iter().zip(&offered[k]).enumerate() {
+                        for &Offer { after, set, last, per_byte } in offers {
+                            let block_s = cell.block_s.max(compute).max(bytes * per_byte);
+                            let new = Cell { occupied: after, block_s, last, before: (k, at) };
+                            improve(cells, &mut slots[set], new);
+                        }
                     }
                 }
-            }
-            cells.sort_by_key(|cell| cell.occupied);
+                cells.sort_by_key(|cell| cell.occupied);
+                slots.fill(NONE);
+            },
+        );
+        if search.cancelled() {
+            return None;
         }
         table.push(row);
     }
     traced(model, &table, pipelines)
 }
 
-/// Keeps a cell if it is the first on its devices or strictly better.
-fn improve(cells: &mut Vec<Cell>, new: Cell) {
-    match cells.iter_mut().find(|cell| cell.occupied == new.occupied) {
+/// Keeps a cell if it is the first on its devices or strictly better; `slot` is where that is.
+fn improve(cells: &mut Vec<Cell>, slot: &mut usize, new: Cell) {
+    match cells.get_mut(*slot) {
         Some(known) if new.block_s < known.block_s => *known = new,
         Some(_) => {}
-        None => cells.push(new),
+        None => {
+            *slot = cells.len();
+            cells.push(new);
+        }
     }
 }
 
-/// Placements after a cell with the seconds a byte takes to them; few different ones are ever asked for.
+/// Where the next stage can sit.
+#[derive(Debug, Clone, Copy)]
+struct Offer {
+    /// What is occupied with it, and which of all such sets that is.
+    after: Devices,
+    set: usize,
+    /// Its own devices, and the seconds a byte takes to them.
+    last: Devices,
+    per_byte: f64,
+}
+
+/// Placements after cells; few different ones are ever asked for.
 struct Offers {
     pipelines: u32,
-    /// By what is occupied and the devices of the last stage, which of the lists it is.
-    known: FxHashMap<(Devices, Devices), usize>,
-    lists: Vec<Vec<(Devices, f64)>>,
+    /// By what is occupied and the devices of the last stage.
+    known: FxHashMap<(Devices, Devices), Vec<Offer>>,
+    /// All occupied sets there are.
+    sets: FxHashMap<Devices, usize>,
 }
 
 impl Offers {
-    /// Which list is that of a cell.
-    fn of(&mut self, model: &HpgoModel<'_>, cell: &Cell) -> usize {
-        *self.known.entry((cell.occupied, cell.last)).or_insert_with(|| {
-            let sets = placement::next_of_each(&model.machines, cell.occupied, 1, self.pipelines);
-            self.lists.push(sets.into_iter().map(|set| (set, model.per_byte(cell.last, set))).collect());
-            self.lists.len() - 1
-        })
+    /// Those after a cell.
+    fn of(&mut self, model: &HpgoModel<'_>, cell: &Cell) -> Vec<Offer> {
+        let Offers { pipelines, known, sets } = self;
+        let found = known.entry((cell.occupied, cell.last)).or_insert_with(|| {
+            let offer = |last: Devices| {
+                let (after, count) = (cell.occupied | last, sets.len());
+                Offer {
+                    after,
+                    set: *sets.entry(after).or_insert(count),
+                    last,
+                    per_byte: model.per_byte(cell.last, last),
+                }
+            };
+            placement::next_of_each(&model.machines, cell.occupied, 1, *pipelines).into_iter().map(offer).collect()
+        });
+        found.clone()
     }
 }
 
