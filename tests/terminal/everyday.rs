@@ -60,6 +60,22 @@ fn it_follows_a_resize() {
 }
 
 #[test]
+fn a_key_is_not_lost_while_the_window_changes() {
+    let mut session = Session::plantui(&[]);
+    session.wait_for("Options");
+    for turn in 0..60 {
+        // The panel folds where the view has the keys, and opens where it has them itself.
+        let (folded, columns) = (turn % 2 == 0, 80 + turn % 3);
+        session.received.lock().unwrap().parser.screen_mut().set_size(cells(24), cells(columns));
+        session.master.as_ref().unwrap().resize(size(columns, 24)).unwrap();
+        session.send("\t");
+        session.wait_until("the panel as the key has it", |s| s.contents().contains("Options") != folded);
+    }
+    session.send("q");
+    assert!(session.wait().success());
+}
+
+#[test]
 fn a_workload_comes_through_standard_input() {
     let mut command = CommandBuilder::new("sh");
     command.args(["-c", "cat inputs/tiny-branch.json | \"$0\" -", env!("CARGO_BIN_EXE_plantui")]);
