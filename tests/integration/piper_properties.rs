@@ -276,6 +276,22 @@ fn the_plan_is_the_same_every_time_and_on_any_number_of_threads() {
             &format!("chains {seed}"),
         );
     }
+    // Hundreds of levels of a few sets, several of which are tried together.
+    for (chains, length, devices, memory_bytes, settings) in [
+        (1, 450, 64.0, 430.0, vec![]),
+        (1, 450, 64.0, 1e6, vec![]),
+        (1, 420, 32.0, 1e6, vec!["stages=5"]),
+        (2, 25, 12.0, 90.0, vec![]),
+    ] {
+        let long = parallel_chains(chains, length, 2);
+        let limits = Limits { memory_bytes: Some(memory_bytes), microbatches: 48, ..limits.clone() };
+        let limits = limits.with(LimitKind::Devices, devices);
+        let what = format!("{chains} of {length}, {memory_bytes}, {settings:?}");
+        let problem = problem(&long, limits, &settings);
+        let found = plan(&problem);
+        assert!(found.plan.is_some(), "{what}: {:?}", found.infeasible);
+        check(&problem, &what);
+    }
 }
 
 #[test]

@@ -117,7 +117,7 @@ mod tests {
     use super::super::{
         bisection::allowed,
         model::PiperModel,
-        probe::{Answer, Crew},
+        probe::{Answer, Crew, Threads},
         settings::{OPTIONS, PiperSettings},
     };
     use super::*;
@@ -129,10 +129,12 @@ mod tests {
         workload::formats::piper::read,
     };
 
-    /// Three chains of seven side by side on twelve devices that hold little more than the whole with everything recomputed.
-    fn branches() -> String {
+    /// So many chains of so many nodes side by side on twelve devices; `memory` bytes on each are a little more than the whole
+    /// needs with everything recomputed.
+    fn branches(chains: usize, length: usize, memory: usize) -> String {
         let mut random = SplitMix::new(7);
-        let edges: Vec<(usize, usize)> = (0..21).filter(|v| v % 7 != 6).map(|v| (v, v + 1)).collect();
+        let all = chains * length;
+        let edges: Vec<(usize, usize)> = (0..all).filter(|v| v % length != length - 1).map(|v| (v, v + 1)).collect();
         let sync = |ids: Vec<usize>| {
             let all: Vec<String> = ids.iter().map(|id| format!("\"{id}\": 0")).collect();
             all.join(", ")
@@ -154,53 +156,86 @@ mod tests {
             };
             format!(r#"{{"id": {v}, "TMPCs": {{"1": [{}], "2": [{}]}}}}"#, modes(1.0), modes(1.9))
         };
-        let nodes: Vec<String> = (0..21).map(node).collect();
+        let nodes: Vec<String> = (0..all).map(node).collect();
         let edge = |&(from, to): &(usize, usize)| {
             format!(r#"{{"sourceId": {from}, "destId": {to}, "communicationCost": 100000}}"#)
         };
         let list: Vec<String> = edges.iter().map(edge).collect();
         format!(
-            r#"{{"maxMemoryPerDevice": 6000000, "maxDevices": 12, "bandwidth": 1e6, "mbsInBatch": 12, "nodes": [{}], "edges": [{}]}}"#,
+            r#"{{"maxMemoryPerDevice": {memory}, "maxDevices": 12, "bandwidth": 1e6, "mbsInBatch": 12, "nodes": [{}], "edges": [{}]}}"#,
             nodes.join(", "),
             list.join(", ")
         )
     }
 
-    #[test]
-    fn what_other_loads_tell_changes_no_answer() {
-        let workload = read(&branches(), "branches.json", "branches").unwrap();
+    /// Calls a test with a model of such a network, its settings and a question about it.
+    fn with(text: &str, test: impl FnOnce(&PiperModel<'_>, &PiperSettings, &Question<'_>)) {
+        let workload = read(text, "branches.json", "branches").unwrap();
         let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let settings = PiperSettings::new(&Options::defaults(&OPTIONS));
         let Enumeration::Complete(sets) = SuccessorSets::enumerate(&workload.dag, 1000, &|| false) else { panic!() };
-        assert!(sets.len() == 512, "{} sets", sets.len());
         let (profile, search) = (workload.piper().unwrap(), Search::default());
         let model = PiperModel::new(&workload, profile, &limits, &settings, sets, &search).unwrap();
-        let allowed = allowed(&model);
-        let devices_of = |crew: &mut Crew<'_, '_>, target: f64| {
-            let question = Question {
-                target,
-                devices: 12,
-                most_replicas: settings.replicas(model.most_replicas),
-                allowed: &allowed,
-                stages: None,
-                progress: (0.0, 1.0),
-            };
-            match crew.ask(&question, &search) {
-                Answer::Yes(stages) => {
-                    Some(stages.iter().map(|stage| stage.d * model.degrees[stage.degree].t).sum::<u32>())
-                }
-                _ => None,
-            }
+        let question = Question {
+            target: model.even_share(),
+            devices: 12,
+            most_replicas: settings.replicas(model.most_replicas),
+            allowed: &allowed(&model),
+            stages: None,
+            progress: (0.0, 1.0),
         };
-        // As halving would ask, and beyond.
-        let even = model.even_share();
-        let factors = [1.0, 1.5, 1.25, 1.1, 1.2, 1.15, 1.18, 1.3, 1.22, 1.05, 1.4];
-        let mut old = Crew::new(&model, &settings, limits.memory());
-        let answers = factors.map(|factor| {
-            let fresh = devices_of(&mut Crew::new(&model, &settings, limits.memory()), factor * even);
-            assert_eq!(devices_of(&mut old, factor * even), fresh, "{factor}");
-            fresh
+        test(&model, &settings, &question);
+    }
+
+    fn devices_of(crew: &mut Crew<'_, '_>, model: &PiperModel<'_>, question: &Question<'_>) -> Option<u32> {
+        match crew.ask(question, &Search::default()) {
+            Answer::Yes(stages) => Some(stages.iter().map(|stage| stage.d * model.degrees[stage.degree].t).sum()),
+            _ => None,
+        }
+    }
+
+    /// As halving would ask, and beyond.
+    const FACTORS: [f64; 11] = [1.0, 1.5, 1.25, 1.1, 1.2, 1.15, 1.18, 1.3, 1.22, 1.05, 1.4];
+
+    #[test]
+    fn what_other_loads_tell_changes_no_answer() {
+        with(&branches(3, 7, 6_000_000), |model, settings, question| {
+            assert!(model.sets.len() == 512, "{} sets", model.sets.len());
+            let mut old = Crew::new(model, settings, model.limits.memory());
+            let answers = FACTORS.map(|factor| {
+                let question = Question { target: factor * question.target, ..question.clone() };
+                let fresh = devices_of(&mut Crew::new(model, settings, model.limits.memory()), model, &question);
+                assert_eq!(devices_of(&mut old, model, &question), fresh, "{factor}");
+                fresh
+            });
+            assert!(answers.contains(&None) && answers.iter().any(Option::is_some), "{answers:?}");
         });
-        assert!(answers.contains(&None) && answers.iter().any(Option::is_some), "{answers:?}");
+    }
+
+    #[test]
+    fn levels_tried_together_change_no_answer() {
+        let pools = [1, 3].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
+        for (chains, length, memory) in [(1, 450, 60_000_000), (2, 10, 6_000_000), (3, 7, 6_000_000)] {
+            with(&branches(chains, length, memory), |model, settings, question| {
+                let crews = [(1, 0), (2, 0), (4, 0), (4, 1), (7, 1)];
+                let mut crews = crews.map(|(levels, pool): (usize, usize)| {
+                    let new = || Crew::of(Threads::All, model, settings, model.limits.memory());
+                    let mut crew = pools[pool].install(new);
+                    crew.levels = levels;
+                    (crew, &pools[pool])
+                });
+                let mut answers = vec![];
+                for (stages, factor) in [None, Some(3), Some(6)].into_iter().flat_map(|s| FACTORS.map(|f| (s, f))) {
+                    let question = Question { target: factor * question.target, stages, ..question.clone() };
+                    let told = crews.each_mut().map(|(crew, pool)| pool.install(|| devices_of(crew, model, &question)));
+                    assert!(
+                        told.iter().all(|other| *other == told[0]),
+                        "{chains} {length} {stages:?} {factor}: {told:?}"
+                    );
+                    answers.push(told[0]);
+                }
+                assert!(answers.contains(&None) && answers.iter().any(Option::is_some), "{answers:?}");
+            });
+        }
     }
 }

@@ -115,7 +115,7 @@ impl<'a> PiperModel<'a> {
                 && choice.memory_b < 1e15
                 && choice.memory_a < 1e12
         });
-        let within = (0..sets.len()).map(|set| within(&sets, set)).collect();
+        let within = within(&sets);
         let seconds_each = device_seconds[sets.len() - 1] / f64::from(limits.devices);
         let far_apart = degrees.iter().any(|degree| {
             let all = &degree.sums[sets.len() - 1];
@@ -305,14 +305,28 @@ impl<'a> PiperModel<'a> {
     }
 }
 
-/// A smaller set within one, the largest among the last few before it.
-fn within(sets: &SuccessorSets, set: usize) -> u32 {
-    const LOOKED_AT: usize = 8;
-    if let Some(&below) = sets.below(set).and_then(<[u32]>::first) {
-        return below;
+/// By set: a smaller one within it, the largest of some hundred before it.
+fn within(sets: &SuccessorSets) -> Vec<u32> {
+    const LOOKED_AT: usize = 512;
+    let mut within: Vec<u32> = vec![0];
+    let mut smaller = 0;
+    for set in 1..sets.len() {
+        if sets.size(set) > sets.size(set - 1) {
+            smaller = set;
+        }
+        let near = || (smaller.saturating_sub(LOOKED_AT)..smaller).rev().find(|&inner| sets.is_subset(inner, set));
+        // Else one that served the set before; the empty set serves every set.
+        let far = || {
+            let mut inner = within[set - 1] as usize;
+            while !sets.is_subset(inner, set) {
+                inner = within[inner] as usize;
+            }
+            inner
+        };
+        let below = sets.below(set).and_then(<[u32]>::first).map(|&below| below as usize);
+        within.push(below.or_else(near).unwrap_or_else(far) as u32);
     }
-    let mut before = (set.saturating_sub(LOOKED_AT)..set).rev();
-    before.find(|&inner| sets.is_subset(inner, set)).unwrap_or(0) as u32
+    within
 }
 
 /// Replicas of which so many are needed, but for rounding.

@@ -12,7 +12,10 @@
 //! more in flight fits with fewer, so its answers are replaced by the least over all larger numbers in flight: never
 //! worse than published.
 
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{
+    ops::RangeInclusive,
+    sync::{Arc, OnceLock},
+};
 
 use rustc_hash::FxHashMap;
 
@@ -38,11 +41,43 @@ pub(super) struct StageKey {
 }
 
 /// A swap of a node to a slower, smaller mode: extra seconds and bytes freed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct NodeStep {
-    node: u32,
     cost: f64,
     save: f64,
+}
+
+/// Steps of the nodes at a degree with so many microbatches in flight.
+#[derive(Debug)]
+struct ByRatio {
+    /// By node.
+    steps: Vec<NodeStep>,
+    /// Nodes that have one, by the ratio of what it costs to what it saves.
+    order: Vec<u32>,
+    /// By node: its place in that order; past its end for those without.
+    places: Vec<u32>,
+}
+
+impl ByRatio {
+    fn least_ratio(&self) -> f64 {
+        self.order.first().map_or(f64::INFINITY, |&node| self.steps[node as usize].ratio())
+    }
+}
+
+impl NodeStep {
+    fn ratio(self) -> f64 {
+        self.cost / self.save
+    }
+}
+
+type Row = Box<[OnceLock<Arc<ByRatio>>]>;
+
+/// By degree and microbatches in flight, made when first asked for; threads share them.
+#[derive(Debug)]
+struct Steps {
+    by_degree: Vec<OnceLock<Row>>,
+    /// In a row: more microbatches than these are asked for by few, which make their own.
+    width: usize,
 }
 
 /// Decides whether stages keep to a load; remembers what it found.
@@ -50,8 +85,7 @@ pub(super) struct Oracle<'m, 'a> {
     model: &'m PiperModel<'a>,
     settings: PiperSettings,
     memory_bytes: f64,
-    /// By degree and microbatches in flight: steps of all nodes by ratio, made when first asked for.
-    steps: Vec<Vec<Option<Arc<Vec<NodeStep>>>>>,
+    steps: Arc<Steps>,
     /// What decides most questions.
     prices: Prices,
     /// By degree: seconds on one replica by which differences of sums may be off.
@@ -76,16 +110,23 @@ impl<'m, 'a> Oracle<'m, 'a> {
         memory_bytes: f64,
     ) -> impl Iterator<Item = Self> {
         let tables = Arc::new(Tables::new(model, memory_bytes, crews));
-        (0..threads).map(move |_| Oracle::new(model, settings, &tables, threads * crews))
+        let by_degree = model.degrees.iter().map(|_| OnceLock::new()).collect();
+        let steps = Arc::new(Steps { by_degree, width: 2 * model.most_replicas as usize + 2 });
+        (0..threads).map(move |_| Oracle::new(model, settings, (&tables, &steps), threads * crews))
     }
 
-    fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, tables: &Arc<Tables>, threads: usize) -> Self {
+    fn new(
+        model: &'m PiperModel<'a>,
+        settings: &PiperSettings,
+        (tables, steps): (&Arc<Tables>, &Arc<Steps>),
+        threads: usize,
+    ) -> Self {
         let most_d = model.replicas.last().copied().unwrap_or(1);
         Oracle {
             model,
             settings: *settings,
             memory_bytes: tables.memory_bytes(),
-            steps: vec![vec![]; model.degrees.len()],
+            steps: Arc::clone(steps),
             prices: Prices::new(Arc::clone(tables)),
             rooms: (0..model.degrees.len())
                 .map(|degree| prices::rounding(model) * model.most_seconds(degree, most_d))
@@ -213,7 +254,7 @@ impl<'m, 'a> Oracle<'m, 'a> {
             return self.members(key).into_iter().map(smallest).sum::<f64>() <= self.memory_bytes;
         }
         // Not even at the best ratio of any node: the cheapest answer, and the most common one.
-        let best = self.steps_by_ratio(key.degree, y).first().map_or(f64::INFINITY, |step| step.cost / step.save);
+        let best = self.steps_by_ratio(key.degree, y).least_ratio();
         if (fast_bytes - self.memory_bytes) * (1.0 - 1e-9) * best > budget {
             return false;
         }
@@ -280,46 +321,59 @@ impl<'m, 'a> Oracle<'m, 'a> {
 
     /// Steps of all nodes at a degree with `y` in flight, by ratio. With more than two modes these are the steps to the
     /// mode of least ratio only, which keeps the bound below valid: see [`Oracle::relaxed`].
-    fn steps(&self, degree: u32, y: u32) -> Vec<NodeStep> {
+    fn steps(&self, degree: u32, y: u32) -> ByRatio {
         let in_flight = f64::from(y);
         let degree = &self.model.degrees[degree as usize];
-        let mut steps = vec![];
+        let nodes = degree.choices.len();
+        let (mut steps, mut by_ratio) = (vec![NodeStep::default(); nodes], vec![]);
         for (node, choices) in degree.choices.iter().enumerate() {
-            let Some(fast) = choices.get(degree.fastest[node]) else { continue };
-            let swaps = swaps_of(choices, degree.fastest[node], |c| c.time_s - fast.time_s, in_flight);
+            let fastest = degree.fastest[node];
+            let Some(fast) = choices.get(fastest) else { continue };
+            let swaps = swaps_of(choices, fastest, |p| choices[p].time_s - fast.time_s, in_flight);
             let cheapest = swaps.iter().map(|s| s.cost / s.save).fold(f64::INFINITY, f64::min);
             let largest = swaps.iter().map(|s| s.save).fold(0.0, f64::max);
-            match swaps.as_slice() {
-                [] => {}
-                [swap] => steps.push(NodeStep { node: node as u32, cost: swap.cost, save: swap.save }),
+            steps[node] = match swaps.as_slice() {
+                [] => continue,
+                [swap] => NodeStep { cost: swap.cost, save: swap.save },
                 // The least ratio for the largest saving: no choice of this node is cheaper per byte.
-                _ => steps.push(NodeStep { node: node as u32, cost: cheapest * largest, save: largest }),
-            }
+                _ => NodeStep { cost: cheapest * largest, save: largest },
+            };
+            by_ratio.push((steps[node].ratio(), node as u32));
         }
-        steps.sort_by(|a, b| (a.cost / a.save).total_cmp(&(b.cost / b.save)).then(a.node.cmp(&b.node)));
-        steps
+        by_ratio.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let order: Vec<u32> = by_ratio.into_iter().map(|(_, node)| node).collect();
+        let mut places = vec![u32::MAX; nodes];
+        (0..).zip(&order).for_each(|(place, &node)| places[node as usize] = place);
+        ByRatio { steps, order, places }
     }
 
     /// [`Oracle::steps`], remembered.
-    fn steps_by_ratio(&mut self, degree: u32, y: u32) -> Arc<Vec<NodeStep>> {
-        let (row, column) = (degree as usize, y as usize);
-        if self.steps[row].len() <= column {
-            self.steps[row].resize(column + 1, None);
-        }
-        if self.steps[row][column].is_none() {
-            self.steps[row][column] = Some(Arc::new(self.steps(degree, y)));
-        }
-        Arc::clone(self.steps[row][column].as_ref().expect("filled above"))
+    fn steps_by_ratio(&self, degree: u32, y: u32) -> Arc<ByRatio> {
+        let row = self.steps.by_degree[degree as usize]
+            .get_or_init(|| (0..self.steps.width).map(|_| OnceLock::new()).collect());
+        let make = || Arc::new(self.steps(degree, y));
+        row.get(y as usize).map_or_else(make, |known| Arc::clone(known.get_or_init(make)))
     }
 
     /// Bounds from the relaxation. The upper one is of a real choice only if no node has more than two modes.
-    fn relaxed(&mut self, key: StageKey, y: u32, fast_bytes: f64) -> (f64, f64) {
-        let steps = self.steps_by_ratio(key.degree, y);
-        let sets = &self.model.sets;
-        let rows = sets.row(key.outer as usize).iter().zip(sets.row(key.inner as usize));
-        let members: Vec<u64> = rows.map(|(outer, inner)| outer & !inner).collect();
-        let inside = |v: u32| members[v as usize / 64] >> (v % 64) & 1 == 1;
-        let members = steps.iter().filter(|step| inside(step.node)).map(|step| (step.cost, step.save));
+    fn relaxed(&self, key: StageKey, y: u32, fast_bytes: f64) -> (f64, f64) {
+        let ByRatio { steps, order, places } = &*self.steps_by_ratio(key.degree, y);
+        let (sets, outer, inner) = (&self.model.sets, key.outer as usize, key.inner as usize);
+        let place = |v: usize| Some(places[v]).filter(|&place| place < order.len() as u32);
+        let mut members: Vec<u32> = sets.beyond(outer, inner).filter_map(place).collect();
+        // In order: the few of a small stage sorted, those of a large one by going over all.
+        if members.len() * 16 < order.len() {
+            members.sort_unstable();
+        } else {
+            let is_member =
+                |&(_, &v): &(u32, &u32)| sets.contains(outer, v as usize) && !sets.contains(inner, v as usize);
+            members.clear();
+            members.extend((0..).zip(order).filter(is_member).map(|(place, _)| place));
+        }
+        let members = members.iter().map(|&place| {
+            let step = steps[order[place as usize] as usize];
+            (step.cost, step.save)
+        });
         // Differences of sums may be off in the last bits where bytes are not whole: leave room on either side.
         let room = if self.model.whole_bytes { 0.0 } else { 1e-11 * self.memory_bytes };
         let (lower, _) = knapsack::relaxed_bounds(members.clone(), fast_bytes - self.memory_bytes - room);

@@ -2,6 +2,8 @@
 //!
 //! `O(n log n)` for `n` swaps by ratio, as published; exactly, what `knapsack` takes.
 
+use fixedbitset::FixedBitSet;
+
 use super::{
     knapsack::{self, Swap},
     model::{Choice, PiperModel, first_least},
@@ -13,11 +15,12 @@ use crate::planner::pipeline_options::Recompute;
 const LEAST_SAVING: f64 = 1e-9;
 
 /// Swaps of one node away from its fastest mode, with the given cost and what they free; dominated ones left out.
-pub(super) fn swaps_of(choices: &[Choice], fastest: usize, cost: impl Fn(&Choice) -> f64, y: f64) -> Vec<Swap> {
+/// The cost is told by position among the choices.
+pub(super) fn swaps_of(choices: &[Choice], fastest: usize, cost: impl Fn(usize) -> f64, y: f64) -> Vec<Swap> {
     let base = choices[fastest].memory(y);
     let mut swaps: Vec<Swap> = vec![];
     for (choice, option) in choices.iter().enumerate() {
-        let swap = Swap { choice, cost: cost(option).max(0.0), save: base - option.memory(y) };
+        let swap = Swap { choice, cost: cost(choice).max(0.0), save: base - option.memory(y) };
         if choice != fastest && swap.save > LEAST_SAVING {
             swaps.push(swap);
         }
@@ -55,35 +58,41 @@ pub(super) fn pick(
     cost: &dyn Fn(usize, &Choice) -> f64,
 ) -> Option<Picked> {
     let choices = &model.degrees[degree].choices;
-    let total = |positions: &[usize], value: &dyn Fn(usize, &Choice) -> f64| -> f64 {
-        members.iter().zip(positions).map(|(&v, &p)| value(v, &choices[v][p])).sum()
-    };
-    let memory = |_: usize, choice: &Choice| choice.memory(y);
-    // A mode that would not fit alone is none. The heuristics do start from it, as published.
-    let cost: &dyn Fn(usize, &Choice) -> f64 = &|v, choice| {
-        let fits = settings.is_heuristic() || choice.memory(y) <= memory_bytes;
-        if fits { cost(v, choice) } else { f64::INFINITY }
-    };
-    let fastest: Vec<usize> = members.iter().map(|&v| first_least(&choices[v], |c| cost(v, c))).collect();
-    let fast_bytes = total(&fastest, &memory);
-    let fast_cost = total(&fastest, cost);
+    // Of all modes of all members, each looked at several times below; and where a member's begin.
+    let mut begin = Vec::with_capacity(members.len());
+    let mut costs = Vec::with_capacity(2 * members.len());
+    for &v in members {
+        begin.push(costs.len());
+        costs.extend(choices[v].iter().map(|choice| {
+            // A mode that would not fit alone is none. The heuristics do start from it, as published.
+            let fits = settings.is_heuristic() || choice.memory(y) <= memory_bytes;
+            if fits { cost(v, choice) } else { f64::INFINITY }
+        }));
+    }
+    let costs_of = |member: usize| &costs[begin[member]..begin[member] + choices[members[member]].len()];
+    let cost = |positions: &[usize]| -> f64 { begin.iter().zip(positions).map(|(&begin, &p)| costs[begin + p]).sum() };
+    let bytes =
+        |positions: &[usize]| -> f64 { members.iter().zip(positions).map(|(&v, &p)| choices[v][p].memory(y)).sum() };
+    let fastest: Vec<usize> = (0..members.len()).map(|member| first_least(costs_of(member), |&cost| cost)).collect();
+    let (fast_bytes, fast_cost) = (bytes(&fastest), cost(&fastest));
     if fast_bytes <= memory_bytes || memory_bytes.is_infinite() {
         return Some(Picked { positions: fastest, cost: fast_cost, lower: fast_cost });
     }
     let smallest: Vec<usize> = members.iter().map(|&v| first_least(&choices[v], |c| c.memory(y))).collect();
-    if total(&smallest, &memory) > memory_bytes {
+    if bytes(&smallest) > memory_bytes {
         return None;
     }
-    let small_cost = total(&smallest, cost);
+    let small_cost = cost(&smallest);
     let small = Picked { positions: smallest, cost: small_cost, lower: small_cost };
     if settings.recompute == Recompute::AllOrNone {
         return Some(small);
     }
-    let items: Vec<Vec<Swap>> = members
+    let items: Vec<Vec<Swap>> = fastest
         .iter()
-        .zip(&fastest)
-        .map(|(&v, &fast)| {
-            let mut swaps = swaps_of(&choices[v], fast, |c| cost(v, c) - cost(v, &choices[v][fast]), y);
+        .enumerate()
+        .map(|(member, &fast)| {
+            let costs = costs_of(member);
+            let mut swaps = swaps_of(&choices[members[member]], fast, |p| costs[p] - costs[fast], y);
             swaps.retain(|swap| swap.cost.is_finite());
             swaps
         })
@@ -95,21 +104,21 @@ pub(super) fn pick(
     if settings.knapsack == Knapsack::Greedy {
         let positions = apply(&greedy(&items, shave));
         // Beside an absurd figure the bytes still to be freed are lost to rounding.
-        if total(&positions, &memory) > memory_bytes {
+        if bytes(&positions) > memory_bytes {
             return Some(small);
         }
-        let cost = total(&positions, cost);
+        let cost = cost(&positions);
         return Some(Picked { positions, cost, lower: cost });
     }
     // Sums may be off in the last bits where bytes are not whole. What just fits must not be missed, so a little less is
     // asked for first, and a little more only if that answer turns out not to fit.
     let room = if model.whole_bytes { 0.0 } else { 1e-12 * memory_bytes };
     let mut best = small;
-    for bytes in [shave - room, shave + room] {
-        let Some(solution) = knapsack::solve(&items, bytes) else { continue };
+    for shave in [shave - room, shave + room] {
+        let Some(solution) = knapsack::solve(&items, shave) else { continue };
         best.lower = best.lower.min(fast_cost + solution.lower);
         let (positions, cost) = (apply(&solution.swaps), fast_cost + solution.upper);
-        if total(&positions, &memory) <= memory_bytes {
+        if bytes(&positions) <= memory_bytes {
             if cost < best.cost {
                 best = Picked { positions, cost, ..best };
             }
@@ -153,7 +162,9 @@ pub(super) fn pick_for_load(
     y: u32,
     memory_bytes: f64,
 ) -> Option<Picked> {
-    let inside = |v: usize| members.binary_search(&v).is_ok();
+    let mut stage = FixedBitSet::with_capacity(model.dag.len());
+    stage.extend(members.iter().copied());
+    let inside = |v: usize| stage.contains(v);
     let cost = |v: usize, choice: &Choice| model.contribution(degree, v, choice, d, inside);
     pick(model, settings, degree, members, f64::from(y), memory_bytes, &cost)
 }
@@ -208,7 +219,7 @@ mod tests {
             memory_b,
         };
         let choices = [choice(0, 1.0, 10.0), choice(1, 3.0, 5.0), choice(2, 2.0, 4.0), choice(3, 4.0, 10.0)];
-        let swaps = swaps_of(&choices, 0, |c| c.time_s - 1.0, 1.0);
+        let swaps = swaps_of(&choices, 0, |p| choices[p].time_s - 1.0, 1.0);
         assert_eq!(swaps, [Swap { choice: 2, cost: 1.0, save: 6.0 }]);
     }
 }

@@ -247,18 +247,9 @@ impl Table {
     fn new(model: &PiperModel<'_>, degree: usize, d: u32, y: u32, memory_bytes: f64) -> Self {
         let degree = &model.degrees[degree];
         let in_flight = f64::from(y);
-        // Modes by node: what they cost beside edges, and what they hold.
-        let options = |choices: &[Choice]| -> Vec<Sum> {
-            let option =
-                |choice: &Choice| Sum { cost: cost(model, degree, choice, d), bytes: choice.memory(in_flight) };
-            let fits = |sum: &Sum| sum.bytes <= memory_bytes * (1.0 + 1e-9);
-            let all: Vec<Sum> = choices.iter().map(option).collect();
-            let fitting: Vec<Sum> = all.iter().copied().filter(fits).collect();
-            if fitting.is_empty() { all } else { fitting }
-        };
-        let options: Vec<Vec<Sum>> = degree.choices.iter().map(|choices| options(choices)).collect();
+        let options = Options::new(model, degree, (d, in_flight), memory_bytes);
         let prices = prices(&options);
-        let chosen: Vec<Sums> = options.iter().map(|options| prices.map(|price| choice(options, price))).collect();
+        let chosen: Vec<Sums> = options.by_node().map(|options| prices.map(|price| choice(options, price))).collect();
         let mut steps = [0.0; PRICES];
         for i in 1..PRICES {
             steps[i] = chosen.iter().map(|sums| sums[i].cost - sums[i - 1].cost).fold(0.0, f64::max);
@@ -290,6 +281,37 @@ impl Table {
     }
 }
 
+/// Modes by node: what they cost beside edges, and what they hold; those that fit, where any does.
+struct Options {
+    all: Vec<Sum>,
+    ends: Vec<usize>,
+}
+
+impl Options {
+    fn new(model: &PiperModel<'_>, degree: &Degree, (d, in_flight): (u32, f64), memory_bytes: f64) -> Self {
+        let fits = |sum: &Sum| sum.bytes <= memory_bytes * (1.0 + 1e-9);
+        let mut all: Vec<Sum> = vec![];
+        let ends = degree.choices.iter().map(|choices| {
+            let options = choices
+                .iter()
+                .map(|choice| Sum { cost: cost(model, degree, choice, d), bytes: choice.memory(in_flight) });
+            let start = all.len();
+            all.extend(options.clone().filter(fits));
+            if all.len() == start {
+                all.extend(options);
+            }
+            all.len()
+        });
+        let ends = ends.collect();
+        Options { all, ends }
+    }
+
+    fn by_node(&self) -> impl Iterator<Item = &[Sum]> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.all[start..end])
+    }
+}
+
 /// Seconds of a mode on one replica beside its edges; its parameters only where modes differ in them.
 fn cost(model: &PiperModel<'_>, degree: &Degree, choice: &Choice, d: u32) -> f64 {
     let parameters = if degree.uniform { 0.0 } else { choice.parameters };
@@ -307,9 +329,9 @@ fn choice(options: &[Sum], price: f64) -> Sum {
 }
 
 /// Prices at which about as many nodes each change their minds; at the last one all have.
-fn prices(options: &[Vec<Sum>]) -> [f64; PRICES] {
+fn prices(options: &Options) -> [f64; PRICES] {
     let mut ratios = vec![];
-    for options in options {
+    for options in options.by_node() {
         let fastest = choice(options, 0.0);
         let slower = options.iter().filter(|option| option.bytes < fastest.bytes);
         ratios.extend(slower.map(|option| (option.cost - fastest.cost) / (fastest.bytes - option.bytes)));

@@ -25,8 +25,9 @@
 //!
 //! Where the number of stages is given, there is a table of `F` for every number of them, each made from the one before.
 //! Time `O(pairs in the windows · degrees · |F|)`, memory `O(sets · |F|)`, both times the number of stages where that is
-//! given; no pair of sets is ever stored. Threads share out sets of one size; `F` is the same for any number
-//! of threads.
+//! given; no pair of sets is ever stored. Threads share out sets of one size; where these are few and the network is long,
+//! those of a few sizes, each put in front of what is known by then and at last of one another. `F` is the same for any number of
+//! threads.
 
 use std::{
     ops::Range,
@@ -112,6 +113,10 @@ pub(super) struct Probe<'p, 'm, 'a> {
     by: Vec<Vec<u32>>,
     /// The table that a stage is put in front of: the one that is being filled, unless stages are counted.
     pub(super) behind: usize,
+    /// Sets before this one are known in the table that is being filled.
+    pub(super) known: usize,
+    /// Narrow levels that are tried together.
+    levels: usize,
     /// Numbers of devices a stage may take, ascending.
     stage_devices: Vec<u32>,
     /// The largest tensor degree.
@@ -151,6 +156,8 @@ pub(super) struct Crew<'m, 'a> {
     /// Whether warm-ups are rounded on from the last stage.
     rounds_on: bool,
     workers: Vec<Worker<'m, 'a>>,
+    /// Narrow levels that are tried together.
+    pub(super) levels: usize,
     /// What the last question that was answered by a plan tells.
     earlier: Option<Earlier>,
     /// What the question with the largest load that was answered by none tells.
@@ -161,9 +168,30 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Slack for rounding when device-seconds are turned into whole devices.
 const ROUNDING: f64 = 1e-9;
 
+/// In families of so many sets, so many levels of few sets are tried together.
+const LONG: usize = 400;
+const LEVELS: usize = 4;
 /// Sets of one size are shared out among threads if there are at least so many of them. The inner sets of a single one are
 /// not: what one half finds first spares most of the other.
 pub(super) const SHARED_OUT: usize = 12;
+
+/// Levels to be tried together: wide ones alone, of narrow ones so many at most.
+fn batches(levels: &[Range<usize>], most: usize) -> impl Iterator<Item = &[Range<usize>]> {
+    let mut rest = levels;
+    std::iter::from_fn(move || {
+        let narrow = rest.iter().take(most).take_while(|level| level.len() < SHARED_OUT).count();
+        let (batch, others) = rest.split_at(narrow.max(1).min(rest.len()));
+        rest = others;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+/// Which of so many hands tries which set of a batch, and the set's level: in turn, from level to level by one on.
+fn shared_out(batch: &[Range<usize>], hands: usize) -> impl Iterator<Item = (usize, &Range<usize>, usize)> {
+    batch.iter().enumerate().flat_map(move |(turn, level)| {
+        level.clone().enumerate().map(move |(place, outer)| ((turn + place) % hands, level, outer))
+    })
+}
 
 impl<'m, 'a> Crew<'m, 'a> {
     /// As many workers as there are threads, or one where there is too little to share out.
@@ -174,7 +202,9 @@ impl<'m, 'a> Crew<'m, 'a> {
     /// The same of so many threads.
     pub(super) fn of(threads: Threads, model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64) -> Self {
         let (threads, crews) = match threads {
-            Threads::All if model.widest_level() >= SHARED_OUT => (rayon::current_num_threads(), 1),
+            Threads::All if model.widest_level() >= SHARED_OUT || model.sets.len() >= LONG => {
+                (rayon::current_num_threads(), 1)
+            }
             Threads::All => (1, 1),
             Threads::One => (1, rayon::current_num_threads()),
         };
@@ -182,7 +212,8 @@ impl<'m, 'a> Crew<'m, 'a> {
         let (heavier, borders, lean) = (Heavier::new(model), Borders::new(model), Lean::new(model));
         let blocks = SIZES.map(|size| Blocks::new(model, lean.as_ref(), size));
         let rounds_on = settings.warm_up == WarmUp::Cumulative;
-        Crew { model, heavier, borders, lean, blocks, rounds_on, workers, earlier: None, reached: None }
+        let levels = if model.sets.len() >= LONG { LEVELS } else { 1 };
+        Crew { model, heavier, borders, lean, blocks, rounds_on, workers, levels, earlier: None, reached: None }
     }
 
     /// Whether some knapsack was too large to be solved exactly.
@@ -210,7 +241,7 @@ impl<'m, 'a> Crew<'m, 'a> {
         stage_devices.sort_unstable();
         stage_devices.dedup();
         for worker in &mut self.workers {
-            worker.begin(question, model.degrees.len(), model.sets.len());
+            worker.ask(question, model.degrees.len(), model.sets.len());
         }
         let tables = 1 + question.stages.unwrap_or(0);
         let mut frontiers = vec![vec![vec![]; model.sets.len()]; tables];
@@ -232,6 +263,8 @@ impl<'m, 'a> Crew<'m, 'a> {
             behind_first,
             by: vec![],
             behind,
+            known: 0,
+            levels: self.levels,
             stage_devices,
             widest,
             rest,
@@ -307,29 +340,70 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         self.behind_first = vec![vec![]; full + 1];
         self.by = vec![vec![]; full + 1];
         self.sources.look(&self.frontiers[self.behind]);
-        for level in self.model.levels() {
-            search.report_fraction(before + (after - before) * level.start as f64 / full as f64);
-            let found = if workers.len() > 1 && level.len() >= SHARED_OUT {
-                self.level(level.clone(), workers, search)
+        let levels: Vec<Range<usize>> = self.model.levels().collect();
+        for batch in batches(&levels, self.levels) {
+            self.known = batch[0].start;
+            search.report_fraction(before + (after - before) * self.known as f64 / full as f64);
+            if let [level] = batch {
+                let found = if workers.len() > 1 && level.len() >= SHARED_OUT {
+                    self.level(level.clone(), workers, search)
+                } else {
+                    level.clone().map(|outer| Some((outer, self.alone(outer, &mut workers[0], search)?))).collect()
+                };
+                let Some(found) = found else { return false };
+                found.into_iter().for_each(|(outer, found)| self.note(table, outer, &found));
             } else {
-                level.clone().map(|outer| Some((outer, self.alone(outer, &mut workers[0], search)?))).collect()
-            };
-            let Some(found) = found else { return false };
-            for (outer, found) in found {
-                self.frontiers[table][outer] = found.iter().map(|&(s, j, _)| (s, j)).collect();
-                self.by[outer] = found.iter().map(|&(_, _, by)| by).collect();
-                let mut behind = self.by[outer].clone();
-                behind.dedup();
-                self.behind_first[outer] = behind;
+                let hands = workers.len();
+                if !self.begin(batch, workers, search) {
+                    return false;
+                }
+                for (hand, level, outer) in shared_out(batch, hands) {
+                    // What came in between, if a stage is put in front of sets of this table.
+                    let between = if self.behind == table { self.known..level.start } else { 0..0 };
+                    let found = workers[hand].end(self, outer - self.known, between);
+                    self.note(table, outer, &found);
+                }
             }
-            if let Some(heavier) = heavier {
-                self.sources.advance(self.model, heavier, &self.frontiers[table], level.clone());
+            for level in batch {
+                if let Some(heavier) = heavier {
+                    self.sources.advance(self.model, heavier, &self.frontiers[table], level.clone());
+                }
             }
             if self.behind == table {
-                self.sources.look_again(self.model, &self.frontiers[table], level);
+                let sets = self.known..batch[batch.len() - 1].end;
+                self.sources.look_again(self.model, &self.frontiers[table], sets);
             }
         }
         true
+    }
+
+    /// Keeps what was found about a set.
+    fn note(&mut self, table: usize, outer: usize, found: &[FoundPair]) {
+        self.frontiers[table][outer] = found.iter().map(|&(s, j, _)| (s, j)).collect();
+        self.by[outer] = found.iter().map(|&(_, _, by)| by).collect();
+        let mut behind = self.by[outer].clone();
+        behind.dedup();
+        self.behind_first[outer] = behind;
+    }
+
+    /// Tries the stages of the sets of a batch in front of what is known, each set always by the same worker, who remembers it;
+    /// false if cancelled.
+    fn begin(&self, batch: &[Range<usize>], workers: &mut [Worker<'m, 'a>], search: &Search) -> bool {
+        let hands = workers.len();
+        let one = |(own, worker): (usize, &mut Worker<'m, 'a>)| {
+            for (_, _, outer) in shared_out(batch, hands).filter(|&(hand, ..)| hand == own) {
+                if search.cancelled() {
+                    return;
+                }
+                worker.begin(self, outer, outer - self.known);
+            }
+        };
+        if hands > 1 {
+            workers.par_iter_mut().enumerate().for_each(one);
+        } else {
+            workers.iter_mut().enumerate().for_each(one);
+        }
+        !search.cancelled()
     }
 
     /// The frontiers of a level's sets, each found by whoever is free; `None` if cancelled.
@@ -360,17 +434,39 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         (!search.cancelled()).then(|| worker.frontier(self, outer))
     }
 
-    /// Sets that come next after a first stage of one of the sets with a node less, if these are known, and those that did for
-    /// a larger load.
+    /// Sets that come next after a first stage of one of the sets with a node less, or else of the next smaller one that is
+    /// known, and those that did for a larger load.
     pub(super) fn behind_smaller(&self, outer: usize) -> Vec<u32> {
-        let within = [self.model.within[outer]];
-        let smaller = self.model.sets.below(outer).unwrap_or(&within);
+        let mut within = [self.model.within[outer]];
+        while within[0] as usize >= self.known {
+            within = [self.model.within[within[0] as usize]];
+        }
+        let smaller = self.below(outer).unwrap_or(&within);
         let earlier = self.earlier.iter().flat_map(|earlier| &earlier.behind_first[outer]);
         let smaller = smaller.iter().flat_map(|&set| &self.behind_first[set as usize]);
         let mut behind: Vec<u32> = smaller.chain(earlier).copied().collect();
         behind.sort_unstable();
         behind.dedup();
         behind
+    }
+
+    /// The sets with a node less, if there is a list of them and they are known.
+    fn below(&self, outer: usize) -> Option<&[u32]> {
+        self.model.sets.below(outer).filter(|below| below.iter().all(|&set| (set as usize) < self.known))
+    }
+
+    /// The sets within `outer` that are known and of which it is not known yet whether they are useless.
+    pub(super) fn unsettled(&self, outer: usize) -> Vec<u32> {
+        if !self.sources.are_pruned() {
+            return vec![];
+        }
+        if let Some(below) = self.below(outer) {
+            return below.to_vec();
+        }
+        let sets = &self.model.sets;
+        let last = self.known - 1;
+        let level = (1..=last).rev().take_while(|&set| sets.size(set) == sets.size(last));
+        level.filter(|&set| sets.is_subset(set, outer)).map(|set| set as u32).collect()
     }
 
     /// The pairs of a set that a stage may have to be put in front of.

@@ -93,6 +93,23 @@ impl Scratch {
         self.to_beat.get(replicas as usize).is_some_and(|&known| devices < known)
     }
 
+    /// The first of a set's pairs to be better with a stage of `d` replicas on so many devices in front, if any may be.
+    #[inline]
+    pub(super) fn first_better(&self, pairs: &[(u32, u32)], d: u32, devices: u32) -> Option<usize> {
+        // By the handful: none of them is better if not even the devices of the last with the replicas of the first are.
+        const HANDFUL: usize = 8;
+        for (start, handful) in (0..).step_by(HANDFUL).zip(pairs.chunks(HANDFUL)) {
+            let (most, fewest) = (self.to_beat(handful[0].0 + d), handful[handful.len() - 1].1);
+            if devices.saturating_add(fewest) < most {
+                let better = |&(s, j): &(u32, u32)| self.may_be_better(s + d, devices.saturating_add(j));
+                if let Some(first) = handful.iter().position(better) {
+                    return Some(start + first);
+                }
+            }
+        }
+        None
+    }
+
     /// The fewest devices that are of no use with so many replicas or more.
     #[inline]
     pub(super) fn to_beat(&self, replicas: u32) -> u32 {

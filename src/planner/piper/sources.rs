@@ -170,6 +170,8 @@ pub(super) struct Sources {
     runs: [Runs; SIZES.len()],
     /// By set: the pairs that no larger set makes useless, once that is settled; empty where none are looked for.
     useful: Vec<Option<Frontier>>,
+    /// The settled ones before this position are as they were when they were looked at.
+    same: usize,
 }
 
 impl Sources {
@@ -187,25 +189,34 @@ impl Sources {
             (model.by_device_seconds.iter().map(|&set| source(set)).collect(), vec![])
         };
         let words = model.sets.words();
-        let mut sources = Sources { settled, rows: vec![], words, runs: Default::default(), useful };
-        sources.line_up(&model.sets);
+        let mut sources = Sources { settled, rows: vec![], words, runs: Default::default(), useful, same: 0 };
+        sources.line_up(&model.sets, 0);
         sources
     }
 
-    /// Puts the bits in the order of the settled ones.
-    fn line_up(&mut self, sets: &SuccessorSets) {
-        self.rows.clear();
-        for source in &self.settled {
+    /// Puts the bits in the order of the settled ones, from a position on.
+    fn line_up(&mut self, sets: &SuccessorSets, from: usize) {
+        self.rows.truncate(from * self.words);
+        for source in &self.settled[from..] {
             self.rows.extend_from_slice(sets.row(source.set as usize));
         }
     }
 
     /// Notes what the settled ones do with, by block; `pairs` are those of all sets.
     pub(super) fn look(&mut self, pairs: &[Frontier]) {
+        self.same = 0;
+        self.look_on(pairs);
+    }
+
+    /// The same where all before [`Sources::same`] is known.
+    fn look_on(&mut self, pairs: &[Frontier]) {
         for (Runs { runs, of }, size) in self.runs.iter_mut().zip(SIZES) {
-            runs.clear();
-            of.clear();
-            for (position, source) in (0..).zip(&self.settled) {
+            // The run that the first new one may belong to is made anew.
+            let kept = self.same.checked_sub(1).map_or(0, |last| of[last] as usize);
+            runs.truncate(kept);
+            let start = runs.last().map_or(0, |run| run.end);
+            of.truncate(start as usize);
+            for (position, source) in (start..).zip(&self.settled[start as usize..]) {
                 let block = source.place / size as u32;
                 if runs.last().is_none_or(|run| run.block != block) {
                     runs.push(Run { block, end: position, replicas: u32::MAX, devices: u32::MAX });
@@ -221,16 +232,17 @@ impl Sources {
                 }
             }
         }
+        self.same = self.settled.len();
     }
 
-    /// The same once the pairs of a level's sets are known.
-    pub(super) fn look_again(&mut self, model: &PiperModel<'_>, pairs: &[Frontier], level: Range<usize>) {
+    /// The same once the pairs of more sets are known.
+    pub(super) fn look_again(&mut self, model: &PiperModel<'_>, pairs: &[Frontier], sets: Range<usize>) {
         if !self.useful.is_empty() {
-            self.look(pairs);
+            self.look_on(pairs);
             return;
         }
         // All are settled, each at its place.
-        for set in level {
+        for set in sets {
             let (Some(first), Some(last)) = (pairs[set].first(), pairs[set].last()) else { continue };
             for Runs { runs, of } in &mut self.runs {
                 let run = &mut runs[of[model.places[set] as usize] as usize];
@@ -257,9 +269,9 @@ impl Sources {
         row.iter().zip(outer).all(|(row, outer)| row & !outer == 0)
     }
 
-    /// The sets within `outer` of which it is not known yet whether they are useless: those with one node less.
-    pub(super) fn unsettled<'s>(&self, sets: &'s SuccessorSets, outer: usize) -> &'s [u32] {
-        if self.useful.is_empty() { &[] } else { sets.below(outer).unwrap_or_default() }
+    /// Whether useless ones are looked for.
+    pub(super) fn are_pruned(&self) -> bool {
+        !self.useful.is_empty()
     }
 
     /// The pairs of a set that a stage may have to be put in front of, if they are known to be fewer than all.
@@ -283,27 +295,36 @@ impl Sources {
         for (useful, pairs) in self.useful.iter_mut().zip(pairs).take(level.start).skip(first) {
             *useful = Some(pairs.clone());
         }
+        // Those before the first place of a set that is new, or of less use now, stay as they are.
+        let mut place = model.places[first..level.start].iter().copied().min().unwrap_or(u32::MAX);
         for set in level.clone().filter(|&set| !pairs[set].is_empty()) {
             for &lighter in &heavier.lighter[set] {
                 if let Some(useful) = &mut self.useful[lighter as usize] {
+                    let known = useful.len();
                     useful.retain(|&pair| !covers(&pairs[set], pair));
+                    if useful.len() < known {
+                        place = place.min(model.places[lighter as usize]);
+                    }
                 }
             }
         }
+        let same = self.settled.partition_point(|source| source.place < place);
+        self.same = self.same.min(same);
+        let changed = self.settled.split_off(same);
         let new = (first..level.start).map(|set| Source {
             set: set as u32,
             place: model.places[set],
             devices: 0,
             device_seconds: model.device_seconds[set],
         });
-        self.settled.extend(new);
-        let useful = &self.useful;
-        self.settled.retain_mut(|source| {
-            let fewest = useful[source.set as usize].as_ref().map_or(Some(0), |pairs| Some(pairs.last()?.1));
-            source.devices = fewest.unwrap_or_default();
-            fewest.is_some()
-        });
-        self.settled.sort_by_key(|source| source.place);
-        self.line_up(&model.sets);
+        for source in changed.into_iter().chain(new) {
+            let devices = match &self.useful[source.set as usize] {
+                Some(pairs) => pairs.last().map(|&(_, devices)| devices),
+                None => Some(0),
+            };
+            self.settled.extend(devices.map(|devices| Source { devices, ..source }));
+        }
+        self.settled[same..].sort_by_key(|source| source.place);
+        self.line_up(&model.sets, same);
     }
 }

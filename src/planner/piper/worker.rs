@@ -3,7 +3,7 @@
 //! The inner sets of a stage are looked for in windows of the sources, or where these are wide by a walk down from the
 //! outer set; [`super::probe`] says why that finds all of them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use super::{
     blocks::SIZES,
@@ -29,11 +29,20 @@ struct Outer<'m> {
     within: Within,
 }
 
+/// A set of a batch in front of whose predecessors in the batch no stage was put yet.
+struct Slot<'m> {
+    scratch: Scratch,
+    /// None where nothing better is to be found.
+    outer: Option<Outer<'m>>,
+}
+
 /// What one thread needs to find frontiers.
 pub(super) struct Worker<'m, 'a> {
     pub(super) oracle: Oracle<'m, 'a>,
     /// The pairs of the set at hand.
     scratch: Scratch,
+    /// Those of the sets of a batch.
+    slots: Vec<Slot<'m>>,
     /// For the stage at hand, by degree: the replicas it needs by its sums; 1 where these are not known.
     needed: Vec<f64>,
     /// And what its edges take at the least, seconds on one replica.
@@ -50,6 +59,7 @@ impl<'m, 'a> Worker<'m, 'a> {
         Worker {
             oracle,
             scratch: Scratch::default(),
+            slots: vec![],
             needed: vec![],
             edges_s: vec![],
             least_d: vec![],
@@ -59,26 +69,59 @@ impl<'m, 'a> Worker<'m, 'a> {
     }
 
     /// Clears what belongs to one question over so many sets.
-    pub(super) fn begin(&mut self, question: &Question<'_>, degrees: usize, sets: usize) {
+    pub(super) fn ask(&mut self, question: &Question<'_>, degrees: usize, sets: usize) {
         self.needed = vec![1.0; degrees];
         self.edges_s = vec![0.0; degrees];
         self.least_d = vec![None; question.allowed.len()];
         self.scratch = Scratch::new(question.most_replicas);
+        self.slots.clear();
         self.stamps = vec![NONE; sets];
     }
 
     /// The undominated pairs of a set, from those of all smaller ones, each with the set behind its first stage.
-    pub(super) fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize) -> Vec<FoundPair> {
+    pub(super) fn frontier(&mut self, probe: &Probe<'_, 'm, 'a>, outer: usize) -> Vec<FoundPair> {
+        self.find(probe, outer);
+        self.scratch.collect()
+    }
+
+    /// The same in two steps, this one from the sets that are known by now; what is found is kept in a slot.
+    pub(super) fn begin(&mut self, probe: &Probe<'_, 'm, 'a>, outer: usize, slot: usize) {
+        if self.slots.len() <= slot {
+            self.slots
+                .resize_with(slot + 1, || Slot { scratch: Scratch::new(probe.question.most_replicas), outer: None });
+        }
+        std::mem::swap(&mut self.scratch, &mut self.slots[slot].scratch);
+        self.slots[slot].outer = self.find(probe, outer);
+        std::mem::swap(&mut self.scratch, &mut self.slots[slot].scratch);
+    }
+
+    /// And this one once those in between are.
+    pub(super) fn end(&mut self, probe: &Probe<'_, 'm, 'a>, slot: usize, between: Range<usize>) -> Vec<FoundPair> {
+        std::mem::swap(&mut self.scratch, &mut self.slots[slot].scratch);
+        if let Some(outer) = self.slots[slot].outer.take() {
+            for inner in between.filter(|&inner| probe.model.sets.is_subset(inner, outer.set)) {
+                if probe.useful_pairs(inner).last().is_some_and(|&(_, devices)| devices < outer.most) {
+                    self.extend_all(probe, &outer, inner);
+                }
+            }
+        }
+        let found = self.scratch.collect();
+        std::mem::swap(&mut self.scratch, &mut self.slots[slot].scratch);
+        found
+    }
+
+    /// Finds the pairs of a set that stages in front of known ones make; the set, unless nothing better is to be found.
+    fn find(&mut self, probe: &Probe<'_, 'm, 'a>, outer: usize) -> Option<Outer<'m>> {
         let least = probe.earlier.map(|earlier| &earlier.least[outer]);
         let most = self.scratch.begin(|by_replicas| probe.too_many_devices(outer, by_replicas), least);
         if self.scratch.is_closed() {
-            return vec![];
+            return None;
         }
         for (replicas, devices, by) in probe.reached.iter().flat_map(|reached| reached.of(outer)) {
             self.scratch.lower(replicas, devices, by);
         }
         if self.scratch.is_closed() {
-            return self.scratch.collect();
+            return None;
         }
         let crossings = probe.model.crossings(outer);
         let figures = probe.lean.map(|lean| lean.outer(probe.model, outer, &crossings));
@@ -93,7 +136,7 @@ impl<'m, 'a> Worker<'m, 'a> {
         if !self.scratch.is_closed() {
             self.try_others(probe, &outer);
         }
-        self.scratch.collect()
+        (!self.scratch.is_closed()).then_some(outer)
     }
 
     /// Tries the stages in front of all smaller sets.
@@ -140,7 +183,7 @@ impl<'m, 'a> Worker<'m, 'a> {
                 }
             }
         }
-        for &inner in probe.sources.unsettled(&probe.model.sets, set) {
+        for inner in probe.unsettled(set) {
             if probe.useful_pairs(inner as usize).last().is_some_and(|&(_, devices)| devices < most) {
                 self.extend_all(probe, outer, inner as usize);
             }
@@ -250,8 +293,7 @@ impl<'m, 'a> Worker<'m, 'a> {
             let enough = allowed.replicas.partition_point(|&d| f64::from(d) < needed);
             let Some(&d) = allowed.replicas.get(enough) else { continue };
             let devices = t.saturating_mul(d);
-            let better = |&(s, j): &(u32, u32)| self.scratch.may_be_better(s + d, devices.saturating_add(j));
-            if devices < most && pairs.iter().any(better) {
+            if devices < most && self.scratch.first_better(pairs, d, devices).is_some() {
                 self.least_d[at] = Some(d);
                 any = true;
             }
@@ -273,7 +315,7 @@ impl<'m, 'a> Worker<'m, 'a> {
         let pairs = probe.useful_pairs(inner);
         let least = probe.least_stage((outer.set, inner), &outer.crossings, pairs[0].0);
         let Some((devices, replicas)) = least else { return false };
-        pairs.iter().any(|&(s, j)| self.scratch.may_be_better(s + replicas, j.saturating_add(devices)))
+        self.scratch.first_better(pairs, replicas, devices).is_some()
     }
 
     /// Puts the stage `outer \ inner` at one degree with at least so many replicas in front of every pair of the inner set.
@@ -291,13 +333,12 @@ impl<'m, 'a> Worker<'m, 'a> {
             let reachable = pairs.partition_point(|&(s, _)| s + d <= probe.question.most_replicas);
             let devices = t.saturating_mul(d);
             // What is no better than known with d replicas is not with more of them either.
-            let better = |&(s, j): &(u32, u32)| self.scratch.may_be_better(s + d, devices + j);
-            while next < reachable && !better(&pairs[next]) {
-                next += 1;
-            }
+            let first = self.scratch.first_better(&pairs[next.min(reachable)..reachable], d, devices);
+            next += first.unwrap_or(reachable);
             if next >= reachable || devices.saturating_add(pairs[pairs.len() - 1].1) > most {
                 return;
             }
+            let better = |&(s, j): &(u32, u32)| self.scratch.may_be_better(s + d, devices + j);
             let last = (next..reachable).rev().find(|&i| better(&pairs[i])).unwrap_or(next);
             let in_flight = |i: usize| (pairs[i].0 + d).div_ceil(d);
             if self.oracle.is_out_of_reach(key, d, in_flight(next), target, edges_s) {
