@@ -132,9 +132,19 @@ mod tests {
     /// So many chains of so many nodes side by side on twelve devices; `memory` bytes on each are a little more than the whole
     /// needs with everything recomputed.
     fn branches(chains: usize, length: usize, memory: usize) -> String {
-        let mut random = SplitMix::new(7);
         let all = chains * length;
-        let edges: Vec<(usize, usize)> = (0..all).filter(|v| v % length != length - 1).map(|v| (v, v + 1)).collect();
+        network(all, (0..all).filter(|v| v % length != length - 1).map(|v| (v, v + 1)).collect(), memory)
+    }
+
+    /// The same behind a node that comes before all chains.
+    fn fan(chains: usize, length: usize, memory: usize) -> String {
+        let all = 1 + chains * length;
+        let edge = |v: usize| if v % length == 1 % length { (0, v) } else { (v - 1, v) };
+        network(all, (1..all).map(edge).collect(), memory)
+    }
+
+    fn network(all: usize, edges: Vec<(usize, usize)>, memory: usize) -> String {
+        let mut random = SplitMix::new(7);
         let sync = |ids: Vec<usize>| {
             let all: Vec<String> = ids.iter().map(|id| format!("\"{id}\": 0")).collect();
             all.join(", ")
@@ -173,7 +183,7 @@ mod tests {
         let workload = read(text, "branches.json", "branches").unwrap();
         let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let settings = PiperSettings::new(&Options::defaults(&OPTIONS));
-        let Enumeration::Complete(sets) = SuccessorSets::enumerate(&workload.dag, 1000, &|| false) else { panic!() };
+        let Enumeration::Complete(sets) = SuccessorSets::enumerate(&workload.dag, 20_000, &|| false) else { panic!() };
         let (profile, search) = (workload.piper().unwrap(), Search::default());
         let model = PiperModel::new(&workload, profile, &limits, &settings, sets, &search).unwrap();
         let question = Question {
@@ -237,5 +247,25 @@ mod tests {
                 assert!(answers.contains(&None) && answers.iter().any(Option::is_some), "{answers:?}");
             });
         }
+    }
+
+    #[test]
+    fn a_set_is_walked_for_every_number_of_stages() {
+        // So many sets that those behind a stage are walked through from the largest down.
+        with(&fan(3, 21, 40_000_000), |model, settings, question| {
+            assert!(model.sets.len() > 10_000, "{} sets", model.sets.len());
+            let mut answers = vec![];
+            for (stages, factor) in [(2, 1.477_455), (2, 2.653_298), (3, 2.182_875), (4, 3.555_673)] {
+                let question = Question { target: factor * question.target, stages: Some(stages), ..question.clone() };
+                let told = [1, 2].map(|threads| {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    pool.install(|| {
+                        devices_of(&mut Crew::new(model, settings, model.limits.memory()), model, &question)
+                    })
+                });
+                answers.push(told);
+            }
+            assert!(answers.iter().all(|[one, two]| one == two && one.is_some()), "{answers:?}");
+        });
     }
 }

@@ -254,8 +254,9 @@ impl Table {
         for i in 1..PRICES {
             steps[i] = chosen.iter().map(|sums| sums[i].cost - sums[i - 1].cost).fold(0.0, f64::max);
         }
-        let mut sums: Vec<Sums> = vec![Sums::default(); model.sets.len()];
-        for set in 1..sums.len() {
+        let mut sums: Vec<Sums> = Vec::with_capacity(model.sets.len());
+        sums.push(Sums::default());
+        for set in 1..model.sets.len() {
             let within = model.within[set] as usize;
             let mut sum = sums[within];
             for v in model.sets.beyond(set, within) {
@@ -264,7 +265,7 @@ impl Table {
                     sum.bytes += node.bytes;
                 }
             }
-            sums[set] = sum;
+            sums.push(sum);
         }
         let paid: Vec<[f64; PRICES]> =
             sums.iter().map(|sums| std::array::from_fn(|i| sums[i].cost + prices[i] * sums[i].bytes)).collect();

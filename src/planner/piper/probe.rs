@@ -170,7 +170,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// In families of so many sets, so many levels of few sets are tried together.
 const LONG: usize = 400;
-const LEVELS: usize = 4;
+const LEVELS: usize = 8;
 /// Sets of one size are shared out among threads if there are at least so many of them. The inner sets of a single one are
 /// not: what one half finds first spares most of the other.
 pub(super) const SHARED_OUT: usize = 12;

@@ -10,7 +10,7 @@ use super::{
     lean::{self, Within},
     model::Crossing,
     modes::{Oracle, StageKey},
-    probe::{Allowed, FoundPair, NONE, Probe, Question},
+    probe::{Allowed, FoundPair, Probe, Question},
     scratch::Scratch,
     sources::Run,
 };
@@ -49,8 +49,9 @@ pub(super) struct Worker<'m, 'a> {
     edges_s: Vec<f64>,
     /// The fewest that are allowed, if these may be of use.
     least_d: Vec<Option<u32>>,
-    /// By set: the outer set whose walk saw it last.
+    /// By set: the number of the walk that saw it last; a set is walked from for every number of stages.
     stamps: Vec<u32>,
+    walks: u32,
     stack: Vec<u32>,
 }
 
@@ -64,6 +65,7 @@ impl<'m, 'a> Worker<'m, 'a> {
             edges_s: vec![],
             least_d: vec![],
             stamps: vec![],
+            walks: 0,
             stack: vec![],
         }
     }
@@ -75,7 +77,7 @@ impl<'m, 'a> Worker<'m, 'a> {
         self.least_d = vec![None; question.allowed.len()];
         self.scratch = Scratch::new(question.most_replicas);
         self.slots.clear();
-        self.stamps = vec![NONE; sets];
+        (self.stamps, self.walks) = (vec![0; sets], 0);
     }
 
     /// The undominated pairs of a set, from those of all smaller ones, each with the set behind its first stage.
@@ -233,16 +235,17 @@ impl<'m, 'a> Worker<'m, 'a> {
     /// slow or too large for any degree: larger stages only get worse.
     fn walk(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>) {
         let &Outer { set: whole, most, .. } = outer;
-        self.stamps[whole] = whole as u32;
+        self.walks += 1;
+        self.stamps[whole] = self.walks;
         self.stack.clear();
         self.stack.push(whole as u32);
         while let Some(set) = self.stack.pop() {
             for &inner in probe.model.sets.below(set as usize).unwrap_or_default() {
                 let inner = inner as usize;
-                if self.stamps[inner] == whole as u32 {
+                if self.stamps[inner] == self.walks {
                     continue;
                 }
-                self.stamps[inner] = whole as u32;
+                self.stamps[inner] = self.walks;
                 let may_fit = probe.question.allowed.iter().any(|allowed| {
                     let most_d = (most / probe.model.degrees[allowed.degree].t).min(probe.question.most_replicas);
                     probe.model.may_fit(
