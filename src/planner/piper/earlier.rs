@@ -133,17 +133,18 @@ mod tests {
     /// needs with everything recomputed.
     fn branches(chains: usize, length: usize, memory: usize) -> String {
         let all = chains * length;
-        network(all, (0..all).filter(|v| v % length != length - 1).map(|v| (v, v + 1)).collect(), memory)
+        let edges: Vec<(usize, usize)> = (0..all).filter(|v| v % length != length - 1).map(|v| (v, v + 1)).collect();
+        network(all, &edges, memory)
     }
 
     /// The same behind a node that comes before all chains.
     fn fan(chains: usize, length: usize, memory: usize) -> String {
         let all = 1 + chains * length;
         let edge = |v: usize| if v % length == 1 % length { (0, v) } else { (v - 1, v) };
-        network(all, (1..all).map(edge).collect(), memory)
+        network(all, &(1..all).map(edge).collect::<Vec<_>>(), memory)
     }
 
-    fn network(all: usize, edges: Vec<(usize, usize)>, memory: usize) -> String {
+    fn network(all: usize, edges: &[(usize, usize)], memory: usize) -> String {
         let mut random = SplitMix::new(7);
         let sync = |ids: Vec<usize>| {
             let all: Vec<String> = ids.iter().map(|id| format!("\"{id}\": 0")).collect();
