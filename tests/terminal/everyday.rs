@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use portable_pty::CommandBuilder;
 
-use super::session::{Session, cells, command, size};
+use super::session::{Session, command};
 
 #[test]
 fn it_starts_with_a_plan_and_quits() {
@@ -43,17 +43,13 @@ fn it_follows_a_resize() {
     let mut session = Session::plantui(&[]);
     session.wait_for("Options");
     session.send("\t");
-    let resize = |columns: u16, rows: u16| {
-        session.received.lock().unwrap().parser.screen_mut().set_size(cells(rows), cells(columns));
-        session.master.as_ref().unwrap().resize(size(columns, rows)).unwrap();
-    };
-    resize(80, 24);
+    session.resize(80, 24);
     session.wait_until("a folded panel", |s| {
         s.contents().contains("64 devices · 8 GiB") && !s.contents().contains("Options")
     });
-    resize(20, 3);
+    session.resize(20, 3);
     session.wait_for("plantui needs");
-    resize(140, 40);
+    session.resize(140, 40);
     session.wait_for("Options");
     session.send("q");
     assert!(session.wait().success());
@@ -66,8 +62,7 @@ fn a_key_is_not_lost_while_the_window_changes() {
     for turn in 0..60 {
         // The panel folds where the view has the keys, and opens where it has them itself.
         let (folded, columns) = (turn % 2 == 0, 80 + turn % 3);
-        session.received.lock().unwrap().parser.screen_mut().set_size(cells(24), cells(columns));
-        session.master.as_ref().unwrap().resize(size(columns, 24)).unwrap();
+        session.resize(columns, 24);
         session.send("\t");
         session.wait_until("the panel as the key has it", |s| s.contents().contains("Options") != folded);
     }

@@ -32,11 +32,11 @@ pub(crate) struct Session {
     home: tempfile::TempDir,
 }
 
-pub(crate) fn size(columns: u16, rows: u16) -> PtySize {
+fn size(columns: u16, rows: u16) -> PtySize {
     PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }
 }
 
-pub(crate) fn cells(count: u16) -> NonZero<u16> {
+fn cells(count: u16) -> NonZero<u16> {
     NonZero::new(count).expect("a terminal has cells")
 }
 
@@ -93,6 +93,12 @@ impl Session {
     pub(crate) fn send(&mut self, keys: &str) {
         let writer = self.keys.as_mut().expect("the terminal is open");
         writer.write_all(keys.as_bytes()).and_then(|()| writer.flush()).expect("the program listens");
+    }
+
+    /// Gives the terminal's window another size.
+    pub(crate) fn resize(&self, columns: u16, rows: u16) {
+        self.received.lock().unwrap().parser.screen_mut().set_size(cells(rows), cells(columns));
+        self.master.as_ref().expect("the terminal is open").resize(size(columns, rows)).expect("it can be resized");
     }
 
     pub(crate) fn text(&self) -> String {

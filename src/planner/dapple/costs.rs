@@ -24,7 +24,7 @@ use crate::{
 pub(super) struct Costs {
     /// What is done at each position.
     positions: Vec<Position>,
-    /// By position: those that can end a stage which begins there, least compute first.
+    /// By position: those that can end a stage which begins there.
     later: Vec<FixedBitSet>,
     /// By position: its place by the compute up to it.
     ranks: Vec<u32>,

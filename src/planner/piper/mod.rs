@@ -32,6 +32,8 @@ mod orders;
 mod picking;
 mod prices;
 mod probe;
+#[cfg(test)]
+mod probe_tests;
 mod rest;
 mod scratch;
 mod settings;

@@ -100,8 +100,8 @@ pub(super) struct Oracle<'m, 'a> {
 }
 
 impl<'m, 'a> Oracle<'m, 'a> {
-    /// As many oracles as there are threads: they share the tables of prices, and the memory for remembered answers; `crews` such
-    /// share the memory in all.
+    /// As many oracles as there are threads: they share the tables of prices, the steps, and the memory for remembered answers;
+    /// `crews` such share the memory in all.
     pub(super) fn of_threads(
         threads: usize,
         crews: usize,

@@ -155,7 +155,7 @@ pub(super) struct Crew<'m, 'a> {
     blocks: [Blocks; SIZES.len()],
     /// Whether warm-ups are rounded on from the last stage.
     rounds_on: bool,
-    workers: Vec<Worker<'m, 'a>>,
+    pub(super) workers: Vec<Worker<'m, 'a>>,
     /// Narrow levels that are tried together.
     pub(super) levels: usize,
     /// What the last question that was answered by a plan tells.
@@ -191,6 +191,14 @@ fn shared_out(batch: &[Range<usize>], hands: usize) -> impl Iterator<Item = (usi
     batch.iter().enumerate().flat_map(move |(turn, level)| {
         level.clone().enumerate().map(move |(place, outer)| ((turn + place) % hands, level, outer))
     })
+}
+
+/// What each of the workers finds, side by side if there are several.
+fn by_each<W: Send, F: Send>(workers: &mut [W], find: impl Fn(usize, &mut W) -> F + Sync) -> Vec<F> {
+    if let [worker] = workers {
+        return vec![find(0, worker)];
+    }
+    workers.par_iter_mut().enumerate().map(|(own, worker)| find(own, worker)).collect()
 }
 
 impl<'m, 'a> Crew<'m, 'a> {
@@ -241,7 +249,7 @@ impl<'m, 'a> Crew<'m, 'a> {
         stage_devices.sort_unstable();
         stage_devices.dedup();
         for worker in &mut self.workers {
-            worker.ask(question, model.degrees.len(), model.sets.len());
+            worker.prepare(question, model.degrees.len(), model.sets.len());
         }
         let tables = 1 + question.stages.unwrap_or(0);
         let mut frontiers = vec![vec![vec![]; model.sets.len()]; tables];
@@ -344,25 +352,14 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         for batch in batches(&levels, self.levels) {
             self.known = batch[0].start;
             search.report_fraction(before + (after - before) * self.known as f64 / full as f64);
-            if let [level] = batch {
-                let found = if workers.len() > 1 && level.len() >= SHARED_OUT {
-                    self.level(level.clone(), workers, search)
-                } else {
-                    level.clone().map(|outer| Some((outer, self.alone(outer, &mut workers[0], search)?))).collect()
-                };
-                let Some(found) = found else { return false };
-                found.into_iter().for_each(|(outer, found)| self.note(table, outer, &found));
+            let narrow = batch[0].len() < SHARED_OUT;
+            let done = if narrow {
+                self.try_batch(table, batch, workers, search)
             } else {
-                let hands = workers.len();
-                if !self.begin(batch, workers, search) {
-                    return false;
-                }
-                for (hand, level, outer) in shared_out(batch, hands) {
-                    // What came in between, if a stage is put in front of sets of this table.
-                    let between = if self.behind == table { self.known..level.start } else { 0..0 };
-                    let found = workers[hand].end(self, outer - self.known, between);
-                    self.note(table, outer, &found);
-                }
+                self.try_level(table, &batch[0], workers, search)
+            };
+            if !done {
+                return false;
             }
             for level in batch {
                 if let Some(heavier) = heavier {
@@ -386,52 +383,60 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         self.behind_first[outer] = behind;
     }
 
-    /// Tries the stages of the sets of a batch in front of what is known, each set always by the same worker, who remembers it;
-    /// false if cancelled.
-    fn begin(&self, batch: &[Range<usize>], workers: &mut [Worker<'m, 'a>], search: &Search) -> bool {
-        let hands = workers.len();
-        let one = |(own, worker): (usize, &mut Worker<'m, 'a>)| {
-            for (_, _, outer) in shared_out(batch, hands).filter(|&(hand, ..)| hand == own) {
+    /// Finds the frontiers of a batch of narrow levels: of all first in front of what is known, then in front of one another. Each
+    /// set always goes to the same worker, who remembers its stages; a level alone is too little to share. False if cancelled.
+    fn try_batch(
+        &mut self,
+        table: usize,
+        batch: &[Range<usize>],
+        workers: &mut [Worker<'m, 'a>],
+        search: &Search,
+    ) -> bool {
+        let hands = if batch.len() > 1 { workers.len() } else { 1 };
+        let probe = &*self;
+        by_each(&mut workers[..hands], |own, worker| {
+            for (.., outer) in shared_out(batch, hands).filter(|&(hand, ..)| hand == own) {
                 if search.cancelled() {
                     return;
                 }
-                worker.begin(self, outer, outer - self.known);
+                worker.begin(probe, outer);
             }
-        };
-        if hands > 1 {
-            workers.par_iter_mut().enumerate().for_each(one);
-        } else {
-            workers.iter_mut().enumerate().for_each(one);
+        });
+        if search.cancelled() {
+            return false;
         }
-        !search.cancelled()
+        for (hand, level, outer) in shared_out(batch, hands) {
+            // What came in between, if a stage is put in front of sets of this table.
+            let between = if self.behind == table { self.known..level.start } else { 0..0 };
+            let found = workers[hand].end(self, between);
+            self.note(table, outer, &found);
+        }
+        true
     }
 
-    /// The frontiers of a level's sets, each found by whoever is free; `None` if cancelled.
-    fn level(
-        &self,
-        level: Range<usize>,
+    /// Finds the frontiers of a wide level's sets, each by whoever is free; false if cancelled.
+    fn try_level(
+        &mut self,
+        table: usize,
+        level: &Range<usize>,
         workers: &mut [Worker<'m, 'a>],
         search: &Search,
-    ) -> Option<Vec<(usize, Vec<FoundPair>)>> {
+    ) -> bool {
         // Who finds a frontier makes no difference to it.
         let next = AtomicUsize::new(level.start);
-        let one = |worker: &mut Worker<'m, 'a>| {
+        let probe = &*self;
+        let found = by_each(workers, |_, worker| {
             let mut found = vec![];
             loop {
                 let outer = next.fetch_add(1, Ordering::Relaxed);
                 if outer >= level.end || search.cancelled() {
                     return found;
                 }
-                found.push((outer, worker.frontier(self, outer)));
+                found.push((outer, worker.frontier(probe, outer)));
             }
-        };
-        let found: Vec<Vec<(usize, Vec<FoundPair>)>> = workers.par_iter_mut().map(one).collect();
-        (!search.cancelled()).then(|| found.into_iter().flatten().collect())
-    }
-
-    /// The frontier of one set; `None` if cancelled.
-    fn alone(&self, outer: usize, worker: &mut Worker<'m, 'a>, search: &Search) -> Option<Vec<FoundPair>> {
-        (!search.cancelled()).then(|| worker.frontier(self, outer))
+        });
+        found.into_iter().flatten().for_each(|(outer, found)| self.note(table, outer, &found));
+        !search.cancelled()
     }
 
     /// Sets that come next after a first stage of one of the sets with a node less, or else of the next smaller one that is

@@ -3,7 +3,7 @@
 //! The inner sets of a stage are looked for in windows of the sources, or where these are wide by a walk down from the
 //! outer set; [`super::probe`] says why that finds all of them.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, collections::VecDeque, ops::Range};
 
 use super::{
     blocks::SIZES,
@@ -29,20 +29,14 @@ struct Outer<'m> {
     within: Within,
 }
 
-/// A set of a batch in front of whose predecessors in the batch no stage was put yet.
-struct Slot<'m> {
-    scratch: Scratch,
-    /// None where nothing better is to be found.
-    outer: Option<Outer<'m>>,
-}
-
 /// What one thread needs to find frontiers.
 pub(super) struct Worker<'m, 'a> {
     pub(super) oracle: Oracle<'m, 'a>,
     /// The pairs of the set at hand.
     scratch: Scratch,
-    /// Those of the sets of a batch.
-    slots: Vec<Slot<'m>>,
+    /// Those of the sets that are begun, and the sets but for those of which nothing better is to be found.
+    begun: VecDeque<(Scratch, Option<Outer<'m>>)>,
+    spare: Vec<Scratch>,
     /// For the stage at hand, by degree: the replicas it needs by its sums; 1 where these are not known.
     needed: Vec<f64>,
     /// And what its edges take at the least, seconds on one replica.
@@ -53,6 +47,8 @@ pub(super) struct Worker<'m, 'a> {
     stamps: Vec<u32>,
     walks: u32,
     stack: Vec<u32>,
+    /// With more inner sets than this in its windows a set is walked down from.
+    pub(super) many: usize,
 }
 
 impl<'m, 'a> Worker<'m, 'a> {
@@ -60,23 +56,26 @@ impl<'m, 'a> Worker<'m, 'a> {
         Worker {
             oracle,
             scratch: Scratch::default(),
-            slots: vec![],
+            begun: VecDeque::new(),
+            spare: vec![],
             needed: vec![],
             edges_s: vec![],
             least_d: vec![],
             stamps: vec![],
             walks: 0,
             stack: vec![],
+            many: MANY_CANDIDATES,
         }
     }
 
     /// Clears what belongs to one question over so many sets.
-    pub(super) fn ask(&mut self, question: &Question<'_>, degrees: usize, sets: usize) {
+    pub(super) fn prepare(&mut self, question: &Question<'_>, degrees: usize, sets: usize) {
         self.needed = vec![1.0; degrees];
         self.edges_s = vec![0.0; degrees];
         self.least_d = vec![None; question.allowed.len()];
         self.scratch = Scratch::new(question.most_replicas);
-        self.slots.clear();
+        self.begun.clear();
+        self.spare.clear();
         (self.stamps, self.walks) = (vec![0; sets], 0);
     }
 
@@ -86,21 +85,19 @@ impl<'m, 'a> Worker<'m, 'a> {
         self.scratch.collect()
     }
 
-    /// The same in two steps, this one from the sets that are known by now; what is found is kept in a slot.
-    pub(super) fn begin(&mut self, probe: &Probe<'_, 'm, 'a>, outer: usize, slot: usize) {
-        if self.slots.len() <= slot {
-            self.slots
-                .resize_with(slot + 1, || Slot { scratch: Scratch::new(probe.question.most_replicas), outer: None });
-        }
-        std::mem::swap(&mut self.scratch, &mut self.slots[slot].scratch);
-        self.slots[slot].outer = self.find(probe, outer);
-        std::mem::swap(&mut self.scratch, &mut self.slots[slot].scratch);
+    /// The same in two steps for one set after another, this one from the sets that are known by now.
+    pub(super) fn begin(&mut self, probe: &Probe<'_, 'm, 'a>, outer: usize) {
+        let spare = self.spare.pop().unwrap_or_else(|| Scratch::new(probe.question.most_replicas));
+        let at_hand = std::mem::replace(&mut self.scratch, spare);
+        let outer = self.find(probe, outer);
+        self.begun.push_back((std::mem::replace(&mut self.scratch, at_hand), outer));
     }
 
-    /// And this one once those in between are.
-    pub(super) fn end(&mut self, probe: &Probe<'_, 'm, 'a>, slot: usize, between: Range<usize>) -> Vec<FoundPair> {
-        std::mem::swap(&mut self.scratch, &mut self.slots[slot].scratch);
-        if let Some(outer) = self.slots[slot].outer.take() {
+    /// And this one for the first that is begun, once those in between are known.
+    pub(super) fn end(&mut self, probe: &Probe<'_, 'm, 'a>, between: Range<usize>) -> Vec<FoundPair> {
+        let (scratch, outer) = self.begun.pop_front().expect("every set is begun before it is ended");
+        let at_hand = std::mem::replace(&mut self.scratch, scratch);
+        if let Some(outer) = outer {
             for inner in between.filter(|&inner| probe.model.sets.is_subset(inner, outer.set)) {
                 if probe.useful_pairs(inner).last().is_some_and(|&(_, devices)| devices < outer.most) {
                     self.extend_all(probe, &outer, inner);
@@ -108,7 +105,7 @@ impl<'m, 'a> Worker<'m, 'a> {
             }
         }
         let found = self.scratch.collect();
-        std::mem::swap(&mut self.scratch, &mut self.slots[slot].scratch);
+        self.spare.push(std::mem::replace(&mut self.scratch, at_hand));
         found
     }
 
@@ -146,7 +143,7 @@ impl<'m, 'a> Worker<'m, 'a> {
         let &Outer { set, most, .. } = outer;
         let windows = probe.windows(set, most);
         let candidates: usize = windows.iter().map(|(from, to)| to - from).sum();
-        if candidates > MANY_CANDIDATES && probe.model.sets.below(set).is_some() {
+        if candidates > self.many && probe.model.sets.below(set).is_some() {
             self.walk(probe, outer);
             return;
         }
@@ -336,11 +333,12 @@ impl<'m, 'a> Worker<'m, 'a> {
             let reachable = pairs.partition_point(|&(s, _)| s + d <= probe.question.most_replicas);
             let devices = t.saturating_mul(d);
             // What is no better than known with d replicas is not with more of them either.
-            let first = self.scratch.first_better(&pairs[next.min(reachable)..reachable], d, devices);
-            next += first.unwrap_or(reachable);
-            if next >= reachable || devices.saturating_add(pairs[pairs.len() - 1].1) > most {
+            let left = &pairs[next.min(reachable)..reachable];
+            let Some(first) = self.scratch.first_better(left, d, devices) else { return };
+            if devices.saturating_add(pairs[pairs.len() - 1].1) > most {
                 return;
             }
+            next += first;
             let better = |&(s, j): &(u32, u32)| self.scratch.may_be_better(s + d, devices + j);
             let last = (next..reachable).rev().find(|&i| better(&pairs[i])).unwrap_or(next);
             let in_flight = |i: usize| (pairs[i].0 + d).div_ceil(d);

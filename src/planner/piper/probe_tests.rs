@@ -1,0 +1,149 @@
+//! Whether what a question is spared changes its answer: what others told, levels tried together, walks.
+
+use super::{
+    bisection::allowed,
+    model::PiperModel,
+    probe::{Answer, Crew, Question, Threads},
+    settings::{OPTIONS, PiperSettings},
+};
+use crate::{
+    cluster::GivenLimits,
+    family,
+    graph::{Enumeration, SuccessorSets},
+    planner::{Options, Search, random::SplitMix},
+    workload::formats::piper::read,
+};
+
+/// So many chains of so many nodes side by side on twelve devices; `memory` bytes on each are a little more than the whole
+/// needs with everything recomputed.
+fn branches(chains: usize, length: usize, memory: usize) -> String {
+    let all = chains * length;
+    let edges: Vec<(usize, usize)> = (0..all).filter(|v| v % length != length - 1).map(|v| (v, v + 1)).collect();
+    network(all, &edges, memory)
+}
+
+/// The same behind a node that comes before all chains.
+fn fan(chains: usize, length: usize, memory: usize) -> String {
+    let all = 1 + chains * length;
+    let edge = |v: usize| if v % length == 1 % length { (0, v) } else { (v - 1, v) };
+    network(all, &(1..all).map(edge).collect::<Vec<_>>(), memory)
+}
+
+fn network(all: usize, edges: &[(usize, usize)], memory: usize) -> String {
+    let mut random = SplitMix::new(7);
+    let sync = |ids: Vec<usize>| {
+        let all: Vec<String> = ids.iter().map(|id| format!("\"{id}\": 0")).collect();
+        all.join(", ")
+    };
+    let node = |v: usize| {
+        let (seconds, bytes) = (1.0 + random.unit(), (1e6 * (1.0 + random.unit())).round());
+        let before = sync(edges.iter().filter(|edge| edge.1 == v).map(|edge| edge.0).collect());
+        let after = sync(edges.iter().filter(|edge| edge.0 == v).map(|edge| edge.1).collect());
+        let mode = |id: &str, t: f64, seconds: f64, bytes: f64| {
+            format!(
+                r#"{{"id": "{id}", "timePerSample": {}, "parameterSize": 0, "memoryUsageA": {}, "memoryUsageB": 100000, "syncTimeFw": {{{before}}}, "syncTimeBw": {{{after}}}}}"#,
+                seconds / t,
+                (bytes / t).round(),
+            )
+        };
+        let modes = |t: f64| {
+            [mode("vanilla", t, seconds, bytes), mode("activation recomp", t, 1.3 * seconds, 0.1 * bytes)].join(", ")
+        };
+        format!(r#"{{"id": {v}, "TMPCs": {{"1": [{}], "2": [{}]}}}}"#, modes(1.0), modes(1.9))
+    };
+    let nodes: Vec<String> = (0..all).map(node).collect();
+    let edge = |&(from, to): &(usize, usize)| {
+        format!(r#"{{"sourceId": {from}, "destId": {to}, "communicationCost": 100000}}"#)
+    };
+    let list: Vec<String> = edges.iter().map(edge).collect();
+    format!(
+        r#"{{"maxMemoryPerDevice": {memory}, "maxDevices": 12, "bandwidth": 1e6, "mbsInBatch": 12, "nodes": [{}], "edges": [{}]}}"#,
+        nodes.join(", "),
+        list.join(", ")
+    )
+}
+
+/// Calls a test with a model of such a network, its settings and a question about it.
+fn with(text: &str, test: impl FnOnce(&PiperModel<'_>, &PiperSettings, &Question<'_>)) {
+    let workload = read(text, "branches.json", "branches").unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
+    let settings = PiperSettings::new(&Options::defaults(&OPTIONS));
+    let Enumeration::Complete(sets) = SuccessorSets::enumerate(&workload.dag, 1000, &|| false) else { panic!() };
+    let (profile, search) = (workload.piper().unwrap(), Search::default());
+    let model = PiperModel::new(&workload, profile, &limits, &settings, sets, &search).unwrap();
+    let question = Question {
+        target: model.even_share(),
+        devices: 12,
+        most_replicas: settings.replicas(model.most_replicas),
+        allowed: &allowed(&model),
+        stages: None,
+        progress: (0.0, 1.0),
+    };
+    test(&model, &settings, &question);
+}
+
+fn devices_of(crew: &mut Crew<'_, '_>, model: &PiperModel<'_>, question: &Question<'_>) -> Option<u32> {
+    match crew.ask(question, &Search::default()) {
+        Answer::Yes(stages) => Some(stages.iter().map(|stage| stage.d * model.degrees[stage.degree].t).sum()),
+        _ => None,
+    }
+}
+
+/// As halving would ask, and beyond.
+const FACTORS: [f64; 11] = [1.0, 1.5, 1.25, 1.1, 1.2, 1.15, 1.18, 1.3, 1.22, 1.05, 1.4];
+
+#[test]
+fn what_other_loads_tell_changes_no_answer() {
+    with(&branches(3, 7, 6_000_000), |model, settings, question| {
+        assert!(model.sets.len() == 512, "{} sets", model.sets.len());
+        let mut old = Crew::new(model, settings, model.limits.memory());
+        let answers = FACTORS.map(|factor| {
+            let question = Question { target: factor * question.target, ..question.clone() };
+            let fresh = devices_of(&mut Crew::new(model, settings, model.limits.memory()), model, &question);
+            assert_eq!(devices_of(&mut old, model, &question), fresh, "{factor}");
+            fresh
+        });
+        assert!(answers.contains(&None) && answers.iter().any(Option::is_some), "{answers:?}");
+    });
+}
+
+/// Asks crews of so many threads, which try so many levels together and walk where more than so many inner sets are in a set's
+/// windows, the same questions with these numbers of stages.
+fn assert_same_answers(text: &str, stages: &[Option<usize>], crews: &[(usize, usize, usize)]) {
+    with(text, |model, settings, question| {
+        let crew = |&(threads, levels, many): &(usize, usize, usize)| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut crew = pool.install(|| Crew::of(Threads::All, model, settings, model.limits.memory()));
+            crew.levels = levels;
+            crew.workers.iter_mut().for_each(|worker| worker.many = many);
+            (pool, crew)
+        };
+        let mut crews: Vec<_> = crews.iter().map(crew).collect();
+        let mut answers = vec![];
+        for (stages, factor) in stages.iter().flat_map(|&stages| FACTORS.map(|factor| (stages, factor))) {
+            let question = Question { target: factor * question.target, stages, ..question.clone() };
+            let ask = |(pool, crew): &mut (rayon::ThreadPool, Crew<'_, '_>)| {
+                pool.install(|| devices_of(crew, model, &question))
+            };
+            let told: Vec<Option<u32>> = crews.iter_mut().map(ask).collect();
+            assert!(told.iter().all(|&other| other == told[0]), "{stages:?} {factor}: {told:?}");
+            answers.push(told[0]);
+        }
+        assert!(answers.contains(&None) && answers.iter().any(Option::is_some), "{answers:?}");
+    });
+}
+
+#[test]
+fn levels_tried_together_change_no_answer() {
+    const MANY: usize = usize::MAX;
+    for text in [branches(1, 450, 60_000_000), branches(2, 10, 6_000_000), branches(3, 7, 6_000_000)] {
+        let crews = [(1, 1, MANY), (1, 2, MANY), (1, 4, MANY), (3, 4, MANY), (3, 7, MANY)];
+        assert_same_answers(&text, &[None, Some(3), Some(6)], &crews);
+    }
+}
+
+#[test]
+fn walks_find_what_windows_hold() {
+    let crews = [(1, 8, usize::MAX), (1, 8, 0), (2, 8, 0)];
+    assert_same_answers(&fan(3, 6, 6_000_000), &[None, Some(2), Some(3), Some(4)], &crews);
+}
