@@ -32,6 +32,7 @@ Examples:
   plantui plan model.json --planner equal-partition --json > plan.json
   plantui plan model.json --output trace.json --format chrome-trace
   plantui generate bert-32 | plantui plan - --devices 128
+  plantui plan model.json --set engine=megatron --json | plantui export - --to megatron
 
 Prints a table, or with --json one document of the schema plantui.plan/1 and nothing else. With --output the result \
 goes to a file as well. A row of the table is a stage: DP replicas, TP ways each tensor is split, what its time per sample \
@@ -65,7 +66,8 @@ struct OutputArgs {
     /// Lets --output replace a file
     #[arg(long, requires = "output")]
     force: bool,
-    /// What --output writes; without --output it goes to standard output [default: plan-json]
+    /// What --output writes; without --output it goes to standard output [default: plan-json]. Files of training engines are written
+    /// by `plantui export`
     #[arg(long, value_name = "FORMAT", value_parser = format())]
     format: Option<&'static Format>,
 }
