@@ -9,6 +9,8 @@
 //! the published GNMT graph against 17,914 sets. Sets are numbered by size, then in the order they were found, which
 //! depends only on the graph.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
 
 use super::Dag;
@@ -23,6 +25,15 @@ pub struct SuccessorSets {
     /// For each set the sets with one member less, in compressed rows; no rows where the family is not complete.
     below_start: Vec<u32>,
     below: Vec<u32>,
+}
+
+/// The marks of a vertex: bits of which those of others tell nothing. A set has those of its members, added without carrying.
+fn mark(v: u32) -> u64 {
+    // The finisher of SplitMix64 (Steele, Lea, Flood 2014).
+    let mut bits = (u64::from(v) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
 }
 
 /// The vertices that may join a set, given those that might join it before `v` did; `row` are the set's bits.
@@ -49,37 +60,51 @@ pub enum Enumeration {
 impl SuccessorSets {
     /// Enumerates the admissible sets of `dag`, at most `limit` of them; `cancelled` is asked now and then.
     pub fn enumerate(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool) -> Enumeration {
+        Self::enumerate_by(dag, limit, cancelled, mark)
+    }
+
+    /// The same with other marks: whatever they are, sets with the same ones are told apart.
+    fn enumerate_by(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool, mark: impl Fn(u32) -> u64) -> Enumeration {
         let n = dag.len();
         let mut all = SuccessorSets::empty(n);
         all.below_start = vec![0, 0];
         let mut level = 0..1;
-        // By set of the level: the vertices that may join it, ascending.
+        // By set of the level: the vertices that may join it, ascending, and its marks.
         let mut open: Vec<Vec<u32>> = vec![(0..n as u32).filter(|&v| dag.out_degree(v as usize) == 0).collect()];
-        for size in 1..=n as u32 {
-            let mut seen: FxHashMap<Box<[u64]>, u32> = FxHashMap::default();
+        let mut marks: Vec<u64> = vec![0];
+        for _ in 0..n {
+            // By marks: the set that has them, or the next free number where sets differ but not in their marks.
+            let mut seen: FxHashMap<u64, u32> = FxHashMap::default();
             let mut links: Vec<(u32, u32)> = vec![];
             let mut next_open: Vec<Vec<u32>> = vec![];
+            let mut next_marks: Vec<u64> = vec![];
             let first = all.len();
-            for (set, joining) in level.zip(&open) {
+            for ((set, joining), marks) in level.zip(&open).zip(&marks) {
                 if set % 64 == 0 && cancelled() {
                     return Enumeration::Cancelled;
                 }
                 for &v in joining {
-                    let mut row: Box<[u64]> = all.row(set).into();
-                    row[v as usize / 64] |= 1 << (v % 64);
-                    let found = *seen.entry(row).or_insert_with_key(|row| {
-                        all.bits.extend_from_slice(row);
-                        all.sizes.push(size);
-                        next_open.push(opened(dag, row, joining, v));
-                        all.sizes.len() as u32 - 1
-                    });
+                    let marks = marks ^ mark(v);
+                    let mut key = marks;
+                    let found = loop {
+                        match seen.entry(key) {
+                            Entry::Occupied(known) if all.is_with(*known.get() as usize, set, v) => break *known.get(),
+                            Entry::Occupied(_) => key = key.wrapping_add(1),
+                            Entry::Vacant(free) => {
+                                let found = all.add_with(set, v);
+                                next_open.push(opened(dag, all.row(found), joining, v));
+                                next_marks.push(marks);
+                                break *free.insert(found as u32);
+                            }
+                        }
+                    };
                     links.push((found, set as u32));
                     if all.len() > limit {
                         return Enumeration::TooMany(all.len());
                     }
                 }
             }
-            open = next_open;
+            (open, marks) = (next_open, next_marks);
             links.sort_unstable();
             let mut next = links.into_iter().peekable();
             for set in first..all.len() {
@@ -155,6 +180,22 @@ impl SuccessorSets {
             all.sizes.push(size);
         }
         all
+    }
+
+    /// Whether a set is another one with a vertex more.
+    fn is_with(&self, set: usize, other: usize, v: u32) -> bool {
+        let (word, bit) = (v as usize / 64, 1 << (v % 64));
+        let mut rows = self.row(set).iter().zip(self.row(other)).enumerate();
+        rows.all(|(at, (a, b))| if at == word { *a == b | bit } else { a == b })
+    }
+
+    /// Adds a set with a vertex more than another; its number.
+    fn add_with(&mut self, other: usize, v: u32) -> usize {
+        let added = self.len();
+        self.bits.extend_from_within(other * self.words..(other + 1) * self.words);
+        self.bits[added * self.words + v as usize / 64] |= 1 << (v % 64);
+        self.sizes.push(self.sizes[other] + 1);
+        added
     }
 
     fn empty(n: usize) -> Self {
@@ -290,6 +331,13 @@ mod tests {
                 let expected: Vec<u32> = (0..i).filter(below).map(|j| j as u32).collect();
                 assert_eq!(sets.below(i), Some(expected.as_slice()));
             }
+            // Marks that many sets share.
+            let Enumeration::Complete(confused) =
+                SuccessorSets::enumerate_by(&dag, 1_000_000, &|| false, |v| u64::from(v % 3))
+            else {
+                panic!()
+            };
+            assert_eq!((&confused.bits, &confused.below), (&sets.bits, &sets.below));
             let chains = SuccessorSets::from_orders(&dag, &[dag.topological_order().to_vec(), dag.stack_order()], 1);
             assert_eq!(chains.below(0), None);
             let order = dag.stack_order();
