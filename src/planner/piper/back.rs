@@ -4,7 +4,8 @@
 
 use super::{
     modes::{Oracle, StageKey},
-    probe::{Allowed, FoundStage, Probe},
+    probe::{FoundStage, Probe},
+    worker::Outer,
 };
 
 impl<'m, 'a> Probe<'_, 'm, 'a> {
@@ -36,37 +37,41 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         replicas: u32,
         devices: u32,
     ) -> Option<(FoundStage, u32, u32)> {
-        let crossings = self.model.crossings(outer);
-        let target = self.question.target;
-        for inner in 0..outer {
+        let (model, target) = (self.model, self.question.target);
+        let outer = Outer::new(self, outer, devices, oracle.memory_bytes());
+        let mut needed = vec![1.0; model.degrees.len()];
+        let mut edges_s = vec![0.0; model.degrees.len()];
+        for inner in 0..outer.set {
             // Cheap questions first: almost every inner set fails one of them.
-            let within = |&(s, j): &(u32, u32)| s < replicas && j < devices;
-            let may_fit = |allowed: &Allowed| {
-                self.model.may_fit(allowed.degree, outer, inner, replicas, target, oracle.memory_bytes())
-            };
-            if !self.pairs(inner).iter().any(within)
-                || !self.question.allowed.iter().any(may_fit)
-                || !self.model.sets.is_subset(inner, outer)
-            {
+            let mut within = self.pairs(inner).iter().filter(|&&(s, j)| s < replicas && j < devices);
+            let Some(&(behind, devices_behind)) = within.next() else { continue };
+            let fewest = within.next_back().map_or(devices_behind, |&(_, j)| j);
+            if !model.sets.is_subset(inner, outer.set) {
                 continue;
             }
+            outer.replicas(self, (inner, behind), &mut needed, &mut edges_s);
             for allowed in self.question.allowed {
-                let Some(stage) = self.model.stage(allowed.degree, outer, inner, &crossings) else { continue };
-                let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
-                let t = self.model.degrees[allowed.degree].t;
-                for &d in &allowed.replicas {
-                    let (Some(most_s), Some(most_j)) =
-                        (replicas.checked_sub(d), devices.checked_sub(t.saturating_mul(d)))
-                    else {
-                        break;
-                    };
+                let t = model.degrees[allowed.degree].t;
+                let needed = needed[allowed.degree];
+                let most = (replicas - behind).min((devices - fewest) / t);
+                let from = allowed.replicas.partition_point(|&d| f64::from(d) < needed);
+                let possible = &allowed.replicas[from..allowed.replicas.partition_point(|&d| d <= most).max(from)];
+                if possible.is_empty() {
+                    continue;
+                }
+                let Some(stage) = model.stage(allowed.degree, outer.set, inner, &outer.crossings) else { continue };
+                let least_d = model.least_replicas_of(&stage, target);
+                let key = StageKey { degree: allowed.degree as u32, outer: outer.set as u32, inner: inner as u32 };
+                for &d in &possible[possible.partition_point(|&d| d < least_d)..] {
+                    let most_j = devices - t * d;
                     if !oracle.fast_enough(key, &stage, d, target) {
                         continue;
                     }
                     for &(s, j) in self.pairs(inner) {
-                        if s <= most_s && j <= most_j && oracle.fits(key, &stage, d, (s + d).div_ceil(d), target) {
+                        if s + d <= replicas && j <= most_j && oracle.fits(key, &stage, d, (s + d).div_ceil(d), target)
+                        {
                             let found =
-                                FoundStage { outer: outer as u32, inner: inner as u32, degree: allowed.degree, d };
+                                FoundStage { outer: outer.set as u32, inner: inner as u32, degree: allowed.degree, d };
                             return Some((found, s, j));
                         }
                     }

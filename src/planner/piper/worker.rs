@@ -19,14 +19,38 @@ use super::{
 const MANY_CANDIDATES: usize = 10_000;
 
 /// A set whose stages are tried.
-struct Outer<'m> {
-    set: usize,
+pub(super) struct Outer<'m> {
+    pub(super) set: usize,
     /// Devices that may be of use.
     most: u32,
     /// The edges into it.
-    crossings: Cow<'m, [Crossing]>,
+    pub(super) crossings: Cow<'m, [Crossing]>,
     figures: Option<lean::Outer>,
     within: Within,
+}
+
+impl<'m> Outer<'m> {
+    pub(super) fn new(probe: &Probe<'_, 'm, '_>, set: usize, most: u32, memory_bytes: f64) -> Self {
+        let crossings = probe.model.crossings(set);
+        let figures = probe.lean.map(|lean| lean.outer(probe.model, set, &crossings));
+        let within = Within::new(probe.model, probe.question.target, memory_bytes);
+        Outer { set, most, crossings, figures, within }
+    }
+
+    /// By degree, the replicas that the stage in front of `inner` needs at the least with so many behind it, and what its edges take;
+    /// nothing is changed where sums do not tell.
+    #[inline]
+    pub(super) fn replicas(
+        &self,
+        probe: &Probe<'_, '_, '_>,
+        (inner, behind): (usize, u32),
+        needed: &mut [f64],
+        edges_s: &mut [f64],
+    ) {
+        if let (Some(lean), Some(figures)) = (probe.lean, &self.figures) {
+            lean.replicas(probe.model, figures, inner, self.within.behind(behind), needed, edges_s);
+        }
+    }
 }
 
 /// What one thread needs to find frontiers.
@@ -122,10 +146,7 @@ impl<'m, 'a> Worker<'m, 'a> {
         if self.scratch.is_closed() {
             return None;
         }
-        let crossings = probe.model.crossings(outer);
-        let figures = probe.lean.map(|lean| lean.outer(probe.model, outer, &crossings));
-        let within = Within::new(probe.model, probe.question.target, self.oracle.memory_bytes());
-        let outer = Outer { set: outer, most, crossings, figures, within };
+        let outer = Outer::new(probe, outer, most, self.oracle.memory_bytes());
         // What comes next for a smaller set mostly does for this one: with few devices known, most others are out at once.
         for inner in probe.behind_smaller(outer.set) {
             if probe.useful_pairs(inner as usize).last().is_some_and(|&(_, devices)| devices < most) {
@@ -270,16 +291,7 @@ impl<'m, 'a> Worker<'m, 'a> {
     fn extend_all(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>, inner: usize) {
         let pairs = probe.useful_pairs(inner);
         let (behind, fewest) = (pairs[0].0, pairs[pairs.len() - 1].1);
-        if let (Some(lean), Some(figures)) = (probe.lean, &outer.figures) {
-            lean.replicas(
-                probe.model,
-                figures,
-                inner,
-                outer.within.behind(behind),
-                &mut self.needed,
-                &mut self.edges_s,
-            );
-        }
+        outer.replicas(probe, (inner, behind), &mut self.needed, &mut self.edges_s);
         // A stage has a replica.
         let most = self.scratch.to_beat(behind + 1).saturating_sub(fewest);
         let mut any = false;
