@@ -61,6 +61,7 @@ pub(super) struct PiperModel<'a> {
     pub(super) places: Vec<u32>,
     /// By set: a smaller one within it, that lacks few of its nodes.
     pub(super) within: Vec<u32>,
+    added: Added,
     /// Whether all memory figures are whole numbers, so that sums are exact in any order.
     pub(super) whole_bytes: bool,
     /// Whether differences of sums would drown small figures in large ones: files exclude a mode by an absurd figure.
@@ -116,6 +117,7 @@ impl<'a> PiperModel<'a> {
                 && choice.memory_a < 1e12
         });
         let within = within(&sets);
+        let added = Added::new(&sets, &within);
         let seconds_each = device_seconds[sets.len() - 1] / f64::from(limits.devices);
         let far_apart = degrees.iter().any(|degree| {
             let all = &degree.sums[sets.len() - 1];
@@ -141,6 +143,7 @@ impl<'a> PiperModel<'a> {
             by_device_seconds,
             places,
             within,
+            added,
             whole_bytes,
             far_apart,
         })
@@ -149,6 +152,22 @@ impl<'a> PiperModel<'a> {
     /// Index of the full set.
     pub(super) fn full(&self) -> usize {
         self.sets.len() - 1
+    }
+
+    /// By set, what its nodes come to if adding one of them to a sum is this.
+    pub(super) fn summed<S: Copy + Default>(&self, add: impl Fn(&mut S, usize)) -> Vec<S> {
+        let mut sums = Vec::with_capacity(self.sets.len());
+        sums.push(S::default());
+        for set in 1..self.sets.len() {
+            let within = self.within[set] as usize;
+            let mut sum = sums[within];
+            match self.added.few(set) {
+                Some(nodes) => nodes.iter().for_each(|&v| add(&mut sum, v as usize)),
+                None => self.sets.beyond(set, within).for_each(|v| add(&mut sum, v)),
+            }
+            sums.push(sum);
+        }
+        sums
     }
 
     /// The load if all work were shared out evenly: none is less.
@@ -302,6 +321,35 @@ impl<'a> PiperModel<'a> {
         let replicas = f64::from(d);
         let resync = 4.0 * (replicas - 1.0) * parameters / replicas / f64::from(self.limits.microbatches);
         (edge_bytes / replicas + resync) / self.limits.bandwidth() + time_s / replicas
+    }
+}
+
+/// The nodes that a set has and the one within it lacks, listed where they are few: sums are taken over them again and again.
+struct Added {
+    nodes: Vec<u32>,
+    /// By set: where its nodes end, those of the set before being where they begin.
+    ends: Vec<u32>,
+}
+
+impl Added {
+    /// No more memory than the sets take.
+    fn new(sets: &SuccessorSets, within: &[u32]) -> Self {
+        let mut added = Added { nodes: vec![], ends: vec![0; sets.len()] };
+        for (set, &inner) in within.iter().enumerate().skip(1) {
+            let inner = inner as usize;
+            if sets.size(set) - sets.size(inner) <= 2 * sets.words() {
+                added.nodes.extend(sets.beyond(set, inner).map(|v| v as u32));
+            }
+            added.ends[set] = added.nodes.len() as u32;
+        }
+        added
+    }
+
+    /// Those of a set that is not empty; `None` where they are not few.
+    #[inline]
+    fn few(&self, set: usize) -> Option<&[u32]> {
+        let nodes = &self.nodes[self.ends[set - 1] as usize..self.ends[set] as usize];
+        (!nodes.is_empty()).then_some(nodes)
     }
 }
 

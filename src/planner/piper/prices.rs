@@ -14,7 +14,7 @@
 
 use std::sync::{
     Arc, OnceLock,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use super::{
@@ -30,28 +30,46 @@ const MOST_BYTES: usize = 192 << 20;
 /// Tables are made for blocks once stages were to be decided on, at least one for so many sets.
 const WORTH_A_TABLE: usize = 8;
 
-/// What the nodes of a set pay and hold at one price.
+/// What is paid and held by a node in some mode, or by the nodes of a stage at some price.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     cost: f64,
     bytes: f64,
 }
 
-type Sums = [Sum; PRICES];
+/// A figure at each price.
+type Figures = [f64; PRICES];
+
+/// What a node, or the nodes of a set, pay beside their memory and hold, at each price.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    cost: Figures,
+    bytes: Figures,
+}
+
+impl Sums {
+    #[inline]
+    fn add(&mut self, other: &Sums) {
+        for i in 0..PRICES {
+            self.cost[i] += other.cost[i];
+            self.bytes[i] += other.bytes[i];
+        }
+    }
+}
 
 /// Sums by set for one degree, number of replicas and of microbatches in flight.
 struct Table {
     /// Seconds a byte, ascending; the first is 0.
-    prices: [f64; PRICES],
+    prices: Figures,
     /// By price: the most that one node pays more than at the price before.
-    steps: [f64; PRICES],
+    steps: Figures,
     sums: Vec<Sums>,
     /// By set: what its nodes pay at each price, memory included.
-    paid: Vec<[f64; PRICES]>,
+    paid: Vec<Figures>,
     /// By size of blocks and block: the most that one of its sets pays.
-    most_paid: [Vec<[f64; PRICES]>; SIZES.len()],
+    most_paid: [Vec<Figures>; SIZES.len()],
     /// What the memory there is is worth at each price, and what sums may be off by.
-    worth: [f64; PRICES],
+    worth: Figures,
 }
 
 /// The tables made so far.
@@ -65,8 +83,16 @@ pub(super) struct Tables {
     memory_bytes: f64,
 }
 
-/// `None` where there was no memory left for one.
-type Row = Box<[OnceLock<Option<Box<Table>>>]>;
+type Row = Box<[Place]>;
+
+/// Where a table is, or will be.
+#[derive(Default)]
+struct Place {
+    /// Whether somebody has begun to make it.
+    begun: AtomicBool,
+    /// `None` where there was no memory left for one.
+    table: OnceLock<Option<Box<Table>>>,
+}
 
 /// The tables, as one thread asks them.
 pub(super) struct Prices {
@@ -88,7 +114,7 @@ pub(super) struct Asked<'s> {
 impl Tables {
     /// None yet; `crews` such share the memory.
     pub(super) fn new(model: &PiperModel<'_>, memory_bytes: f64, crews: usize) -> Self {
-        let size = model.sets.len() * (size_of::<Sums>() + size_of::<[f64; PRICES]>());
+        let size = model.sets.len() * (size_of::<Sums>() + size_of::<Figures>());
         let left = if model.far_apart { 0 } else { MOST_BYTES / crews.max(1) / size.max(1) };
         let row = |degree: &Degree| {
             let rows = if degree.uniform { 1 } else { model.replicas.len() };
@@ -104,7 +130,7 @@ impl Tables {
     #[inline]
     fn known(&self, model: &PiperModel<'_>, (degree, d, y): (usize, u32, u32)) -> Option<&Table> {
         let row = self.rows[degree].get(row(model, degree, d)?)?.get()?;
-        row.get(y as usize)?.get()?.as_deref()
+        row.get(y as usize)?.table.get()?.as_deref()
     }
 
     /// A table, made now if there is memory left for it.
@@ -113,12 +139,23 @@ impl Tables {
         if row.get().is_none() && self.left.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let row = row.get_or_init(|| (0..self.width).map(|_| OnceLock::new()).collect());
-        let make = || {
+        let row = row.get_or_init(|| (0..self.width).map(|_| Place::default()).collect());
+        let place = row.get(y as usize)?;
+        if let Some(table) = place.table.get() {
+            return table.as_deref();
+        }
+        let make = |y: u32| {
             let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
             taken.is_ok().then(|| Box::new(Table::new(model, degree, d, y, self.memory_bytes)))
         };
-        row.get(y as usize)?.get_or_init(make).as_deref()
+        // While another makes this one, the next, which is asked for soon.
+        if place.begun.swap(true, Ordering::Relaxed)
+            && let Some(next) = row.get(y as usize + 1)
+            && !next.begun.swap(true, Ordering::Relaxed)
+        {
+            next.table.get_or_init(|| make(y + 1));
+        }
+        place.table.get_or_init(|| make(y)).as_deref()
     }
 
     pub(super) fn memory_bytes(&self) -> f64 {
@@ -143,7 +180,7 @@ impl Prices {
         let d = asked.d;
         let room = self.room(model, asked);
         let table = self.tables.table(model, asked.degree, d, 1)?;
-        let cost = table.sums[asked.outer][0].cost - table.sums[asked.inner][0].cost;
+        let cost = table.sums[asked.outer].cost[0] - table.sums[asked.inner].cost[0];
         let least = cost + beside(model, asked, asked.stage.edge_least);
         Some(least - room <= target * f64::from(d))
     }
@@ -155,13 +192,13 @@ impl Prices {
         let room = self.room(model, asked);
         let table = self.tables.table(model, asked.degree, asked.d, y)?;
         let (outer, inner) = (&table.sums[asked.outer], &table.sums[asked.inner]);
-        let all_bytes = table.sums[table.sums.len() - 1][0].bytes;
+        let all_bytes = table.sums[model.full()].bytes[0];
         let bytes_room = bytes_room(model, memory_bytes, all_bytes);
         let budget = target * f64::from(asked.d);
         let most_lower = budget - beside(model, asked, asked.stage.edge_least) + room;
         let (mut upper, mut over) = (f64::INFINITY, Sum::default());
         for i in 0..PRICES {
-            let now = Sum { cost: outer[i].cost - inner[i].cost, bytes: outer[i].bytes - inner[i].bytes };
+            let now = Sum { cost: outer.cost[i] - inner.cost[i], bytes: outer.bytes[i] - inner.bytes[i] };
             if now.cost + table.prices[i] * (now.bytes - memory_bytes - bytes_room) > most_lower {
                 return Some(false);
             }
@@ -236,7 +273,7 @@ fn beside(model: &PiperModel<'_>, asked: Asked<'_>, edge_bytes: f64) -> f64 {
 impl Table {
     /// Seconds of a stage on one replica at the least, from what two sets pay.
     #[inline]
-    fn least_s(&self, outer: &[f64; PRICES], inner: &[f64; PRICES]) -> f64 {
+    fn least_s(&self, outer: &Figures, inner: &Figures) -> f64 {
         let mut least = f64::NEG_INFINITY;
         for i in 0..PRICES {
             least = least.max(outer[i] - inner[i] - self.worth[i]);
@@ -249,31 +286,19 @@ impl Table {
         let in_flight = f64::from(y);
         let options = Options::new(model, degree, (d, in_flight), memory_bytes);
         let prices = prices(&options);
-        let chosen: Vec<Sums> = options.by_node().map(|options| prices.map(|price| choice(options, price))).collect();
+        let chosen: Vec<Sums> = options.by_node().map(|options| cheapest(options, &prices)).collect();
         let mut steps = [0.0; PRICES];
-        for i in 1..PRICES {
-            steps[i] = chosen.iter().map(|sums| sums[i].cost - sums[i - 1].cost).fold(0.0, f64::max);
+        for (i, step) in steps.iter_mut().enumerate().skip(1) {
+            *step = chosen.iter().map(|node| node.cost[i] - node.cost[i - 1]).fold(0.0, f64::max);
         }
-        let mut sums: Vec<Sums> = Vec::with_capacity(model.sets.len());
-        sums.push(Sums::default());
-        for set in 1..model.sets.len() {
-            let within = model.within[set] as usize;
-            let mut sum = sums[within];
-            for v in model.sets.beyond(set, within) {
-                for (sum, node) in sum.iter_mut().zip(&chosen[v]) {
-                    sum.cost += node.cost;
-                    sum.bytes += node.bytes;
-                }
-            }
-            sums.push(sum);
-        }
-        let paid: Vec<[f64; PRICES]> =
-            sums.iter().map(|sums| std::array::from_fn(|i| sums[i].cost + prices[i] * sums[i].bytes)).collect();
+        let sums = model.summed(|sum: &mut Sums, v| sum.add(&chosen[v]));
+        let of_set = |sums: &Sums| std::array::from_fn(|i| sums.cost[i] + prices[i] * sums.bytes[i]);
+        let paid: Vec<Figures> = sums.iter().map(of_set).collect();
         let full = sums.len() - 1;
-        let memory_bytes = memory_bytes + bytes_room(model, memory_bytes, sums[full][0].bytes);
+        let memory_bytes = memory_bytes + bytes_room(model, memory_bytes, sums[full].bytes[0]);
         let worth = std::array::from_fn(|i| prices[i] * memory_bytes + rounding(model) * paid[full][i]);
         let most = |block: &[u32]| {
-            block.iter().fold([f64::NEG_INFINITY; PRICES], |most: [f64; PRICES], &set| {
+            block.iter().fold([f64::NEG_INFINITY; PRICES], |most: Figures, &set| {
                 std::array::from_fn(|i| most[i].max(paid[set as usize][i]))
             })
         };
@@ -291,11 +316,12 @@ struct Options {
 impl Options {
     fn new(model: &PiperModel<'_>, degree: &Degree, (d, in_flight): (u32, f64), memory_bytes: f64) -> Self {
         let fits = |sum: &Sum| sum.bytes <= memory_bytes * (1.0 + 1e-9);
-        let mut all: Vec<Sum> = vec![];
+        // Seconds on one replica for a parameter, where modes differ in them.
+        let all_reduce_s = if degree.uniform { 0.0 } else { model.load(0.0, 1.0, 0.0, d) * f64::from(d) };
+        let cost = |choice: &Choice| choice.time_s + all_reduce_s * choice.parameters;
+        let mut all: Vec<Sum> = Vec::with_capacity(degree.choices.iter().map(Vec::len).sum());
         let ends = degree.choices.iter().map(|choices| {
-            let options = choices
-                .iter()
-                .map(|choice| Sum { cost: cost(model, degree, choice, d), bytes: choice.memory(in_flight) });
+            let options = choices.iter().map(|choice| Sum { cost: cost(choice), bytes: choice.memory(in_flight) });
             let start = all.len();
             all.extend(options.clone().filter(fits));
             if all.len() == start {
@@ -313,38 +339,91 @@ impl Options {
     }
 }
 
-/// Seconds of a mode on one replica beside its edges; its parameters only where modes differ in them.
-fn cost(model: &PiperModel<'_>, degree: &Degree, choice: &Choice, d: u32) -> f64 {
-    let parameters = if degree.uniform { 0.0 } else { choice.parameters };
-    choice.time_s + model.load(0.0, parameters, 0.0, d) * f64::from(d)
-}
-
-/// The cheapest option at a price; of equals the smallest. Nothing for a node without options.
-fn choice(options: &[Sum], price: f64) -> Sum {
-    let paid = |sum: &Sum| sum.cost + price * sum.bytes;
-    let better = |a: Sum, b: Sum| {
-        let order = paid(&b).total_cmp(&paid(&a)).then(b.bytes.total_cmp(&a.bytes));
-        if order.is_lt() { b } else { a }
-    };
-    options.iter().copied().reduce(better).unwrap_or_default()
+/// The cheapest option at each price; of equals the smallest. Nothing for a node without options.
+fn cheapest(options: &[Sum], prices: &Figures) -> Sums {
+    let Some((&first, others)) = options.split_first() else { return Sums::default() };
+    let paid = |sum: Sum| -> Figures { std::array::from_fn(|i| sum.cost + prices[i] * sum.bytes) };
+    let mut least = Sums { cost: [first.cost; PRICES], bytes: [first.bytes; PRICES] };
+    let mut least_paid = paid(first);
+    // At all prices at once, without a branch.
+    for &option in others {
+        let paid = paid(option);
+        for i in 0..PRICES {
+            let better = (paid[i] < least_paid[i]) | ((paid[i] == least_paid[i]) & (option.bytes < least.bytes[i]));
+            least_paid[i] = if better { paid[i] } else { least_paid[i] };
+            least.cost[i] = if better { option.cost } else { least.cost[i] };
+            least.bytes[i] = if better { option.bytes } else { least.bytes[i] };
+        }
+    }
+    least
 }
 
 /// Prices at which about as many nodes each change their minds; at the last one all have.
-fn prices(options: &Options) -> [f64; PRICES] {
+fn prices(options: &Options) -> Figures {
     let mut ratios = vec![];
     for options in options.by_node() {
-        let fastest = choice(options, 0.0);
+        let fastest = options.iter().copied().reduce(|a, b| {
+            let faster = b.cost < a.cost || (b.cost == a.cost && b.bytes < a.bytes);
+            if faster { b } else { a }
+        });
+        let Some(fastest) = fastest else { continue };
         let slower = options.iter().filter(|option| option.bytes < fastest.bytes);
         ratios.extend(slower.map(|option| (option.cost - fastest.cost) / (fastest.bytes - option.bytes)));
     }
     ratios.retain(|ratio| ratio.is_finite());
-    ratios.sort_by(f64::total_cmp);
+    let Some(largest) = ratios.iter().copied().reduce(f64::max) else { return [0.0; PRICES] };
     let mut prices = [0.0; PRICES];
-    if let Some(&largest) = ratios.last() {
-        for (i, price) in prices.iter_mut().enumerate().skip(1) {
-            *price = ratios[(ratios.len() * i / (PRICES - 1)).min(ratios.len() - 1)];
-        }
-        prices[PRICES - 1] = 2.0 * largest;
+    // Those from so many on are no less than the price before.
+    let (count, mut from) = (ratios.len(), 0);
+    for (i, price) in prices.iter_mut().enumerate().take(PRICES - 1).skip(1) {
+        let at = count * i / (PRICES - 1);
+        *price = *ratios[from..].select_nth_unstable_by(at - from, f64::total_cmp).1;
+        from = at;
     }
+    prices[PRICES - 1] = 2.0 * largest;
     prices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::random::SplitMix;
+
+    /// Nodes of one to four modes, some of which cost the same.
+    fn options(random: &mut SplitMix, nodes: usize) -> Options {
+        let mut options = Options { all: vec![], ends: vec![] };
+        for _ in 0..nodes {
+            for _ in 0..1 + random.below(4) {
+                let (cost, bytes) = (random.below(5) as f64, random.below(5) as f64);
+                options.all.push(Sum { cost, bytes });
+            }
+            options.ends.push(options.all.len());
+        }
+        options
+    }
+
+    #[test]
+    fn the_cheapest_mode_is_chosen_at_every_price() {
+        let mut random = SplitMix::new(1);
+        for nodes in 1..60 {
+            let options = options(&mut random, nodes);
+            let prices = prices(&options);
+            assert!(prices.is_sorted() && prices[0] == 0.0, "{prices:?}");
+            for options in options.by_node() {
+                let chosen = cheapest(options, &prices);
+                for (i, price) in prices.iter().enumerate() {
+                    let paid = |sum: &Sum| (sum.cost + price * sum.bytes, sum.bytes);
+                    let least = options.iter().map(paid).reduce(|a, b| if b < a { b } else { a }).unwrap();
+                    assert_eq!(paid(&Sum { cost: chosen.cost[i], bytes: chosen.bytes[i] }), least);
+                }
+                // At the last price all have changed their minds.
+                let smallest = options.iter().map(|sum| sum.bytes).fold(f64::INFINITY, f64::min);
+                assert_eq!(
+                    chosen.bytes[PRICES - 1],
+                    if prices[1..] == [0.0; PRICES - 1] { chosen.bytes[0] } else { smallest }
+                );
+            }
+        }
+        assert_eq!(cheapest(&[], &[1.0; PRICES]).cost, [0.0; PRICES]);
+    }
 }

@@ -14,6 +14,8 @@
 //! forces slower modes, or more devices. The least `T` for which the whole network's bound leaves enough devices bounds every
 //! plan.
 
+use rayon::prelude::*;
+
 use super::{
     model::{Crossing, Degree, PiperModel},
     probe::Allowed,
@@ -170,22 +172,14 @@ impl Rest {
         }
         let levels = levels(most_replicas, model.sets.len());
         let nodes = Nodes::new(model, allowed);
-        let adds = |behind: u32| -> Sums {
-            (0..model.dag.len()).map(|v| nodes.devices(v, (target, memory_bytes), behind)).collect()
+        let row = |&behind: &u32| {
+            let adds: Sums = (0..model.dag.len()).map(|v| nodes.devices(v, (target, memory_bytes), behind)).collect();
+            let add = |sum: &mut [f64; SHARES.len()], v: usize| {
+                sum.iter_mut().zip(&adds[v]).for_each(|(sum, adds)| *sum += adds);
+            };
+            (behind, model.summed(add))
         };
-        let adds: Vec<Sums> = levels.iter().map(|&behind| adds(behind)).collect();
-        let mut rows: Vec<(u32, Sums)> =
-            levels.iter().map(|&behind| (behind, vec![[0.0; SHARES.len()]; model.sets.len()])).collect();
-        for set in 1..model.sets.len() {
-            let within = model.within[set] as usize;
-            for ((_, sums), adds) in rows.iter_mut().zip(&adds) {
-                let mut sum = sums[within];
-                for v in model.sets.beyond(set, within) {
-                    sum.iter_mut().zip(&adds[v]).for_each(|(sum, adds)| *sum += adds);
-                }
-                sums[set] = sum;
-            }
-        }
+        let rows: Vec<(u32, Sums)> = levels.par_iter().map(row).collect();
         let row_of = (0..=most_replicas).map(|s| rows.partition_point(|&(behind, _)| behind <= s) as u16 - 1).collect();
         let full = rows.iter().flat_map(|(_, sums)| &sums[sums.len() - 1]).copied();
         let most = full.fold(f64::from(model.limits.devices), f64::max);
