@@ -38,6 +38,7 @@ mod rest;
 mod scratch;
 mod settings;
 mod sources;
+mod team;
 mod worker;
 
 use crate::{

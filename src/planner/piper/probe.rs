@@ -31,10 +31,11 @@
 
 use std::{
     ops::Range,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Mutex, RwLock,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
-
-use rayon::prelude::*;
 
 use super::{
     blocks::{Blocks, SIZES},
@@ -46,6 +47,7 @@ use super::{
     rest::{Borders, Rest},
     settings::PiperSettings,
     sources::{Heavier, Sources},
+    team::in_step,
     worker::Worker,
 };
 use crate::{plan::WarmUp, planner::Search};
@@ -170,7 +172,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// In families of so many sets, so many levels of few sets are tried together.
 const LONG: usize = 400;
-const LEVELS: usize = 8;
+const LEVELS: usize = 4;
 /// Sets of one size are shared out among threads if there are at least so many of them. The inner sets of a single one are
 /// not: what one half finds first spares most of the other.
 pub(super) const SHARED_OUT: usize = 12;
@@ -193,13 +195,23 @@ fn shared_out(batch: &[Range<usize>], hands: usize) -> impl Iterator<Item = (usi
     })
 }
 
-/// What each of the workers finds, side by side if there are several.
-fn by_each<W: Send, F: Send>(workers: &mut [W], find: impl Fn(usize, &mut W) -> F + Sync) -> Vec<F> {
-    if let [worker] = workers {
-        return vec![find(0, worker)];
-    }
-    workers.par_iter_mut().enumerate().map(|(own, worker)| find(own, worker)).collect()
+/// What is tried side by side.
+enum Task<'t> {
+    Nothing,
+    /// The sets of narrow levels, in front of what is known.
+    Batch(&'t [Range<usize>]),
+    /// Those of a wide one: the next of them, and where they end.
+    Level(AtomicUsize, usize),
 }
+
+/// A worker, and the sets of a wide level with what it found.
+struct Hand<'w, 'm, 'a> {
+    worker: &'w mut Worker<'m, 'a>,
+    found: Vec<(usize, Vec<FoundPair>)>,
+}
+
+/// Waits for nobody: what is locked is given up before others want it.
+const FREE: &str = "a panic ends the search";
 
 impl<'m, 'a> Crew<'m, 'a> {
     /// As many workers as there are threads, or one where there is too little to share out.
@@ -305,6 +317,31 @@ impl<'m, 'a> Crew<'m, 'a> {
     }
 }
 
+impl<'m, 'a> Hand<'_, 'm, 'a> {
+    /// Does its part of a task: of a batch the same sets as ever, whose stages it remembers, of a level what is left.
+    fn work(&mut self, probe: &Probe<'_, 'm, 'a>, task: &Task<'_>, (own, of): (usize, usize), search: &Search) {
+        match task {
+            Task::Nothing => {}
+            Task::Batch(batch) => {
+                for (.., outer) in shared_out(batch, of).filter(|&(hand, ..)| hand == own) {
+                    if search.cancelled() {
+                        return;
+                    }
+                    self.worker.begin(probe, outer);
+                }
+            }
+            Task::Level(next, end) => loop {
+                // Who finds a frontier makes no difference to it.
+                let outer = next.fetch_add(1, Ordering::Relaxed);
+                if outer >= *end || search.cancelled() {
+                    return;
+                }
+                self.found.push((outer, self.worker.frontier(probe, outer)));
+            },
+        }
+    }
+}
+
 impl<'m, 'a> Probe<'_, 'm, 'a> {
     fn run(&mut self, heavier: Option<&Heavier>, workers: &mut [Worker<'m, 'a>], search: &Search) -> Option<Answer> {
         let full = self.model.full();
@@ -349,29 +386,64 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         self.by = vec![vec![]; full + 1];
         self.sources.look(&self.frontiers[self.behind]);
         let levels: Vec<Range<usize>> = self.model.levels().collect();
-        for batch in batches(&levels, self.levels) {
-            self.known = batch[0].start;
-            search.report_fraction(before + (after - before) * self.known as f64 / full as f64);
-            let narrow = batch[0].len() < SHARED_OUT;
-            let done = if narrow {
-                self.try_batch(table, batch, workers, search)
-            } else {
-                self.try_level(table, &batch[0], workers, search)
-            };
-            if !done {
-                return false;
-            }
-            for level in batch {
-                if let Some(heavier) = heavier {
-                    self.sources.advance(self.model, heavier, &self.frontiers[table], level.clone());
+        let (most, together) = (workers.len(), self.levels);
+        let hands: Vec<Mutex<Hand<'_, 'm, 'a>>> =
+            workers.iter_mut().map(|worker| Mutex::new(Hand { worker, found: vec![] })).collect();
+        // Read by all while they try, written by who leads in between.
+        let shared = RwLock::new((self, Task::Nothing));
+        let work = |own: usize, of: usize| {
+            let shared = shared.read().expect(FREE);
+            let (probe, task) = &*shared;
+            hands[own].lock().expect(FREE).work(probe, task, (own, of), search);
+        };
+        in_step(most, work, |try_all| {
+            for batch in batches(&levels, together) {
+                let narrow = batch[0].len() < SHARED_OUT;
+                {
+                    let (probe, task) = &mut *shared.write().expect(FREE);
+                    probe.known = batch[0].start;
+                    search.report_fraction(before + (after - before) * probe.known as f64 / full as f64);
+                    *task = match batch {
+                        [level] if !narrow => Task::Level(level.start.into(), level.end),
+                        _ => Task::Batch(batch),
+                    };
+                }
+                let of = try_all();
+                if search.cancelled() {
+                    return false;
+                }
+                let probe = &mut *shared.write().expect(FREE).0;
+                if narrow {
+                    probe.end_batch(table, batch, &hands[..of]);
+                } else {
+                    for hand in &hands[..of] {
+                        let found = std::mem::take(&mut hand.lock().expect(FREE).found);
+                        found.into_iter().for_each(|(outer, found)| probe.note(table, outer, &found));
+                    }
+                }
+                for level in batch {
+                    if let Some(heavier) = heavier {
+                        probe.sources.advance(probe.model, heavier, &probe.frontiers[table], level.clone());
+                    }
+                }
+                if probe.behind == table {
+                    let sets = probe.known..batch[batch.len() - 1].end;
+                    probe.sources.look_again(probe.model, &probe.frontiers[table], sets);
                 }
             }
-            if self.behind == table {
-                let sets = self.known..batch[batch.len() - 1].end;
-                self.sources.look_again(self.model, &self.frontiers[table], sets);
-            }
+            true
+        })
+    }
+
+    /// Puts the sets of a batch, each tried in front of what was known, in front of one another.
+    fn end_batch(&mut self, table: usize, batch: &[Range<usize>], hands: &[Mutex<Hand<'_, 'm, 'a>>]) {
+        let mut hands: Vec<_> = hands.iter().map(|hand| hand.lock().expect(FREE)).collect();
+        for (hand, level, outer) in shared_out(batch, hands.len()) {
+            // What came in between, if a stage is put in front of sets of this table.
+            let between = if self.behind == table { self.known..level.start } else { 0..0 };
+            let found = hands[hand].worker.end(self, between);
+            self.note(table, outer, &found);
         }
-        true
     }
 
     /// Keeps what was found about a set.
@@ -381,62 +453,6 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         let mut behind = self.by[outer].clone();
         behind.dedup();
         self.behind_first[outer] = behind;
-    }
-
-    /// Finds the frontiers of a batch of narrow levels: of all first in front of what is known, then in front of one another. Each
-    /// set always goes to the same worker, who remembers its stages; a level alone is too little to share. False if cancelled.
-    fn try_batch(
-        &mut self,
-        table: usize,
-        batch: &[Range<usize>],
-        workers: &mut [Worker<'m, 'a>],
-        search: &Search,
-    ) -> bool {
-        let hands = if batch.len() > 1 { workers.len() } else { 1 };
-        let probe = &*self;
-        by_each(&mut workers[..hands], |own, worker| {
-            for (.., outer) in shared_out(batch, hands).filter(|&(hand, ..)| hand == own) {
-                if search.cancelled() {
-                    return;
-                }
-                worker.begin(probe, outer);
-            }
-        });
-        if search.cancelled() {
-            return false;
-        }
-        for (hand, level, outer) in shared_out(batch, hands) {
-            // What came in between, if a stage is put in front of sets of this table.
-            let between = if self.behind == table { self.known..level.start } else { 0..0 };
-            let found = workers[hand].end(self, between);
-            self.note(table, outer, &found);
-        }
-        true
-    }
-
-    /// Finds the frontiers of a wide level's sets, each by whoever is free; false if cancelled.
-    fn try_level(
-        &mut self,
-        table: usize,
-        level: &Range<usize>,
-        workers: &mut [Worker<'m, 'a>],
-        search: &Search,
-    ) -> bool {
-        // Who finds a frontier makes no difference to it.
-        let next = AtomicUsize::new(level.start);
-        let probe = &*self;
-        let found = by_each(workers, |_, worker| {
-            let mut found = vec![];
-            loop {
-                let outer = next.fetch_add(1, Ordering::Relaxed);
-                if outer >= level.end || search.cancelled() {
-                    return found;
-                }
-                found.push((outer, worker.frontier(probe, outer)));
-            }
-        });
-        found.into_iter().flatten().for_each(|(outer, found)| self.note(table, outer, &found));
-        !search.cancelled()
     }
 
     /// Sets that come next after a first stage of one of the sets with a node less, or else of the next smaller one that is

@@ -1,0 +1,188 @@
+//! Hands that work in step: one leads, the others stay awake between what they are given.
+//!
+//! A question goes through thousands of steps of some ten microseconds that can be shared, with as short ones in between that cannot.
+//! To wake a thread takes longer than that, so whoever has joined waits by looking. Nobody waits for one who has not: where all
+//! threads are taken the leader does everything.
+
+use std::{
+    hint,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+};
+
+/// Looks before a thread lets others run in between.
+const LOOKS: usize = 500;
+/// A step is its number times this and how many hands it is for.
+const HANDS: usize = 1 << 10;
+/// What is told when there are no more steps.
+const ENDED: usize = usize::MAX;
+
+/// What the hands of a team know of one another.
+#[derive(Default)]
+struct Team {
+    /// Those who came to help.
+    joined: AtomicUsize,
+    /// The step at hand.
+    step: AtomicUsize,
+    /// Helpers who have done it.
+    done: AtomicUsize,
+    /// Whether one of them panicked.
+    broken: AtomicBool,
+}
+
+/// Ends the steps, also if the leader panics.
+struct End<'t>(&'t Team);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.step.store(ENDED, Ordering::Release);
+    }
+}
+
+/// Counts a helper's work as done, also if it panics.
+struct Done<'t>(&'t Team);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.broken.store(true, Ordering::Release);
+        }
+        self.0.done.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Leads at most so many hands: what is called with a function that has all who have joined do `work` once, side by side, and
+/// tells how many they were. `work` is told which hand it is, 0 being the leader, and of how many.
+pub(super) fn in_step<R>(
+    most: usize,
+    work: impl Fn(usize, usize) + Sync,
+    lead: impl FnOnce(&dyn Fn() -> usize) -> R,
+) -> R {
+    let (team, work) = (&Team::default(), &work);
+    rayon::in_place_scope(|scope| {
+        let _end = End(team);
+        for _ in 1..most.min(HANDS) {
+            scope.spawn(|_| team.help(work));
+        }
+        lead(&|| team.step(work))
+    })
+}
+
+impl Team {
+    /// One step, from the leader's side.
+    fn step(&self, work: &(impl Fn(usize, usize) + Sync)) -> usize {
+        let helpers = self.joined.load(Ordering::Acquire);
+        self.done.store(0, Ordering::Relaxed);
+        let number = self.step.load(Ordering::Relaxed) / HANDS + 1;
+        self.step.store(number * HANDS + helpers, Ordering::Release);
+        work(0, 1 + helpers);
+        look_for(|| (self.done.load(Ordering::Acquire) == helpers).then_some(()));
+        assert!(!self.broken.load(Ordering::Acquire), "a helping thread has panicked");
+        1 + helpers
+    }
+
+    /// All steps from now on, from a helper's side.
+    fn help(&self, work: &(impl Fn(usize, usize) + Sync)) {
+        let own = 1 + self.joined.fetch_add(1, Ordering::AcqRel);
+        let mut last = 0;
+        loop {
+            let step = look_for(|| Some(self.step.load(Ordering::Acquire)).filter(|&step| step != last));
+            if step == ENDED {
+                return;
+            }
+            last = step;
+            // A step that was begun before this one joined is not for it.
+            let helpers = step % HANDS;
+            if own <= helpers {
+                let _done = Done(self);
+                work(own, 1 + helpers);
+            }
+        }
+    }
+}
+
+/// What is seen once there is something to see.
+fn look_for<T>(mut see: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..LOOKS {
+        if let Some(seen) = see() {
+            return seen;
+        }
+        hint::spin_loop();
+    }
+    loop {
+        if let Some(seen) = see() {
+            return seen;
+        }
+        thread::yield_now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Runs steps on a pool of so many threads and tells by step which hands worked, and for how many.
+    fn steps(threads: usize, most: usize, count: usize) -> Vec<(usize, Vec<usize>)> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let worked = Mutex::new(vec![]);
+        pool.install(|| {
+            in_step(
+                most,
+                |own, hands| worked.lock().unwrap().push((own, hands)),
+                |all| {
+                    let step = |_| {
+                        let hands = all();
+                        let mut worked: Vec<(usize, usize)> = std::mem::take(&mut *worked.lock().unwrap());
+                        assert!(worked.iter().all(|&(_, told)| told == hands), "{worked:?}");
+                        worked.sort_unstable();
+                        (hands, worked.into_iter().map(|(own, _)| own).collect())
+                    };
+                    (0..count).map(step).collect()
+                },
+            )
+        })
+    }
+
+    #[test]
+    fn every_step_is_done_once_by_each_who_has_joined() {
+        for (threads, most) in [(1, 1), (1, 4), (2, 2), (3, 3), (2, 5)] {
+            let all = steps(threads, most, 2_000);
+            for (hands, worked) in &all {
+                assert!(
+                    *hands <= most.min(threads) && *worked == (0..*hands).collect::<Vec<_>>(),
+                    "{hands} {worked:?}"
+                );
+            }
+            // Who has joined stays.
+            assert!(all.is_sorted_by_key(|(hands, _)| *hands));
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_threads_that_are_taken() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let sums: Vec<usize> = pool.install(|| {
+            use rayon::prelude::*;
+            let sum = |_| {
+                let done = AtomicUsize::new(0);
+                let add = |_, _| _ = done.fetch_add(1, Ordering::Relaxed);
+                in_step(2, add, |all| (0..500).map(|_| all()).sum::<usize>() - done.load(Ordering::Relaxed))
+            };
+            (0..8).into_par_iter().map(sum).collect()
+        });
+        assert_eq!(sums, [0; 8]);
+    }
+
+    #[test]
+    fn a_panic_ends_all_of_them() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        for bad in [0, 1] {
+            let work = |own, hands| assert!(own != bad || hands < 2, "as asked");
+            let steps = || pool.install(|| in_step(2, work, |all| (0..).find(|_| all() > 2)));
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(steps));
+            assert!(ended.is_err());
+        }
+    }
+}
