@@ -9,8 +9,8 @@
 //! the knapsack. What is within rounding of a bound counts as undecided.
 //!
 //! A table for each (degree, replicas, microbatches in flight) that is asked about, `O(sets · prices)` time and memory; no
-//! more are made once [`MOST_BYTES`] are full. Threads share them: whoever needs one first makes it, and others that need it
-//! meanwhile wait.
+//! more are made once [`MOST_BYTES`] are full. Threads share them: whoever needs one first makes it, and who needs it meanwhile
+//! makes that of one microbatch more, then waits.
 
 use std::sync::{
     Arc, OnceLock,
@@ -148,8 +148,9 @@ impl Tables {
             let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
             taken.is_ok().then(|| Box::new(Table::new(model, degree, d, y, self.memory_bytes)))
         };
-        // While another makes this one, the next, which is asked for soon.
+        // While another makes this one, the next, which is asked for soon; not the last one there is memory for.
         if place.begun.swap(true, Ordering::Relaxed)
+            && self.left.load(Ordering::Relaxed) > 1
             && let Some(next) = row.get(y as usize + 1)
             && !next.begun.swap(true, Ordering::Relaxed)
         {

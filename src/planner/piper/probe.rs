@@ -173,8 +173,8 @@ const ROUNDING: f64 = 1e-9;
 /// In families of so many sets, so many levels of few sets are tried together.
 const LONG: usize = 400;
 const LEVELS: usize = 4;
-/// Sets of one size are shared out among threads if there are at least so many of them. The inner sets of a single one are
-/// not: what one half finds first spares most of the other.
+/// Sets of one size are a wide level if there are at least so many of them: whoever is free takes the next. The inner sets of a
+/// single one are never shared out: what one half finds first spares most of the other.
 pub(super) const SHARED_OUT: usize = 12;
 
 /// Levels to be tried together: wide ones alone, of narrow ones so many at most.
@@ -210,7 +210,7 @@ struct Hand<'w, 'm, 'a> {
     found: Vec<(usize, Vec<FoundPair>)>,
 }
 
-/// Waits for nobody: what is locked is given up before others want it.
+/// Why a lock is never found broken; nor does anyone wait for one, since steps and what is between them take turns.
 const FREE: &str = "a panic ends the search";
 
 impl<'m, 'a> Crew<'m, 'a> {

@@ -14,8 +14,6 @@
 //! forces slower modes, or more devices. The least `T` for which the whole network's bound leaves enough devices bounds every
 //! plan.
 
-use rayon::prelude::*;
-
 use super::{
     model::{Crossing, Degree, PiperModel},
     probe::Allowed,
@@ -179,7 +177,7 @@ impl Rest {
             };
             (behind, model.summed(add))
         };
-        let rows: Vec<(u32, Sums)> = levels.par_iter().map(row).collect();
+        let rows: Vec<(u32, Sums)> = levels.iter().map(row).collect();
         let row_of = (0..=most_replicas).map(|s| rows.partition_point(|&(behind, _)| behind <= s) as u16 - 1).collect();
         let full = rows.iter().flat_map(|(_, sums)| &sums[sums.len() - 1]).copied();
         let most = full.fold(f64::from(model.limits.devices), f64::max);

@@ -3,6 +3,8 @@
 //! A question goes through thousands of steps of some ten microseconds that can be shared, with as short ones in between that cannot.
 //! To wake a thread takes longer than that, so whoever has joined waits by looking. Nobody waits for one who has not: where all
 //! threads are taken the leader does everything.
+//!
+//! Who works or leads must not ask rayon for anything: while it waits, rayon may hand it a helper's part, its own even.
 
 use std::{
     hint,
@@ -26,16 +28,29 @@ struct Team {
     step: AtomicUsize,
     /// Helpers who have done it.
     done: AtomicUsize,
+    /// Those who have gone.
+    left: AtomicUsize,
     /// Whether one of them panicked.
     broken: AtomicBool,
 }
 
-/// Ends the steps, also if the leader panics.
+/// Ends the steps, also if the leader panics, and sees all off who came: else the leader could be handed another team's work
+/// while rayon waits for them.
 struct End<'t>(&'t Team);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.step.store(ENDED, Ordering::Release);
+        look_for(|| (self.0.left.load(Ordering::Acquire) == self.0.joined.load(Ordering::Acquire)).then_some(()));
+    }
+}
+
+/// Notes that a helper goes, also if it panics.
+struct Left<'t>(&'t Team);
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        self.0.left.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -84,6 +99,7 @@ impl Team {
     /// All steps from now on, from a helper's side.
     fn help(&self, work: &(impl Fn(usize, usize) + Sync)) {
         let own = 1 + self.joined.fetch_add(1, Ordering::AcqRel);
+        let _left = Left(self);
         let mut last = 0;
         loop {
             let step = look_for(|| Some(self.step.load(Ordering::Acquire)).filter(|&step| step != last));
