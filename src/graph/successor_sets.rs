@@ -9,7 +9,10 @@
 //! the published GNMT graph against 17,914 sets. Sets are numbered by size, then in the order they were found, which
 //! depends only on the graph.
 
-use std::collections::hash_map::Entry;
+use std::{
+    collections::hash_map::Entry,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use rustc_hash::FxHashMap;
 
@@ -29,11 +32,9 @@ pub struct SuccessorSets {
 
 /// The marks of a vertex: bits of which those of others tell nothing. A set has those of its members, added without carrying.
 fn mark(v: u32) -> u64 {
-    // The finisher of SplitMix64 (Steele, Lea, Flood 2014).
-    let mut bits = (u64::from(v) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ bits >> 31
+    let mut hasher = DefaultHasher::new();
+    v.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The vertices that may join a set, given those that might join it before `v` did; `row` are the set's bits.
@@ -66,6 +67,7 @@ impl SuccessorSets {
     /// The same with other marks: whatever they are, sets with the same ones are told apart.
     fn enumerate_by(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool, mark: impl Fn(u32) -> u64) -> Enumeration {
         let n = dag.len();
+        let own_marks: Vec<u64> = (0..n as u32).map(mark).collect();
         let mut all = SuccessorSets::empty(n);
         all.below_start = vec![0, 0];
         let mut level = 0..1;
@@ -84,7 +86,7 @@ impl SuccessorSets {
                     return Enumeration::Cancelled;
                 }
                 for &v in joining {
-                    let marks = marks ^ mark(v);
+                    let marks = marks ^ own_marks[v as usize];
                     let mut key = marks;
                     let found = loop {
                         match seen.entry(key) {

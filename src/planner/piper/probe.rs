@@ -197,7 +197,6 @@ fn shared_out(batch: &[Range<usize>], hands: usize) -> impl Iterator<Item = (usi
 
 /// What is tried side by side.
 enum Task<'t> {
-    Nothing,
     /// The sets of narrow levels, in front of what is known.
     Batch(&'t [Range<usize>]),
     /// Those of a wide one: the next of them, and where they end.
@@ -321,7 +320,6 @@ impl<'m, 'a> Hand<'_, 'm, 'a> {
     /// Does its part of a task: of a batch the same sets as ever, whose stages it remembers, of a level what is left.
     fn work(&mut self, probe: &Probe<'_, 'm, 'a>, task: &Task<'_>, (own, of): (usize, usize), search: &Search) {
         match task {
-            Task::Nothing => {}
             Task::Batch(batch) => {
                 for (.., outer) in shared_out(batch, of).filter(|&(hand, ..)| hand == own) {
                     if search.cancelled() {
@@ -390,7 +388,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         let hands: Vec<Mutex<Hand<'_, 'm, 'a>>> =
             workers.iter_mut().map(|worker| Mutex::new(Hand { worker, found: vec![] })).collect();
         // Read by all while they try, written by who leads in between.
-        let shared = RwLock::new((self, Task::Nothing));
+        let shared = RwLock::new((self, Task::Batch(&[])));
         let work = |own: usize, of: usize| {
             let shared = shared.read().expect(FREE);
             let (probe, task) = &*shared;
