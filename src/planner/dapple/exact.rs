@@ -22,14 +22,18 @@
 //! in all three, and in the number of stages where memory is tight (it decides what is in flight before them). Where so many
 //! stages are asked for, only suffixes with as many stages are compared: then there are as many more labels. What
 //! cannot beat the best plan known, by its own length and a bound on what comes before, is dropped.
-//! Of most positions and places there is no suffix that counts: only those that have one are looked at. Places are shared among
-//! threads. Time `O(positions² · places · labels)`, memory `O(positions · places · labels)`, both at worst.
+//! Of most positions and places there is no suffix that counts: only those that have one are looked at. To a stage it makes no
+//! difference on which of the places behind it a suffix begins as long as the link is the same: of all places of a kind
+//! only the best suffixes are kept. Places are shared among threads. Time `O(positions² · places · labels)`, memory
+//! `O(positions · places · labels)`, both at worst.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::{
     costs::{Costs, Recompute},
-    places::Places,
+    places::{Place, Places},
 };
 use crate::planner::Search;
 
@@ -41,10 +45,11 @@ struct Label {
     v: f64,
     /// Stages in it.
     stages: u32,
-    /// Where its first stage ends, and there: the next place and its label. Unused after the last stage.
+    /// The place of its first stage, and where that ends.
+    place: u32,
     end: u32,
-    next_place: u32,
-    next_label: u32,
+    /// What follows the first stage: its number among all that begin there behind that place. Unused after the last stage.
+    next: u32,
 }
 
 /// So many ends of stages and labels tried at one position take longer than sharing them out among threads.
@@ -52,15 +57,8 @@ const MUCH: u64 = 4_000;
 /// So many places that nothing is tried at take as long as one try.
 const PLACES_A_TRY: usize = 2;
 /// The empty suffix.
-const NOTHING: Label = Label {
-    x: f64::NEG_INFINITY,
-    z: f64::NEG_INFINITY,
-    v: f64::NEG_INFINITY,
-    stages: 0,
-    end: 0,
-    next_place: 0,
-    next_label: 0,
-};
+const NOTHING: Label =
+    Label { x: f64::NEG_INFINITY, z: f64::NEG_INFINITY, v: f64::NEG_INFINITY, stages: 0, place: 0, end: 0, next: 0 };
 
 impl Label {
     /// The suffix with a step in front of it.
@@ -117,8 +115,28 @@ impl Front {
     }
 }
 
-/// Those of the places that have any, by place.
-type Fronts = Vec<(usize, Front)>;
+/// Fronts, each of something with a number.
+#[derive(Debug, Clone, Default)]
+struct Fronts {
+    /// Of what each is and where its labels are.
+    of: Vec<(usize, Range<usize>)>,
+    labels: Vec<Label>,
+}
+
+impl Fronts {
+    /// Puts a front, if it is not empty, in front of the one that is `at` so many.
+    fn insert(&mut self, at: usize, of: usize, front: &mut Front) {
+        if !front.labels.is_empty() {
+            let start = self.labels.len();
+            self.labels.append(&mut front.labels);
+            self.of.insert(at, (of, start..self.labels.len()));
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (usize, &[Label])> {
+        self.of.iter().map(|(of, own)| (*of, &self.labels[own.clone()]))
+    }
+}
 
 /// A stage of the plan found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +190,6 @@ pub(super) enum Ended {
 /// Searches.
 pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effort, search: &Search) -> Ended {
     let end = costs.end();
-    let m = f64::from(costs.microbatches);
     let stages = match effort.stages {
         Some(_) => StageCount::Fixed,
         None if effort.recompute == Recompute::Always || !costs.memory_is_plenty(devices) => StageCount::FewerIsBetter,
@@ -180,179 +197,188 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     };
     // Rounding must not keep a plan that is as long as the one known.
     let below = effort.below_s * (1.0 - 1e-12);
-    // By position: suffixes that begin with a stage there.
-    let mut begins: Vec<Fronts> = vec![vec![]; end];
+    let look = Look { costs, places, devices, effort, stages, below, search };
+    // By position and what is occupied before: suffixes that begin there with a stage, by kind of its place.
+    let mut begins: Vec<Vec<Fronts>> = vec![vec![]; end];
     // By place: where a stage there may end, least compute first, with the suffixes behind it and the link to them.
-    let nothing = Front { labels: vec![NOTHING] };
-    let mut ends: Vec<Vec<(usize, Front)>> = vec![vec![(end, nothing)]; places.all.len()];
+    let nothing = Fronts { of: vec![(end, 0..1)], labels: vec![NOTHING] };
+    let mut ends: Vec<Fronts> = vec![nothing; places.all.len()];
     // Ends of stages and labels tried at the position before.
     let (mut tried, mut all) = (0, 0);
     for from in (0..end).rev() {
         // What begins at a place rests on later positions alone: places know nothing of one another.
-        let one = |at: usize| {
-            let (place, mut front) = (&places.all[at], Front::default());
-            if search.cancelled() {
-                return None;
-            }
-            if (place.occupied_before == 0) != (from == 0) {
-                return Some((front, 0));
-            }
-            // What comes before runs on the devices before, and no stage of it on more than all of them.
-            let before = f64::from(place.occupied_before.max(1));
-            if costs.compute_s(0, from) / before >= below {
-                return Some((front, 0));
-            }
-            let filled = costs.forward_up_to(from) / (before * m);
-            let filled_and_drained = costs.compute_s(0, from) / (before * m);
-            let left = devices - place.occupied_after;
-            let mut tried = 0;
-            let later = costs.later(from);
-            for (to, behind) in ends[at].iter().filter(|(to, _)| later.contains(*to)) {
-                let to = *to;
-                tried += 1;
-                if costs.compute_s(from, to) / f64::from(place.count) >= below {
-                    break;
-                }
-                let all_reduce = place.all_reduce * costs.parameters(from, to);
-                if to < end && (left == 0 || costs.compute_s(to, end) / f64::from(left) >= below) {
-                    continue;
-                }
-                if search.cancelled() {
-                    return None;
-                }
-                for rest in &behind.labels {
-                    tried += 1;
-                    if !effort.allows(rest.stages + 1, from == 0) {
-                        continue;
-                    }
-                    let Some(time) = costs.stage(from, to, place.count, rest.stages as usize, effort.recompute) else {
-                        continue;
-                    };
-                    let label = rest.behind(m, time.forward_s, time.backward_s, all_reduce);
-                    let bound = (label.z + filled).max(label.x + filled_and_drained);
-                    if bound < below {
-                        let label = Label { stages: rest.stages + 1, end: to as u32, ..label };
-                        front.add(label, stages, effort.labels);
-                    }
-                }
-            }
-            Some((front, tried))
+        let begin = |beginning: &Range<usize>| look.begin(from, beginning.clone(), &ends);
+        let arrive =
+            |begun: &[Fronts], (place, ends): (&Place, &mut Fronts)| look.arrive(from, &begun[place.next], place, ends);
+        // Threads share what takes longer than that.
+        let shared = tried + (places.all.len() / PLACES_A_TRY) as u64 > MUCH;
+        let begun: Option<Vec<(Fronts, u64)>> = if shared {
+            places.beginnings.par_iter().with_max_len(share(places.beginnings.len())).map(begin).collect()
+        } else {
+            places.beginnings.iter().map(begin).collect()
         };
-        let fronts = on_places(places, tried, one);
-        let Some((fronts, now)) = fronts else { return Ended::Cancelled };
-        tried = now;
-        all += now;
-        if from > 0 {
-            let next = linked(costs, places, &fronts, from, stages, effort.labels, (below, tried), search);
-            let Some(next) = next else { return Ended::Cancelled };
-            for (at, front) in next {
-                let before = |to: usize| costs.rank(to) < costs.rank(from);
-                let rank = ends[at].partition_point(|&(to, _)| before(to));
-                ends[at].insert(rank, (from, front));
-            }
+        let Some(begun) = begun else { return Ended::Cancelled };
+        tried = begun.iter().map(|(_, tried)| tried).sum();
+        all += tried;
+        let begun: Vec<Fronts> = begun.into_iter().map(|(fronts, _)| fronts).collect();
+        let arrived = if from == 0 {
+            Some(())
+        } else if shared {
+            let all = places.all.par_iter().zip(&mut ends).with_max_len(share(places.all.len()));
+            all.try_for_each(|at| arrive(&begun, at))
+        } else {
+            places.all.iter().zip(&mut ends).try_for_each(|at| arrive(&begun, at))
+        };
+        if arrived.is_none() {
+            return Ended::Cancelled;
         }
-        begins[from] = fronts;
+        begins[from] = begun;
         search.report_fraction(1.0 - from as f64 / end as f64);
     }
     Ended::Done(traced(&begins, places, end), all)
 }
 
-/// The suffixes from a position on as the places before see them: with the link that leads there; `None` if cancelled.
-#[allow(clippy::too_many_arguments, reason = "what one step of the search rests on")]
-fn linked(
-    costs: &Costs,
-    places: &Places,
-    fronts: &Fronts,
-    from: usize,
+/// So many, of `count`, for one thread at a time.
+fn share(count: usize) -> usize {
+    (count / (8 * rayon::current_num_threads())).max(1)
+}
+
+/// What a search goes by.
+struct Look<'a> {
+    costs: &'a Costs,
+    places: &'a Places,
+    devices: u32,
+    effort: &'a Effort,
     stages: StageCount,
-    most: usize,
-    (below, tried): (f64, u64),
-    search: &Search,
-) -> Option<Fronts> {
-    let m = f64::from(costs.microbatches);
-    if fronts.is_empty() {
-        return Some(vec![]);
-    }
-    // By place: how many of those before it have a front.
-    let mut before = vec![0; places.all.len() + 1];
-    fronts.iter().for_each(|&(at, _)| before[at + 1] = 1);
-    (0..places.all.len()).for_each(|at| before[at + 1] += before[at]);
-    let one = |at: usize| {
-        let (next, mut front) = (&places.all[at].next, Front::default());
-        if search.cancelled() {
+    /// Plans of this length and longer ones do not count, seconds.
+    below: f64,
+    search: &'a Search,
+}
+
+impl Look<'_> {
+    /// The suffixes that begin at a position with a stage on one of some places, before which the same is occupied, by kind of
+    /// the place, the shortest first; and how much was tried. `None` if cancelled.
+    fn begin(&self, from: usize, beginning: Range<usize>, ends: &[Fronts]) -> Option<(Fronts, u64)> {
+        let (mut fronts, mut tried) = (Fronts::default(), 0);
+        if self.search.cancelled() {
             return None;
         }
-        for (place, known) in &fronts[before[next.first]..before[next.first + next.per_byte.len()]] {
-            let seconds = costs.cut_bytes[from] * next.per_byte[place - next.first];
-            for (i, label) in known.labels.iter().enumerate() {
-                let linked = label.behind(m, seconds, seconds, 0.0);
-                if linked.z < below {
-                    let pointer = Label { next_place: *place as u32, next_label: i as u32, ..linked };
-                    front.add(pointer, stages, most);
+        let Some(occupied) = self.places.all[beginning.clone()].first().map(|place| place.occupied_before) else {
+            return Some((fronts, tried));
+        };
+        if (occupied == 0) != (from == 0) || !self.may_come_before(from, occupied) {
+            return Some((fronts, tried));
+        }
+        let (mut own, mut kinds) = (Front::default(), vec![]);
+        for at in beginning {
+            tried += self.begin_at(from, at, &ends[at], &mut own)?;
+            let kind = self.places.all[at].kind;
+            if kinds.len() <= kind {
+                kinds.resize_with(kind + 1, Front::default);
+            }
+            own.labels.drain(..).for_each(|label| kinds[kind].add(label, self.stages, usize::MAX));
+        }
+        for (kind, front) in kinds.iter_mut().enumerate() {
+            front.labels.sort_by(|a, b| a.z.total_cmp(&b.z));
+            fronts.insert(fronts.of.len(), kind, front);
+        }
+        Some((fronts, tried))
+    }
+
+    /// Whether plans are short enough whose stages up to a position are on so many devices, none of them on more than all of these.
+    fn may_come_before(&self, from: usize, devices: u32) -> bool {
+        self.costs.compute_s(0, from) / f64::from(devices.max(1)) < self.below
+    }
+
+    /// At least what comes before a position adds on so many devices to the length of what follows, without and with the drain.
+    fn before(&self, from: usize, devices: u32) -> (f64, f64) {
+        let share = f64::from(devices.max(1)) * f64::from(self.costs.microbatches);
+        (self.costs.forward_up_to(from) / share, self.costs.compute_s(0, from) / share)
+    }
+
+    /// Whether a suffix can be that of a plan that counts.
+    fn counts(&self, label: &Label, (filled, filled_and_drained): (f64, f64)) -> bool {
+        (label.z + filled).max(label.x + filled_and_drained) < self.below
+    }
+
+    /// The suffixes that begin at a position with a stage on a place, and how much was tried; `None` if cancelled.
+    fn begin_at(&self, from: usize, at: usize, ends: &Fronts, front: &mut Front) -> Option<u64> {
+        let Look { costs, devices, effort, below, .. } = *self;
+        let (place, end, m) = (&self.places.all[at], costs.end(), f64::from(costs.microbatches));
+        let (left, before) = (devices - place.occupied_after, self.before(from, place.occupied_before));
+        let later = costs.later(from);
+        let mut tried = 0;
+        for (to, behind) in ends.iter().filter(|&(to, _)| later.contains(to)) {
+            tried += 1;
+            if costs.compute_s(from, to) / f64::from(place.count) >= below {
+                break;
+            }
+            let all_reduce = place.all_reduce * costs.parameters(from, to);
+            if to < end && (left == 0 || costs.compute_s(to, end) / f64::from(left) >= below) {
+                continue;
+            }
+            if self.search.cancelled() {
+                return None;
+            }
+            for rest in behind {
+                tried += 1;
+                if !effort.allows(rest.stages + 1, from == 0) {
+                    continue;
+                }
+                let Some(time) = costs.stage(from, to, place.count, rest.stages as usize, effort.recompute) else {
+                    continue;
+                };
+                let label = rest.behind(m, time.forward_s, time.backward_s, all_reduce);
+                if self.counts(&label, before) {
+                    let label = Label { stages: rest.stages + 1, place: at as u32, end: to as u32, ..label };
+                    front.add(label, self.stages, effort.labels);
                 }
             }
         }
-        Some((front, 0))
-    };
-    Some(on_places(places, tried, one)?.0)
-}
-
-/// The fronts that are not empty, by place, and the sum of what `find` gives beside; `None` if it gives none for any of them. Threads
-/// share the places where so much was tried before that it pays; who finds a front makes no difference to it.
-fn on_places(
-    places: &Places,
-    before: u64,
-    find: impl Fn(usize) -> Option<(Front, u64)> + Sync,
-) -> Option<(Fronts, u64)> {
-    let count = places.all.len();
-    let (mut fronts, mut sum) = (vec![], 0);
-    let find = |at: usize| {
-        let (mut front, tried) = find(at)?;
-        front.labels.shrink_to_fit();
-        Some((front, tried))
-    };
-    let mut keep = |at: usize, (front, tried): (Front, u64)| {
-        sum += tried;
-        if !front.labels.is_empty() {
-            fronts.push((at, front));
-        }
-    };
-    if before + (count / PLACES_A_TRY) as u64 > MUCH {
-        let each = (count / (8 * rayon::current_num_threads())).max(1);
-        let all: Option<Vec<(Front, u64)>> = (0..count).into_par_iter().with_max_len(each).map(&find).collect();
-        all?.into_iter().enumerate().for_each(|(at, found)| keep(at, found));
-    } else {
-        for at in 0..count {
-            keep(at, find(at)?);
-        }
+        Some(tried)
     }
-    Some((fronts, sum))
+
+    /// Adds a position to the ends of stages on a place, with the suffixes that begin there; `None` if cancelled.
+    fn arrive(&self, from: usize, begun: &Fronts, place: &Place, ends: &mut Fronts) -> Option<()> {
+        let Look { costs, effort, .. } = *self;
+        if self.search.cancelled() {
+            return None;
+        }
+        let (mut front, before) = (Front::default(), self.before(from, place.occupied_after));
+        for (kind, own) in &begun.of {
+            let seconds = costs.cut_bytes[from] * place.per_byte[*kind];
+            for next in own.clone() {
+                let label = &begun.labels[next];
+                // They go by length.
+                if label.z + seconds + before.0 >= self.below {
+                    break;
+                }
+                let label = label.behind(f64::from(costs.microbatches), seconds, seconds, 0.0);
+                if self.counts(&label, before) {
+                    front.add(Label { next: next as u32, ..label }, self.stages, effort.labels);
+                }
+            }
+        }
+        let rank = ends.of.partition_point(|&(to, _)| costs.rank(to) < costs.rank(from));
+        ends.insert(rank, from, &mut front);
+        Some(())
+    }
 }
 
 /// The shortest whole pipeline.
-fn traced(begins: &[Fronts], places: &Places, end: usize) -> Option<ExactPlan> {
-    let mut best: Option<(usize, Label)> = None;
-    for (at, front) in begins.first()? {
-        for label in &front.labels {
-            if best.is_none_or(|(_, known)| label.z < known.z) {
-                best = Some((*at, *label));
-            }
-        }
-    }
-    let (mut place, mut label) = best?;
+fn traced(begins: &[Vec<Fronts>], places: &Places, end: usize) -> Option<ExactPlan> {
+    let whole = begins.first()?.iter().flat_map(|begun| &begun.labels);
+    let mut label = whole.reduce(|best, other| if other.z < best.z { other } else { best })?;
     let length_s = label.z;
     let mut stages = vec![];
     let mut from = 0;
     loop {
-        let to = label.end as usize;
+        let (place, to) = (label.place as usize, label.end as usize);
         stages.push(FoundStage { from, to, place });
         if to == end {
-            debug_assert!(places.all[place].count > 0);
             return Some(ExactPlan { length_s, stages });
         }
-        let next = label.next_place as usize;
-        let known = begins[to].binary_search_by_key(&next, |&(at, _)| at).ok()?;
-        label = begins[to][known].1.labels[label.next_label as usize];
-        (place, from) = (next, to);
+        label = &begins[to][places.all[place].next].labels[label.next as usize];
+        from = to;
     }
 }

@@ -34,16 +34,11 @@ pub(super) struct Place {
     pub(super) count: u32,
     /// Seconds to all-reduce a byte over them.
     pub(super) all_reduce: f64,
-    /// Where the next stage can sit.
-    pub(super) next: Next,
-}
-
-/// Places side by side that can follow one.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Next {
-    /// The first of them.
-    pub(super) first: usize,
-    /// By each of them: the seconds a byte takes to get there.
+    /// Its kind among those where as much is occupied before: to places of one kind all ways take the same, from wherever.
+    pub(super) kind: usize,
+    /// Where the next stage can sit: the number of those places among [`Places::beginnings`].
+    pub(super) next: usize,
+    /// By kind of those: the seconds a byte takes to get there.
     pub(super) per_byte: Vec<f64>,
 }
 
@@ -59,6 +54,8 @@ impl Place {
 pub(super) struct Places {
     /// In an order in which every place comes before its next ones.
     pub(super) all: Vec<Place>,
+    /// Those where the same is occupied before, side by side, the last of them empty.
+    pub(super) beginnings: Vec<Range<usize>>,
     /// Whether all three policies were followed.
     pub(super) complete: bool,
 }
@@ -69,9 +66,9 @@ impl Places {
     pub(super) fn ladder(machines: &Machines, links: &Links, widest: u32, positions: usize) -> Vec<Places> {
         let policies = |occupied: Devices, need: u32| placement::next(machines, occupied, need);
         if machines.devices() <= placement::MOST
-            && let Some(all) = explore(machines, links, widest, &policies)
+            && let Some(places) = explore(machines, links, widest, &policies)
         {
-            return vec![Places { all, complete: true }];
+            return vec![places];
         }
         let mut rungs = vec![];
         let mut known = 0;
@@ -80,10 +77,34 @@ impl Places {
             let ends = block_ends(machines, blocks);
             if ends.len() > known {
                 known = ends.len();
-                rungs.push(Places { all: in_order(machines, links, widest, &ends), complete: false });
+                rungs.push(in_order(machines, links, widest, &ends));
             }
         }
         rungs
+    }
+
+    /// Places that know which beginning is next, with what a byte takes from one to another.
+    fn new(
+        mut all: Vec<Place>,
+        beginnings: Vec<Range<usize>>,
+        per_byte: impl Fn(usize, usize) -> f64,
+        complete: bool,
+    ) -> Self {
+        let mut leading: Vec<Vec<usize>> = vec![vec![]; beginnings.len()];
+        all.iter().enumerate().for_each(|(at, place)| leading[place.next].push(at));
+        for (beginning, from) in beginnings.iter().zip(leading) {
+            // Kinds by the ways to them from each.
+            let mut kinds: FxHashMap<Vec<u64>, usize> = FxHashMap::default();
+            for to in beginning.clone() {
+                let ways: Vec<f64> = from.iter().map(|&at| per_byte(at, to)).collect();
+                let known = kinds.len();
+                all[to].kind = *kinds.entry(ways.iter().map(|way| way.to_bits()).collect()).or_insert(known);
+                if kinds.len() > known {
+                    from.iter().zip(ways).for_each(|(&at, way)| all[at].per_byte.push(way));
+                }
+            }
+        }
+        Places { all, beginnings, complete }
     }
 }
 
@@ -93,7 +114,7 @@ fn explore(
     links: &Links,
     widest: u32,
     offers: &dyn Fn(Devices, u32) -> Vec<Devices>,
-) -> Option<Vec<Place>> {
+) -> Option<Places> {
     let n = machines.devices();
     // Occupied sets in the order they are met; those with fewer devices come first in the end.
     let mut starts = vec![Devices::default()];
@@ -116,7 +137,9 @@ fn explore(
                     all_reduce: links.all_reduce_s(machines, &ids, 1.0),
                     runs: runs(&ids),
                     count: need,
-                    next: Next::default(),
+                    kind: 0,
+                    next: 0,
+                    per_byte: vec![],
                 };
                 places.push((occupied, devices, place));
                 if places.len() > MOST_PLACES {
@@ -126,19 +149,22 @@ fn explore(
         }
     }
     places.sort_by_key(|(before, devices, place)| (place.occupied_before, *before, place.count, *devices));
-    // Those from one occupied set lie side by side.
-    let mut from: FxHashMap<Devices, Range<usize>> = FxHashMap::default();
+    let mut numbers: FxHashMap<Devices, usize> = FxHashMap::default();
+    let mut beginnings: Vec<Range<usize>> = vec![];
     for (at, (before, ..)) in places.iter().enumerate() {
-        from.entry(*before).or_insert(at..at).end = at + 1;
+        let number = *numbers.entry(*before).or_insert(beginnings.len());
+        if number == beginnings.len() {
+            beginnings.push(at..at);
+        }
+        beginnings[number].end = at + 1;
     }
-    for at in 0..places.len() {
-        let Some(next) = from.get(&(places[at].0 | places[at].1)) else { continue };
-        let own = placement::ids(places[at].1);
-        let per_byte =
-            places[next.clone()].iter().map(|to| links.transfer_per_byte(machines, &own, &placement::ids(to.1)));
-        places[at].2.next = Next { first: next.start, per_byte: per_byte.collect() };
+    for (before, devices, place) in &mut places {
+        place.next = numbers.get(&(*before | *devices)).copied().unwrap_or(beginnings.len());
     }
-    Some(places.into_iter().map(|(.., place)| place).collect())
+    beginnings.push(places.len()..places.len());
+    let ids: Vec<Vec<u32>> = places.iter().map(|(_, devices, _)| placement::ids(*devices)).collect();
+    let per_byte = |at: usize, to: usize| links.transfer_per_byte(machines, &ids[at], &ids[to]);
+    Some(Places::new(places.into_iter().map(|(.., place)| place).collect(), beginnings, per_byte, true))
 }
 
 /// Ascending numbers as runs.
@@ -180,17 +206,17 @@ fn block_ends(machines: &Machines, most: usize) -> Vec<u32> {
 }
 
 /// Every run of blocks; `O(blocks³)` time and memory for what follows what.
-fn in_order(machines: &Machines, links: &Links, widest: u32, ends: &[u32]) -> Vec<Place> {
+fn in_order(machines: &Machines, links: &Links, widest: u32, ends: &[u32]) -> Places {
     // By device: its machine's first one.
     let home: Vec<u32> = (0..machines.sizes().len())
         .flat_map(|machine| vec![machines.first_of(machine); usize::from(machines.sizes()[machine])])
         .collect();
     let one_machine = |run: &Range<u32>| home[run.start as usize] == home[run.end as usize - 1];
     let mut places: Vec<Place> = vec![];
-    let mut begins = vec![0; ends.len() + 1];
+    let mut beginnings = vec![];
     for (i, &start) in ends.iter().enumerate() {
-        begins[i] = places.len();
-        for &end in ends[i + 1..].iter().filter(|&&end| end - start <= widest) {
+        let first = places.len();
+        for (next, &end) in ends.iter().enumerate().skip(i + 1).filter(|&(_, &end)| end - start <= widest) {
             let run = start..end;
             let count = end - start;
             places.push(Place {
@@ -199,24 +225,21 @@ fn in_order(machines: &Machines, links: &Links, widest: u32, ends: &[u32]) -> Ve
                 all_reduce: links.all_reduce_of(count as usize, one_machine(&run), 1.0),
                 runs: vec![run],
                 count,
-                next: Next::default(),
+                kind: 0,
+                next,
+                per_byte: vec![],
             });
         }
+        beginnings.push(first..places.len());
     }
-    begins[ends.len()] = places.len();
-    for at in 0..places.len() {
-        let own = places[at].runs[0].clone();
-        let Ok(after) = ends.binary_search(&own.end) else { continue };
-        let next = begins[after]..begins[after + 1];
-        let per_byte = places[next.clone()].iter().map(|to| {
-            let receivers = &to.runs[0];
-            let inside = own.end.saturating_sub(own.start.max(home[receivers.start as usize]));
-            let outside = (own.end - own.start - inside) as usize;
-            links.transfer_of(outside, own.len(), one_machine(receivers))
-        });
-        places[at].next = Next { first: next.start, per_byte: per_byte.collect() };
-    }
-    places
+    let runs: Vec<Range<u32>> = places.iter().map(|place| place.runs[0].clone()).collect();
+    let per_byte = |at: usize, to: usize| {
+        let (own, receivers) = (&runs[at], &runs[to]);
+        let inside = own.end.saturating_sub(own.start.max(home[receivers.start as usize]));
+        let outside = (own.end - own.start - inside) as usize;
+        links.transfer_of(outside, own.len(), one_machine(receivers))
+    };
+    Places::new(places, beginnings, per_byte, false)
 }
 
 #[cfg(test)]
@@ -250,13 +273,46 @@ mod tests {
     fn costs_of_runs_are_those_of_their_devices() {
         let machines = Machines::new(&[4, 4, 2]).unwrap();
         let places = in_order(&machines, &PUBLISHED_LINKS, 6, &block_ends(&machines, 5));
-        assert!(places.iter().all(|place| place.count <= 6) && places.len() == 12);
-        for place in &places {
-            assert_eq!(place.all_reduce, PUBLISHED_LINKS.all_reduce_s(&machines, &place.ids(), 1.0));
-            for (to, &per_byte) in (place.next.first..).zip(&place.next.per_byte) {
-                assert_eq!(places[to].occupied_before, place.occupied_after);
-                assert_eq!(per_byte, PUBLISHED_LINKS.transfer_per_byte(&machines, &place.ids(), &places[to].ids()));
+        assert!(places.all.iter().all(|place| place.count <= 6) && places.all.len() == 12);
+        costs_are_those_of_devices(&machines, &places);
+    }
+
+    #[test]
+    fn costs_of_what_policies_offer_are_those_of_their_devices() {
+        let machines = Machines::new(&[4, 4, 2]).unwrap();
+        let places = Places::ladder(&machines, &PUBLISHED_LINKS, 6, 10).pop().unwrap();
+        assert!(places.complete);
+        costs_are_those_of_devices(&machines, &places);
+    }
+
+    fn costs_are_those_of_devices(machines: &Machines, places: &Places) {
+        for place in &places.all {
+            assert_eq!(place.all_reduce, PUBLISHED_LINKS.all_reduce_s(machines, &place.ids(), 1.0));
+            let next = &places.all[places.beginnings[place.next].clone()];
+            assert_eq!(next.is_empty(), place.occupied_after == machines.devices());
+            let mut kinds = vec![false; place.per_byte.len()];
+            for to in next {
+                assert_eq!(to.occupied_before, place.occupied_after);
+                assert!(to.ids().iter().all(|id| !place.ids().contains(id)));
+                let per_byte = PUBLISHED_LINKS.transfer_per_byte(machines, &place.ids(), &to.ids());
+                assert_eq!(per_byte, place.per_byte[to.kind]);
+                kinds[to.kind] = true;
             }
+            assert!(kinds.iter().all(|&met| met));
         }
+        let all: Vec<usize> = places.beginnings.iter().cloned().flatten().collect();
+        assert_eq!(all, (0..places.all.len()).collect::<Vec<_>>());
+        for beginning in &places.beginnings {
+            assert!(
+                places.all[beginning.clone()].windows(2).all(|two| two[0].occupied_before == two[1].occupied_before)
+            );
+        }
+    }
+
+    #[test]
+    fn there_are_few_kinds() {
+        let machines = Machines::new(&[8; 4]).unwrap();
+        let places = in_order(&machines, &PUBLISHED_LINKS, 32, &block_ends(&machines, 32));
+        assert!(places.all.len() > 500 && places.all.iter().all(|place| place.per_byte.len() <= 2));
     }
 }
