@@ -16,7 +16,7 @@ use std::{
 
 use rustc_hash::FxHashMap;
 
-use super::Dag;
+use super::{Dag, strong_components};
 
 /// All admissible sets of a graph, as rows of bits ordered by size; row 0 is empty, the last row is full.
 #[derive(Debug, Clone)]
@@ -37,6 +37,45 @@ fn mark(v: u32) -> u64 {
     hasher.finish()
 }
 
+/// How many admissible sets a graph has at the least, in `O(n + m)`: between two vertices that all others come before or behind,
+/// parts without an edge to one another are filled up independently, each in as many steps as it has vertices.
+fn at_least(dag: &Dag) -> usize {
+    let (n, order) = (dag.len(), dag.topological_order());
+    let mut place = vec![0; n];
+    order.iter().enumerate().for_each(|(p, &v)| place[v as usize] = p);
+    // By place: the first to which an edge leads from there, and the last from which one leads there.
+    let first = order.iter().map(|&v| dag.successors(v as usize).map(|w| place[w]).min().unwrap_or(n));
+    let last = order.iter().map(|&v| dag.predecessors(v as usize).map(|u| place[u] + 1).max().unwrap_or(0));
+    let (first, last): (Vec<usize>, Vec<usize>) = (first.collect(), last.collect());
+    // The same of all places before it, and of all behind it.
+    let mut reached = vec![0; n + 1];
+    (0..n).for_each(|p| reached[p + 1] = first[p].max(reached[p]));
+    let mut left = vec![n; n + 1];
+    (0..n).rev().for_each(|p| left[p] = last[p].min(left[p + 1]));
+    let alone = |p: usize| reached[p] <= p && left[p + 1] > p;
+    let mut between = vec![0; n + 1];
+    (0..n).for_each(|p| between[p + 1] = between[p] + usize::from(alone(p)));
+    let inside = |&(u, v): &(u32, u32)| {
+        let (u, v) = (place[u as usize], place[v as usize]);
+        !alone(u) && !alone(v) && between[u] == between[v]
+    };
+    let both = dag.edges().iter().copied().filter(inside).flat_map(|(u, v)| [(u, v), (v, u)]).collect::<Vec<_>>();
+    let parts = strong_components(n, both.iter());
+    let mut sizes = vec![0usize; n];
+    parts.iter().for_each(|&part| sizes[part as usize] += 1);
+    // Vertices that are alone are parts of their own: each adds a set.
+    let (mut count, mut ways, mut seen) = (1usize, 1usize, vec![false; n]);
+    for (p, &v) in order.iter().enumerate() {
+        if alone(p) {
+            count = count.saturating_add(ways);
+            ways = 1;
+        } else if !std::mem::replace(&mut seen[parts[v as usize] as usize], true) {
+            ways = ways.saturating_mul(sizes[parts[v as usize] as usize] + 1);
+        }
+    }
+    count.saturating_add(ways - 1)
+}
+
 /// The vertices that may join a set, given those that might join it before `v` did; `row` are the set's bits.
 fn opened(dag: &Dag, row: &[u64], joining: &[u32], v: u32) -> Vec<u32> {
     let contains = |w: usize| row[w / 64] >> (w % 64) & 1 == 1;
@@ -52,7 +91,7 @@ fn opened(dag: &Dag, row: &[u64], joining: &[u32], v: u32) -> Vec<u32> {
 pub enum Enumeration {
     /// Every set is there.
     Complete(SuccessorSets),
-    /// There are more than the limit; the number found when it stopped.
+    /// There are more than the limit; how many there are at the least.
     TooMany(usize),
     /// The caller asked to stop.
     Cancelled,
@@ -67,6 +106,9 @@ impl SuccessorSets {
     /// The same with other marks: whatever they are, sets with the same ones are told apart.
     fn enumerate_by(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool, mark: impl Fn(u32) -> u64) -> Enumeration {
         let n = dag.len();
+        if at_least(dag) > limit {
+            return Enumeration::TooMany(limit + 1);
+        }
         let own_marks: Vec<u64> = (0..n as u32).map(mark).collect();
         let mut all = SuccessorSets::empty(n);
         all.below_start = vec![0, 0];
@@ -327,6 +369,7 @@ mod tests {
             let expected = (0..1u32 << n).filter(|&mask| closed(mask)).count();
             let sets = all(&dag);
             assert_eq!(sets.len(), expected);
+            assert!((n + 1..=expected).contains(&at_least(&dag)));
             assert!((1..sets.len()).all(|i| sets.size(i - 1) <= sets.size(i)));
             for i in 0..sets.len() {
                 let below = |j: &usize| sets.size(*j) + 1 == sets.size(i) && sets.is_subset(*j, i);
@@ -364,8 +407,28 @@ mod tests {
     }
 
     #[test]
+    fn parts_without_edges_to_one_another_multiply() {
+        let chains = |first: u32, count: u32, length: u32| {
+            let link = move |i: u32| (i + 1..i + length).map(|v| (v - 1, v));
+            (0..count).flat_map(move |c| link(first + c * length))
+        };
+        // Two chains of three, a vertex behind both, three single ones, and one behind these.
+        let mut edges: Vec<(u32, u32)> = chains(0, 2, 3).chain([(2, 6), (5, 6)]).collect();
+        edges.extend((7..10).flat_map(|v| [(6, v), (v, 10)]));
+        let dag = Dag::new(11, edges).unwrap();
+        assert_eq!((at_least(&dag), all(&dag).len()), (16 + 1 + 7 + 1, 25));
+        assert_eq!(at_least(&Dag::new(1, vec![]).unwrap()), 2);
+        assert_eq!(at_least(&Dag::new(5, chains(0, 1, 5).collect()).unwrap()), 6);
+        // More than can be counted, known without a look at any.
+        let many = Dag::new(900, chains(0, 30, 30).collect()).unwrap();
+        assert_eq!(at_least(&many), usize::MAX);
+        assert!(matches!(SuccessorSets::enumerate(&many, 60_000, &|| panic!()), Enumeration::TooMany(60_001)));
+    }
+
+    #[test]
     fn the_limit_and_cancel_stop_it() {
-        let dag = Dag::new(30, vec![]).unwrap();
+        // In one part: 0 -> 1 <- 2 -> 3 and so on.
+        let dag = Dag::new(30, (1..30).map(|v| if v % 2 == 1 { (v - 1, v) } else { (v, v - 1) }).collect()).unwrap();
         assert!(matches!(SuccessorSets::enumerate(&dag, 1000, &|| false), Enumeration::TooMany(1001)));
         assert!(matches!(SuccessorSets::enumerate(&dag, 1000, &|| true), Enumeration::Cancelled));
     }

@@ -1,7 +1,7 @@
 //! The edges across the border of each set: found once, read by all that add up what edges cost.
 //!
-//! Where the sets with a node less are known, a set's edges are those of one of them but for the node's own: time grows with
-//! the edges across all borders, but for sorting each set's; else it is `O(sets · members · degree)`. Memory is 8 bytes for an
+//! A set's edges are those of a smaller one within it but for the nodes it has beyond that: time grows with the edges across
+//! all borders, but for sorting each set's. Memory is 8 bytes for an
 //! edge across a border, at most [`MOST_KEPT`] of them: the edges into later sets are found anew each time.
 
 use std::borrow::Cow;
@@ -29,22 +29,20 @@ pub(super) struct Crossings {
 }
 
 impl Crossings {
-    /// `None` if the search was cancelled meanwhile.
-    pub(super) fn new(dag: &Dag, sets: &SuccessorSets, search: &Search) -> Option<Self> {
-        Crossings::keeping(dag, sets, MOST_KEPT, search)
+    /// `within` has a smaller set within each; `None` if the search was cancelled meanwhile.
+    pub(super) fn new(dag: &Dag, sets: &SuccessorSets, within: &[u32], search: &Search) -> Option<Self> {
+        Crossings::keeping(dag, sets, within, MOST_KEPT, search)
     }
 
-    fn keeping(dag: &Dag, sets: &SuccessorSets, most: usize, search: &Search) -> Option<Self> {
-        let mut all = Crossings { start: vec![0], edges: vec![] };
-        for set in 0..sets.len() {
+    fn keeping(dag: &Dag, sets: &SuccessorSets, within: &[u32], most: usize, search: &Search) -> Option<Self> {
+        // None lead into the empty set.
+        let mut all = Crossings { start: vec![0, 0], edges: vec![] };
+        for (set, &within) in within.iter().enumerate().skip(1) {
             if search.cancelled() {
                 return None;
             }
             let first = all.edges.len();
-            match sets.below(set).and_then(<[u32]>::first) {
-                Some(&below) => all.grow(dag, sets, set, below as usize),
-                None => sets.members(set).for_each(|head| enter(dag, sets, set, head, &mut all.edges)),
-            }
+            all.grow(dag, sets, set, within as usize);
             if all.edges.len() > most {
                 all.edges.truncate(first);
                 break;
@@ -56,16 +54,15 @@ impl Crossings {
         Some(all)
     }
 
-    /// Adds the edges into a set that has one node more than another.
-    fn grow(&mut self, dag: &Dag, sets: &SuccessorSets, set: usize, below: usize) {
-        let more = sets.beyond(set, below).next().expect("it has a node more");
-        for i in self.start[below]..self.start[below + 1] {
+    /// Adds the edges into a set, going by those into one within it.
+    fn grow(&mut self, dag: &Dag, sets: &SuccessorSets, set: usize, within: usize) {
+        for i in self.start[within]..self.start[within + 1] {
             let crossing = self.edges[i];
-            if dag.edges()[crossing.edge as usize].0 as usize != more {
+            if !sets.contains(set, dag.edges()[crossing.edge as usize].0 as usize) {
                 self.edges.push(crossing);
             }
         }
-        enter(dag, sets, set, more, &mut self.edges);
+        sets.beyond(set, within).for_each(|head| enter(dag, sets, set, head, &mut self.edges));
     }
 
     /// The edges from outside a set into it, by index.
@@ -94,7 +91,7 @@ fn enter(dag: &Dag, sets: &SuccessorSets, set: usize, head: usize, edges: &mut V
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::model::within, *};
     use crate::graph::Enumeration;
 
     #[test]
@@ -105,7 +102,7 @@ mod tests {
         let search = Search::default();
         // The last few sets' edges are not kept.
         for (sets, most) in [(&complete, MOST_KEPT), (&some, MOST_KEPT), (&complete, 5), (&some, 3)] {
-            let crossings = Crossings::keeping(&dag, sets, most, &search).unwrap();
+            let crossings = Crossings::keeping(&dag, sets, &within(sets), most, &search).unwrap();
             assert_eq!(crossings.start.len() == sets.len() + 1, most == MOST_KEPT);
             for set in 0..sets.len() {
                 let crosses = |&(_, &(u, v)): &(usize, &(u32, u32))| {
@@ -117,6 +114,6 @@ mod tests {
             }
         }
         search.cancel();
-        assert!(Crossings::new(&dag, &complete, &search).is_none());
+        assert!(Crossings::new(&dag, &complete, &within(&complete), &search).is_none());
     }
 }

@@ -1,5 +1,7 @@
 //! What a stage's cost is made of at one tensor-parallel degree: sums over nodes and over edges, by set.
 
+use rayon::prelude::*;
+
 use super::model::{Crossing, Crossings};
 use crate::{
     graph::{Dag, SuccessorSets},
@@ -69,6 +71,12 @@ impl Sums {
         self.least_b += nodes.least_b;
         self.unsupported += nodes.unsupported;
     }
+}
+
+/// Every set; threads share them where there are many.
+pub(super) fn every(sets: &SuccessorSets) -> impl IndexedParallelIterator<Item = usize> {
+    const EACH: usize = 256;
+    (0..sets.len()).into_par_iter().with_min_len(EACH)
 }
 
 /// Everything at one tensor-parallel degree.
@@ -183,7 +191,7 @@ impl Degree {
             }
             sums
         };
-        let sums = (0..sets.len()).map(|set| (!search.cancelled()).then(|| sums(set))).collect::<Option<_>>()?;
+        let sums = every(sets).map(|set| (!search.cancelled()).then(|| sums(set))).collect::<Option<_>>()?;
         let ranges = (!uniform).then(|| EdgeRanges::new(dag, profile, t, &choices, (sets, crossings)));
         let mut totals = Sums::default();
         for choices in &choices {
@@ -227,7 +235,7 @@ impl EdgeRanges {
             }
             sums
         };
-        let into = (0..sets.len()).map(into).collect();
+        let into = every(sets).map(into).collect();
         EdgeRanges { heads_pay, tails_pay, into }
     }
 

@@ -15,6 +15,8 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use rayon::prelude::*;
+
 use crate::{
     cluster::Limits,
     graph::{Dag, SuccessorSets},
@@ -23,6 +25,7 @@ use crate::{
 };
 
 pub(super) use super::crossings::{Crossing, Crossings};
+use super::degree::every;
 pub(super) use super::degree::{Choice, Degree, Span, Sums, first_least};
 use super::settings::PiperSettings;
 
@@ -88,7 +91,8 @@ impl<'a> PiperModel<'a> {
         let dag = &workload.dag;
         let most_replicas = limits.microbatches.min(limits.devices);
         let replicas = if settings.data_parallel { divisors(limits.microbatches, most_replicas) } else { vec![1] };
-        let crossings = Crossings::new(dag, &sets, search)?;
+        let within = within(&sets);
+        let crossings = Crossings::new(dag, &sets, &within, search)?;
         let mut degrees: Vec<Degree> = profile
             .degrees()
             .into_iter()
@@ -105,7 +109,7 @@ impl<'a> PiperModel<'a> {
             })
             .collect();
         let device_seconds: Vec<f64> =
-            (0..sets.len()).map(|set| sets.members(set).map(|v| node_seconds[v]).sum()).collect();
+            every(&sets).map(|set| sets.members(set).map(|v| node_seconds[v]).sum()).collect();
         let mut by_device_seconds: Vec<u32> = (0..sets.len() as u32).collect();
         by_device_seconds.sort_by(|&a, &b| device_seconds[a as usize].total_cmp(&device_seconds[b as usize]));
         let mut places = vec![0; sets.len()];
@@ -116,7 +120,6 @@ impl<'a> PiperModel<'a> {
                 && choice.memory_b < 1e15
                 && choice.memory_a < 1e12
         });
-        let within = within(&sets);
         let added = Added::new(&sets, &within);
         let seconds_each = device_seconds[sets.len() - 1] / f64::from(limits.devices);
         let far_apart = degrees.iter().any(|degree| {
@@ -354,7 +357,7 @@ impl Added {
 }
 
 /// By set: a smaller one within it, the largest of some hundred before it.
-fn within(sets: &SuccessorSets) -> Vec<u32> {
+pub(super) fn within(sets: &SuccessorSets) -> Vec<u32> {
     const LOOKED_AT: usize = 512;
     let mut within: Vec<u32> = vec![0];
     let mut smaller = 0;
