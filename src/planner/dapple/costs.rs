@@ -234,8 +234,8 @@ impl Costs {
         }
     }
 
-    /// Whether memory can stand in no stage's way, whatever is in flight.
-    pub(super) fn memory_is_plenty(&self, devices: u32) -> bool {
-        self.memory(0, self.end(), 1, devices as usize, false) <= self.memory_bytes
+    /// Whether memory can stand in no stage's way before a position, whatever is in flight.
+    pub(super) fn memory_is_plenty(&self, before: usize, devices: u32) -> bool {
+        self.memory(0, before, 1, devices as usize, false) <= self.memory_bytes
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! X = max over Q of    sum of F up to Q + (M − 1)(F_Q + B_Q) + sum of B up to Q        its length without all-reduces
-//! Z = max over Q, s of the same with the all-reduce of s in place of the drain         its length (see plan::check_dapple)
+//! Z = max over Q, s of the same with the all-reduce of s in place of the drain         its length (see `family::layers::check`)
 //! V = max over s of    AR_s − sum of B up to s
 //! ```
 //!
@@ -20,12 +20,13 @@
 //!
 //! all of which grow with X, Z and V: so of the suffixes from a position on a place only those count that no other beats
 //! in all three, and in the number of stages where memory is tight (it decides what is in flight before them). Where so many
-//! stages are asked for, only suffixes with as many stages are compared: then there are as many more labels. What
+//! stages are asked for, or where that decides whether stages recompute (V' falls as B_p grows), only suffixes with as many
+//! stages are compared: then there are as many more labels. What
 //! cannot beat the best plan known, by its own length and a bound on what comes before, is dropped.
 //! Of most positions and places there is no suffix that counts: only those that have one are looked at. To a stage it makes no
 //! difference on which of the places behind it a suffix begins as long as the link is the same: of all places of a kind
-//! only the best suffixes are kept. Places are shared among threads. Time `O(positions² · places · labels)`, memory
-//! `O(positions · places · labels)`, both at worst.
+//! only the best suffixes are kept. Places are shared among threads. Time `O(positions · places · (positions + kinds) · labels²)`,
+//! memory `O(positions · places · labels)`, both at worst.
 
 use std::ops::Range;
 
@@ -48,7 +49,8 @@ struct Label {
     /// The place of its first stage, and where that ends.
     place: u32,
     end: u32,
-    /// What follows the first stage: its number among all that begin there behind that place. Unused after the last stage.
+    /// What follows the first stage (or, where it begins with a link, the link): its number among all that begin there behind
+    /// that place. Unused after the last stage.
     next: u32,
 }
 
@@ -75,7 +77,7 @@ impl Label {
         let comparable = match stages {
             StageCount::Any => true,
             StageCount::FewerIsBetter => self.stages <= other.stages,
-            StageCount::Fixed => self.stages == other.stages,
+            StageCount::Decides { most } => self.stages.min(most) == other.stages.min(most),
         };
         comparable && self.x <= other.x && self.z <= other.z && self.v <= other.v
     }
@@ -86,10 +88,11 @@ impl Label {
 enum StageCount {
     /// Nothing.
     Any,
-    /// With more behind it a stage has more in flight.
+    /// With more behind it a stage has more in flight, which may be too much.
     FewerIsBetter,
-    /// It decides how many there may be.
-    Fixed,
+    /// It decides what the stages before it are, up to so many. (A stage that recomputes as it has more in flight may make
+    /// the formula's length less: its longer backward pass hides more of the all-reduces behind it.)
+    Decides { most: u32 },
 }
 
 /// Labels none of which beats another.
@@ -115,16 +118,16 @@ impl Front {
     }
 }
 
-/// Fronts, each of something with a number.
+/// Fronts side by side, each with a number: a kind of places, or the position where a stage ends.
 #[derive(Debug, Clone, Default)]
 struct Fronts {
-    /// Of what each is and where its labels are.
+    /// The number of each and where its labels are.
     of: Vec<(usize, Range<usize>)>,
     labels: Vec<Label>,
 }
 
 impl Fronts {
-    /// Puts a front, if it is not empty, in front of the one that is `at` so many.
+    /// Inserts a front as the `at`-th, unless it is empty.
     fn insert(&mut self, at: usize, of: usize, front: &mut Front) {
         if !front.labels.is_empty() {
             let start = self.labels.len();
@@ -190,22 +193,28 @@ pub(super) enum Ended {
 /// Searches.
 pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effort, search: &Search) -> Ended {
     let end = costs.end();
-    let stages = match effort.stages {
-        Some(_) => StageCount::Fixed,
-        None if effort.recompute == Recompute::Always || !costs.memory_is_plenty(devices) => StageCount::FewerIsBetter,
-        None => StageCount::Any,
+    let stages = match (effort.stages, effort.recompute) {
+        (Some(_), _) => StageCount::Decides { most: u32::MAX },
+        // With so many behind it a stage has all microbatches in flight.
+        (None, Recompute::Auto) if effort.labels == usize::MAX => StageCount::Decides { most: costs.microbatches / 2 },
+        (None, _) => StageCount::FewerIsBetter,
     };
     // Rounding must not keep a plan that is as long as the one known.
     let below = effort.below_s * (1.0 - 1e-12);
-    let look = Look { costs, places, devices, effort, stages, below, search };
-    // By position and what is occupied before: suffixes that begin there with a stage, by kind of its place.
-    let mut begins: Vec<Vec<Fronts>> = vec![vec![]; end];
+    let look = |from: usize| {
+        let any = effort.stages.is_none() && effort.recompute != Recompute::Always;
+        let stages = if any && costs.memory_is_plenty(from, devices) { StageCount::Any } else { stages };
+        Look { costs, places, devices, effort, stages, below, search }
+    };
+    // By position and beginning: suffixes that begin there with a stage, by kind of its place, if there are any.
+    let mut begins: Vec<Vec<(usize, Fronts)>> = vec![vec![]; end];
     // By place: where a stage there may end, least compute first, with the suffixes behind it and the link to them.
     let nothing = Fronts { of: vec![(end, 0..1)], labels: vec![NOTHING] };
     let mut ends: Vec<Fronts> = vec![nothing; places.all.len()];
     // Ends of stages and labels tried at the position before.
     let (mut tried, mut all) = (0, 0);
     for from in (0..end).rev() {
+        let look = look(from);
         // What begins at a place rests on later positions alone: places know nothing of one another.
         let begin = |beginning: &Range<usize>| look.begin(from, beginning.clone(), &ends);
         let arrive =
@@ -232,7 +241,7 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
         if arrived.is_none() {
             return Ended::Cancelled;
         }
-        begins[from] = begun;
+        begins[from] = begun.into_iter().enumerate().filter(|(_, fronts)| !fronts.of.is_empty()).collect();
         search.report_fraction(1.0 - from as f64 / end as f64);
     }
     Ended::Done(traced(&begins, places, end), all)
@@ -282,10 +291,11 @@ impl Look<'_> {
             front.labels.sort_by(|a, b| a.z.total_cmp(&b.z));
             fronts.insert(fronts.of.len(), kind, front);
         }
+        fronts.labels.shrink_to_fit();
         Some((fronts, tried))
     }
 
-    /// Whether plans are short enough whose stages up to a position are on so many devices, none of them on more than all of these.
+    /// Whether the stages before a position, on so many devices together, can be short enough.
     fn may_come_before(&self, from: usize, devices: u32) -> bool {
         self.costs.compute_s(0, from) / f64::from(devices.max(1)) < self.below
     }
@@ -341,6 +351,9 @@ impl Look<'_> {
     /// Adds a position to the ends of stages on a place, with the suffixes that begin there; `None` if cancelled.
     fn arrive(&self, from: usize, begun: &Fronts, place: &Place, ends: &mut Fronts) -> Option<()> {
         let Look { costs, effort, .. } = *self;
+        if begun.of.is_empty() {
+            return Some(());
+        }
         if self.search.cancelled() {
             return None;
         }
@@ -366,8 +379,8 @@ impl Look<'_> {
 }
 
 /// The shortest whole pipeline.
-fn traced(begins: &[Vec<Fronts>], places: &Places, end: usize) -> Option<ExactPlan> {
-    let whole = begins.first()?.iter().flat_map(|begun| &begun.labels);
+fn traced(begins: &[Vec<(usize, Fronts)>], places: &Places, end: usize) -> Option<ExactPlan> {
+    let whole = begins.first()?.iter().flat_map(|(_, begun)| &begun.labels);
     let mut label = whole.reduce(|best, other| if other.z < best.z { other } else { best })?;
     let length_s = label.z;
     let mut stages = vec![];
@@ -378,7 +391,8 @@ fn traced(begins: &[Vec<Fronts>], places: &Places, end: usize) -> Option<ExactPl
         if to == end {
             return Some(ExactPlan { length_s, stages });
         }
-        label = &begins[to][places.all[place].next].labels[label.next as usize];
+        let begun = begins[to].binary_search_by_key(&places.all[place].next, |&(beginning, _)| beginning).ok()?;
+        label = &begins[to][begun].1.labels[label.next as usize];
         from = to;
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Place {
     pub(super) count: u32,
     /// Seconds to all-reduce a byte over them.
     pub(super) all_reduce: f64,
-    /// Its kind among those where as much is occupied before: to places of one kind all ways take the same, from wherever.
+    /// Its kind among those where the same is occupied before: to places of one kind all ways take the same, from wherever.
     pub(super) kind: usize,
     /// Where the next stage can sit: the number of those places among [`Places::beginnings`].
     pub(super) next: usize,
@@ -205,7 +205,7 @@ fn block_ends(machines: &Machines, most: usize) -> Vec<u32> {
     whole.into_iter().enumerate().filter(|(i, _)| i % every == 0 || *i == last).map(|(_, end)| end).collect()
 }
 
-/// Every run of blocks; `O(blocks³)` time and memory for what follows what.
+/// Every run of blocks; `O(blocks³)` time, `O(blocks²)` memory.
 fn in_order(machines: &Machines, links: &Links, widest: u32, ends: &[u32]) -> Places {
     // By device: its machine's first one.
     let home: Vec<u32> = (0..machines.sizes().len())
