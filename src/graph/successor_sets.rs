@@ -52,28 +52,28 @@ fn at_least(dag: &Dag) -> usize {
     (0..n).for_each(|p| reached[p + 1] = first[p].max(reached[p]));
     let mut left = vec![n; n + 1];
     (0..n).rev().for_each(|p| left[p] = last[p].min(left[p + 1]));
-    let alone = |p: usize| reached[p] <= p && left[p + 1] > p;
+    let comparable = |p: usize| reached[p] <= p && left[p + 1] > p;
     let mut between = vec![0; n + 1];
-    (0..n).for_each(|p| between[p + 1] = between[p] + usize::from(alone(p)));
+    (0..n).for_each(|p| between[p + 1] = between[p] + usize::from(comparable(p)));
     let inside = |&(u, v): &(u32, u32)| {
         let (u, v) = (place[u as usize], place[v as usize]);
-        !alone(u) && !alone(v) && between[u] == between[v]
+        !comparable(u) && !comparable(v) && between[u] == between[v]
     };
     let both = dag.edges().iter().copied().filter(inside).flat_map(|(u, v)| [(u, v), (v, u)]).collect::<Vec<_>>();
     let parts = strong_components(n, both.iter());
     let mut sizes = vec![0usize; n];
     parts.iter().for_each(|&part| sizes[part as usize] += 1);
-    // Vertices that are alone are parts of their own: each adds a set.
-    let (mut count, mut ways, mut seen) = (1usize, 1usize, vec![false; n]);
+    // Of each stretch between two such vertices all ways to fill it up, one of them being full: the next vertex may join then.
+    let (mut count, mut ways, mut seen) = (0usize, 1usize, vec![false; n]);
     for (p, &v) in order.iter().enumerate() {
-        if alone(p) {
+        if comparable(p) {
             count = count.saturating_add(ways);
             ways = 1;
         } else if !std::mem::replace(&mut seen[parts[v as usize] as usize], true) {
             ways = ways.saturating_mul(sizes[parts[v as usize] as usize] + 1);
         }
     }
-    count.saturating_add(ways - 1)
+    count.saturating_add(ways)
 }
 
 /// The vertices that may join a set, given those that might join it before `v` did; `row` are the set's bits.
@@ -91,8 +91,8 @@ fn opened(dag: &Dag, row: &[u64], joining: &[u32], v: u32) -> Vec<u32> {
 pub enum Enumeration {
     /// Every set is there.
     Complete(SuccessorSets),
-    /// There are more than the limit; how many there are at the least.
-    TooMany(usize),
+    /// There are more than the limit.
+    TooMany,
     /// The caller asked to stop.
     Cancelled,
 }
@@ -107,7 +107,7 @@ impl SuccessorSets {
     fn enumerate_by(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool, mark: impl Fn(u32) -> u64) -> Enumeration {
         let n = dag.len();
         if at_least(dag) > limit {
-            return Enumeration::TooMany(limit + 1);
+            return Enumeration::TooMany;
         }
         let own_marks: Vec<u64> = (0..n as u32).map(mark).collect();
         let mut all = SuccessorSets::empty(n);
@@ -144,7 +144,7 @@ impl SuccessorSets {
                     };
                     links.push((found, set as u32));
                     if all.len() > limit {
-                        return Enumeration::TooMany(all.len());
+                        return Enumeration::TooMany;
                     }
                 }
             }
@@ -422,14 +422,14 @@ mod tests {
         // More than can be counted, known without a look at any.
         let many = Dag::new(900, chains(0, 30, 30).collect()).unwrap();
         assert_eq!(at_least(&many), usize::MAX);
-        assert!(matches!(SuccessorSets::enumerate(&many, 60_000, &|| panic!()), Enumeration::TooMany(60_001)));
+        assert!(matches!(SuccessorSets::enumerate(&many, 60_000, &|| panic!()), Enumeration::TooMany));
     }
 
     #[test]
     fn the_limit_and_cancel_stop_it() {
         // In one part: 0 -> 1 <- 2 -> 3 and so on.
         let dag = Dag::new(30, (1..30).map(|v| if v % 2 == 1 { (v - 1, v) } else { (v, v - 1) }).collect()).unwrap();
-        assert!(matches!(SuccessorSets::enumerate(&dag, 1000, &|| false), Enumeration::TooMany(1001)));
+        assert!(matches!(SuccessorSets::enumerate(&dag, 1000, &|| false), Enumeration::TooMany));
         assert!(matches!(SuccessorSets::enumerate(&dag, 1000, &|| true), Enumeration::Cancelled));
     }
 }

@@ -1,8 +1,8 @@
 //! The edges across the border of each set: found once, read by all that add up what edges cost.
 //!
 //! A set's edges are those of a smaller one within it but for the nodes it has beyond that: time grows with the edges across
-//! all borders, but for sorting each set's. Memory is 8 bytes for an
-//! edge across a border, at most [`MOST_KEPT`] of them: the edges into later sets are found anew each time.
+//! all borders, the words of a set and the edges into such nodes, but for sorting each set's. Memory is 8 bytes for an edge
+//! across a border, at most [`MOST_KEPT`] of them: the edges into later sets are found anew each time.
 
 use std::borrow::Cow;
 

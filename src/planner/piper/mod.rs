@@ -236,12 +236,11 @@ fn plan(
     }
     let chains = chains(&workload.dag);
     let most_sets = MOST_SETS.min(MOST_WORDS / workload.nodes.len().div_ceil(64).max(1));
-    let (sets, counted) = match SuccessorSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) {
-        Enumeration::Complete(sets) => (sets, None),
+    let (sets, exact) = match SuccessorSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) {
+        Enumeration::Complete(sets) => (sets, true),
         Enumeration::Cancelled => return start.stopped(search),
-        Enumeration::TooMany(count) => (chains.clone(), Some(count)),
+        Enumeration::TooMany => (chains.clone(), false),
     };
-    let exact = counted.is_none();
     let Some(model) = PiperModel::new(workload, profile, limits, settings, sets.clone(), search) else {
         return start.stopped(search);
     };
@@ -280,10 +279,10 @@ fn plan(
     let even = ended.best.as_ref().is_some_and(|best| best.value <= trivial * (1.0 + bisection::RESOLUTION));
     let proven = (exact && !crew.unproven()) || even;
     let mut notes = vec![];
-    if let (Some(count), false) = (counted, proven) {
+    if !exact && !proven {
         notes.push(format!(
             "The graph has more than {} admissible sets, too many to try all: planned with {} of them along topological orders, so there may be better plans.",
-            count - 1,
+            most_sets,
             model.sets.len()
         ));
     }

@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 1 << 28;
 /// Why there is no lattice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// More closed sets than allowed; the number found when it stopped.
+    /// More closed sets than so many.
     TooMany(usize),
     /// The caller asked to stop.
     Cancelled,
@@ -51,7 +51,7 @@ impl Lattice {
         let reversed = Dag::new(order.len(), reversed).expect("the reverse of an acyclic graph is acyclic");
         let sets = match SuccessorSets::enumerate(&reversed, limit, &|| search.cancelled()) {
             Enumeration::Complete(sets) => sets,
-            Enumeration::TooMany(found) => return Err(Refused::TooMany(found)),
+            Enumeration::TooMany => return Err(Refused::TooMany(limit)),
             Enumeration::Cancelled => return Err(Refused::Cancelled),
         };
         let mut start = Vec::with_capacity(sets.len() + 1);
