@@ -52,7 +52,7 @@ impl Place {
 /// All places.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
-    /// In an order in which every place comes before its next ones.
+    /// By what is occupied before each.
     pub(super) all: Vec<Place>,
     /// Those where the same is occupied before, side by side, the last of them empty.
     pub(super) beginnings: Vec<Range<usize>>,

@@ -281,8 +281,7 @@ fn plan(
     let mut notes = vec![];
     if !exact && !proven {
         notes.push(format!(
-            "The graph has more than {} admissible sets, too many to try all: planned with {} of them along topological orders, so there may be better plans.",
-            most_sets,
+            "The graph has more than {most_sets} admissible sets, too many to try all: planned with {} of them along topological orders, so there may be better plans.",
             model.sets.len()
         ));
     }
