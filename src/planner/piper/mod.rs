@@ -14,6 +14,7 @@
 mod back;
 mod bisection;
 mod blocks;
+mod counts;
 mod crossings;
 mod cumulative;
 mod degree;

@@ -159,7 +159,15 @@ impl<'a> PiperModel<'a> {
 
     /// By set, what its nodes come to if adding one of them to a sum is this.
     pub(super) fn summed<S: Copy + Default>(&self, add: impl Fn(&mut S, usize)) -> Vec<S> {
-        let mut sums = Vec::with_capacity(self.sets.len());
+        let mut sums = vec![];
+        self.sum_up(&mut sums, add);
+        sums
+    }
+
+    /// The same in place of what `sums` were before.
+    pub(super) fn sum_up<S: Copy + Default>(&self, sums: &mut Vec<S>, add: impl Fn(&mut S, usize)) {
+        sums.clear();
+        sums.reserve_exact(self.sets.len());
         sums.push(S::default());
         for set in 1..self.sets.len() {
             let within = self.within[set] as usize;
@@ -170,7 +178,6 @@ impl<'a> PiperModel<'a> {
             }
             sums.push(sum);
         }
-        sums
     }
 
     /// The load if all work were shared out evenly: none is less.

@@ -8,6 +8,9 @@
 //! A handful of prices decides almost every question that the search asks; only what lies between its two bounds goes to
 //! the knapsack. What is within rounding of a bound counts as undecided.
 //!
+//! Sums are kept as whole numbers of a billionth of what all nodes come to: half as wide as numbers that would be exact, and a
+//! set's at all prices are on one line of the cache.
+//!
 //! A table for each (degree, replicas, microbatches in flight) that is asked about, `O(sets · prices)` time and memory; no
 //! more are made once [`MOST_BYTES`] are full. Threads share them: whoever needs one first makes it, and who needs it meanwhile
 //! makes that of one microbatch more, then waits.
@@ -19,13 +22,12 @@ use std::sync::{
 
 use super::{
     blocks::{Block, SIZES},
+    counts::{Counts, Figures, PRICES, Sums, Units},
     model::{Choice, Degree, PiperModel, StageCost},
 };
 
-/// Prices in a table.
-const PRICES: usize = 8;
 /// Bytes of tables.
-const MOST_BYTES: usize = 192 << 20;
+const MOST_BYTES: usize = 64 << 20;
 
 /// Tables are made for blocks once stages were to be decided on, at least one for so many sets.
 const WORTH_A_TABLE: usize = 8;
@@ -37,38 +39,21 @@ struct Sum {
     bytes: f64,
 }
 
-/// A figure at each price.
-type Figures = [f64; PRICES];
-
-/// What a node, or the nodes of a set, pay beside their memory and hold, at each price.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    cost: Figures,
-    bytes: Figures,
-}
-
-impl Sums {
-    #[inline]
-    fn add(&mut self, other: &Sums) {
-        for i in 0..PRICES {
-            self.cost[i] += other.cost[i];
-            self.bytes[i] += other.bytes[i];
-        }
-    }
-}
-
 /// Sums by set for one degree, number of replicas and of microbatches in flight.
 struct Table {
     /// Seconds a byte, ascending; the first is 0.
     prices: Figures,
     /// By price: the most that one node pays more than at the price before.
     steps: Figures,
-    sums: Vec<Sums>,
-    /// By set: what its nodes pay at each price, memory included.
-    paid: Vec<Figures>,
-    /// By size of blocks and block: the most that one of its sets pays.
+    /// By set.
+    counts: Vec<Counts>,
+    /// What they are numbers of.
+    units: Units,
+    /// By what differences of them may be off.
+    off: Sums,
+    /// By size of blocks and block: the most that one of its sets pays, memory included.
     most_paid: [Vec<Figures>; SIZES.len()],
-    /// What the memory there is is worth at each price, and what sums may be off by.
+    /// What the memory there is is worth at each price, and what is paid may be off by.
     worth: Figures,
 }
 
@@ -99,6 +84,8 @@ pub(super) struct Prices {
     tables: Arc<Tables>,
     /// Stages that were to be decided on.
     decided: usize,
+    /// Sums by set, while a table is made of them.
+    sums: Vec<Sums>,
 }
 
 /// A stage to be decided on.
@@ -114,7 +101,7 @@ pub(super) struct Asked<'s> {
 impl Tables {
     /// None yet; `crews` such share the memory.
     pub(super) fn new(model: &PiperModel<'_>, memory_bytes: f64, crews: usize) -> Self {
-        let size = model.sets.len() * (size_of::<Sums>() + size_of::<Figures>());
+        let size = model.sets.len() * size_of::<Counts>();
         let left = if model.far_apart { 0 } else { MOST_BYTES / crews.max(1) / size.max(1) };
         let row = |degree: &Degree| {
             let rows = if degree.uniform { 1 } else { model.replicas.len() };
@@ -134,7 +121,7 @@ impl Tables {
     }
 
     /// A table, made now if there is memory left for it.
-    fn table(&self, model: &PiperModel<'_>, degree: usize, d: u32, y: u32) -> Option<&Table> {
+    fn table(&self, model: &PiperModel<'_>, (degree, d, y): (usize, u32, u32), sums: &mut Vec<Sums>) -> Option<&Table> {
         let row = self.rows[degree].get(row(model, degree, d)?)?;
         if row.get().is_none() && self.left.load(Ordering::Relaxed) == 0 {
             return None;
@@ -144,9 +131,9 @@ impl Tables {
         if let Some(table) = place.table.get() {
             return table.as_deref();
         }
-        let make = |y: u32| {
+        let mut make = |y: u32| {
             let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-            taken.is_ok().then(|| Box::new(Table::new(model, degree, d, y, self.memory_bytes)))
+            taken.ok().and_then(|_| Table::new(model, (degree, d, y), self.memory_bytes, sums)).map(Box::new)
         };
         // While another makes this one, the next, which is asked for soon; not the last one there is memory for.
         if place.begun.swap(true, Ordering::Relaxed)
@@ -172,18 +159,17 @@ fn row(model: &PiperModel<'_>, degree: usize, d: u32) -> Option<usize> {
 
 impl Prices {
     pub(super) fn new(tables: Arc<Tables>) -> Self {
-        Prices { tables, decided: 0 }
+        Prices { tables, decided: 0, sums: vec![] }
     }
 
     /// Whether the stage may keep to `target` with no thought of memory, going by the cheapest mode of each node and the
     /// cheapest of each edge; `None` if there is no table to tell.
     pub(super) fn may_keep_to(&mut self, model: &PiperModel<'_>, asked: Asked<'_>, target: f64) -> Option<bool> {
-        let d = asked.d;
         let room = self.room(model, asked);
-        let table = self.tables.table(model, asked.degree, d, 1)?;
-        let cost = table.sums[asked.outer].cost[0] - table.sums[asked.inner].cost[0];
+        let table = self.tables.table(model, (asked.degree, asked.d, 1), &mut self.sums)?;
+        let cost = table.stage(asked.outer, asked.inner).cost[0] - table.off.cost[0];
         let least = cost + beside(model, asked, asked.stage.edge_least);
-        Some(least - room <= target * f64::from(d))
+        Some(least - room <= target * f64::from(asked.d))
     }
 
     /// Whether the stage can keep to `target` with `y` microbatches in flight, if the bounds tell.
@@ -191,27 +177,23 @@ impl Prices {
         let memory_bytes = self.tables.memory_bytes;
         self.decided += 1;
         let room = self.room(model, asked);
-        let table = self.tables.table(model, asked.degree, asked.d, y)?;
-        let (outer, inner) = (&table.sums[asked.outer], &table.sums[asked.inner]);
-        let all_bytes = table.sums[model.full()].bytes[0];
-        let bytes_room = bytes_room(model, memory_bytes, all_bytes);
+        let table = self.tables.table(model, (asked.degree, asked.d, y), &mut self.sums)?;
+        let (stage, off) = (table.stage(asked.outer, asked.inner), &table.off);
         let budget = target * f64::from(asked.d);
         let most_lower = budget - beside(model, asked, asked.stage.edge_least) + room;
-        let (mut upper, mut over) = (f64::INFINITY, Sum::default());
+        let mut upper = f64::INFINITY;
         for i in 0..PRICES {
-            let now = Sum { cost: outer.cost[i] - inner.cost[i], bytes: outer.bytes[i] - inner.bytes[i] };
-            if now.cost + table.prices[i] * (now.bytes - memory_bytes - bytes_room) > most_lower {
+            let (cost, bytes) = (stage.cost[i], stage.bytes[i]);
+            if cost - off.cost[i] + table.prices[i] * (bytes - off.bytes[i] - memory_bytes) > most_lower {
                 return Some(false);
             }
-            if upper.is_infinite() {
-                if now.bytes + bytes_room <= memory_bytes {
-                    upper = now.cost;
-                    if i > 0 {
-                        let part = table.prices[i] * (over.bytes - memory_bytes + bytes_room) + table.steps[i];
-                        upper = upper.min(over.cost + part);
-                    }
+            if upper.is_infinite() && bytes + off.bytes[i] <= memory_bytes {
+                upper = cost + off.cost[i];
+                if let Some(before) = i.checked_sub(1) {
+                    let over = stage.bytes[before] + off.bytes[before] - memory_bytes;
+                    let part = table.prices[i] * over + table.steps[i];
+                    upper = upper.min(stage.cost[before] + off.cost[before] + part);
                 }
-                over = now;
             }
         }
         (upper + beside(model, asked, asked.stage.edge_most) + room <= budget).then_some(true)
@@ -229,7 +211,7 @@ impl Prices {
     ) -> bool {
         self.tables
             .known(model, stage)
-            .is_some_and(|table| table.least_s(&table.paid[outer], &table.paid[inner]) > most)
+            .is_some_and(|table| table.least_s(&table.stage(outer, inner).paid(&table.prices)) > most)
     }
 
     /// Whether every stage of `outer` in front of a set of a block is.
@@ -237,7 +219,7 @@ impl Prices {
     pub(super) fn is_block_out_of_reach(
         &mut self,
         model: &PiperModel<'_>,
-        stage @ (degree, d, y): (usize, u32, u32),
+        stage: (usize, u32, u32),
         (outer, (size, block)): (usize, Block),
         most: f64,
     ) -> bool {
@@ -245,8 +227,10 @@ impl Prices {
         if self.decided * WORTH_A_TABLE < model.sets.len() && self.tables.known(model, stage).is_none() {
             return false;
         }
-        let Some(table) = self.tables.table(model, degree, d, y) else { return false };
-        table.least_s(&table.paid[outer], &table.most_paid[size][block]) > most
+        let Some(table) = self.tables.table(model, stage, &mut self.sums) else { return false };
+        let outer = table.units.sums(&table.counts[outer]).paid(&table.prices);
+        let inner = &table.most_paid[size][block];
+        table.least_s(&std::array::from_fn(|i| outer[i] - inner[i])) > most
     }
 
     /// Seconds by which differences of sums may be off.
@@ -272,39 +256,54 @@ fn beside(model: &PiperModel<'_>, asked: Asked<'_>, edge_bytes: f64) -> f64 {
 }
 
 impl Table {
-    /// Seconds of a stage on one replica at the least, from what two sets pay.
+    /// What the nodes of a stage come to.
     #[inline]
-    fn least_s(&self, outer: &Figures, inner: &Figures) -> f64 {
+    fn stage(&self, outer: usize, inner: usize) -> Sums {
+        self.units.between(&self.counts[outer], &self.counts[inner])
+    }
+
+    /// Seconds of a stage on one replica at the least, from what its nodes pay at each price.
+    #[inline]
+    fn least_s(&self, paid: &Figures) -> f64 {
         let mut least = f64::NEG_INFINITY;
-        for i in 0..PRICES {
-            least = least.max(outer[i] - inner[i] - self.worth[i]);
+        for (paid, worth) in paid.iter().zip(&self.worth) {
+            least = least.max(paid - worth);
         }
         least
     }
 
-    fn new(model: &PiperModel<'_>, degree: usize, d: u32, y: u32, memory_bytes: f64) -> Self {
+    /// `None` where sums cannot be counted. `sums` is room to work in.
+    fn new(
+        model: &PiperModel<'_>,
+        (degree, d, y): (usize, u32, u32),
+        memory_bytes: f64,
+        sums: &mut Vec<Sums>,
+    ) -> Option<Self> {
         let degree = &model.degrees[degree];
-        let in_flight = f64::from(y);
-        let options = Options::new(model, degree, (d, in_flight), memory_bytes);
+        let options = Options::new(model, degree, (d, f64::from(y)), memory_bytes);
         let prices = prices(&options);
         let chosen: Vec<Sums> = options.by_node().map(|options| cheapest(options, &prices)).collect();
         let mut steps = [0.0; PRICES];
         for (i, step) in steps.iter_mut().enumerate().skip(1) {
             *step = chosen.iter().map(|node| node.cost[i] - node.cost[i - 1]).fold(0.0, f64::max);
         }
-        let sums = model.summed(|sum: &mut Sums, v| sum.add(&chosen[v]));
-        let of_set = |sums: &Sums| std::array::from_fn(|i| sums.cost[i] + prices[i] * sums.bytes[i]);
-        let paid: Vec<Figures> = sums.iter().map(of_set).collect();
-        let full = sums.len() - 1;
-        let memory_bytes = memory_bytes + bytes_room(model, memory_bytes, sums[full].bytes[0]);
-        let worth = std::array::from_fn(|i| prices[i] * memory_bytes + rounding(model) * paid[full][i]);
+        model.sum_up(sums, |sum: &mut Sums, v| sum.add(&chosen[v]));
+        let all = sums.last()?;
+        let paid = all.paid(&prices);
+        let units = Units::new(all).filter(|_| paid.iter().all(|paid| paid.is_finite()))?;
+        let mut off = units.off();
+        off.bytes = off.bytes.map(|off| off + bytes_room(model, memory_bytes, all.bytes[0]));
+        let off_paid = off.paid(&prices);
+        let worth = std::array::from_fn(|i| prices[i] * memory_bytes + off_paid[i] + rounding(model) * paid[i]);
+        let counts: Vec<Counts> = sums.iter().map(|sums| units.counts(sums)).collect();
         let most = |block: &[u32]| {
             block.iter().fold([f64::NEG_INFINITY; PRICES], |most: Figures, &set| {
-                std::array::from_fn(|i| most[i].max(paid[set as usize][i]))
+                let paid = sums[set as usize].paid(&prices);
+                std::array::from_fn(|i| most[i].max(paid[i]))
             })
         };
         let most_paid = SIZES.map(|size| model.by_device_seconds.chunks(size).map(most).collect());
-        Table { prices, steps, sums, paid, most_paid, worth }
+        Some(Table { prices, steps, counts, units, off, most_paid, worth })
     }
 }
 
