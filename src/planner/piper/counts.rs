@@ -11,6 +11,9 @@ const ALL: f64 = (1 << 30) as f64;
 /// Units by which the difference of two counts may be off: half a one for each, and what rounding adds.
 const OFF: f64 = 1.01;
 
+/// Numbers from this on to twice as much have no places behind the point.
+const WHOLE: f64 = (1_u64 << 52) as f64;
+
 /// A figure at each price.
 pub(super) type Figures = [f64; PRICES];
 
@@ -70,7 +73,10 @@ impl Units {
     /// The counts of a set.
     #[inline]
     pub(super) fn counts(&self, sums: &Sums) -> Counts {
-        let count = |sums: &Figures, per: &Figures| std::array::from_fn(|i| (sums[i] * per[i] + 0.5) as i32);
+        let count = |sums: &Figures, per: &Figures| {
+            // The last bits of such a sum are the nearest whole number.
+            std::array::from_fn(|i| (sums[i] * per[i] + WHOLE).to_bits() as i32)
+        };
         Counts { cost: count(&sums.cost, &self.per.cost), bytes: count(&sums.bytes, &self.per.bytes) }
     }
 

@@ -265,11 +265,8 @@ impl Table {
     /// Seconds of a stage on one replica at the least, from what its nodes pay at each price.
     #[inline]
     fn least_s(&self, paid: &Figures) -> f64 {
-        let mut least = f64::NEG_INFINITY;
-        for (paid, worth) in paid.iter().zip(&self.worth) {
-            least = least.max(paid - worth);
-        }
-        least
+        let least: Figures = std::array::from_fn(|i| paid[i] - self.worth[i]);
+        least.into_iter().fold(f64::NEG_INFINITY, larger)
     }
 
     /// `None` where sums cannot be counted. `sums` is room to work in.
@@ -299,12 +296,18 @@ impl Table {
         let most = |block: &[u32]| {
             block.iter().fold([f64::NEG_INFINITY; PRICES], |most: Figures, &set| {
                 let paid = sums[set as usize].paid(&prices);
-                std::array::from_fn(|i| most[i].max(paid[i]))
+                std::array::from_fn(|i| larger(most[i], paid[i]))
             })
         };
         let most_paid = SIZES.map(|size| model.by_device_seconds.chunks(size).map(most).collect());
         Some(Table { prices, steps, counts, units, off, most_paid, worth })
     }
+}
+
+/// The larger of two numbers; of what is none, whichever.
+#[inline]
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
 }
 
 /// Modes by node: what they cost beside edges, and what they hold; those that fit, where any does.
