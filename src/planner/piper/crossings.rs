@@ -91,7 +91,7 @@ fn enter(dag: &Dag, sets: &SuccessorSets, set: usize, head: usize, edges: &mut V
 
 #[cfg(test)]
 mod tests {
-    use super::{super::model::within, *};
+    use super::{super::smaller::within, *};
     use crate::graph::Enumeration;
 
     #[test]

@@ -2,7 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::model::{Crossing, Crossings};
+use super::{
+    model::{Crossing, Crossings},
+    smaller::Smaller,
+};
 use crate::{
     graph::{Dag, SuccessorSets},
     planner::{Search, pipeline_options::Recompute},
@@ -137,7 +140,7 @@ impl Degree {
         profile: &PiperProfile,
         recompute: Recompute,
         t: u32,
-        (sets, crossings): (&SuccessorSets, &Crossings),
+        (sets, smaller, crossings): (&SuccessorSets, &Smaller, &Crossings),
         search: &Search,
     ) -> Option<Self> {
         let n = dag.len();
@@ -182,16 +185,14 @@ impl Degree {
         }
         let nodes: Vec<Sums> =
             choices.iter().zip(&fastest).map(|(choices, &fastest)| Sums::of_node(choices, fastest)).collect();
-        let sums = |set: usize| {
-            let mut sums = Sums::default();
-            sets.members(set).for_each(|v| sums.add(&nodes[v]));
+        let mut sums = smaller.summed(sets, |sums: &mut Sums, v| sums.add(&nodes[v]));
+        every(sets).zip(&mut sums).try_for_each(|(set, sums)| {
             for crossing in crossings.of(dag, sets, set).iter() {
                 sums.edges_in += edge_in[crossing.edge as usize];
                 sums.edges_out += edge_out[crossing.edge as usize];
             }
-            sums
-        };
-        let sums = every(sets).map(|set| (!search.cancelled()).then(|| sums(set))).collect::<Option<_>>()?;
+            (!search.cancelled()).then_some(())
+        })?;
         let ranges = (!uniform).then(|| EdgeRanges::new(dag, profile, t, &choices, (sets, crossings)));
         let mut totals = Sums::default();
         for choices in &choices {

@@ -38,6 +38,7 @@ mod probe_tests;
 mod rest;
 mod scratch;
 mod settings;
+mod smaller;
 mod sources;
 mod team;
 mod worker;

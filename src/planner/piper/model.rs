@@ -24,10 +24,11 @@ use crate::{
     workload::{PiperProfile, Workload},
 };
 
-pub(super) use super::crossings::{Crossing, Crossings};
-use super::degree::every;
-pub(super) use super::degree::{Choice, Degree, Span, Sums, first_least};
-use super::settings::PiperSettings;
+pub(super) use super::{
+    crossings::{Crossing, Crossings},
+    degree::{Choice, Degree, Span, Sums, first_least},
+};
+use super::{degree::every, settings::PiperSettings, smaller::Smaller};
 
 /// Cost of a stage at one tensor degree with every node in its fastest mode, as a function of the replicas.
 #[derive(Debug, Clone, Copy)]
@@ -62,9 +63,7 @@ pub(super) struct PiperModel<'a> {
     pub(super) by_device_seconds: Vec<u32>,
     /// By set: its place among these.
     pub(super) places: Vec<u32>,
-    /// By set: a smaller one within it, that lacks few of its nodes.
-    pub(super) within: Vec<u32>,
-    added: Added,
+    pub(super) smaller: Smaller,
     /// Whether all memory figures are whole numbers, so that sums are exact in any order.
     pub(super) whole_bytes: bool,
     /// Whether differences of sums would drown small figures in large ones: files exclude a mode by an absurd figure.
@@ -91,13 +90,13 @@ impl<'a> PiperModel<'a> {
         let dag = &workload.dag;
         let most_replicas = limits.microbatches.min(limits.devices);
         let replicas = if settings.data_parallel { divisors(limits.microbatches, most_replicas) } else { vec![1] };
-        let within = within(&sets);
-        let crossings = Crossings::new(dag, &sets, &within, search)?;
+        let smaller = Smaller::new(&sets);
+        let crossings = Crossings::new(dag, &sets, &smaller.within, search)?;
         let mut degrees: Vec<Degree> = profile
             .degrees()
             .into_iter()
             .filter(|&t| t <= limits.devices && (settings.tensor_parallel || t == 1))
-            .map(|t| Degree::new(dag, profile, settings.recompute, t, (&sets, &crossings), search))
+            .map(|t| Degree::new(dag, profile, settings.recompute, t, (&sets, &smaller, &crossings), search))
             .collect::<Option<_>>()?;
         let node_seconds: Vec<f64> = (0..dag.len())
             .map(|v| {
@@ -120,7 +119,6 @@ impl<'a> PiperModel<'a> {
                 && choice.memory_b < 1e15
                 && choice.memory_a < 1e12
         });
-        let added = Added::new(&sets, &within);
         let seconds_each = device_seconds[sets.len() - 1] / f64::from(limits.devices);
         let far_apart = degrees.iter().any(|degree| {
             let all = &degree.sums[sets.len() - 1];
@@ -145,8 +143,7 @@ impl<'a> PiperModel<'a> {
             device_seconds,
             by_device_seconds,
             places,
-            within,
-            added,
+            smaller,
             whole_bytes,
             far_apart,
         })
@@ -155,29 +152,6 @@ impl<'a> PiperModel<'a> {
     /// Index of the full set.
     pub(super) fn full(&self) -> usize {
         self.sets.len() - 1
-    }
-
-    /// By set, what its nodes come to if adding one of them to a sum is this.
-    pub(super) fn summed<S: Copy + Default>(&self, add: impl Fn(&mut S, usize)) -> Vec<S> {
-        let mut sums = vec![];
-        self.sum_up(&mut sums, add);
-        sums
-    }
-
-    /// The same in place of what `sums` were before.
-    pub(super) fn sum_up<S: Copy + Default>(&self, sums: &mut Vec<S>, add: impl Fn(&mut S, usize)) {
-        sums.clear();
-        sums.reserve_exact(self.sets.len());
-        sums.push(S::default());
-        for set in 1..self.sets.len() {
-            let within = self.within[set] as usize;
-            let mut sum = sums[within];
-            match self.added.few(set) {
-                Some(nodes) => nodes.iter().for_each(|&v| add(&mut sum, v as usize)),
-                None => self.sets.beyond(set, within).for_each(|v| add(&mut sum, v)),
-            }
-            sums.push(sum);
-        }
     }
 
     /// The load if all work were shared out evenly: none is less.
@@ -332,59 +306,6 @@ impl<'a> PiperModel<'a> {
         let resync = 4.0 * (replicas - 1.0) * parameters / replicas / f64::from(self.limits.microbatches);
         (edge_bytes / replicas + resync) / self.limits.bandwidth() + time_s / replicas
     }
-}
-
-/// The nodes that a set has and the one within it lacks, listed where they are few: sums are taken over them again and again.
-struct Added {
-    nodes: Vec<u32>,
-    /// By set: where its nodes end, those of the set before being where they begin.
-    ends: Vec<u32>,
-}
-
-impl Added {
-    /// No more memory than the sets take.
-    fn new(sets: &SuccessorSets, within: &[u32]) -> Self {
-        let mut added = Added { nodes: vec![], ends: vec![0; sets.len()] };
-        for (set, &inner) in within.iter().enumerate().skip(1) {
-            let inner = inner as usize;
-            if sets.size(set) - sets.size(inner) <= 2 * sets.words() {
-                added.nodes.extend(sets.beyond(set, inner).map(|v| v as u32));
-            }
-            added.ends[set] = added.nodes.len() as u32;
-        }
-        added
-    }
-
-    /// Those of a set that is not empty; `None` where they are not few.
-    #[inline]
-    fn few(&self, set: usize) -> Option<&[u32]> {
-        let nodes = &self.nodes[self.ends[set - 1] as usize..self.ends[set] as usize];
-        (!nodes.is_empty()).then_some(nodes)
-    }
-}
-
-/// By set: a smaller one within it, the largest of some hundred before it.
-pub(super) fn within(sets: &SuccessorSets) -> Vec<u32> {
-    const LOOKED_AT: usize = 512;
-    let mut within: Vec<u32> = vec![0];
-    let mut smaller = 0;
-    for set in 1..sets.len() {
-        if sets.size(set) > sets.size(set - 1) {
-            smaller = set;
-        }
-        let near = || (smaller.saturating_sub(LOOKED_AT)..smaller).rev().find(|&inner| sets.is_subset(inner, set));
-        // Else one that served the set before; the empty set serves every set.
-        let far = || {
-            let mut inner = within[set - 1] as usize;
-            while !sets.is_subset(inner, set) {
-                inner = within[inner] as usize;
-            }
-            inner
-        };
-        let below = sets.below(set).and_then(<[u32]>::first).map(|&below| below as usize);
-        within.push(below.or_else(near).unwrap_or_else(far) as u32);
-    }
-    within
 }
 
 /// Replicas of which so many are needed, but for rounding.

@@ -284,7 +284,7 @@ impl Table {
         for (i, step) in steps.iter_mut().enumerate().skip(1) {
             *step = chosen.iter().map(|node| node.cost[i] - node.cost[i - 1]).fold(0.0, f64::max);
         }
-        model.sum_up(sums, |sum: &mut Sums, v| sum.add(&chosen[v]));
+        model.smaller.sum_up(&model.sets, sums, |sum: &mut Sums, v| sum.add(&chosen[v]));
         let all = sums.last()?;
         let paid = all.paid(&prices);
         let units = Units::new(all).filter(|_| paid.iter().all(|paid| paid.is_finite()))?;

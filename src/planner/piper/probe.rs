@@ -456,9 +456,9 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
     /// Sets that come next after a first stage of one of the sets with a node less, or else of the next smaller one that is
     /// known, and those that did for a larger load.
     pub(super) fn behind_smaller(&self, outer: usize) -> Vec<u32> {
-        let mut within = [self.model.within[outer]];
+        let mut within = [self.model.smaller.within[outer]];
         while within[0] as usize >= self.known {
-            within = [self.model.within[within[0] as usize]];
+            within = [self.model.smaller.within[within[0] as usize]];
         }
         let smaller = self.below(outer).unwrap_or(&within);
         let earlier = self.earlier.iter().flat_map(|earlier| &earlier.behind_first[outer]);

@@ -175,7 +175,7 @@ impl Rest {
             let add = |sum: &mut [f64; SHARES.len()], v: usize| {
                 sum.iter_mut().zip(&adds[v]).for_each(|(sum, adds)| *sum += adds);
             };
-            (behind, model.summed(add))
+            (behind, model.smaller.summed(&model.sets, add))
         };
         let rows: Vec<(u32, Sums)> = levels.iter().map(row).collect();
         let row_of = (0..=most_replicas).map(|s| rows.partition_point(|&(behind, _)| behind <= s) as u16 - 1).collect();
