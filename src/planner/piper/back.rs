@@ -41,14 +41,17 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         let outer = Outer::new(self, outer, devices, oracle.memory_bytes());
         let mut needed = vec![1.0; model.degrees.len()];
         let mut edges_s = vec![0.0; model.degrees.len()];
+        let seconds = &model.device_seconds;
         for inner in 0..outer.set {
             // Cheap questions first: almost every inner set fails one of them.
+            let Some(&(_, fewest)) = self.pairs(inner).last() else { continue };
+            let stage = self.at_least((seconds[outer.set] - seconds[inner]) / target - self.room());
+            if stage.is_none_or(|stage| stage.saturating_add(fewest) > devices) {
+                continue;
+            }
             let mut within = self.pairs(inner).iter().filter(|&&(s, j)| s < replicas && j < devices);
             let Some(&(behind, devices_behind)) = within.next() else { continue };
             let fewest = within.next_back().map_or(devices_behind, |&(_, j)| j);
-            if !model.sets.is_subset(inner, outer.set) {
-                continue;
-            }
             outer.replicas(self, (inner, behind), &mut needed, &mut edges_s);
             for allowed in self.question.allowed {
                 let t = model.degrees[allowed.degree].t;
@@ -56,7 +59,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 let most = (replicas - behind).min((devices - fewest) / t);
                 let from = allowed.replicas.partition_point(|&d| f64::from(d) < needed);
                 let possible = &allowed.replicas[from..allowed.replicas.partition_point(|&d| d <= most).max(from)];
-                if possible.is_empty() {
+                if possible.is_empty() || !model.sets.is_subset(inner, outer.set) {
                     continue;
                 }
                 let Some(stage) = model.stage(allowed.degree, outer.set, inner, &outer.crossings) else { continue };

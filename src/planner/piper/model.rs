@@ -8,8 +8,9 @@
 //! ```
 //!
 //! so only the last term depends on the pair. Where a file's figures are too far apart for differences, a stage's nodes are
-//! added up one by one instead. Time `O(sets · (n + m) · degrees)`, memory `O(sets · degrees)` and the edges
-//! across borders ([`super::crossings`]).
+//! added up one by one instead. Time `O(sets · n)` for device-seconds, and for each degree one step for every node that a set
+//! adds to a smaller one ([`super::smaller`]) and every edge across its border; memory `O(sets · degrees)` and these edges
+//! ([`super::crossings`]).
 //!
 //! Published formulas (Piper, section 4): `load = (edges / d + 4 (d − 1) w / d / N) / W + compute / d`.
 

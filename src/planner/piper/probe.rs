@@ -172,7 +172,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// In families of so many sets, so many levels of few sets are tried together.
 const LONG: usize = 400;
-const LEVELS: usize = 4;
+const LEVELS: usize = 6;
 /// Sets of one size are a wide level if there are at least so many of them: whoever is free takes the next. The inner sets of a
 /// single one are never shared out: what one half finds first spares most of the other.
 pub(super) const SHARED_OUT: usize = 12;
@@ -528,10 +528,16 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 seconds / self.question.target - self.room()
             }
         };
-        // Not a number where there is neither work nor time for it.
-        let enough = self.stage_devices.partition_point(|&m| f64::from(m) < least);
-        let &devices = self.stage_devices.get(enough)?;
+        let devices = self.at_least(least)?;
         Some((devices, devices.div_ceil(self.widest)))
+    }
+
+    /// The fewest devices that a stage can have of those that are no fewer than this; `None` if it can have no such number.
+    #[inline]
+    pub(super) fn at_least(&self, devices: f64) -> Option<u32> {
+        // Not a number where there is neither work nor time for it.
+        let enough = self.stage_devices.partition_point(|&m| f64::from(m) < devices);
+        self.stage_devices.get(enough).copied()
     }
 
     /// Devices that a tail may take so that the rest can still be run.
