@@ -44,14 +44,13 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         let seconds = &model.device_seconds;
         for inner in 0..outer.set {
             // Cheap questions first: almost every inner set fails one of them.
-            let Some(&(_, fewest)) = self.pairs(inner).last() else { continue };
+            let pairs = self.pairs(inner);
+            let Some(&(_, fewest)) = pairs.last() else { continue };
             let stage = self.at_least((seconds[outer.set] - seconds[inner]) / target - self.room());
             if stage.is_none_or(|stage| stage.saturating_add(fewest) > devices) {
                 continue;
             }
-            let mut within = self.pairs(inner).iter().filter(|&&(s, j)| s < replicas && j < devices);
-            let Some(&(behind, devices_behind)) = within.next() else { continue };
-            let fewest = within.next_back().map_or(devices_behind, |&(_, j)| j);
+            let Some(&(behind, _)) = pairs.iter().find(|&&(s, j)| s < replicas && j < devices) else { continue };
             outer.replicas(self, (inner, behind), &mut needed, &mut edges_s);
             for allowed in self.question.allowed {
                 let t = model.degrees[allowed.degree].t;
@@ -70,7 +69,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                     if !oracle.fast_enough(key, &stage, d, target) {
                         continue;
                     }
-                    for &(s, j) in self.pairs(inner) {
+                    for &(s, j) in pairs {
                         if s + d <= replicas && j <= most_j && oracle.fits(key, &stage, d, (s + d).div_ceil(d), target)
                         {
                             let found =

@@ -8,8 +8,7 @@
 //! A handful of prices decides almost every question that the search asks; only what lies between its two bounds goes to
 //! the knapsack. What is within rounding of a bound counts as undecided.
 //!
-//! Sums are kept as whole numbers of a billionth of what all nodes come to: half as wide as numbers that would be exact, and a
-//! set's at all prices are on one line of the cache.
+//! Sums are kept as narrow whole numbers ([`super::counts`]); what these are off by is rounding, too.
 //!
 //! A table for each (degree, replicas, microbatches in flight) that is asked about, `O(sets · prices)` time and memory; no
 //! more are made once [`MOST_BYTES`] are full. Threads share them: whoever needs one first makes it, and who needs it meanwhile
@@ -304,7 +303,7 @@ impl Table {
     }
 }
 
-/// The larger of two numbers; of what is none, whichever.
+/// The larger of two numbers. (`f64::max` also looks whether they are some, which takes longer.)
 #[inline]
 fn larger(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
