@@ -24,10 +24,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use super::{
+    flow::SHARED_OUT,
     model::StageCost,
     modes::{Oracle, StageKey},
-    probe::{Allowed, Answer, FoundStage, Probe, SHARED_OUT},
+    probe::{Allowed, Answer, FoundStage, Probe},
     settings::in_flight,
+    sources::Sources,
     worker::Worker,
 };
 use crate::planner::Search;
@@ -55,6 +57,8 @@ impl Tail {
 /// A question with the tails that are known so far.
 pub(super) struct Tails<'t, 'p, 'm, 'a> {
     probe: &'t Probe<'p, 'm, 'a>,
+    /// All sets.
+    sources: Sources,
     /// Whether fewer replicas are allowed than devices make room for.
     counts_replicas: bool,
     /// By set, devices descending; where stages are counted, a table for every number of them.
@@ -75,7 +79,8 @@ impl<'t, 'p, 'm, 'a> Tails<'t, 'p, 'm, 'a> {
         let narrowest = question.allowed.iter().map(|allowed| probe.model.degrees[allowed.degree].t).min().unwrap_or(1);
         let mut tails = vec![vec![vec![]; probe.model.sets.len()]; 1 + question.stages.unwrap_or(0)];
         tails[0][0] = vec![Tail::NONE];
-        Tails { probe, counts_replicas: question.most_replicas < question.devices / narrowest, tails, behind: 0 }
+        let counts_replicas = question.most_replicas < question.devices / narrowest;
+        Tails { probe, sources: Sources::new(probe.model, false), counts_replicas, tails, behind: 0 }
     }
 
     pub(super) fn answer(mut self, workers: &mut [Worker<'m, 'a>], search: &Search) -> Answer {
@@ -146,11 +151,11 @@ impl<'t, 'p, 'm, 'a> Tails<'t, 'p, 'm, 'a> {
 
     /// Puts every stage of a set in front of every tail behind it.
     fn stages_of(&self, outer: usize, oracle: &mut Oracle<'m, 'a>, scratch: &mut Scratch, search: &Search) {
-        let Probe { model, question, sources, .. } = self.probe;
+        let (Probe { model, question, .. }, sources) = (self.probe, &self.sources);
         let Some(most) = self.probe.most_devices(outer) else { return };
         let crossings = model.crossings(outer);
         let row = model.sets.row(outer);
-        for (from, to) in self.probe.windows(outer, most) {
+        for (from, to) in self.probe.windows(&self.sources.settled, outer, most) {
             for position in from..to {
                 if search.cancelled() {
                     return;

@@ -94,7 +94,7 @@ impl Reached {
 }
 
 /// Whether one of the pairs has no more replicas and no more devices than another set's.
-pub(super) fn covers(pairs: &Frontier, (replicas, devices): (u32, u32)) -> bool {
+pub(super) fn covers(pairs: &[(u32, u32)], (replicas, devices): (u32, u32)) -> bool {
     // Of the pairs with as few replicas the last has the fewest devices.
     let within = pairs.partition_point(|&(s, _)| s <= replicas);
     within > 0 && pairs[within - 1].1 <= devices

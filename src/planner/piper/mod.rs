@@ -20,11 +20,13 @@ mod cumulative;
 mod degree;
 mod earlier;
 mod first;
+mod flow;
 mod for_engine;
 mod infeasible;
 mod knapsack;
 mod lean;
 mod least_memory;
+mod lists;
 mod many;
 mod model;
 mod modes;
@@ -41,6 +43,7 @@ mod settings;
 mod smaller;
 mod sources;
 mod team;
+mod view;
 mod worker;
 
 use crate::{

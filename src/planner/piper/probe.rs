@@ -25,29 +25,20 @@
 //!
 //! Where the number of stages is given, there is a table of `F` for every number of them, each made from the one before.
 //! Time `O(pairs in the windows · degrees · |F|)`, memory `O(sets · |F|)`, both times the number of stages where that is
-//! given; no pair of sets is ever stored. Threads share out sets of one size; where these are few and the network is long,
-//! those of a few sizes, each put in front of what is known by then and at last of one another. `F` is the same for any number of
-//! threads.
-
-use std::{
-    ops::Range,
-    sync::{
-        Mutex, RwLock,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+//! given; no pair of sets is ever stored. Threads share the sets out (`flow`); `F` is the same for any number of them.
 
 use super::{
     blocks::{Blocks, SIZES},
     cumulative::Tails,
     earlier::{Earlier, Reached},
+    flow::{Flow, SHARED_OUT},
     lean::Lean,
+    lists::Lists,
     model::{Crossing, PiperModel},
     modes::Oracle,
     rest::{Borders, Rest},
     settings::PiperSettings,
-    sources::{Heavier, Sources},
-    team::in_step,
+    sources::{Heavier, Source},
     worker::Worker,
 };
 use crate::{plan::WarmUp, planner::Search};
@@ -108,16 +99,15 @@ pub(super) struct Probe<'p, 'm, 'a> {
     pub(super) model: &'m PiperModel<'a>,
     pub(super) question: &'p Question<'p>,
     /// By set; where stages are counted, a table for every number of them.
-    frontiers: Vec<Vec<Frontier>>,
+    tables: Vec<Lists<(u32, u32)>>,
     /// By set: the sets behind the first stages of its pairs, in the table that is being filled.
-    behind_first: Vec<Vec<u32>>,
+    behind_first: Lists<u32>,
     /// By set and pair, the one of these that is behind its first stage.
-    by: Vec<Vec<u32>>,
-    /// The table that a stage is put in front of: the one that is being filled, unless stages are counted.
+    by: Lists<u32>,
+    /// The table that is being filled, and the one that a stage is put in front of: the same, unless stages are counted.
+    pub(super) filled: usize,
     pub(super) behind: usize,
-    /// Sets before this one are known in the table that is being filled.
-    pub(super) known: usize,
-    /// Narrow levels that are tried together.
+    /// Narrow levels that are tried side by side.
     levels: usize,
     /// Numbers of devices a stage may take, ascending.
     stage_devices: Vec<u32>,
@@ -125,8 +115,6 @@ pub(super) struct Probe<'p, 'm, 'a> {
     widest: u32,
     /// What stages, and everything outside a set, need at the least.
     rest: Option<(Rest, &'p Borders)>,
-    /// The sets that a stage is put in front of.
-    pub(super) sources: Sources,
     /// What is known from a question with a larger load.
     pub(super) earlier: Option<&'p Earlier>,
     /// What is known from one with a smaller load.
@@ -158,7 +146,7 @@ pub(super) struct Crew<'m, 'a> {
     /// Whether warm-ups are rounded on from the last stage.
     rounds_on: bool,
     pub(super) workers: Vec<Worker<'m, 'a>>,
-    /// Narrow levels that are tried together.
+    /// Narrow levels that are tried side by side.
     pub(super) levels: usize,
     /// What the last question that was answered by a plan tells.
     earlier: Option<Earlier>,
@@ -172,46 +160,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// In families of so many sets, so many levels of few sets are tried together.
 const LONG: usize = 400;
-const LEVELS: usize = 6;
-/// Sets of one size are a wide level if there are at least so many of them: whoever is free takes the next. The inner sets of a
-/// single one are never shared out: what one half finds first spares most of the other.
-pub(super) const SHARED_OUT: usize = 12;
-
-/// Levels to be tried together: wide ones alone, of narrow ones so many at most.
-fn batches(levels: &[Range<usize>], most: usize) -> impl Iterator<Item = &[Range<usize>]> {
-    let mut rest = levels;
-    std::iter::from_fn(move || {
-        let narrow = rest.iter().take(most).take_while(|level| level.len() < SHARED_OUT).count();
-        let (batch, others) = rest.split_at(narrow.max(1).min(rest.len()));
-        rest = others;
-        (!batch.is_empty()).then_some(batch)
-    })
-}
-
-/// Which of so many hands tries which set of a batch, and the set's level: in turn, from level to level by one on.
-fn shared_out(batch: &[Range<usize>], hands: usize) -> impl Iterator<Item = (usize, &Range<usize>, usize)> {
-    batch.iter().enumerate().flat_map(move |(turn, level)| {
-        level.clone().enumerate().map(move |(place, outer)| ((turn + place) % hands, level, outer))
-    })
-}
-
-/// What is tried side by side.
-enum Task<'t> {
-    /// The sets of narrow levels, in front of what is known.
-    Batch(&'t [Range<usize>]),
-    /// Those of a wide one: the next of them, and where they end.
-    Level(AtomicUsize, usize),
-}
-
-/// A worker, and the sets of a wide level with what it found.
-struct Hand<'w, 'm, 'a> {
-    worker: &'w mut Worker<'m, 'a>,
-    found: Vec<(usize, Vec<FoundPair>)>,
-}
-
-/// Why a lock is never found broken; nor does anyone wait for one, since steps and what is between them take turns.
-const FREE: &str = "a panic ends the search";
-
+const LEVELS: usize = 8;
 impl<'m, 'a> Crew<'m, 'a> {
     /// As many workers as there are threads, or one where there is too little to share out.
     pub(super) fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64) -> Self {
@@ -263,31 +212,30 @@ impl<'m, 'a> Crew<'m, 'a> {
             worker.prepare(question, model.degrees.len(), model.sets.len());
         }
         let tables = 1 + question.stages.unwrap_or(0);
-        let mut frontiers = vec![vec![vec![]; model.sets.len()]; tables];
-        frontiers[0][0] = vec![(0, 0)];
+        let tables: Vec<Lists<(u32, u32)>> =
+            std::iter::repeat_with(|| Lists::new(model.sets.len())).take(tables).collect();
+        tables[0].note(0, vec![(0, 0)]);
         let memory_bytes = self.workers[0].oracle.memory_bytes();
         let rest = Rest::new(model, question.allowed, question.target, memory_bytes, question.most_replicas)
             .map(|rest| (rest, &self.borders));
         let heavier = Some(&self.heavier).filter(|heavier| question.stages.is_none() && heavier.any());
         let heavier = heavier.filter(|_| !self.rounds_on);
-        let sources = Sources::new(model, heavier.is_some());
         let widest = question.allowed.iter().map(|allowed| model.degrees[allowed.degree].t).max().unwrap_or(1);
         let earlier = self.earlier.as_ref().filter(|earlier| earlier.bounds(question));
         let reached = self.reached.as_ref().filter(|reached| reached.holds_for(question));
-        let (behind_first, behind, lean) = (vec![], 0, self.lean.as_ref());
+        let lean = self.lean.as_ref();
         let mut probe = Probe {
             model,
             question,
-            frontiers,
-            behind_first,
-            by: vec![],
-            behind,
-            known: 0,
+            tables,
+            behind_first: Lists::new(0),
+            by: Lists::new(0),
+            filled: 0,
+            behind: 0,
             levels: self.levels,
             stage_devices,
             widest,
             rest,
-            sources,
             earlier,
             reached,
             lean,
@@ -297,46 +245,23 @@ impl<'m, 'a> Crew<'m, 'a> {
             return Some(Tails::new(&probe).answer(&mut self.workers, search));
         }
         let answer = probe.run(heavier, &mut self.workers, search);
-        let Probe { mut frontiers, behind_first, by, .. } = probe;
+        let Probe { mut tables, behind_first, by, .. } = probe;
         let answer = answer?;
         // With more replicas than sets the bounds would cost more than they save.
         let few = question.most_replicas as usize <= model.sets.len();
         if few && question.stages.is_none() {
             match answer {
                 Answer::Yes(_) => {
-                    self.earlier = Some(Earlier::new(question, heavier, frontiers.swap_remove(0), behind_first));
+                    let least = tables.swap_remove(0).into_lists();
+                    self.earlier = Some(Earlier::new(question, heavier, least, behind_first.into_lists()));
                 }
                 Answer::No if !by.is_empty() => {
-                    self.reached = Some(Reached::new(question, frontiers.swap_remove(0), by));
+                    self.reached = Some(Reached::new(question, tables.swap_remove(0).into_lists(), by.into_lists()));
                 }
                 _ => {}
             }
         }
         Some(answer)
-    }
-}
-
-impl<'m, 'a> Hand<'_, 'm, 'a> {
-    /// Does its part of a task: of a batch the same sets as ever, whose stages it remembers, of a level what is left.
-    fn work(&mut self, probe: &Probe<'_, 'm, 'a>, task: &Task<'_>, (own, of): (usize, usize), search: &Search) {
-        match task {
-            Task::Batch(batch) => {
-                for (.., outer) in shared_out(batch, of).filter(|&(hand, ..)| hand == own) {
-                    if search.cancelled() {
-                        return;
-                    }
-                    self.worker.begin(probe, outer);
-                }
-            }
-            Task::Level(next, end) => loop {
-                // Who finds a frontier makes no difference to it.
-                let outer = next.fetch_add(1, Ordering::Relaxed);
-                if outer >= *end || search.cancelled() {
-                    return;
-                }
-                self.found.push((outer, self.worker.frontier(probe, outer)));
-            },
-        }
     }
 }
 
@@ -363,8 +288,8 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 }
             }
         }
-        let whole = self.frontiers.len() - 1;
-        match self.frontiers[whole][full].last() {
+        let whole = self.tables.len() - 1;
+        match self.tables[whole].of(full).last() {
             None => Some(Answer::No),
             Some(&(replicas, devices)) => self.stages(&mut workers[0].oracle, replicas, devices).map(Answer::Yes),
         }
@@ -375,128 +300,48 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         &mut self,
         table: usize,
         heavier: Option<&Heavier>,
-        (before, after): (f64, f64),
+        progress: (f64, f64),
         workers: &mut [Worker<'m, 'a>],
         search: &Search,
     ) -> bool {
-        let full = self.model.full();
-        self.behind_first = vec![vec![]; full + 1];
-        self.by = vec![vec![]; full + 1];
-        self.sources.look(&self.frontiers[self.behind]);
-        let levels: Vec<Range<usize>> = self.model.levels().collect();
-        let (most, together) = (workers.len(), self.levels);
-        let hands: Vec<Mutex<Hand<'_, 'm, 'a>>> =
-            workers.iter_mut().map(|worker| Mutex::new(Hand { worker, found: vec![] })).collect();
-        // Read by all while they try, written by who leads in between.
-        let shared = RwLock::new((self, Task::Batch(&[])));
-        let work = |own: usize, of: usize| {
-            let shared = shared.read().expect(FREE);
-            let (probe, task) = &*shared;
-            hands[own].lock().expect(FREE).work(probe, task, (own, of), search);
-        };
-        in_step(most, work, |try_all| {
-            for batch in batches(&levels, together) {
-                let narrow = batch[0].len() < SHARED_OUT;
-                {
-                    let (probe, task) = &mut *shared.write().expect(FREE);
-                    probe.known = batch[0].start;
-                    search.report_fraction(before + (after - before) * probe.known as f64 / full as f64);
-                    *task = match batch {
-                        [level] if !narrow => Task::Level(level.start.into(), level.end),
-                        _ => Task::Batch(batch),
-                    };
-                }
-                let of = try_all();
-                if search.cancelled() {
-                    return false;
-                }
-                let probe = &mut *shared.write().expect(FREE).0;
-                if narrow {
-                    probe.end_batch(table, batch, &hands[..of]);
-                } else {
-                    for hand in &hands[..of] {
-                        let found = std::mem::take(&mut hand.lock().expect(FREE).found);
-                        found.into_iter().for_each(|(outer, found)| probe.note(table, outer, &found));
-                    }
-                }
-                for level in batch {
-                    if let Some(heavier) = heavier {
-                        probe.sources.advance(probe.model, heavier, &probe.frontiers[table], level.clone());
-                    }
-                }
-                if probe.behind == table {
-                    let sets = probe.known..batch[batch.len() - 1].end;
-                    probe.sources.look_again(probe.model, &probe.frontiers[table], sets);
-                }
-            }
-            true
-        })
+        let sets = self.model.sets.len();
+        (self.filled, self.behind_first, self.by) = (table, Lists::new(sets), Lists::new(sets));
+        // Nothing comes behind no stage.
+        self.behind_first.note(0, vec![]);
+        Flow::new(self, heavier, self.levels, progress, search).run(workers)
     }
 
-    /// Puts the sets of a batch, each tried in front of what was known, in front of one another.
-    fn end_batch(&mut self, table: usize, batch: &[Range<usize>], hands: &[Mutex<Hand<'_, 'm, 'a>>]) {
-        let mut hands: Vec<_> = hands.iter().map(|hand| hand.lock().expect(FREE)).collect();
-        for (hand, level, outer) in shared_out(batch, hands.len()) {
-            // What came in between, if a stage is put in front of sets of this table.
-            let between = if self.behind == table { self.known..level.start } else { 0..0 };
-            let found = hands[hand].worker.end(self, between);
-            self.note(table, outer, &found);
-        }
-    }
-
-    /// Keeps what was found about a set.
-    fn note(&mut self, table: usize, outer: usize, found: &[FoundPair]) {
-        self.frontiers[table][outer] = found.iter().map(|&(s, j, _)| (s, j)).collect();
-        self.by[outer] = found.iter().map(|&(_, _, by)| by).collect();
-        let mut behind = self.by[outer].clone();
+    /// Makes known what was found about a set.
+    pub(super) fn note(&self, outer: usize, found: Vec<FoundPair>) {
+        let by: Vec<u32> = found.iter().map(|&(_, _, by)| by).collect();
+        let mut behind = by.clone();
         behind.dedup();
-        self.behind_first[outer] = behind;
+        self.by.note(outer, by);
+        self.behind_first.note(outer, behind);
+        // Whoever sees these sees the others.
+        self.tables[self.filled].note(outer, found.into_iter().map(|(s, j, _)| (s, j)).collect());
     }
 
-    /// Sets that come next after a first stage of one of the sets with a node less, or else of the next smaller one that is
-    /// known, and those that did for a larger load.
-    pub(super) fn behind_smaller(&self, outer: usize) -> Vec<u32> {
-        let mut within = [self.model.smaller.within[outer]];
-        while within[0] as usize >= self.known {
-            within = [self.model.smaller.within[within[0] as usize]];
-        }
-        let smaller = self.below(outer).unwrap_or(&within);
-        let earlier = self.earlier.iter().flat_map(|earlier| &earlier.behind_first[outer]);
-        let smaller = smaller.iter().flat_map(|&set| &self.behind_first[set as usize]);
-        let mut behind: Vec<u32> = smaller.chain(earlier).copied().collect();
-        behind.sort_unstable();
-        behind.dedup();
-        behind
-    }
-
-    /// The sets with a node less, if there is a list of them and they are known.
-    fn below(&self, outer: usize) -> Option<&[u32]> {
-        self.model.sets.below(outer).filter(|below| below.iter().all(|&set| (set as usize) < self.known))
-    }
-
-    /// The sets within `outer` that are known and of which it is not known yet whether they are useless.
-    pub(super) fn unsettled(&self, outer: usize) -> Vec<u32> {
-        if !self.sources.are_pruned() {
-            return vec![];
-        }
-        if let Some(below) = self.below(outer) {
-            return below.to_vec();
-        }
-        let sets = &self.model.sets;
-        let last = self.known - 1;
-        let level = (1..=last).rev().take_while(|&set| sets.size(set) == sets.size(last));
-        level.filter(|&set| sets.is_subset(set, outer)).map(|set| set as u32).collect()
-    }
-
-    /// The pairs of a set that a stage may have to be put in front of.
+    /// Whether the pairs of a set are known in the table that is being filled.
     #[inline]
-    pub(super) fn useful_pairs(&self, set: usize) -> &Frontier {
-        self.sources.useful(set).unwrap_or_else(|| self.pairs(set))
+    pub(super) fn is_known(&self, set: usize) -> bool {
+        self.tables[self.filled].is_known(set)
+    }
+
+    /// The sets behind the first stages of a set's pairs.
+    pub(super) fn behind_first(&self, set: usize) -> &[u32] {
+        self.behind_first.of(set)
     }
 
     /// The pairs of a set that a stage is put in front of.
-    pub(super) fn pairs(&self, set: usize) -> &Frontier {
-        &self.frontiers[self.behind][set]
+    #[inline]
+    pub(super) fn pairs(&self, set: usize) -> &[(u32, u32)] {
+        self.tables[self.behind].of(set)
+    }
+
+    /// Those of all.
+    pub(super) fn table_behind(&self) -> &Lists<(u32, u32)> {
+        &self.tables[self.behind]
     }
 
     /// Devices that so many device-seconds need at the least.
@@ -567,10 +412,9 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         self.devices_for((seconds[self.model.full()] - seconds[outer]).max(0.0))
     }
 
-    /// Ranges of positions in the list of sources that may hold the inner set of a stage of `outer`.
-    pub(super) fn windows(&self, outer: usize, most: u32) -> Vec<(usize, usize)> {
+    /// Ranges of positions in a list of sources, by device-seconds, that may hold the inner set of a stage of `outer`.
+    pub(super) fn windows(&self, order: &[Source], outer: usize, most: u32) -> Vec<(usize, usize)> {
         let seconds = &self.model.device_seconds;
-        let order = &self.sources.settled;
         let target = self.question.target;
         if target.is_infinite() {
             return vec![(0, order.len())];

@@ -1,5 +1,7 @@
 //! Whether what a question is spared changes its answer: what others told, levels tried together, walks.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::{
     bisection::allowed,
     model::PiperModel,
@@ -83,7 +85,11 @@ fn with(text: &str, test: impl FnOnce(&PiperModel<'_>, &PiperSettings, &Question
 }
 
 fn devices_of(crew: &mut Crew<'_, '_>, model: &PiperModel<'_>, question: &Question<'_>) -> Option<u32> {
-    match crew.ask(question, &Search::default()) {
+    devices_in(&crew.ask(question, &Search::default()), model)
+}
+
+fn devices_in(answer: &Answer, model: &PiperModel<'_>) -> Option<u32> {
+    match answer {
         Answer::Yes(stages) => Some(stages.iter().map(|stage| stage.d * model.degrees[stage.degree].t).sum()),
         _ => None,
     }
@@ -109,7 +115,7 @@ fn what_other_loads_tell_changes_no_answer() {
 
 /// Asks crews of so many threads, which try so many levels together and walk where more than so many inner sets are in a set's
 /// windows, the same questions with these numbers of stages.
-fn assert_same_answers(text: &str, stages: &[Option<usize>], crews: &[(usize, usize, usize)]) {
+fn assert_same_answers(text: &str, stages: &[Option<usize>], ways: &[(usize, usize, usize)]) {
     with(text, |model, settings, question| {
         let crew = |&(threads, levels, many): &(usize, usize, usize)| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -118,16 +124,22 @@ fn assert_same_answers(text: &str, stages: &[Option<usize>], crews: &[(usize, us
             crew.workers.iter_mut().for_each(|worker| worker.many = many);
             (pool, crew)
         };
-        let mut crews: Vec<_> = crews.iter().map(crew).collect();
+        let mut crews: Vec<_> = ways.iter().map(crew).collect();
         let mut answers = vec![];
         for (stages, factor) in stages.iter().flat_map(|&stages| FACTORS.map(|factor| (stages, factor))) {
             let question = Question { target: factor * question.target, stages, ..question.clone() };
             let ask = |(pool, crew): &mut (rayon::ThreadPool, Crew<'_, '_>)| {
-                pool.install(|| devices_of(crew, model, &question))
+                pool.install(|| crew.ask(&question, &Search::default()))
             };
-            let told: Vec<Option<u32>> = crews.iter_mut().map(ask).collect();
-            assert!(told.iter().all(|&other| other == told[0]), "{stages:?} {factor}: {told:?}");
-            answers.push(told[0]);
+            let told: Vec<Answer> = crews.iter_mut().map(ask).collect();
+            let devices: Vec<Option<u32>> = told.iter().map(|answer| devices_in(answer, model)).collect();
+            assert!(devices.iter().all(|&other| other == devices[0]), "{stages:?} {factor}: {devices:?}");
+            for (at, &(threads, levels, many)) in ways.iter().enumerate() {
+                // The same plan for any number of threads.
+                let alone = ways.iter().position(|&way| way == (1, levels, many));
+                assert!(alone.is_none_or(|alone| told[alone] == told[at]), "{stages:?} {factor} {threads} {levels}");
+            }
+            answers.push(devices[0]);
         }
         assert!(answers.contains(&None) && answers.iter().any(Option::is_some), "{answers:?}");
     });
@@ -137,13 +149,47 @@ fn assert_same_answers(text: &str, stages: &[Option<usize>], crews: &[(usize, us
 fn levels_tried_together_change_no_answer() {
     const MANY: usize = usize::MAX;
     for text in [branches(1, 450, 60_000_000), branches(2, 10, 6_000_000), branches(3, 7, 6_000_000)] {
-        let crews = [(1, 1, MANY), (1, 2, MANY), (1, 4, MANY), (3, 4, MANY), (3, 7, MANY)];
-        assert_same_answers(&text, &[None, Some(3), Some(6)], &crews);
+        let ways = [(1, 1, MANY), (3, 1, MANY), (1, 2, MANY), (1, 8, MANY), (2, 8, MANY), (5, 8, MANY)];
+        assert_same_answers(&text, &[None, Some(3), Some(6)], &ways);
     }
 }
 
 #[test]
+fn who_waits_for_another_is_told_when_the_search_ends() {
+    with(&branches(1, 450, 60_000_000), |model, settings, question| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let ask = |search: &Search| {
+            pool.install(|| {
+                let mut crew = Crew::of(Threads::All, model, settings, model.limits.memory());
+                crew.ask(question, search)
+            })
+        };
+        let whole = ask(&Search::default());
+        for percent in 0..20 {
+            let search = Search::default();
+            let ended = AtomicBool::new(false);
+            let answer = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let wait = || search.progress().fraction < f64::from(percent) / 100.0;
+                    while wait() && !ended.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                    search.cancel();
+                });
+                let answer = ask(&search);
+                ended.store(true, Ordering::Relaxed);
+                answer
+            });
+            assert!(answer == Answer::Cancelled || answer == whole, "{percent} %: {answer:?}");
+        }
+        let search = Search::default();
+        search.cancel();
+        assert_eq!(ask(&search), Answer::Cancelled);
+    });
+}
+
+#[test]
 fn walks_find_what_windows_hold() {
-    let crews = [(1, 8, usize::MAX), (1, 8, 0), (2, 8, 0)];
-    assert_same_answers(&fan(3, 6, 6_000_000), &[None, Some(2), Some(3), Some(4)], &crews);
+    let ways = [(1, 8, usize::MAX), (1, 8, 0), (2, 8, 0)];
+    assert_same_answers(&fan(3, 6, 6_000_000), &[None, Some(2), Some(3), Some(4)], &ways);
 }

@@ -21,6 +21,7 @@ use std::ops::Range;
 use super::{
     blocks::SIZES,
     earlier::covers,
+    lists::Lists,
     model::{Degree, PiperModel},
     prices::rounding,
     probe::Frontier,
@@ -203,13 +204,14 @@ impl Sources {
     }
 
     /// Notes what the settled ones do with, by block; `pairs` are those of all sets.
-    pub(super) fn look(&mut self, pairs: &[Frontier]) {
+    pub(super) fn look(&mut self, pairs: &Lists<(u32, u32)>) {
         self.same = 0;
         self.look_on(pairs);
     }
 
     /// The same where all before [`Sources::same`] is known.
-    fn look_on(&mut self, pairs: &[Frontier]) {
+    fn look_on(&mut self, pairs: &Lists<(u32, u32)>) {
+        let useful = &self.useful;
         for (Runs { runs, of }, size) in self.runs.iter_mut().zip(SIZES) {
             // The run that the first new one may belong to is made anew.
             let kept = self.same.checked_sub(1).map_or(0, |last| of[last] as usize);
@@ -225,7 +227,7 @@ impl Sources {
                 let run = runs.last_mut().expect("one was pushed where there was none");
                 run.end = position + 1;
                 let set = source.set as usize;
-                let own = self.useful.get(set).and_then(Option::as_ref).unwrap_or(&pairs[set]);
+                let own = useful.get(set).and_then(Option::as_ref).map_or_else(|| pairs.of(set), Vec::as_slice);
                 if let (Some(first), Some(last)) = (own.first(), own.last()) {
                     run.replicas = run.replicas.min(first.0);
                     run.devices = run.devices.min(last.1);
@@ -236,14 +238,14 @@ impl Sources {
     }
 
     /// The same once the pairs of more sets are known.
-    pub(super) fn look_again(&mut self, model: &PiperModel<'_>, pairs: &[Frontier], sets: Range<usize>) {
+    pub(super) fn look_again(&mut self, model: &PiperModel<'_>, pairs: &Lists<(u32, u32)>, sets: Range<usize>) {
         if !self.useful.is_empty() {
             self.look_on(pairs);
             return;
         }
         // All are settled, each at its place.
         for set in sets {
-            let (Some(first), Some(last)) = (pairs[set].first(), pairs[set].last()) else { continue };
+            let (Some(first), Some(last)) = (pairs.of(set).first(), pairs.of(set).last()) else { continue };
             for Runs { runs, of } in &mut self.runs {
                 let run = &mut runs[of[model.places[set] as usize] as usize];
                 run.replicas = run.replicas.min(first.0);
@@ -286,22 +288,22 @@ impl Sources {
         &mut self,
         model: &PiperModel<'_>,
         heavier: &Heavier,
-        pairs: &[Frontier],
+        pairs: &Lists<(u32, u32)>,
         level: Range<usize>,
     ) {
         let size = model.sets.size(level.start);
         let before = (0..level.start).rev().take_while(|&set| set > 0 && model.sets.size(set) + 1 == size);
         let first = before.last().unwrap_or(level.start);
-        for (useful, pairs) in self.useful.iter_mut().zip(pairs).take(level.start).skip(first) {
-            *useful = Some(pairs.clone());
+        for set in first..level.start {
+            self.useful[set] = Some(pairs.of(set).to_vec());
         }
         // Those before the first place of a set that is new, or of less use now, stay as they are.
         let mut place = model.places[first..level.start].iter().copied().min().unwrap_or(u32::MAX);
-        for set in level.clone().filter(|&set| !pairs[set].is_empty()) {
+        for set in level.clone().filter(|&set| !pairs.of(set).is_empty()) {
             for &lighter in &heavier.lighter[set] {
                 if let Some(useful) = &mut self.useful[lighter as usize] {
                     let known = useful.len();
-                    useful.retain(|&pair| !covers(&pairs[set], pair));
+                    useful.retain(|&pair| !covers(pairs.of(set), pair));
                     if useful.len() < known {
                         place = place.min(model.places[lighter as usize]);
                     }

@@ -118,7 +118,7 @@ impl Team {
 }
 
 /// What is seen once there is something to see.
-fn look_for<T>(mut see: impl FnMut() -> Option<T>) -> T {
+pub(super) fn look_for<T>(mut see: impl FnMut() -> Option<T>) -> T {
     for _ in 0..LOOKS {
         if let Some(seen) = see() {
             return seen;

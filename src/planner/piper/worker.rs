@@ -3,7 +3,7 @@
 //! The inner sets of a stage are looked for in windows of the sources, or where these are wide by a walk down from the
 //! outer set; [`super::probe`] says why that finds all of them.
 
-use std::{borrow::Cow, collections::VecDeque, ops::Range};
+use std::borrow::Cow;
 
 use super::{
     blocks::SIZES,
@@ -13,6 +13,7 @@ use super::{
     probe::{Allowed, FoundPair, Probe, Question},
     scratch::Scratch,
     sources::Run,
+    view::View,
 };
 
 /// With more inner sets than this in the windows of a set, walking down from it is faster than trying them all.
@@ -53,13 +54,24 @@ impl<'m> Outer<'m> {
     }
 }
 
+/// A set that is begun.
+pub(super) enum Begun<'m> {
+    /// Nothing better is to be found.
+    Found(Vec<FoundPair>),
+    Open(Box<Open<'m>>),
+}
+
+/// A set that stages were put in front of others for, but not yet of all, with the pairs found so far.
+pub(super) struct Open<'m> {
+    pub(super) outer: Outer<'m>,
+    scratch: Scratch,
+}
+
 /// What one thread needs to find frontiers.
 pub(super) struct Worker<'m, 'a> {
     pub(super) oracle: Oracle<'m, 'a>,
     /// The pairs of the set at hand.
     scratch: Scratch,
-    /// Those of the sets that are begun, and the sets but for those of which nothing better is to be found.
-    begun: VecDeque<(Scratch, Option<Outer<'m>>)>,
     spare: Vec<Scratch>,
     /// For the stage at hand, by degree: the replicas it needs by its sums; 1 where these are not known.
     needed: Vec<f64>,
@@ -80,7 +92,6 @@ impl<'m, 'a> Worker<'m, 'a> {
         Worker {
             oracle,
             scratch: Scratch::default(),
-            begun: VecDeque::new(),
             spare: vec![],
             needed: vec![],
             edges_s: vec![],
@@ -98,34 +109,36 @@ impl<'m, 'a> Worker<'m, 'a> {
         self.edges_s = vec![0.0; degrees];
         self.least_d = vec![None; question.allowed.len()];
         self.scratch = Scratch::new(question.most_replicas);
-        self.begun.clear();
         self.spare.clear();
         (self.stamps, self.walks) = (vec![0; sets], 0);
     }
 
     /// The undominated pairs of a set, from those of all smaller ones, each with the set behind its first stage.
-    pub(super) fn frontier(&mut self, probe: &Probe<'_, 'm, 'a>, outer: usize) -> Vec<FoundPair> {
-        self.find(probe, outer);
+    pub(super) fn frontier(&mut self, view: &View<'_, '_, 'm, 'a>, outer: usize) -> Vec<FoundPair> {
+        self.find(view, outer);
         self.scratch.collect()
     }
 
-    /// The same in two steps for one set after another, this one from the sets that are known by now.
-    pub(super) fn begin(&mut self, probe: &Probe<'_, 'm, 'a>, outer: usize) {
-        let spare = self.spare.pop().unwrap_or_else(|| Scratch::new(probe.question.most_replicas));
-        let at_hand = std::mem::replace(&mut self.scratch, spare);
-        let outer = self.find(probe, outer);
-        self.begun.push_back((std::mem::replace(&mut self.scratch, at_hand), outer));
+    /// The same in two steps for one set after another, this one from the sets that are known by now; the pairs, if nothing better
+    /// is to be found.
+    pub(super) fn begin(&mut self, view: &View<'_, '_, 'm, 'a>, outer: usize) -> Begun<'m> {
+        let Some(outer) = self.find(view, outer) else { return Begun::Found(self.scratch.collect()) };
+        let spare = self.spare.pop().unwrap_or_else(|| Scratch::new(view.probe.question.most_replicas));
+        Begun::Open(Box::new(Open { outer, scratch: std::mem::replace(&mut self.scratch, spare) }))
     }
 
-    /// And this one for the first that is begun, once those in between are known.
-    pub(super) fn end(&mut self, probe: &Probe<'_, 'm, 'a>, between: Range<usize>) -> Vec<FoundPair> {
-        let (scratch, outer) = self.begun.pop_front().expect("every set is begun before it is ended");
-        let at_hand = std::mem::replace(&mut self.scratch, scratch);
-        if let Some(outer) = outer {
-            for inner in between.filter(|&inner| probe.model.sets.is_subset(inner, outer.set)) {
-                if probe.useful_pairs(inner).last().is_some_and(|&(_, devices)| devices < outer.most) {
-                    self.extend_all(probe, &outer, inner);
-                }
+    /// And this one from those that came in between.
+    pub(super) fn end(
+        &mut self,
+        probe: &Probe<'_, 'm, 'a>,
+        open: Open<'m>,
+        between: impl Iterator<Item = usize>,
+    ) -> Vec<FoundPair> {
+        let at_hand = std::mem::replace(&mut self.scratch, open.scratch);
+        for inner in between {
+            self.extend_all(probe, &open.outer, (inner, probe.pairs(inner)));
+            if self.scratch.is_closed() {
+                break;
             }
         }
         let found = self.scratch.collect();
@@ -134,7 +147,8 @@ impl<'m, 'a> Worker<'m, 'a> {
     }
 
     /// Finds the pairs of a set that stages in front of known ones make; the set, unless nothing better is to be found.
-    fn find(&mut self, probe: &Probe<'_, 'm, 'a>, outer: usize) -> Option<Outer<'m>> {
+    fn find(&mut self, view: &View<'_, '_, 'm, 'a>, outer: usize) -> Option<Outer<'m>> {
+        let probe = view.probe;
         let least = probe.earlier.map(|earlier| &earlier.least[outer]);
         let most = self.scratch.begin(|by_replicas| probe.too_many_devices(outer, by_replicas), least);
         if self.scratch.is_closed() {
@@ -148,24 +162,23 @@ impl<'m, 'a> Worker<'m, 'a> {
         }
         let outer = Outer::new(probe, outer, most, self.oracle.memory_bytes());
         // What comes next for a smaller set mostly does for this one: with few devices known, most others are out at once.
-        for inner in probe.behind_smaller(outer.set) {
-            if probe.useful_pairs(inner as usize).last().is_some_and(|&(_, devices)| devices < most) {
-                self.extend_all(probe, &outer, inner as usize);
-            }
+        for inner in view.behind_smaller(outer.set) {
+            self.extend_all(probe, &outer, (inner as usize, view.useful_pairs(inner as usize)));
         }
         if !self.scratch.is_closed() {
-            self.try_others(probe, &outer);
+            self.try_others(view, &outer);
         }
         (!self.scratch.is_closed()).then_some(outer)
     }
 
     /// Tries the stages in front of all smaller sets.
-    fn try_others(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>) {
+    fn try_others(&mut self, view: &View<'_, '_, '_, '_>, outer: &Outer<'_>) {
         let &Outer { set, most, .. } = outer;
-        let windows = probe.windows(set, most);
+        let View { probe, sources, .. } = *view;
+        let windows = probe.windows(&sources.settled, set, most);
         let candidates: usize = windows.iter().map(|(from, to)| to - from).sum();
         if candidates > self.many && probe.model.sets.below(set).is_some() {
-            self.walk(probe, outer);
+            self.walk(view, outer);
             return;
         }
         let (device_seconds, target) = (probe.model.device_seconds[set], probe.question.target);
@@ -177,7 +190,7 @@ impl<'m, 'a> Worker<'m, 'a> {
                 let position = next;
                 for (size, end) in ends.iter_mut().enumerate() {
                     if *end <= position {
-                        let run = probe.sources.run(size, position);
+                        let run = sources.run(size, position);
                         *end = run.end as usize;
                         if self.is_useless(probe, outer, row, size, run) {
                             next = *end;
@@ -186,27 +199,24 @@ impl<'m, 'a> Worker<'m, 'a> {
                     }
                 }
                 next += 1;
-                if !probe.sources.is_within(position, row) {
+                if !sources.is_within(position, row) {
                     continue;
                 }
-                let source = &probe.sources.settled[position];
+                let source = &sources.settled[position];
                 if !source.leaves_enough(device_seconds, target, room) {
                     continue;
                 }
                 let inner = source.set as usize;
-                let Some(&(_, devices)) = probe.useful_pairs(inner).last() else { continue };
-                if devices < most && inner < set {
-                    self.extend_all(probe, outer, inner);
+                if inner < set {
+                    self.extend_all(probe, outer, (inner, view.useful_pairs(inner)));
                     if self.scratch.is_closed() {
                         return;
                     }
                 }
             }
         }
-        for inner in probe.unsettled(set) {
-            if probe.useful_pairs(inner as usize).last().is_some_and(|&(_, devices)| devices < most) {
-                self.extend_all(probe, outer, inner as usize);
-            }
+        for inner in view.unsettled(set) {
+            self.extend_all(probe, outer, (inner as usize, view.useful_pairs(inner as usize)));
         }
     }
 
@@ -251,8 +261,9 @@ impl<'m, 'a> Worker<'m, 'a> {
 
     /// Visits the inner sets of `outer` from the largest down, each once, and turns back where the stage has become too
     /// slow or too large for any degree: larger stages only get worse.
-    fn walk(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>) {
+    fn walk(&mut self, view: &View<'_, '_, '_, '_>, outer: &Outer<'_>) {
         let &Outer { set: whole, most, .. } = outer;
+        let probe = view.probe;
         self.walks += 1;
         self.stamps[whole] = self.walks;
         self.stack.clear();
@@ -279,18 +290,18 @@ impl<'m, 'a> Worker<'m, 'a> {
                     continue;
                 }
                 self.stack.push(inner as u32);
-                if probe.useful_pairs(inner).last().is_some_and(|&(_, devices)| devices < most) {
-                    self.extend_all(probe, outer, inner);
-                }
+                self.extend_all(probe, outer, (inner, view.useful_pairs(inner)));
             }
         }
     }
 
     /// Puts every stage `outer \ inner` that may do with fewer devices than are known in front of the pairs of the inner set: most
     /// may not, which its sums tell.
-    fn extend_all(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>, inner: usize) {
-        let pairs = probe.useful_pairs(inner);
-        let (behind, fewest) = (pairs[0].0, pairs[pairs.len() - 1].1);
+    fn extend_all(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>, (inner, pairs): (usize, &[(u32, u32)])) {
+        let (Some(&(behind, _)), Some(&(_, fewest))) = (pairs.first(), pairs.last()) else { return };
+        if fewest >= outer.most {
+            return;
+        }
         outer.replicas(probe, (inner, behind), &mut self.needed, &mut self.edges_s);
         // A stage has a replica.
         let most = self.scratch.to_beat(behind + 1).saturating_sub(fewest);
@@ -310,12 +321,12 @@ impl<'m, 'a> Worker<'m, 'a> {
                 any = true;
             }
         }
-        if !any || !self.may_be_better(probe, outer, inner) {
+        if !any || !self.may_be_better(probe, outer, (inner, pairs)) {
             return;
         }
         for (at, allowed) in probe.question.allowed.iter().enumerate() {
             if let Some(least_d) = self.least_d[at] {
-                self.extend(probe, allowed, outer, inner, least_d);
+                self.extend(probe, (allowed, least_d), outer, (inner, pairs));
             }
         }
     }
@@ -323,19 +334,28 @@ impl<'m, 'a> Worker<'m, 'a> {
     /// Whether a stage of `outer` in front of `inner` may do with fewer devices than are known, going by what its nodes and
     /// edges take at the least where slower modes make up for memory.
     #[inline]
-    fn may_be_better(&self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>, inner: usize) -> bool {
-        let pairs = probe.useful_pairs(inner);
+    fn may_be_better(
+        &self,
+        probe: &Probe<'_, '_, '_>,
+        outer: &Outer<'_>,
+        (inner, pairs): (usize, &[(u32, u32)]),
+    ) -> bool {
         let least = probe.least_stage((outer.set, inner), &outer.crossings, pairs[0].0);
         let Some((devices, replicas)) = least else { return false };
         self.scratch.first_better(pairs, replicas, devices).is_some()
     }
 
     /// Puts the stage `outer \ inner` at one degree with at least so many replicas in front of every pair of the inner set.
-    fn extend(&mut self, probe: &Probe<'_, '_, '_>, allowed: &Allowed, outer: &Outer<'_>, inner: usize, least_d: u32) {
+    fn extend(
+        &mut self,
+        probe: &Probe<'_, '_, '_>,
+        (allowed, least_d): (&Allowed, u32),
+        outer: &Outer<'_>,
+        (inner, pairs): (usize, &[(u32, u32)]),
+    ) {
         let &Outer { set, most, ref crossings, .. } = outer;
         let target = probe.question.target;
         let t = probe.model.degrees[allowed.degree].t;
-        let pairs = probe.useful_pairs(inner);
         let edges_s = self.edges_s[allowed.degree];
         let mut known = None;
         let key = StageKey { degree: allowed.degree as u32, outer: set as u32, inner: inner as u32 };
