@@ -23,6 +23,7 @@ pub mod placement;
 mod proof;
 mod random;
 mod search;
+mod team;
 
 use std::sync::Arc;
 

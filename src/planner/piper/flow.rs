@@ -25,11 +25,13 @@ use std::{
 use super::{
     probe::Probe,
     sources::{Heavier, Sources},
-    team::{in_step, look_for},
     view::View,
     worker::{Begun, Open, Worker},
 };
-use crate::planner::Search;
+use crate::planner::{
+    Search,
+    team::{in_step, look_for},
+};
 
 /// Sets of one size are a wide level if there are at least so many of them: whoever is free takes the next. The inner sets of a
 /// single one are never shared out: what one half finds first spares most of the other.

@@ -42,7 +42,6 @@ mod scratch;
 mod settings;
 mod smaller;
 mod sources;
-mod team;
 mod view;
 mod worker;
 

@@ -63,7 +63,7 @@ impl Lattice {
         let mut steps: Vec<(u32, u32)> = vec![];
         for set in 0..sets.len() {
             for &below in sets.below(set).unwrap_or_default() {
-                let class = sets.difference(set, below as usize)[0];
+                let class = sets.beyond(set, below as usize).next().expect("the set below has a class less");
                 steps.push((below, class as u32));
             }
             let from = *start.last().expect("there is a first start") as usize;

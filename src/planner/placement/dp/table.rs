@@ -12,12 +12,16 @@
 //!   saves the compute and at most its transfers are added. (Whichever stages a class leaves and enters, what they then
 //!   send is at most what they sent before and what the class sends alone.)
 //!
-//! Closed sets of one size are independent of one another; where they take long they are shared among threads. Memory
+//! Closed sets of one size are independent of one another and shared among threads. Memory
 //! `O(sets · (c + 1)(f + 1))`, time `O(pairs · degree)` at worst, with far fewer pairs than there are.
 
-use std::sync::{Mutex, PoisonError};
-
-use rayon::prelude::*;
+use std::{
+    ops::Range,
+    sync::{
+        Mutex, PoisonError, RwLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use super::{
     super::{
@@ -29,7 +33,7 @@ use super::{
     },
     ROUNDING, Stage,
 };
-use crate::planner::Search;
+use crate::planner::{Search, team::in_step};
 
 /// The values of all closed sets, by CPUs and accelerators.
 pub(super) struct Table<'a> {
@@ -141,16 +145,73 @@ impl Open {
     }
 }
 
-/// What one thread needs to visit closed sets.
+/// What one thread needs to visit closed sets, and what it found out about those of a level.
 struct Visitor<'a> {
     walk: Walk<'a>,
     ranges: Vec<Useful>,
     open: Open,
+    sets: Vec<usize>,
+    /// Their rows, one after the other.
+    values: Vec<f64>,
+    near: Vec<Near>,
+    /// What they make useless, of the level before.
+    useless: Vec<usize>,
+    pairs: u64,
 }
 
-/// Levels of which the one before took so many pairs are shared among threads; a closed set counts as a few.
-const SHARED_PAIRS: u64 = 4_000;
-const PAIRS_OF_A_SET: u64 = 4;
+/// The closed sets of a size that nobody has taken yet, so many at a time.
+#[derive(Debug, Default)]
+struct Level {
+    next: AtomicUsize,
+    end: usize,
+    few: usize,
+}
+
+impl<'a> Visitor<'a> {
+    fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
+        let (walk, open) = (Walk::new(lattice, costs), Open::default());
+        Visitor { walk, ranges: vec![], open, sets: vec![], values: vec![], near: vec![], useless: vec![], pairs: 0 }
+    }
+
+    /// Visits some closed sets of a level, until none is left.
+    fn visit_some(&mut self, table: &Table<'_>, level: &Level, enough: f64, search: &Search) {
+        let Visitor { walk, ranges, open, sets, values, near, useless, pairs } = self;
+        let cells = table.cells();
+        loop {
+            let from = level.next.fetch_add(level.few, Ordering::Relaxed);
+            if from >= level.end {
+                return;
+            }
+            for set in from..level.end.min(from + level.few) {
+                let row = values.len();
+                sets.push(set);
+                values.resize(row + cells, f64::INFINITY);
+                near.resize(row + cells, NOWHERE);
+                let (values, near) = (&mut values[row..], &mut near[row..]);
+                table.approach(set, &table.near, near);
+                *pairs += table.visit(set, enough, (values, near), (walk, ranges, open), search);
+                useless.extend(table.made_useless(set, values, enough));
+            }
+        }
+    }
+
+    /// Notes in the table what was found out, and adds to the closed sets that are useless now; the number of pairs looked at.
+    fn hand_over(&mut self, table: &mut Table<'_>, useless: &mut Vec<usize>) -> u64 {
+        let cells = table.cells();
+        let rows = self.values.chunks_exact(cells).zip(self.near.chunks_exact(cells));
+        for (&set, (values, near)) in self.sets.iter().zip(rows) {
+            table.values[set * cells..(set + 1) * cells].copy_from_slice(values);
+            table.near[set * cells..(set + 1) * cells].copy_from_slice(near);
+            table.least[set] = least_of(values);
+        }
+        self.sets.clear();
+        self.values.clear();
+        self.near.clear();
+        useless.append(&mut self.useless);
+        std::mem::take(&mut self.pairs)
+    }
+}
+
 /// Closed sets that a thread takes at a time: so many parts for each thread, unless they are large.
 const PARTS_OF_A_THREAD: usize = 8;
 const MOST_AT_A_TIME: usize = 16;
@@ -168,10 +229,10 @@ impl<'a> Table<'a> {
         Space { mut values, mut near }: Space,
     ) -> Self {
         let cells = (cpus + 1) * (accelerators + 1);
-        values.clear();
+        // What is known of larger closed sets is found out before it is asked for, unless there is no need to.
         values.resize(cells * lattice.len(), f64::INFINITY);
         values[..cells].fill(0.0);
-        // What lies within larger closed sets is learnt before it is asked for.
+        values[cells * (lattice.len() - 1)..].fill(f64::INFINITY);
         near.resize(cells * lattice.len(), NOWHERE);
         near[..cells].fill(Near::at(&Sums::default()));
         let mut least = vec![f64::INFINITY; lattice.len()];
@@ -183,7 +244,7 @@ impl<'a> Table<'a> {
         };
         let (prefixes, (suffixes, sums)) = rayon::join(
             || Packing::of_prefixes(lattice, costs, cpus, upper),
-            || (Packing::of_suffixes(lattice, costs, cpus, upper), lattice.sums(costs)),
+            || rayon::join(|| Packing::of_suffixes(lattice, costs, cpus, upper), || lattice.sums(costs)),
         );
         let full = sums[lattice.len() - 1];
         Table {
@@ -240,55 +301,48 @@ impl<'a> Table<'a> {
         }
         // How many rounds there will be is not known: each is half of what is left.
         let share = 0.5_f64.powi(round);
-        let cells = self.cells();
-        let mut values = std::mem::take(&mut self.values);
+        let (lattice, costs) = (self.lattice, self.costs);
+        let levels = lattice.levels();
         let threads = rayon::current_num_threads();
-        let visitor = |_| Visitor { walk: Walk::new(self.lattice, self.costs), ranges: vec![], open: Open::default() };
-        let mut visitors: Vec<Visitor<'_>> = (0..threads).map(visitor).collect();
-        let (mut pairs, mut before) = (0, 0);
-        let levels = self.lattice.levels();
-        for (size, level) in levels.iter().enumerate().skip(1) {
-            if search.cancelled() {
-                return Err(Refused::Cancelled);
-            }
-            search.report_fraction(1.0 - share * (2.0 - level.end as f64 / self.lattice.len() as f64));
-            let mut near = std::mem::take(&mut self.near);
-            let (below, rest) = values.split_at_mut(level.start * cells);
-            let (near_below, near_rest) = near.split_at_mut(level.start * cells);
-            // A few closed sets at a time: most take less time than to ask for the next.
-            let few = (level.len() / (PARTS_OF_A_THREAD * threads)).clamp(1, MOST_AT_A_TIME);
-            let rows = rest[..level.len() * cells].chunks_mut(few * cells);
-            let rows = rows.zip(near_rest[..level.len() * cells].chunks_mut(few * cells));
-            let rows = Mutex::new(level.clone().step_by(few).zip(rows));
-            let one = |visitor: &mut Visitor<'_>| {
-                let mut visited = 0;
-                loop {
-                    let next = rows.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    let Some((first, (values, near))) = next else { return visited };
-                    let rows = values.chunks_exact_mut(cells).zip(near.chunks_exact_mut(cells));
-                    for (set, (here, near)) in (first..).zip(rows) {
-                        self.approach(set, near_below, near);
-                        visited += self.visit(set, enough, (below, here), (near_below, near), visitor, search);
-                    }
+        let visitor = |_| Mutex::new(Visitor::new(lattice, costs));
+        let visitors: Vec<Mutex<Visitor<'_>>> = (0..threads).map(visitor).collect();
+        // Read by all while they visit, written by who leads in between.
+        let shared = RwLock::new((self, Level::default()));
+        let work = |own: usize, _| {
+            let shared = shared.read().unwrap_or_else(PoisonError::into_inner);
+            let (table, level) = &*shared;
+            let mut visitor = visitors[own].lock().unwrap_or_else(PoisonError::into_inner);
+            visitor.visit_some(table, level, enough, search);
+        };
+        in_step(threads, work, |all| {
+            let mut pairs = 0;
+            for (size, level) in levels.iter().enumerate().skip(1) {
+                if search.cancelled() {
+                    return Err(Refused::Cancelled);
                 }
-            };
-            let much = before + PAIRS_OF_A_SET * level.len() as u64 > SHARED_PAIRS;
-            before =
-                if level.len() > 1 && much { visitors.par_iter_mut().map(one).sum() } else { one(&mut visitors[0]) };
-            self.near = near;
-            pairs += before;
-            for set in level.clone() {
-                self.least[set] = least_of(&values[set * cells..(set + 1) * cells]);
+                search.report_fraction(1.0 - share * (2.0 - level.end as f64 / lattice.len() as f64));
+                let few = (level.len() / (PARTS_OF_A_THREAD * threads)).clamp(1, MOST_AT_A_TIME);
+                shared.write().unwrap_or_else(PoisonError::into_inner).1 =
+                    Level { next: level.start.into(), end: level.end, few };
+                let hands = if level.len() > 1 {
+                    all()
+                } else {
+                    work(0, 1);
+                    1
+                };
+                let table = &mut *shared.write().unwrap_or_else(PoisonError::into_inner).0;
+                let mut useless = vec![];
+                for visitor in &visitors[..hands] {
+                    let mut visitor = visitor.lock().unwrap_or_else(PoisonError::into_inner);
+                    pairs += visitor.hand_over(table, &mut useless);
+                }
+                if size > 1 {
+                    table.forsake(useless, levels[size - 1].clone(), level.clone());
+                }
+                table.arrive(level.clone());
             }
-            if size > 1 && self.forsake(level.clone(), &values, enough) {
-                self.approach_all(levels[size - 1].clone(), &values);
-                self.approach_all(level.clone(), &values);
-            } else {
-                self.arrive(level.clone(), &values);
-            }
-        }
-        self.values = values;
-        if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
+            if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
+        })
     }
 
     /// Learns what lies within a closed set and is smaller: what lies within those below.
@@ -300,56 +354,59 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The same of all closed sets of a level, and they themselves.
-    fn approach_all(&mut self, level: std::ops::Range<usize>, values: &[f64]) {
-        let cells = self.cells();
-        let mut near = std::mem::take(&mut self.near);
-        let (below, rest) = near.split_at_mut(level.start * cells);
-        level.clone().zip(rest.chunks_exact_mut(cells)).for_each(|(set, here)| self.approach(set, below, here));
-        self.near = near;
-        self.arrive(level, values);
-    }
-
     /// Adds the closed sets of a level to what lies within them.
-    fn arrive(&mut self, level: std::ops::Range<usize>, values: &[f64]) {
+    fn arrive(&mut self, level: Range<usize>) {
         let cells = self.cells();
         for set in level.filter(|&set| self.least[set].is_finite()) {
             let own = Near::at(&self.sums[set]);
             let places = set * cells..(set + 1) * cells;
-            let here = self.near[places.clone()].iter_mut().zip(&values[places]);
+            let here = self.near[places.clone()].iter_mut().zip(&self.values[places]);
             here.filter(|(_, value)| value.is_finite()).for_each(|(near, _)| near.take(own));
         }
     }
 
-    /// Leaves the closed sets out of what follows that a level above makes useless; whether there were any.
-    fn forsake(&mut self, level: std::ops::Range<usize>, values: &[f64], enough: f64) -> bool {
-        let mut any = false;
+    /// The closed sets with a class less that are of no use to larger ones beside a set with these values.
+    fn made_useless(&self, set: usize, values: &[f64], enough: f64) -> impl Iterator<Item = usize> {
         let cells = self.cells();
-        let row = |set: usize| &values[set * cells..(set + 1) * cells];
-        for set in level {
-            if self.least[set] == f64::INFINITY {
-                continue;
-            }
-            for &(below, class) in self.lattice.below(set) {
-                let below = below as usize;
-                let as_good = |(&more, &less): (&f64, &f64)| less == f64::INFINITY || more <= less.max(enough);
-                if self.heavy[class as usize] && row(set).iter().zip(row(below)).all(as_good) {
-                    any |= self.least[below].is_finite();
-                    self.least[below] = f64::INFINITY;
-                }
-            }
-        }
-        any
+        let any = values.iter().any(|value| value.is_finite());
+        let as_good = move |(&more, &less): (&f64, &f64)| less == f64::INFINITY || more <= less.max(enough);
+        let useless = move |&(below, class): &(u32, u32)| {
+            let below = below as usize;
+            let row = &self.values[below * cells..(below + 1) * cells];
+            let useless = any && self.heavy[class as usize] && self.least[below].is_finite();
+            (useless && values.iter().zip(row).all(as_good)).then_some(below)
+        };
+        self.lattice.below(set).iter().filter_map(useless)
     }
 
-    /// Finds the values of one closed set from those below it; the number of pairs looked at.
+    /// Leaves closed sets of a level out of what follows that the next one makes useless.
+    fn forsake(&mut self, useless: Vec<usize>, smaller: Range<usize>, larger: Range<usize>) {
+        if useless.is_empty() {
+            return;
+        }
+        let (lattice, cells) = (self.lattice, self.cells());
+        let mut forsaken = vec![false; smaller.len()];
+        for set in useless {
+            self.least[set] = f64::INFINITY;
+            forsaken[set - smaller.start] = true;
+        }
+        // They are no longer within themselves, nor within those of the next level.
+        let lost = |set: &usize| lattice.below(*set).iter().any(|&(below, _)| forsaken[below as usize - smaller.start]);
+        let mut near = std::mem::take(&mut self.near);
+        for set in smaller.clone().filter(|set| forsaken[set - smaller.start]).chain(larger.filter(lost)) {
+            let (below, rest) = near.split_at_mut(set * cells);
+            self.approach(set, below, &mut rest[..cells]);
+        }
+        self.near = near;
+    }
+
+    /// Finds the values of one closed set from those of smaller ones; the number of pairs looked at.
     fn visit(
         &self,
         set: usize,
         enough: f64,
-        (below, here): (&[f64], &mut [f64]),
-        (near_below, near_here): (&[Near], &[Near]),
-        Visitor { walk, ranges, open }: &mut Visitor<'_>,
+        (here, near_here): (&mut [f64], &[Near]),
+        (walk, ranges, open): (&mut Walk<'_>, &mut Vec<Useful>, &mut Open),
         search: &Search,
     ) -> u64 {
         let row = self.accelerators + 1;
@@ -380,7 +437,7 @@ impl<'a> Table<'a> {
                 sums.accelerator + sums.locked >= upper || sums.size > memory || sums.unsupported > 0 || row == 1;
             let cpu = if any_cpu { sums.cpu } else { f64::INFINITY };
             if self.least[j] < upper {
-                let there = &below[j * cells..(j + 1) * cells];
+                let there = &self.values[j * cells..(j + 1) * cells];
                 let load = if accelerator_ends { f64::INFINITY } else { sums.accelerator + sums.cut };
                 if load < upper {
                     for &(c, from, to) in &*ranges {
@@ -407,7 +464,7 @@ impl<'a> Table<'a> {
             }
             let by_accelerator = if accelerator_ends { f64::INFINITY } else { reach.0 + sums.locked };
             let by_cpu = if cpu < upper { reach.1 } else { f64::INFINITY };
-            if far(open, &near_below[j * cells..(j + 1) * cells], (by_accelerator, by_cpu)) {
+            if far(open, &self.near[j * cells..(j + 1) * cells], (by_accelerator, by_cpu)) {
                 Onward::Past
             } else {
                 Onward::Below

@@ -68,7 +68,7 @@ impl Drop for Done<'_> {
 
 /// Leads at most so many hands: what is called with a function that has all who have joined do `work` once, side by side, and
 /// tells how many they were. `work` is told which hand it is, 0 being the leader, and of how many.
-pub(super) fn in_step<R>(
+pub(in crate::planner) fn in_step<R>(
     most: usize,
     work: impl Fn(usize, usize) + Sync,
     lead: impl FnOnce(&dyn Fn() -> usize) -> R,
@@ -118,7 +118,7 @@ impl Team {
 }
 
 /// What is seen once there is something to see.
-pub(super) fn look_for<T>(mut see: impl FnMut() -> Option<T>) -> T {
+pub(in crate::planner) fn look_for<T>(mut see: impl FnMut() -> Option<T>) -> T {
     for _ in 0..LOOKS {
         if let Some(seen) = see() {
             return seen;
