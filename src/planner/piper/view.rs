@@ -24,20 +24,38 @@ impl View<'_, '_, '_, '_> {
     }
 
     /// Sets that come next after a first stage of one of the sets with a node less, or else of the next smaller one that is
-    /// known, and those that did for a larger load.
+    /// known, and those that did for a larger load. Behind a set that is smaller by some nodes, a stage of the same size in front is
+    /// of use as well.
     pub(super) fn behind_smaller(&self, outer: usize) -> Vec<u32> {
-        let within = &self.probe.model.smaller.within;
-        let mut next = [within[outer]];
-        while next[0] as usize >= self.known {
-            next = [within[next[0] as usize]];
+        let mut behind = vec![];
+        if let Some(below) = self.below(outer) {
+            below.iter().for_each(|&set| behind.extend_from_slice(self.probe.behind_first(set as usize)));
+        } else {
+            let within = &self.probe.model.smaller.within;
+            let mut smaller = within[outer] as usize;
+            while smaller >= self.known {
+                smaller = within[smaller] as usize;
+            }
+            let first = self.probe.behind_first(smaller);
+            behind.extend_from_slice(first);
+            first.iter().for_each(|&set| behind.extend(self.as_far_behind(outer, (smaller, set as usize))));
         }
-        let smaller = self.below(outer).unwrap_or(&next);
-        let earlier = self.probe.earlier.iter().flat_map(|earlier| &earlier.behind_first[outer]);
-        let smaller = smaller.iter().flat_map(|&set| self.probe.behind_first(set as usize));
-        let mut behind: Vec<u32> = smaller.chain(earlier).copied().collect();
+        behind.extend(self.probe.earlier.iter().flat_map(|earlier| &earlier.behind_first[outer]));
         behind.sort_unstable();
         behind.dedup();
         behind
+    }
+
+    /// The settled sets within `outer` that leave it about as many device-seconds for a stage as an inner set leaves another one.
+    fn as_far_behind(&self, outer: usize, (other, inner): (usize, usize)) -> impl Iterator<Item = u32> {
+        let (model, settled) = (self.probe.model, &self.sources.settled);
+        let seconds = &model.device_seconds;
+        let most = seconds[inner] + seconds[outer] - seconds[other];
+        let next = settled.partition_point(|source| source.device_seconds <= most);
+        let row = model.sets.row(outer);
+        let near = next.saturating_sub(1)..settled.len().min(next + 1);
+        let within = near.filter(move |&position| self.sources.is_within(position, row));
+        within.map(|position| settled[position].set).filter(move |&set| (set as usize) < outer)
     }
 
     /// The sets with a node less, if there is a list of them and they are known.
