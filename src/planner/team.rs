@@ -1,8 +1,8 @@
 //! Hands that work in step: one leads, the others stay awake between what they are given.
 //!
-//! A question goes through thousands of steps of some ten microseconds that can be shared, with as short ones in between that cannot.
-//! To wake a thread takes longer than that, so whoever has joined waits by looking. Nobody waits for one who has not: where all
-//! threads are taken the leader does everything.
+//! A search goes through thousands of steps that can be shared, often of some ten microseconds, with as short ones in between
+//! that cannot. To wake a thread takes longer than that, so whoever has joined waits by looking. Nobody waits for one who has not:
+//! where all threads are taken the leader does everything.
 //!
 //! Who works or leads must not ask rayon for anything: while it waits, rayon may hand it a helper's part, its own even.
 

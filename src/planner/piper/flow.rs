@@ -8,6 +8,7 @@
 //!
 //! Which sets are known to whom when it begins is fixed by the levels alone, so that what is found is the same for any number
 //! of hands, however fast. Each keeps its own [`Sources`]: to bring them up to date takes less than to wait for another who does.
+//! Memory `O(sets · nodes / 64)` words for each hand.
 //!
 //! Every wait has an end: of the sets that are not known, the smallest waits for none, and who is to find it does nothing else
 //! before that would have to wait.
@@ -38,11 +39,14 @@ use crate::planner::{
 pub(super) const SHARED_OUT: usize = 12;
 /// Sets a hand has begun and not ended, at the most.
 const BEGUN: usize = 4;
-/// So many narrow levels after one another, one below the other, are a hand's: it ends them without waiting for anyone.
+/// So many narrow levels after one another are a hand's, mostly sets within one another: only for the first it waits.
 const RUN: usize = 2;
 /// Narrow levels between two meetings of all hands, at which newcomers join, at the most; before the first there are fewer.
 const LEVELS_TOGETHER: usize = 256;
 const FIRST_TOGETHER: usize = 8;
+
+/// No more hands than can have their sources in so many bytes.
+const MOST_BYTES: usize = 256 << 20;
 
 /// A table to be filled.
 pub(super) struct Flow<'f, 'p, 'm, 'a> {
@@ -88,15 +92,16 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// By level: the levels before this one are known when its sets are begun, `apart` being how many narrow ones may come in between.
-fn known(levels: &[Range<usize>], apart: usize) -> Vec<usize> {
+/// By level: the levels before this one are known when its sets are begun, of narrow ones all but the last before it, so that it is
+/// one of so many together.
+fn known(levels: &[Range<usize>], together: usize) -> Vec<usize> {
     let mut least = 0;
     let known = |(at, level): (usize, &Range<usize>)| {
         if is_wide(level) {
             least = at + 1;
             return at;
         }
-        least.max((at + 1).saturating_sub(apart))
+        least.max((at + 1).saturating_sub(together))
     };
     levels.iter().enumerate().map(known).collect()
 }
@@ -122,7 +127,7 @@ impl<'f, 'p, 'm, 'a> Flow<'f, 'p, 'm, 'a> {
 
     /// Fills it; false if that was cancelled.
     pub(super) fn run(&self, workers: &mut [Worker<'m, 'a>]) -> bool {
-        let most = workers.len();
+        let most = workers.len().min(MOST_BYTES / Sources::bytes(self.probe.model)).max(1);
         let hand = |worker| Mutex::new(Hand { worker, sources: None, level: 0, known: 1, begun: VecDeque::new() });
         let hands: Vec<Mutex<Hand<'_, 'm, 'a>>> = workers.iter_mut().map(hand).collect();
         let work = |own: usize, of: usize| {
@@ -227,7 +232,8 @@ impl<'f, 'p, 'm, 'a> Flow<'f, 'p, 'm, 'a> {
         Ok(())
     }
 
-    /// Waits until the levels before this one are known and brings the sources up to date with them.
+    /// Waits until the levels before this one are known, having ended what is begun of them, and brings the sources up to date with
+    /// them.
     fn catch_up(&self, hand: &mut Hand<'_, 'm, 'a>, level: usize) -> Result<(), Stopped> {
         let (probe, first) = (self.probe, self.levels[level].start);
         self.end_until(hand, |_, open, _| open.outer.set >= first)?;
@@ -237,7 +243,13 @@ impl<'f, 'p, 'm, 'a> Flow<'f, 'p, 'm, 'a> {
         }
         let sources = hand.sources.get_or_insert_with(|| {
             let mut sources = Sources::new(probe.model, self.heavier.is_some());
-            sources.look(probe.table_behind());
+            if probe.behind == probe.filled {
+                // Of a table that is being filled only nothing is known; the rest is looked at level by level.
+                sources.look(None);
+                sources.look_again(probe.model, probe.table_behind(), 0..1);
+            } else {
+                sources.look(Some(probe.table_behind()));
+            }
             sources
         });
         if hand.level < level {

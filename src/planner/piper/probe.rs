@@ -158,9 +158,10 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Slack for rounding when device-seconds are turned into whole devices.
 const ROUNDING: f64 = 1e-9;
 
-/// In families of so many sets, so many levels of few sets are tried together.
+/// In families of so many sets, of levels of few sets so many are tried side by side.
 const LONG: usize = 400;
 const LEVELS: usize = 8;
+
 impl<'m, 'a> Crew<'m, 'a> {
     /// As many workers as there are threads, or one where there is too little to share out.
     pub(super) fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64) -> Self {

@@ -160,6 +160,15 @@ struct Runs {
     of: Vec<u32>,
 }
 
+/// The pairs of a set that no larger set makes useless.
+#[derive(Debug, Clone)]
+enum Useful {
+    /// Not settled yet: maybe all.
+    Unsettled,
+    All,
+    Fewer(Frontier),
+}
+
 /// The sets that a stage is put in front of.
 pub(super) struct Sources {
     /// By device-seconds.
@@ -169,8 +178,8 @@ pub(super) struct Sources {
     words: usize,
     /// By size of blocks.
     runs: [Runs; SIZES.len()],
-    /// By set: the pairs that no larger set makes useless, once that is settled; empty where none are looked for.
-    useful: Vec<Option<Frontier>>,
+    /// By set; empty where none are looked for.
+    useful: Vec<Useful>,
     /// The settled ones before this position are as they were when they were looked at.
     same: usize,
 }
@@ -185,7 +194,7 @@ impl Sources {
             device_seconds: model.device_seconds[set as usize],
         };
         let (settled, useful) = if pruned {
-            (vec![source(0)], vec![None; model.sets.len()])
+            (vec![source(0)], vec![Useful::Unsettled; model.sets.len()])
         } else {
             (model.by_device_seconds.iter().map(|&set| source(set)).collect(), vec![])
         };
@@ -203,14 +212,14 @@ impl Sources {
         }
     }
 
-    /// Notes what the settled ones do with, by block; `pairs` are those of all sets.
-    pub(super) fn look(&mut self, pairs: &Lists<(u32, u32)>) {
-        self.same = 0;
-        self.look_on(pairs);
+    /// What those of a model take for one who fills a table, bytes.
+    pub(super) fn bytes(model: &PiperModel<'_>) -> usize {
+        let set = size_of::<u64>() * model.sets.words() + size_of::<Source>() + size_of::<Useful>();
+        model.sets.len() * (set + SIZES.len() * size_of::<u32>())
     }
 
-    /// The same where all before [`Sources::same`] is known.
-    fn look_on(&mut self, pairs: &Lists<(u32, u32)>) {
+    /// Notes what the settled ones do with, by block, if it is known. Those before [`Sources::same`] are known.
+    pub(super) fn look(&mut self, pairs: Option<&Lists<(u32, u32)>>) {
         let useful = &self.useful;
         for (Runs { runs, of }, size) in self.runs.iter_mut().zip(SIZES) {
             // The run that the first new one may belong to is made anew.
@@ -227,7 +236,10 @@ impl Sources {
                 let run = runs.last_mut().expect("one was pushed where there was none");
                 run.end = position + 1;
                 let set = source.set as usize;
-                let own = useful.get(set).and_then(Option::as_ref).map_or_else(|| pairs.of(set), Vec::as_slice);
+                let own = match useful.get(set) {
+                    Some(Useful::Fewer(fewer)) => fewer,
+                    _ => pairs.map_or(&[][..], |pairs| pairs.of(set)),
+                };
                 if let (Some(first), Some(last)) = (own.first(), own.last()) {
                     run.replicas = run.replicas.min(first.0);
                     run.devices = run.devices.min(last.1);
@@ -240,7 +252,7 @@ impl Sources {
     /// The same once the pairs of more sets are known.
     pub(super) fn look_again(&mut self, model: &PiperModel<'_>, pairs: &Lists<(u32, u32)>, sets: Range<usize>) {
         if !self.useful.is_empty() {
-            self.look_on(pairs);
+            self.look(Some(pairs));
             return;
         }
         // All are settled, each at its place.
@@ -279,7 +291,10 @@ impl Sources {
     /// The pairs of a set that a stage may have to be put in front of, if they are known to be fewer than all.
     #[inline]
     pub(super) fn useful(&self, set: usize) -> Option<&Frontier> {
-        self.useful.get(set)?.as_ref()
+        match self.useful.get(set)? {
+            Useful::Fewer(fewer) => Some(fewer),
+            _ => None,
+        }
     }
 
     /// Goes on once the pairs of a level's sets are known: that settles the sets with one node less, and those with two nodes less
@@ -294,19 +309,21 @@ impl Sources {
         let size = model.sets.size(level.start);
         let before = (0..level.start).rev().take_while(|&set| set > 0 && model.sets.size(set) + 1 == size);
         let first = before.last().unwrap_or(level.start);
-        for set in first..level.start {
-            self.useful[set] = Some(pairs.of(set).to_vec());
-        }
+        self.useful[first..level.start].fill(Useful::All);
         // Those before the first place of a set that is new, or of less use now, stay as they are.
         let mut place = model.places[first..level.start].iter().copied().min().unwrap_or(u32::MAX);
         for set in level.clone().filter(|&set| !pairs.of(set).is_empty()) {
             for &lighter in &heavier.lighter[set] {
-                if let Some(useful) = &mut self.useful[lighter as usize] {
-                    let known = useful.len();
-                    useful.retain(|&pair| !covers(pairs.of(set), pair));
-                    if useful.len() < known {
-                        place = place.min(model.places[lighter as usize]);
-                    }
+                let lighter = lighter as usize;
+                let covered = |&pair: &(u32, u32)| covers(pairs.of(set), pair);
+                let fewer = match &self.useful[lighter] {
+                    Useful::Unsettled => continue,
+                    Useful::All => pairs.of(lighter),
+                    Useful::Fewer(fewer) => fewer,
+                };
+                if fewer.iter().any(covered) {
+                    place = place.min(model.places[lighter]);
+                    self.useful[lighter] = Useful::Fewer(fewer.iter().copied().filter(|pair| !covered(pair)).collect());
                 }
             }
         }
@@ -321,8 +338,9 @@ impl Sources {
         });
         for source in changed.into_iter().chain(new) {
             let devices = match &self.useful[source.set as usize] {
-                Some(pairs) => pairs.last().map(|&(_, devices)| devices),
-                None => Some(0),
+                Useful::Unsettled => Some(0),
+                Useful::All => pairs.of(source.set as usize).last().map(|&(_, devices)| devices),
+                Useful::Fewer(fewer) => fewer.last().map(|&(_, devices)| devices),
             };
             self.settled.extend(devices.map(|devices| Source { devices, ..source }));
         }

@@ -231,8 +231,8 @@ impl<'a> Table<'a> {
         let cells = (cpus + 1) * (accelerators + 1);
         // What is known of larger closed sets is found out before it is asked for, unless there is no need to.
         values.resize(cells * lattice.len(), f64::INFINITY);
-        values[..cells].fill(0.0);
         values[cells * (lattice.len() - 1)..].fill(f64::INFINITY);
+        values[..cells].fill(0.0);
         near.resize(cells * lattice.len(), NOWHERE);
         near[..cells].fill(Near::at(&Sums::default()));
         let mut least = vec![f64::INFINITY; lattice.len()];
@@ -293,7 +293,7 @@ impl<'a> Table<'a> {
     /// Fills the table by size of closed set, unless the whole obviously needs more devices, where values up to `enough` need
     /// not be the least; the number of pairs looked at.
     ///
-    /// Closed sets of one size know nothing of one another: where there is much to do they are shared among threads.
+    /// Closed sets of one size know nothing of one another: they are shared among threads.
     pub(super) fn fill(&mut self, enough: f64, round: i32, search: &Search) -> Result<u64, Refused> {
         let (least, most) = self.useful(self.lattice.len() - 1, self.cpus, &self.full);
         if least > most {
@@ -303,7 +303,8 @@ impl<'a> Table<'a> {
         let share = 0.5_f64.powi(round);
         let (lattice, costs) = (self.lattice, self.costs);
         let levels = lattice.levels();
-        let threads = rayon::current_num_threads();
+        let widest = levels.iter().map(ExactSizeIterator::len).max().unwrap_or(1);
+        let threads = rayon::current_num_threads().min(widest);
         let visitor = |_| Mutex::new(Visitor::new(lattice, costs));
         let visitors: Vec<Mutex<Visitor<'_>>> = (0..threads).map(visitor).collect();
         // Read by all while they visit, written by who leads in between.
