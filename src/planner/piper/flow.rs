@@ -44,7 +44,6 @@ const RUN: usize = 2;
 /// Narrow levels between two meetings of all hands, at which newcomers join, at the most; before the first there are fewer.
 const LEVELS_TOGETHER: usize = 256;
 const FIRST_TOGETHER: usize = 8;
-
 /// No more hands than can have their sources in so many bytes.
 const MOST_BYTES: usize = 256 << 20;
 

@@ -169,6 +169,13 @@ enum Useful {
     Fewer(Frontier),
 }
 
+impl Useful {
+    /// These, of a set that has `all` of them; all where that is not settled.
+    fn among<'u>(&'u self, all: &'u [(u32, u32)]) -> &'u [(u32, u32)] {
+        if let Useful::Fewer(fewer) = self { fewer } else { all }
+    }
+}
+
 /// The sets that a stage is put in front of.
 pub(super) struct Sources {
     /// By device-seconds.
@@ -236,10 +243,8 @@ impl Sources {
                 let run = runs.last_mut().expect("one was pushed where there was none");
                 run.end = position + 1;
                 let set = source.set as usize;
-                let own = match useful.get(set) {
-                    Some(Useful::Fewer(fewer)) => fewer,
-                    _ => pairs.map_or(&[][..], |pairs| pairs.of(set)),
-                };
+                let all = pairs.map_or(&[][..], |pairs| pairs.of(set));
+                let own = useful.get(set).map_or(all, |useful| useful.among(all));
                 if let (Some(first), Some(last)) = (own.first(), own.last()) {
                     run.replicas = run.replicas.min(first.0);
                     run.devices = run.devices.min(last.1);
@@ -316,14 +321,11 @@ impl Sources {
             for &lighter in &heavier.lighter[set] {
                 let lighter = lighter as usize;
                 let covered = |&pair: &(u32, u32)| covers(pairs.of(set), pair);
-                let fewer = match &self.useful[lighter] {
-                    Useful::Unsettled => continue,
-                    Useful::All => pairs.of(lighter),
-                    Useful::Fewer(fewer) => fewer,
-                };
-                if fewer.iter().any(covered) {
+                let useful = &self.useful[lighter];
+                let known = useful.among(pairs.of(lighter));
+                if !matches!(useful, Useful::Unsettled) && known.iter().any(covered) {
                     place = place.min(model.places[lighter]);
-                    self.useful[lighter] = Useful::Fewer(fewer.iter().copied().filter(|pair| !covered(pair)).collect());
+                    self.useful[lighter] = Useful::Fewer(known.iter().copied().filter(|pair| !covered(pair)).collect());
                 }
             }
         }
@@ -339,8 +341,7 @@ impl Sources {
         for source in changed.into_iter().chain(new) {
             let devices = match &self.useful[source.set as usize] {
                 Useful::Unsettled => Some(0),
-                Useful::All => pairs.of(source.set as usize).last().map(|&(_, devices)| devices),
-                Useful::Fewer(fewer) => fewer.last().map(|&(_, devices)| devices),
+                useful => useful.among(pairs.of(source.set as usize)).last().map(|&(_, devices)| devices),
             };
             self.settled.extend(devices.map(|devices| Source { devices, ..source }));
         }
