@@ -155,7 +155,9 @@ impl<'t, 'p, 'm, 'a> Tails<'t, 'p, 'm, 'a> {
         let Some(most) = self.probe.most_devices(outer) else { return };
         let crossings = model.crossings(outer);
         let row = model.sets.row(outer);
-        for (from, to) in self.probe.windows(&self.sources.settled, outer, most) {
+        let mut windows = vec![];
+        self.probe.windows(&self.sources.settled, outer, most, &mut windows);
+        for (from, to) in windows {
             for position in from..to {
                 if search.cancelled() {
                     return;

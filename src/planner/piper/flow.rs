@@ -15,6 +15,7 @@
 
 use std::{
     collections::VecDeque,
+    iter,
     ops::Range,
     sync::{
         Mutex, PoisonError,
@@ -27,7 +28,7 @@ use super::{
     probe::Probe,
     sources::{Heavier, Sources},
     view::View,
-    worker::{Begun, Open, Worker},
+    worker::{Open, Worker},
 };
 use crate::planner::{
     Search,
@@ -66,6 +67,7 @@ pub(super) struct Flow<'f, 'p, 'm, 'a> {
 }
 
 /// One of those who fill it.
+#[repr(align(128))]
 struct Hand<'w, 'm, 'a> {
     worker: &'w mut Worker<'m, 'a>,
     /// Up to date with the levels before `level`.
@@ -156,6 +158,10 @@ impl<'f, 'p, 'm, 'a> Flow<'f, 'p, 'm, 'a> {
 
     /// One hand's part of the levels at hand.
     fn work(&self, hand: &mut Hand<'_, 'm, 'a>, own: usize, of: usize) -> Result<(), Stopped> {
+        if hand.sources.is_none() {
+            let (question, model) = (self.probe.question, self.probe.model);
+            hand.worker.prepare(question, model.degrees.len(), model.sets.len());
+        }
         let at_hand = self.at_hand.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for at in at_hand {
             let level = &self.levels[at];
@@ -173,8 +179,8 @@ impl<'f, 'p, 'm, 'a> Flow<'f, 'p, 'm, 'a> {
                         break;
                     }
                     self.go_on()?;
-                    let found = hand.worker.frontier(&self.view(&hand.sources, at), outer);
-                    self.probe.note(outer, found);
+                    let (open, _) = hand.worker.begin(&self.view(&hand.sources, at), outer);
+                    self.probe.note(outer, hand.worker.end(self.probe, open, iter::empty()));
                 }
             } else {
                 // The same sets as ever, whose stages it remembers.
@@ -195,15 +201,15 @@ impl<'f, 'p, 'm, 'a> Flow<'f, 'p, 'm, 'a> {
         let known = self.known[at];
         self.catch_up(hand, known)?;
         let view = self.view(&hand.sources, known);
-        match hand.worker.begin(&view, outer) {
-            Begun::Found(found) => self.probe.note(outer, found),
-            Begun::Open(open) => {
-                let between = self.levels[known].start..self.levels[at].start;
-                // Where a stage is put in front of another table, all of that is known.
-                let between = if self.probe.behind == self.probe.filled { between } else { 0..0 };
-                hand.begun.push_back((open, between));
-            }
+        let (open, more) = hand.worker.begin(&view, outer);
+        if !more {
+            self.probe.note(outer, hand.worker.end(self.probe, open, iter::empty()));
+            return Ok(());
         }
+        let between = self.levels[known].start..self.levels[at].start;
+        // Where a stage is put in front of another table, all of that is known.
+        let between = if self.probe.behind == self.probe.filled { between } else { 0..0 };
+        hand.begun.push_back((open, between));
         Ok(())
     }
 
@@ -222,7 +228,7 @@ impl<'f, 'p, 'm, 'a> Flow<'f, 'p, 'm, 'a> {
                 stopped = self.wait_for(inner).is_err();
                 (!stopped).then_some(inner)
             });
-            let found = hand.worker.end(self.probe, *open, between);
+            let found = hand.worker.end(self.probe, open, between);
             if stopped {
                 return Err(Stopped);
             }

@@ -26,6 +26,7 @@ pub(super) struct Lean {
 }
 
 /// Figures of a set whose stages are being tried.
+#[derive(Default)]
 pub(super) struct Outer {
     /// By degree: its figures, and nodes that do not offer it.
     figures: Vec<(Figures, u32)>,
@@ -36,7 +37,7 @@ pub(super) struct Outer {
 }
 
 /// What a stage has to keep to.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Within {
     /// One over the seconds of a sample.
     per_second: f64,
@@ -110,8 +111,8 @@ impl Lean {
         Some(Lean { degrees: model.degrees.len(), inner: (0..model.sets.len()).flat_map(figures).collect() })
     }
 
-    /// `crossings` are the edges into `set`.
-    pub(super) fn outer(&self, model: &PiperModel<'_>, set: usize, crossings: &[Crossing]) -> Outer {
+    /// Makes `outer` that of a set; `crossings` are the edges into it.
+    pub(super) fn outer(&self, model: &PiperModel<'_>, set: usize, crossings: &[Crossing], outer: &mut Outer) {
         let figures = model.degrees.iter().map(|degree| {
             let sums = &degree.sums[set];
             let edge_bytes = degree.ranges.as_ref().map_or(sums.edges_in, |ranges| ranges.into[set].0.least);
@@ -127,8 +128,13 @@ impl Lean {
                 None => degree.edge_in[edge] + degree.edge_out[edge],
             })
         });
-        let heads = crossings.iter().map(|crossing| crossing.head).collect();
-        Outer { figures: figures.collect(), heads, past: past.collect() }
+        outer.figures.clear();
+        outer.figures.extend(figures);
+        outer.heads.clear();
+        outer.heads.extend(crossings.iter().map(|crossing| crossing.head));
+        outer.past.clear();
+        outer.past.reserve(crossings.len() * self.degrees);
+        outer.past.extend(past);
     }
 
     /// By degree, how many replicas the stage of `outer` in front of `inner` needs to keep to what it has to, not rounded to

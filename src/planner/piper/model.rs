@@ -95,7 +95,7 @@ impl<'a> PiperModel<'a> {
         let crossings = Crossings::new(dag, &sets, &smaller.within, search)?;
         let mut degrees: Vec<Degree> = profile
             .degrees()
-            .into_iter()
+            .into_par_iter()
             .filter(|&t| t <= limits.devices && (settings.tensor_parallel || t == 1))
             .map(|t| Degree::new(dag, profile, settings.recompute, t, (&sets, &smaller, &crossings), search))
             .collect::<Option<_>>()?;

@@ -209,9 +209,6 @@ impl<'m, 'a> Crew<'m, 'a> {
             .collect();
         stage_devices.sort_unstable();
         stage_devices.dedup();
-        for worker in &mut self.workers {
-            worker.prepare(question, model.degrees.len(), model.sets.len());
-        }
         let tables = 1 + question.stages.unwrap_or(0);
         let tables: Vec<Lists<(u32, u32)>> =
             std::iter::repeat_with(|| Lists::new(model.sets.len())).take(tables).collect();
@@ -313,14 +310,14 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
     }
 
     /// Makes known what was found about a set.
-    pub(super) fn note(&self, outer: usize, found: Vec<FoundPair>) {
+    pub(super) fn note(&self, outer: usize, found: &[FoundPair]) {
         let by: Vec<u32> = found.iter().map(|&(_, _, by)| by).collect();
         let mut behind = by.clone();
         behind.dedup();
         self.by.note(outer, by);
         self.behind_first.note(outer, behind);
         // Whoever sees these sees the others.
-        self.tables[self.filled].note(outer, found.into_iter().map(|(s, j, _)| (s, j)).collect());
+        self.tables[self.filled].note(outer, found.iter().map(|&(s, j, _)| (s, j)).collect());
     }
 
     /// Whether the pairs of a set are known in the table that is being filled.
@@ -413,16 +410,17 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         self.devices_for((seconds[self.model.full()] - seconds[outer]).max(0.0))
     }
 
-    /// Ranges of positions in a list of sources, by device-seconds, that may hold the inner set of a stage of `outer`.
-    pub(super) fn windows(&self, order: &[Source], outer: usize, most: u32) -> Vec<(usize, usize)> {
+    /// Makes `windows` the ranges of positions in a list of sources, by device-seconds, that may hold the inner set of a stage of `outer`.
+    pub(super) fn windows(&self, order: &[Source], outer: usize, most: u32, windows: &mut Vec<(usize, usize)>) {
+        windows.clear();
         let seconds = &self.model.device_seconds;
         let target = self.question.target;
         if target.is_infinite() {
-            return vec![(0, order.len())];
+            windows.push((0, order.len()));
+            return;
         }
         let at = |limit: f64| order.partition_point(|source| source.device_seconds <= limit);
         let room = ROUNDING * target * f64::from(self.question.devices);
-        let mut windows: Vec<(usize, usize)> = vec![];
         // Descending devices give ascending device-seconds of the inner set.
         for &m in self.stage_devices.iter().rev() {
             let Some(before) = most.checked_sub(m) else { continue };
@@ -435,6 +433,5 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 _ => windows.push((from, to)),
             }
         }
-        windows
     }
 }

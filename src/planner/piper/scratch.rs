@@ -149,9 +149,9 @@ impl Scratch {
         }
     }
 
-    /// Takes out the undominated pairs.
-    pub(super) fn collect(&mut self) -> Vec<FoundPair> {
-        let mut found = vec![];
+    /// Takes out the undominated pairs, which `found` is made.
+    pub(super) fn collect(&mut self, found: &mut Vec<FoundPair>) {
+        found.clear();
         let mut fewest = NONE;
         for (s, (&devices, by)) in self.fewest.iter().zip(&mut self.by).enumerate().skip(self.first) {
             let by = std::mem::replace(by, NONE);
@@ -160,7 +160,6 @@ impl Scratch {
                 found.push((s as u32, devices, by));
             }
         }
-        found
     }
 }
 
@@ -170,7 +169,7 @@ mod tests {
 
     #[test]
     fn pairs_are_undominated_and_end_at_the_bound() {
-        let mut scratch = Scratch::new(6);
+        let (mut scratch, found) = (Scratch::new(6), &mut vec![]);
         let limits = |by_replicas: &mut [u32]| by_replicas.copy_from_slice(&[9, 9, 9, 9, 8, 8, 8]);
         assert_eq!(scratch.begin(limits, Some(&vec![(2, 7), (4, 3)])), 8);
         assert!(scratch.may_be_better(2, 8) && scratch.may_be_better(1, 8) && !scratch.may_be_better(2, 9));
@@ -182,8 +181,10 @@ mod tests {
         scratch.lower(5, 3, 12);
         scratch.lower(4, 2, 13);
         assert!(scratch.is_closed());
-        assert_eq!(scratch.collect(), [(2, 7, 11), (4, 3, 13)]);
+        scratch.collect(found);
+        assert_eq!(*found, [(2, 7, 11), (4, 3, 13)]);
         assert_eq!(scratch.begin(|by_replicas| by_replicas.fill(5), None), 4);
-        assert_eq!(scratch.collect(), []);
+        scratch.collect(found);
+        assert_eq!(*found, []);
     }
 }

@@ -23,11 +23,11 @@ impl View<'_, '_, '_, '_> {
         self.sources.useful(set).map_or_else(|| self.probe.pairs(set), Vec::as_slice)
     }
 
-    /// Sets that come next after a first stage of one of the sets with a node less, or else of the next smaller one that is
+    /// Notes the sets that come next after a first stage of one of the sets with a node less, or else of the next smaller one that is
     /// known, and those that did for a larger load. Behind a set that is smaller by some nodes, a stage of the same size in front is
     /// of use as well.
-    pub(super) fn behind_smaller(&self, outer: usize) -> Vec<u32> {
-        let mut behind = vec![];
+    pub(super) fn behind_smaller(&self, outer: usize, behind: &mut Vec<u32>) {
+        behind.clear();
         if let Some(below) = self.below(outer) {
             below.iter().for_each(|&set| behind.extend_from_slice(self.probe.behind_first(set as usize)));
         } else {
@@ -43,7 +43,6 @@ impl View<'_, '_, '_, '_> {
         behind.extend(self.probe.earlier.iter().flat_map(|earlier| &earlier.behind_first[outer]));
         behind.sort_unstable();
         behind.dedup();
-        behind
     }
 
     /// The settled sets within `outer` that leave it about as many device-seconds for a stage as an inner set leaves another one.
@@ -64,17 +63,19 @@ impl View<'_, '_, '_, '_> {
         below.filter(|below| below.iter().all(|&set| (set as usize) < self.known))
     }
 
-    /// The sets within `outer` that are known and of which it is not known yet whether they are useless.
-    pub(super) fn unsettled(&self, outer: usize) -> Vec<u32> {
+    /// Notes the sets within `outer` that are known and of which it is not known yet whether they are useless.
+    pub(super) fn unsettled(&self, outer: usize, unsettled: &mut Vec<u32>) {
+        unsettled.clear();
         if !self.sources.are_pruned() {
-            return vec![];
+            return;
         }
         if let Some(below) = self.below(outer) {
-            return below.to_vec();
+            unsettled.extend_from_slice(below);
+            return;
         }
         let sets = &self.probe.model.sets;
         let last = self.known - 1;
         let level = (1..=last).rev().take_while(|&set| sets.size(set) == sets.size(last));
-        level.filter(|&set| sets.is_subset(set, outer)).map(|set| set as u32).collect()
+        unsettled.extend(level.filter(|&set| sets.is_subset(set, outer)).map(|set| set as u32));
     }
 }

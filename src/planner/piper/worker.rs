@@ -20,22 +20,33 @@ use super::{
 const MANY_CANDIDATES: usize = 10_000;
 
 /// A set whose stages are tried.
+#[derive(Default)]
 pub(super) struct Outer<'m> {
     pub(super) set: usize,
     /// Devices that may be of use.
     most: u32,
     /// The edges into it.
     pub(super) crossings: Cow<'m, [Crossing]>,
-    figures: Option<lean::Outer>,
+    figures: lean::Outer,
     within: Within,
 }
 
 impl<'m> Outer<'m> {
+    /// A set of which so many devices may be of use.
     pub(super) fn new(probe: &Probe<'_, 'm, '_>, set: usize, most: u32, memory_bytes: f64) -> Self {
-        let crossings = probe.model.crossings(set);
-        let figures = probe.lean.map(|lean| lean.outer(probe.model, set, &crossings));
-        let within = Within::new(probe.model, probe.question.target, memory_bytes);
-        Outer { set, most, crossings, figures, within }
+        let mut outer = Outer::default();
+        outer.become_set(probe, set, most, memory_bytes);
+        outer
+    }
+
+    /// Becomes another one.
+    fn become_set(&mut self, probe: &Probe<'_, 'm, '_>, set: usize, most: u32, memory_bytes: f64) {
+        (self.set, self.most) = (set, most);
+        self.crossings = probe.model.crossings(set);
+        if let Some(lean) = probe.lean {
+            lean.outer(probe.model, set, &self.crossings, &mut self.figures);
+        }
+        self.within = Within::new(probe.model, probe.question.target, memory_bytes);
     }
 
     /// By degree, the replicas that the stage in front of `inner` needs at the least with so many behind it, and what its edges take;
@@ -48,31 +59,27 @@ impl<'m> Outer<'m> {
         needed: &mut [f64],
         edges_s: &mut [f64],
     ) {
-        if let (Some(lean), Some(figures)) = (probe.lean, &self.figures) {
-            lean.replicas(probe.model, figures, inner, self.within.behind(behind), needed, edges_s);
+        if let Some(lean) = probe.lean {
+            lean.replicas(probe.model, &self.figures, inner, self.within.behind(behind), needed, edges_s);
         }
     }
 }
 
-/// A set that is begun.
-pub(super) enum Begun<'m> {
-    /// Nothing better is to be found.
-    Found(Vec<FoundPair>),
-    Open(Box<Open<'m>>),
-}
-
-/// A set that stages were put in front of others for, but not yet of all, with the pairs found so far.
+/// A set that stages are put in front of others for, with the pairs found so far. On cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
 pub(super) struct Open<'m> {
     pub(super) outer: Outer<'m>,
     scratch: Scratch,
 }
 
-/// What one thread needs to find frontiers.
+/// What one thread needs to find frontiers; what it writes to all the time is on cache lines of its own, and nothing is taken
+/// from the heap for a set but what is kept of it: else threads wait for one another there.
+#[repr(align(128))]
 pub(super) struct Worker<'m, 'a> {
     pub(super) oracle: Oracle<'m, 'a>,
-    /// The pairs of the set at hand.
-    scratch: Scratch,
-    spare: Vec<Scratch>,
+    /// Those that are used again.
+    spare: Vec<Box<Open<'m>>>,
     /// For the stage at hand, by degree: the replicas it needs by its sums; 1 where these are not known.
     needed: Vec<f64>,
     /// And what its edges take at the least, seconds on one replica.
@@ -83,6 +90,10 @@ pub(super) struct Worker<'m, 'a> {
     stamps: Vec<u32>,
     walks: u32,
     stack: Vec<u32>,
+    /// Inner sets to be tried first, and where others lie.
+    likely: Vec<u32>,
+    windows: Vec<(usize, usize)>,
+    found: Vec<FoundPair>,
     /// With more inner sets than this in its windows a set is walked down from.
     pub(super) many: usize,
 }
@@ -91,7 +102,6 @@ impl<'m, 'a> Worker<'m, 'a> {
     pub(super) fn new(oracle: Oracle<'m, 'a>) -> Self {
         Worker {
             oracle,
-            scratch: Scratch::default(),
             spare: vec![],
             needed: vec![],
             edges_s: vec![],
@@ -99,92 +109,96 @@ impl<'m, 'a> Worker<'m, 'a> {
             stamps: vec![],
             walks: 0,
             stack: vec![],
+            likely: vec![],
+            windows: vec![],
+            found: vec![],
             many: MANY_CANDIDATES,
         }
     }
 
-    /// Clears what belongs to one question over so many sets.
+    /// Clears what belongs to one question over so many sets; by the thread that works, for what two threads write to had better
+    /// not lie side by side.
     pub(super) fn prepare(&mut self, question: &Question<'_>, degrees: usize, sets: usize) {
         self.needed = vec![1.0; degrees];
         self.edges_s = vec![0.0; degrees];
         self.least_d = vec![None; question.allowed.len()];
-        self.scratch = Scratch::new(question.most_replicas);
         self.spare.clear();
         (self.stamps, self.walks) = (vec![0; sets], 0);
     }
 
-    /// The undominated pairs of a set, from those of all smaller ones, each with the set behind its first stage.
-    pub(super) fn frontier(&mut self, view: &View<'_, '_, 'm, 'a>, outer: usize) -> Vec<FoundPair> {
-        self.find(view, outer);
-        self.scratch.collect()
+    /// Begins a set from those that are known by now, and tells whether anything better is still to be found.
+    pub(super) fn begin(&mut self, view: &View<'_, '_, 'm, 'a>, outer: usize) -> (Box<Open<'m>>, bool) {
+        let mut open = self.spare.pop().unwrap_or_else(|| {
+            let scratch = Scratch::new(view.probe.question.most_replicas);
+            Box::new(Open { scratch, ..Open::default() })
+        });
+        let more = self.find(view, &mut open, outer);
+        (open, more)
     }
 
-    /// The same in two steps for one set after another, this one from the sets that are known by now; the pairs, if nothing better
-    /// is to be found.
-    pub(super) fn begin(&mut self, view: &View<'_, '_, 'm, 'a>, outer: usize) -> Begun<'m> {
-        let Some(outer) = self.find(view, outer) else { return Begun::Found(self.scratch.collect()) };
-        let spare = self.spare.pop().unwrap_or_else(|| Scratch::new(view.probe.question.most_replicas));
-        Begun::Open(Box::new(Open { outer, scratch: std::mem::replace(&mut self.scratch, spare) }))
-    }
-
-    /// And this one from those that came in between.
+    /// The undominated pairs of a set that was begun, each with the set behind its first stage, once stages are put in front of
+    /// those `between` as well.
     pub(super) fn end(
         &mut self,
         probe: &Probe<'_, 'm, 'a>,
-        open: Open<'m>,
+        mut open: Box<Open<'m>>,
         between: impl Iterator<Item = usize>,
-    ) -> Vec<FoundPair> {
-        let at_hand = std::mem::replace(&mut self.scratch, open.scratch);
+    ) -> &[FoundPair] {
         for inner in between {
-            self.extend_all(probe, &open.outer, (inner, probe.pairs(inner)));
-            if self.scratch.is_closed() {
+            self.extend_all(probe, &mut open, (inner, probe.pairs(inner)));
+            if open.scratch.is_closed() {
                 break;
             }
         }
-        let found = self.scratch.collect();
-        self.spare.push(std::mem::replace(&mut self.scratch, at_hand));
-        found
+        open.scratch.collect(&mut self.found);
+        self.spare.push(open);
+        &self.found
     }
 
-    /// Finds the pairs of a set that stages in front of known ones make; the set, unless nothing better is to be found.
-    fn find(&mut self, view: &View<'_, '_, 'm, 'a>, outer: usize) -> Option<Outer<'m>> {
-        let probe = view.probe;
+    /// Finds the pairs of a set that stages in front of known ones make; whether anything better may be found.
+    fn find(&mut self, view: &View<'_, '_, 'm, 'a>, open: &mut Open<'m>, outer: usize) -> bool {
+        let (probe, scratch) = (view.probe, &mut open.scratch);
         let least = probe.earlier.map(|earlier| &earlier.least[outer]);
-        let most = self.scratch.begin(|by_replicas| probe.too_many_devices(outer, by_replicas), least);
-        if self.scratch.is_closed() {
-            return None;
+        let most = scratch.begin(|by_replicas| probe.too_many_devices(outer, by_replicas), least);
+        if scratch.is_closed() {
+            return false;
         }
         for (replicas, devices, by) in probe.reached.iter().flat_map(|reached| reached.of(outer)) {
-            self.scratch.lower(replicas, devices, by);
+            scratch.lower(replicas, devices, by);
         }
-        if self.scratch.is_closed() {
-            return None;
+        if scratch.is_closed() {
+            return false;
         }
-        let outer = Outer::new(probe, outer, most, self.oracle.memory_bytes());
+        open.outer.become_set(probe, outer, most, self.oracle.memory_bytes());
         // What comes next for a smaller set mostly does for this one: with few devices known, most others are out at once.
-        for inner in view.behind_smaller(outer.set) {
-            self.extend_all(probe, &outer, (inner as usize, view.useful_pairs(inner as usize)));
+        let mut likely = std::mem::take(&mut self.likely);
+        view.behind_smaller(outer, &mut likely);
+        for &inner in &likely {
+            self.extend_all(probe, open, (inner as usize, view.useful_pairs(inner as usize)));
         }
-        if !self.scratch.is_closed() {
-            self.try_others(view, &outer);
+        self.likely = likely;
+        if !open.scratch.is_closed() {
+            let mut windows = std::mem::take(&mut self.windows);
+            probe.windows(&view.sources.settled, outer, most, &mut windows);
+            self.try_others(view, open, &windows);
+            self.windows = windows;
         }
-        (!self.scratch.is_closed()).then_some(outer)
+        !open.scratch.is_closed()
     }
 
-    /// Tries the stages in front of all smaller sets.
-    fn try_others(&mut self, view: &View<'_, '_, '_, '_>, outer: &Outer<'_>) {
-        let &Outer { set, most, .. } = outer;
+    /// Tries the stages in front of all smaller sets, those that are settled in these windows.
+    fn try_others(&mut self, view: &View<'_, '_, '_, '_>, open: &mut Open<'_>, windows: &[(usize, usize)]) {
+        let Outer { set, most, .. } = open.outer;
         let View { probe, sources, .. } = *view;
-        let windows = probe.windows(&sources.settled, set, most);
         let candidates: usize = windows.iter().map(|(from, to)| to - from).sum();
         if candidates > self.many && probe.model.sets.below(set).is_some() {
-            self.walk(view, outer);
+            self.walk(view, open);
             return;
         }
         let (device_seconds, target) = (probe.model.device_seconds[set], probe.question.target);
         let room = f64::from(most) + probe.room();
         let row = probe.model.sets.row(set);
-        for (from, to) in windows {
+        for &(from, to) in windows {
             let (mut next, mut ends) = (from, [from; SIZES.len()]);
             'next: while next < to {
                 let position = next;
@@ -192,7 +206,7 @@ impl<'m, 'a> Worker<'m, 'a> {
                     if *end <= position {
                         let run = sources.run(size, position);
                         *end = run.end as usize;
-                        if self.is_useless(probe, outer, row, size, run) {
+                        if self.is_useless(probe, open, row, size, run) {
                             next = *end;
                             continue 'next;
                         }
@@ -208,42 +222,41 @@ impl<'m, 'a> Worker<'m, 'a> {
                 }
                 let inner = source.set as usize;
                 if inner < set {
-                    self.extend_all(probe, outer, (inner, view.useful_pairs(inner)));
-                    if self.scratch.is_closed() {
+                    self.extend_all(probe, open, (inner, view.useful_pairs(inner)));
+                    if open.scratch.is_closed() {
                         return;
                     }
                 }
             }
         }
-        for inner in view.unsettled(set) {
-            self.extend_all(probe, outer, (inner as usize, view.useful_pairs(inner as usize)));
+        let mut unsettled = std::mem::take(&mut self.likely);
+        view.unsettled(set, &mut unsettled);
+        for &inner in &unsettled {
+            self.extend_all(probe, open, (inner as usize, view.useful_pairs(inner as usize)));
         }
+        self.likely = unsettled;
     }
 
     /// Whether no set of a block is of use behind a stage of `outer`.
-    fn is_useless(
-        &mut self,
-        probe: &Probe<'_, '_, '_>,
-        outer: &Outer<'_>,
-        row: &[u64],
-        size: usize,
-        run: &Run,
-    ) -> bool {
+    fn is_useless(&mut self, probe: &Probe<'_, '_, '_>, open: &Open<'_>, row: &[u64], size: usize, run: &Run) -> bool {
+        let Open { outer, scratch } = open;
         let (block, blocks) = (run.block as usize, &probe.blocks[size]);
         if run.devices >= outer.most || !blocks.may_be_within(block, row) {
             return true;
         }
-        let Some(figures) = &outer.figures else { return false };
+        if probe.lean.is_none() {
+            return false;
+        }
         for allowed in probe.question.allowed {
             let t = probe.model.degrees[allowed.degree].t;
             let mut least = None;
             for &d in &allowed.replicas {
                 let replicas = run.replicas.saturating_add(d);
-                if t.saturating_mul(d).saturating_add(run.devices) >= self.scratch.to_beat(replicas) {
+                if t.saturating_mul(d).saturating_add(run.devices) >= scratch.to_beat(replicas) {
                     break;
                 }
                 let (needed, edges_s) = *least.get_or_insert_with(|| {
-                    let (seconds, bytes) = blocks.least(figures, block, allowed.degree);
+                    let (seconds, bytes) = blocks.least(&outer.figures, block, allowed.degree);
                     let edges_s = outer.within.seconds(bytes);
                     (outer.within.replicas(seconds + edges_s), edges_s)
                 });
@@ -261,8 +274,8 @@ impl<'m, 'a> Worker<'m, 'a> {
 
     /// Visits the inner sets of `outer` from the largest down, each once, and turns back where the stage has become too
     /// slow or too large for any degree: larger stages only get worse.
-    fn walk(&mut self, view: &View<'_, '_, '_, '_>, outer: &Outer<'_>) {
-        let &Outer { set: whole, most, .. } = outer;
+    fn walk(&mut self, view: &View<'_, '_, '_, '_>, open: &mut Open<'_>) {
+        let Outer { set: whole, most, .. } = open.outer;
         let probe = view.probe;
         self.walks += 1;
         self.stamps[whole] = self.walks;
@@ -290,21 +303,22 @@ impl<'m, 'a> Worker<'m, 'a> {
                     continue;
                 }
                 self.stack.push(inner as u32);
-                self.extend_all(probe, outer, (inner, view.useful_pairs(inner)));
+                self.extend_all(probe, open, (inner, view.useful_pairs(inner)));
             }
         }
     }
 
     /// Puts every stage `outer \ inner` that may do with fewer devices than are known in front of the pairs of the inner set: most
     /// may not, which its sums tell.
-    fn extend_all(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer<'_>, (inner, pairs): (usize, &[(u32, u32)])) {
+    fn extend_all(&mut self, probe: &Probe<'_, '_, '_>, open: &mut Open<'_>, (inner, pairs): (usize, &[(u32, u32)])) {
+        let Open { outer, scratch } = open;
         let (Some(&(behind, _)), Some(&(_, fewest))) = (pairs.first(), pairs.last()) else { return };
         if fewest >= outer.most {
             return;
         }
         outer.replicas(probe, (inner, behind), &mut self.needed, &mut self.edges_s);
         // A stage has a replica.
-        let most = self.scratch.to_beat(behind + 1).saturating_sub(fewest);
+        let most = scratch.to_beat(behind + 1).saturating_sub(fewest);
         let mut any = false;
         for (at, allowed) in probe.question.allowed.iter().enumerate() {
             self.least_d[at] = None;
@@ -316,33 +330,25 @@ impl<'m, 'a> Worker<'m, 'a> {
             let enough = allowed.replicas.partition_point(|&d| f64::from(d) < needed);
             let Some(&d) = allowed.replicas.get(enough) else { continue };
             let devices = t.saturating_mul(d);
-            if devices < most && self.scratch.first_better(pairs, d, devices).is_some() {
+            if devices < most && scratch.first_better(pairs, d, devices).is_some() {
                 self.least_d[at] = Some(d);
                 any = true;
             }
         }
-        if !any || !self.may_be_better(probe, outer, (inner, pairs)) {
+        if !any {
+            return;
+        }
+        // Going by what its nodes and edges take at the least where slower modes make up for memory.
+        let least = probe.least_stage((outer.set, inner), &outer.crossings, behind);
+        let better = |(devices, replicas)| scratch.first_better(pairs, replicas, devices).is_some();
+        if !least.is_some_and(better) {
             return;
         }
         for (at, allowed) in probe.question.allowed.iter().enumerate() {
             if let Some(least_d) = self.least_d[at] {
-                self.extend(probe, (allowed, least_d), outer, (inner, pairs));
+                self.extend(probe, (allowed, least_d), open, (inner, pairs));
             }
         }
-    }
-
-    /// Whether a stage of `outer` in front of `inner` may do with fewer devices than are known, going by what its nodes and
-    /// edges take at the least where slower modes make up for memory.
-    #[inline]
-    fn may_be_better(
-        &self,
-        probe: &Probe<'_, '_, '_>,
-        outer: &Outer<'_>,
-        (inner, pairs): (usize, &[(u32, u32)]),
-    ) -> bool {
-        let least = probe.least_stage((outer.set, inner), &outer.crossings, pairs[0].0);
-        let Some((devices, replicas)) = least else { return false };
-        self.scratch.first_better(pairs, replicas, devices).is_some()
     }
 
     /// Puts the stage `outer \ inner` at one degree with at least so many replicas in front of every pair of the inner set.
@@ -350,10 +356,11 @@ impl<'m, 'a> Worker<'m, 'a> {
         &mut self,
         probe: &Probe<'_, '_, '_>,
         (allowed, least_d): (&Allowed, u32),
-        outer: &Outer<'_>,
+        open: &mut Open<'_>,
         (inner, pairs): (usize, &[(u32, u32)]),
     ) {
-        let &Outer { set, most, ref crossings, .. } = outer;
+        let Open { outer: Outer { set, most, crossings, .. }, scratch } = open;
+        let (set, most) = (*set, *most);
         let target = probe.question.target;
         let t = probe.model.degrees[allowed.degree].t;
         let edges_s = self.edges_s[allowed.degree];
@@ -366,12 +373,12 @@ impl<'m, 'a> Worker<'m, 'a> {
             let devices = t.saturating_mul(d);
             // What is no better than known with d replicas is not with more of them either.
             let left = &pairs[next.min(reachable)..reachable];
-            let Some(first) = self.scratch.first_better(left, d, devices) else { return };
+            let Some(first) = scratch.first_better(left, d, devices) else { return };
             if devices.saturating_add(pairs[pairs.len() - 1].1) > most {
                 return;
             }
             next += first;
-            let better = |&(s, j): &(u32, u32)| self.scratch.may_be_better(s + d, devices + j);
+            let better = |&(s, j): &(u32, u32)| scratch.may_be_better(s + d, devices + j);
             let last = (next..reachable).rev().find(|&i| better(&pairs[i])).unwrap_or(next);
             let in_flight = |i: usize| (pairs[i].0 + d).div_ceil(d);
             if self.oracle.is_out_of_reach(key, d, in_flight(next), target, edges_s) {
@@ -394,7 +401,7 @@ impl<'m, 'a> Worker<'m, 'a> {
             for (i, &(s, j)) in pairs.iter().enumerate().take(last + 1).skip(next) {
                 // A pair may lack devices where a later one, with fewer, does not.
                 if devices + j <= most && in_flight(i) <= most_in_flight {
-                    self.scratch.lower(s + d, devices + j, inner as u32);
+                    scratch.lower(s + d, devices + j, inner as u32);
                 }
             }
         }
