@@ -8,13 +8,14 @@
 //! different: on one device none are exchanged, however many. Where they are no whole bytes they are added up by node.
 
 use fixedbitset::FixedBitSet;
+use rayon::prelude::*;
 
 use crate::{
     cluster::Limits,
     graph::Dag,
     plan::SpeedupModel,
     workload::{
-        LayerProfile, Workload,
+        LayerNode, LayerProfile, Workload,
         states::{self, States},
     },
 };
@@ -121,15 +122,22 @@ impl Costs {
             _ => all / f64::from(model.profile_batch),
         };
         let held = if all > 0.0 { per_sample * f64::from(limits.samples()) / m / all } else { 0.0 };
-        let sum = |cost: &dyn Fn(usize) -> f64| -> Vec<f64> {
-            positions.iter().map(|position| position.done.ones().map(cost).sum()).collect()
+        // Every position by itself, so that threads share them.
+        let each = |position: &Position| {
+            let sum = |cost: &dyn Fn(&LayerNode) -> f64| position.done.ones().map(|v| cost(&profile.nodes[v])).sum();
+            let needed = |&u: &usize| workload.dag.successors(u).any(|w| kept[w] && !position.done.contains(w));
+            let cut: f64 = position.done.ones().filter(needed).map(|u| profile.nodes[u].activation()).sum();
+            [
+                sum(&|node| node.forward_ms / 1000.0 * scale),
+                sum(&|node| node.backward_ms / 1000.0 * scale),
+                sum(&|node| node.parameter_bytes),
+                sum(&|node| node.activation() * held),
+                cut * scale / m,
+            ]
         };
-        let forward_s = sum(&|v| profile.nodes[v].forward_ms / 1000.0 * scale);
-        let backward_s = sum(&|v| profile.nodes[v].backward_ms / 1000.0 * scale);
-        let cut_bytes = positions.iter().map(|Position { done, .. }| {
-            let needed = |&u: &usize| workload.dag.successors(u).any(|w| kept[w] && !done.contains(w));
-            done.ones().filter(needed).map(|u| profile.nodes[u].activation()).sum::<f64>() * scale / m
-        });
+        let sums: Vec<[f64; 5]> = positions.par_iter().map(each).collect();
+        let [forward_s, backward_s, parameter_bytes, activation_bytes, cut_bytes] =
+            std::array::from_fn(|of| sums.iter().map(|sums| sums[of]).collect::<Vec<f64>>());
         let later = |from: usize| -> FixedBitSet {
             let within = |&to: &usize| positions[from].done.is_subset(&positions[to].done);
             (from + 1..positions.len()).filter(within).collect()
@@ -140,12 +148,12 @@ impl Costs {
         let mut ranks = vec![0; positions.len()];
         by_compute.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank as u32);
         Costs {
-            later: (0..positions.len()).map(later).collect(),
+            later: (0..positions.len()).into_par_iter().map(later).collect(),
             ranks,
-            parameter_bytes: sum(&|v| profile.nodes[v].parameter_bytes),
+            parameter_bytes,
             node_parameters: states::inexact(profile.nodes.iter().map(|node| node.parameter_bytes)),
-            activation_bytes: sum(&|v| profile.nodes[v].activation() * held),
-            cut_bytes: cut_bytes.collect(),
+            activation_bytes,
+            cut_bytes,
             forward_s,
             backward_s,
             positions,

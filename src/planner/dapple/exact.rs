@@ -211,14 +211,16 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     // By place: where a stage there may end, least compute first, with the suffixes behind it and the link to them.
     let nothing = Fronts { of: vec![(end, 0..1)], labels: vec![NOTHING] };
     let mut ends: Vec<Fronts> = vec![nothing; places.all.len()];
+    let mut spare = Front::default();
     // Ends of stages and labels tried at the position before.
     let (mut tried, mut all) = (0, 0);
     for from in (0..end).rev() {
         let look = look(from);
         // What begins at a place rests on later positions alone: places know nothing of one another.
         let begin = |beginning: &Range<usize>| look.begin(from, beginning.clone(), &ends);
-        let arrive =
-            |begun: &[Fronts], (place, ends): (&Place, &mut Fronts)| look.arrive(from, &begun[place.next], place, ends);
+        let arrive = |front: &mut Front, begun: &[Fronts], (place, ends): (&Place, &mut Fronts)| {
+            look.arrive(from, &begun[place.next], place, ends, front)
+        };
         // Threads share what takes longer than that.
         let shared = tried + (places.all.len() / PLACES_A_TRY) as u64 > MUCH;
         let begun: Option<Vec<(Fronts, u64)>> = if shared {
@@ -234,9 +236,9 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
             Some(())
         } else if shared {
             let all = places.all.par_iter().zip(&mut ends).with_max_len(share(places.all.len()));
-            all.try_for_each(|at| arrive(&begun, at))
+            all.try_for_each_init(Front::default, |front, at| arrive(front, &begun, at))
         } else {
-            places.all.iter().zip(&mut ends).try_for_each(|at| arrive(&begun, at))
+            places.all.iter().zip(&mut ends).try_for_each(|at| arrive(&mut spare, &begun, at))
         };
         if arrived.is_none() {
             return Ended::Cancelled;
@@ -348,8 +350,9 @@ impl Look<'_> {
         Some(tried)
     }
 
-    /// Adds a position to the ends of stages on a place, with the suffixes that begin there; `None` if cancelled.
-    fn arrive(&self, from: usize, begun: &Fronts, place: &Place, ends: &mut Fronts) -> Option<()> {
+    /// Adds a position to the ends of stages on a place, with the suffixes that begin there; `None` if cancelled. `front` is empty
+    /// and is left so.
+    fn arrive(&self, from: usize, begun: &Fronts, place: &Place, ends: &mut Fronts, front: &mut Front) -> Option<()> {
         let Look { costs, effort, .. } = *self;
         if begun.of.is_empty() {
             return Some(());
@@ -357,7 +360,7 @@ impl Look<'_> {
         if self.search.cancelled() {
             return None;
         }
-        let (mut front, before) = (Front::default(), self.before(from, place.occupied_after));
+        let before = self.before(from, place.occupied_after);
         for (kind, own) in &begun.of {
             let seconds = costs.cut_bytes[from] * place.per_byte[*kind];
             for next in own.clone() {
@@ -373,7 +376,7 @@ impl Look<'_> {
             }
         }
         let rank = ends.of.partition_point(|&(to, _)| costs.rank(to) < costs.rank(from));
-        ends.insert(rank, from, &mut front);
+        ends.insert(rank, from, front);
         Some(())
     }
 }

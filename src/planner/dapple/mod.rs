@@ -6,6 +6,7 @@
 
 mod costs;
 mod exact;
+mod greedy;
 pub mod hpgo;
 mod places;
 mod planner;

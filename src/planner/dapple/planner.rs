@@ -3,8 +3,9 @@
 use super::{
     costs::{Costs, Recompute},
     exact::{self, Effort, Ended, ExactPlan},
+    greedy::{self, Row},
     hpgo::{
-        self, Faults, HpgoModel,
+        self, Candidate, Faults, HpgoModel,
         data_parallel::{DataParallel, data_parallel},
         placement,
     },
@@ -162,11 +163,13 @@ struct Hunt<'a> {
 }
 
 /// What the published planner has to say.
-struct Published {
-    /// Its best plan as it is.
-    best: Option<Plan>,
-    /// All its plans as synchronous pipelines, with recomputation where it is needed and allowed.
-    synchronous: Vec<Plan>,
+struct Published<'a> {
+    model: HpgoModel<'a>,
+    /// Its best plan.
+    best: Option<Candidate>,
+    /// All its plans that differ as synchronous pipelines. Not yet over nodes: there may be a thousand, over a hundred thousand
+    /// nodes each.
+    candidates: Vec<Candidate>,
     /// The network on every device.
     data_parallel: DataParallel,
 }
@@ -209,15 +212,33 @@ impl Hunt<'_> {
         if self.outweighs_all() {
             return self.infeasible();
         }
+        let widths = self.widths();
+        let costs_of = |(_, microbatches): (u32, u32)| {
+            Costs::new(self.workload, self.profile, self.states, self.limits, &self.model, microbatches)
+        };
+        let mut first = None;
+        if best.plan.is_none()
+            && let Some(&width) = widths.first()
+        {
+            let costs = first.insert(costs_of(width));
+            for row in greedy::rows(costs, (self.limits.devices, width.0), self.recompute, &self.search.quiet()) {
+                if self.stages.is_none_or(|asked| asked as usize == row.stages.len()) {
+                    self.offer(&mut best, self.row(costs, &row));
+                }
+            }
+        }
         let published = self.published();
         // What the published planner finds is a good start wherever its plans fit.
-        for plan in &published.synchronous {
-            self.offer(&mut best, plan.clone());
+        for candidate in &published.candidates {
+            if self.search.cancelled() && best.plan.is_some() {
+                break;
+            }
+            self.offer(&mut best, self.synchronous(&published.model, candidate));
         }
         let mut proven = self.complete;
         let (mut positions, mut tried) = (0, 0);
-        for (widest, microbatches) in self.widths() {
-            let costs = Costs::new(self.workload, self.profile, self.states, self.limits, &self.model, microbatches);
+        for width in widths {
+            let (widest, costs) = (width.0, first.take().unwrap_or_else(|| costs_of(width)));
             positions = costs.end();
             let ladder = Places::ladder(&self.limits.machines, &self.model.links, widest, positions);
             let mut finest: Option<(&Places, u64)> = None;
@@ -266,17 +287,18 @@ impl Hunt<'_> {
 
     /// The best plan in simulation among the published planner's, if the published one beats the plan with the best length
     /// there: the formula lets a link carry activations and gradients in turn, the simulation both at once.
-    fn overtaken(&self, plan: &Plan, theirs: &Plan, synchronous: &[Plan]) -> Option<(f64, Plan)> {
+    fn overtaken(&self, plan: &Plan, theirs: &Plan, published: &Published<'_>) -> Option<(f64, Plan)> {
         let least = self.simulated_s(theirs);
         if self.simulated_s(plan) <= least * (1.0 + 1e-12) {
             return None;
         }
-        let valid = synchronous.iter().filter_map(|plan| {
-            let score = family::check(self.workload, self.limits, plan);
-            score.is_valid().then(|| (self.simulated_s(plan), score.value, plan))
+        let valid = published.candidates.iter().filter_map(|candidate| {
+            let plan = self.synchronous(&published.model, candidate);
+            let score = family::check(self.workload, self.limits, &plan);
+            score.is_valid().then(|| (self.simulated_s(&plan), score.value, plan))
         });
         let best = valid.reduce(|best, other| if other.0 < best.0 { other } else { best })?;
-        (best.0 < self.simulated_s(plan)).then(|| (best.1, best.2.clone()))
+        (best.0 < self.simulated_s(plan)).then_some((best.1, best.2))
     }
 
     /// The widest stage allowed with the microbatches there are then, widest first.
@@ -304,29 +326,33 @@ impl Hunt<'_> {
     }
 
     /// What the published planner finds, where its tables hold so many devices.
-    fn published(&self) -> Published {
+    fn published(&self) -> Published<'_> {
         let quiet = self.search.quiet();
         let (machines, batch) = (self.limits.machines.clone(), self.limits.samples());
         let model = HpgoModel::new(self.states, machines, batch, self.limits.memory(), self.model, Faults::KEPT);
         let data_parallel = data_parallel(&model);
         if self.limits.devices > placement::MOST {
-            return Published { best: None, synchronous: vec![], data_parallel };
+            return Published { model, best: None, candidates: vec![], data_parallel };
         }
-        let all = hpgo::candidates(&model, &quiet);
-        let mut synchronous: Vec<Plan> = vec![];
+        let mut all = hpgo::candidates(&model, &quiet);
+        let worthwhile = |plan: &Candidate| {
+            plan.speedup > 0.0 && self.stages.is_none_or(|asked| asked as usize == plan.stages.len())
+        };
+        let best = all.best().filter(|best| worthwhile(best)).cloned();
         let mut seen = FxHashSet::default();
-        let asked = |stages: usize| self.stages.is_none_or(|asked| asked as usize == stages);
-        for candidate in all.plans.iter().filter(|plan| plan.speedup > 0.0 && asked(plan.stages.len())) {
+        all.plans.retain(|candidate| {
             // Pipelines side by side are nothing but wider stages here.
-            let shape: Vec<_> = candidate.stages.iter().map(|stage| (stage.to, stage.devices)).collect();
-            if seen.insert(shape) {
-                let mut plan = hpgo::planner::plan(&model, self.states, candidate);
-                plan.measure = Measure::Speedup(self.model);
-                synchronous.push(self.with_recomputation(plan));
-            }
-        }
-        let best = all.best().filter(|best| best.speedup > 0.0 && asked(best.stages.len()));
-        Published { best: best.map(|best| hpgo::planner::plan(&model, self.states, best)), synchronous, data_parallel }
+            let shape = || -> Vec<_> { candidate.stages.iter().map(|stage| (stage.to, stage.devices)).collect() };
+            worthwhile(candidate) && seen.insert(shape())
+        });
+        Published { model, best, candidates: all.plans, data_parallel }
+    }
+
+    /// A plan of the published planner as a synchronous pipeline, with recomputation where it is needed and allowed.
+    fn synchronous(&self, model: &HpgoModel<'_>, candidate: &Candidate) -> Plan {
+        let mut plan = hpgo::planner::plan(model, self.states, candidate);
+        plan.measure = Measure::Speedup(self.model);
+        self.with_recomputation(plan)
     }
 
     /// The plan with recomputation on the stages that need it, if that is allowed.
@@ -345,27 +371,39 @@ impl Hunt<'_> {
 
     /// A plan that was found, over nodes.
     fn plan(&self, costs: &Costs, places: &Places, found: &ExactPlan) -> Plan {
+        let stages = found.stages.iter().map(|stage| (stage.from, stage.to, places.all[stage.place].ids()));
+        self.over_nodes(costs, stages.collect())
+    }
+
+    /// A row of stages on devices that follow one another, over nodes.
+    fn row(&self, costs: &Costs, row: &Row) -> Plan {
+        let devices = |i: u32| (i * row.replicas..(i + 1) * row.replicas).collect();
+        let stages = row.stages.iter().zip(0..).map(|(&(from, to), i)| (from, to, devices(i)));
+        self.over_nodes(costs, stages.collect())
+    }
+
+    /// Stages between positions, each with its devices, over nodes.
+    fn over_nodes(&self, costs: &Costs, stages: Vec<(usize, usize, Vec<u32>)>) -> Plan {
         let mut plan = Plan { measure: Measure::Speedup(self.model), ..Plan::default() };
-        let count = found.stages.len();
+        let count = stages.len();
         let planned = states::kept(self.workload);
-        let stage_of = |v: usize| found.stages.iter().position(|stage| planned[v] && costs.is_done(stage.to, v));
+        // Whatever is done at a stage's end is done at the ends of those behind it.
+        let stage_of = |v: usize| {
+            Some(stages.partition_point(|&(_, to, _)| !costs.is_done(to, v))).filter(|&i| planned[v] && i < count)
+        };
         let dag = &self.workload.dag;
         let stage_of = states::settled(dag, (0..dag.len()).map(stage_of).collect(), count - 1);
-        for (i, stage) in found.stages.iter().enumerate() {
-            let place = &places.all[stage.place];
-            let nodes: Vec<NodeIndex> = self.workload.indices().filter(|v| stage_of[v.index()] == i).collect();
-            let time = costs.stage(stage.from, stage.to, place.count, count - 1 - i, self.recompute);
+        let mut nodes: Vec<Vec<NodeIndex>> = vec![vec![]; count];
+        self.workload.indices().for_each(|v| nodes[stage_of[v.index()]].push(v));
+        let ends = stages.iter().map(|&(_, to, _)| self.states.number(costs.state(to)));
+        plan.basis = Basis::States(ends.collect());
+        for (i, ((from, to, devices), nodes)) in stages.into_iter().zip(nodes).enumerate() {
+            let data_parallel = devices.len() as u32;
+            let time = costs.stage(from, to, data_parallel, count - 1 - i, self.recompute);
             let choice = Choice::of_layer(time.is_some_and(|time| time.recompute));
-            plan.stages.push(Stage {
-                choices: vec![choice; nodes.len()],
-                nodes,
-                data_parallel: place.count,
-                tensor_parallel: 1,
-                devices: place.ids(),
-            });
+            let choices = vec![choice; nodes.len()];
+            plan.stages.push(Stage { choices, nodes, data_parallel, tensor_parallel: 1, devices });
         }
-        plan.basis =
-            Basis::States(found.stages.iter().map(|stage| self.states.number(costs.state(stage.to))).collect());
         plan
     }
 
@@ -377,7 +415,13 @@ impl Hunt<'_> {
         simulated.map_or(f64::INFINITY, |timeline| timeline.iteration_s)
     }
 
-    fn outcome(&self, best: Best, proven: bool, (positions, tried): (usize, u64), published: &Published) -> Outcome {
+    fn outcome(
+        &self,
+        best: Best,
+        proven: bool,
+        (positions, tried): (usize, u64),
+        published: &Published<'_>,
+    ) -> Outcome {
         let cancelled = self.search.cancelled();
         let Some(mut plan) = best.plan else {
             return if cancelled { Outcome::new(Status::Cancelled) } else { self.infeasible() };
@@ -391,8 +435,9 @@ impl Hunt<'_> {
         // Devices that never wait would do a batch as many times faster as there are of them.
         outcome.lower_bound = Some(if proven { best.speedup } else { f64::from(self.limits.devices) });
         let mut speedup = best.speedup;
-        if let Some(theirs) = &published.best
-            && let Some(overtaking) = self.overtaken(&plan, theirs, &published.synchronous)
+        let theirs = published.best.as_ref().map(|best| hpgo::planner::plan(&published.model, self.states, best));
+        if let Some(theirs) = &theirs
+            && let Some(overtaking) = self.overtaken(&plan, theirs, published)
         {
             outcome.status = Status::Feasible;
             outcome.notes.push(format!(
@@ -403,7 +448,7 @@ impl Hunt<'_> {
         }
         let counts = [("states", self.states.len() as f64), ("positions", positions as f64), ("tried", tried as f64)];
         outcome.statistics.counts = counts.into();
-        let simulated = [("simulated_s", Some(&plan)), ("published_simulated_s", published.best.as_ref())];
+        let simulated = [("simulated_s", Some(&plan)), ("published_simulated_s", theirs.as_ref())];
         let simulated = simulated.into_iter().filter_map(|(name, plan)| Some((name, self.simulated_s(plan?))));
         outcome.statistics.counts.extend(simulated.filter(|(_, seconds)| seconds.is_finite()));
         outcome.statistics.counts.extend(published.data_parallel.statistics());

@@ -453,7 +453,7 @@ impl States {
     }
 
     /// The states before state `j` in the graph of states, ascending.
-    pub fn before(&self, j: usize) -> impl Iterator<Item = usize> + '_ {
+    pub fn before(&self, j: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
         let (set, all) = match &self.reach {
             Reach::Sets { before, .. } => (Some(&before[j]), 0),
             Reach::Order { .. } => (None, j),

@@ -1,10 +1,12 @@
 //! Every plan the published planner looks at, in its order.
 
+use rayon::prelude::*;
+
 use super::{
     length::{self, Stage},
     model::HpgoModel,
     placement::{self, Devices},
-    straight,
+    straight::{self, NoTable},
 };
 use crate::planner::Search;
 
@@ -56,6 +58,8 @@ impl Candidates {
     }
 }
 
+/// Cuts that are few enough for one thread.
+const FEW: usize = 32;
 /// The bottleneck below which the published program gives up, seconds.
 const LEAST_BLOCK: f64 = 1e-3;
 
@@ -78,7 +82,19 @@ pub fn candidates(model: &HpgoModel<'_>, search: &Search) -> Candidates {
                 "no straight pipeline of {count} stages: there are only {} states (the published program crashes)",
                 model.states()
             ));
-        } else if let Some(straight) = straight::plan(model, count, search) {
+            continue;
+        }
+        let straight = match straight::plan(model, count, search) {
+            Ok(straight) => straight,
+            Err(NoTable::Cancelled) => None,
+            Err(NoTable::TooLarge) => {
+                all.missing.push(format!(
+                    "no straight pipeline of {count} stages: its table takes more memory than it is given"
+                ));
+                None
+            }
+        };
+        if let Some(straight) = straight {
             if straight.block_s < LEAST_BLOCK && model.faults.memory_unchecked {
                 all.missing.push(format!(
                     "no straight pipeline of {count} stages: its slowest stage takes under a millisecond (the published program crashes)"
@@ -121,19 +137,18 @@ fn bipartition(model: &HpgoModel<'_>, search: &Search) -> Option<Candidate> {
             }
         }
     }
-    let mut best: Option<Candidate> = None;
-    for l in (0..last).filter(|&l| model.faults.any_cut || model.can_cut_after(l)) {
-        if search.cancelled() {
-            return None;
+    let best_of = |l: usize| {
+        let mut best: Option<Candidate> = None;
+        if search.cancelled() || !(model.faults.any_cut || model.can_cut_after(l)) {
+            return best;
         }
         let (head, tail) = (model.compute_s(0, l), model.compute_s(l + 1, last));
         let bytes = directions * model.output_bytes(l);
-        for (stages, per_byte) in &mut pairs {
-            let [first, second] = stages;
-            (first.to, second.from) = (l, l + 1);
+        for ([first, second], per_byte) in &pairs {
+            let stages = [Stage { to: l, ..*first }, Stage { from: l + 1, ..*second }];
             let (computing, computed) = (head / f64::from(first.groups), tail / f64::from(second.groups));
-            let block_s = computing.max(computed).max(bytes * *per_byte);
-            let speedup = length::speedup_over(model, stages, &[*per_byte], 1, block_s);
+            let block_s = computing.max(computed).max(bytes * per_byte);
+            let speedup = length::speedup_over(model, &stages, &[*per_byte], 1, block_s);
             if best.as_ref().is_some_and(|best| speedup < best.speedup) {
                 continue;
             }
@@ -143,8 +158,14 @@ fn bipartition(model: &HpgoModel<'_>, search: &Search) -> Option<Candidate> {
                 best = Some(candidate);
             }
         }
-    }
-    best
+        best
+    };
+    let later = |best: Option<Candidate>, other: Option<Candidate>| match (best, other) {
+        (Some(best), Some(other)) if other.speedup < best.speedup => Some(best),
+        (best, other) => other.or(best),
+    };
+    let best = (0..last).into_par_iter().with_min_len(FEW).map(best_of).reduce(|| None, later);
+    best.filter(|_| !search.cancelled())
 }
 
 /// Whether every device has the memory for its stage, or nobody looks.

@@ -83,9 +83,14 @@ impl<'a> HpgoModel<'a> {
         self.states.len()
     }
 
-    /// States that come before state `j`, ascending.
-    pub fn before(&self, j: usize) -> impl Iterator<Item = usize> + '_ {
-        self.states.before(j)
+    /// States that come before state `j`, descending.
+    pub fn before_backwards(&self, j: usize) -> impl Iterator<Item = usize> + '_ {
+        self.states.before(j).rev()
+    }
+
+    /// Whether each state covers all that its neighbour before it covers.
+    pub fn is_chain(&self) -> bool {
+        self.states.is_chain()
     }
 
     /// Whether the network can be cut after state `l`: all that earlier states cover is needed by it.
