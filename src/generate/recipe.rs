@@ -1,9 +1,12 @@
 //! The recipe of a generated workload: what its settings and its model say to training engines.
 
-use super::{GenerateSettings, Head, Mlp, ModelConfig, Norm, StateBytes, operators::OperatorSettings};
+use super::{GenerateSettings, ModelConfig, StateBytes, operators::OperatorSettings};
 use crate::{
     cluster::hardware::Hardware,
-    workload::recipe::{ModelShape, NormKind, Precision, Recipe},
+    workload::{
+        recipe::{ModelShape, Precision, Recipe},
+        training::Model,
+    },
 };
 
 /// Hardware whose 16-bit matrix units have no bf16.
@@ -53,7 +56,7 @@ fn recipe(
             StateBytes::Distributed(replicas) => Some(replicas.max(1)),
             StateBytes::Fixed(_) => None,
         },
-        model: Some(shape(model)),
+        model: ModelShape::of(&Model::from(model)),
     }
 }
 
@@ -64,29 +67,5 @@ fn precision(hardware: &Hardware, element_bytes: u32) -> Option<Precision> {
         2 => Some(Precision::Bf16),
         4 => Some(Precision::Fp32),
         _ => None,
-    }
-}
-
-/// A model's sizes.
-pub(super) fn shape(model: &ModelConfig) -> ModelShape {
-    ModelShape {
-        layers: model.layers,
-        hidden_size: model.hidden,
-        attention_heads: model.heads,
-        key_value_heads: model.key_value_heads,
-        head_size: model.head_size,
-        feed_forward_size: model.mlp_width,
-        gated: model.mlp == Mlp::Gated,
-        tied_embeddings: !matches!(model.head, Head::LanguageModel { tied: false }),
-        vocabulary: model.vocabulary,
-        max_positions: model.longest_sequence,
-        learned_positions: model.positions > 0,
-        norm: match model.norm {
-            Norm::Layer => NormKind::Layer,
-            Norm::Rms => NormKind::Rms,
-        },
-        query_key_value_bias: model.biases.query_key_value,
-        bias: model.biases.attention_output || model.biases.mlp,
-        bidirectional: model.padding_mask,
     }
 }

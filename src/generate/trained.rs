@@ -4,9 +4,8 @@
 //! run the profile. `O(layers · degrees)` time and memory.
 
 use super::{
-    GenerateError, ModelConfig,
+    GenerateError,
     cost::Cost,
-    recipe,
     sketch::{Sketch, SketchNode},
 };
 use crate::{
@@ -21,7 +20,7 @@ use crate::{
     workload::{
         NodeIndex, TrainingProfile,
         piper::{RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
-        recipe::{Precision, Recipe},
+        recipe::{ModelShape, Precision, Recipe},
     },
 };
 
@@ -57,13 +56,12 @@ impl TrainedSettings {
     }
 }
 
-/// The text of a Piper workload of a model that is trained so. `config` tells engines what the sizes do not.
+/// The text of a Piper workload of a model that is trained so.
 ///
 /// # Errors
 /// [`GenerateError::Setting`] if an engine refuses a degree or the micro-batch.
 pub fn trained(
     profile: &TrainingProfile,
-    config: Option<&ModelConfig>,
     settings: &TrainedSettings,
     command_line: &str,
 ) -> Result<String, GenerateError> {
@@ -94,7 +92,7 @@ pub fn trained(
         limits: settings.limits.clone(),
         provenance: command_line.into(),
         assumptions: maker.assumptions(),
-        recipe: Some(maker.recipe(config)),
+        recipe: Some(maker.recipe()),
         gathered: Some(accelerator.outer_link / accelerator.inner_link),
     };
     Ok(sketch.text())
@@ -192,7 +190,7 @@ impl Maker<'_> {
         }
     }
 
-    fn recipe(&self, config: Option<&ModelConfig>) -> Recipe {
+    fn recipe(&self) -> Recipe {
         let settings = &self.profile.settings;
         Recipe {
             micro_batch: Some(self.micro_batch),
@@ -203,7 +201,7 @@ impl Maker<'_> {
             keeps_attention_scores: Some(settings.attention == crate::family::training::AttentionKernel::Unfused),
             state_bytes_per_parameter: Some(self.state_bytes()),
             optimizer_shards: (self.optimizer_shards > 1).then_some(self.optimizer_shards),
-            model: config.map(recipe::shape),
+            model: ModelShape::of(&self.profile.model),
         }
     }
 

@@ -15,6 +15,7 @@ pub(crate) mod layer_profile;
 pub mod layering;
 pub mod lint;
 pub(crate) mod model;
+mod model_shape;
 mod node_index;
 pub mod operators;
 pub mod piper;

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::LoadError;
+pub(crate) use super::model_shape::{ExpertLayers, ExpertShape, ModelShape, NormKind};
 
 /// How a network is built and run, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -54,51 +55,6 @@ pub enum Precision {
     Fp32,
 }
 
-/// What is normalised, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NormKind {
-    /// A scale and a shift.
-    Layer,
-    /// A scale only.
-    Rms,
-}
-
-/// The sizes of a transformer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelShape {
-    /// Transformer layers.
-    pub layers: u32,
-    /// Width of the hidden state.
-    pub hidden_size: u64,
-    /// Attention heads.
-    pub attention_heads: u64,
-    /// Heads whose keys and values are kept; equal to `attention_heads` without grouped-query attention.
-    pub key_value_heads: u64,
-    /// Width of a head.
-    pub head_size: u64,
-    /// Width of the feed-forward block.
-    pub feed_forward_size: u64,
-    /// Whether the feed-forward block has a gate, a third matrix.
-    pub gated: bool,
-    /// Whether the projection onto the vocabulary is the embedding's own matrix.
-    pub tied_embeddings: bool,
-    /// Rows of the token embedding.
-    pub vocabulary: u64,
-    /// The longest sequence the model was made for.
-    pub max_positions: u64,
-    /// Whether positions are learned; else they are computed (rotary).
-    pub learned_positions: bool,
-    /// Kind of every norm.
-    pub norm: NormKind,
-    /// Whether the projections of queries, keys and values have biases.
-    pub query_key_value_bias: bool,
-    /// Whether the other matrices have biases.
-    pub bias: bool,
-    /// Whether tokens attend to the whole sequence (an encoder such as BERT).
-    pub bidirectional: bool,
-}
-
 /// Larger numbers than this are no sizes.
 const MOST: u64 = 1 << 40;
 
@@ -130,20 +86,12 @@ impl Recipe {
     /// # Errors
     /// [`LoadError`] naming the first such field.
     pub fn validate(&self, source: &str, path: &str) -> Result<(), LoadError> {
-        let model = self.model.as_ref();
-        let sizes = [
+        let own = [
             ("micro_batch", self.micro_batch.map(u64::from)),
             ("sequence_length", self.sequence_length.map(u64::from)),
             ("optimizer_shards", self.optimizer_shards.map(u64::from)),
-            ("model.layers", model.map(|model| model.layers.into())),
-            ("model.hidden_size", model.map(|model| model.hidden_size)),
-            ("model.attention_heads", model.map(|model| model.attention_heads)),
-            ("model.key_value_heads", model.map(|model| model.key_value_heads)),
-            ("model.head_size", model.map(|model| model.head_size)),
-            ("model.feed_forward_size", model.map(|model| model.feed_forward_size)),
-            ("model.vocabulary", model.map(|model| model.vocabulary)),
-            ("model.max_positions", model.map(|model| model.max_positions)),
         ];
+        let sizes = own.into_iter().chain(self.model.iter().flat_map(ModelShape::sizes));
         for (field, value) in sizes {
             if let Some(value) = value.filter(|value| !(1..=MOST).contains(value)) {
                 let problem = format!("is {value}, must be a whole number from 1 to {MOST}");
@@ -179,6 +127,12 @@ impl Recipe {
 mod tests {
     use super::*;
 
+    /// A mixture of no experts.
+    const MIXTURE: &str = r#"{"model": {"layers": 2, "hidden_size": 8, "attention_heads": 2, "key_value_heads": 2,
+        "head_size": 4, "feed_forward_size": 8, "gated": true, "tied_embeddings": false, "vocabulary": 9,
+        "max_positions": 8, "learned_positions": false, "bidirectional": false,
+        "experts": {"count": 0, "chosen": 1, "feed_forward_size": 8}}}"#;
+
     #[test]
     fn only_what_is_known_is_written_and_read_back() {
         let recipe = Recipe { micro_batch: Some(4), precision: Some(Precision::Bf16), ..Recipe::default() };
@@ -193,6 +147,7 @@ mod tests {
             (r#"{"micro_batch": 0}"#, "recipe.micro_batch"),
             (r#"{"optimizer_shards": 0}"#, "recipe.optimizer_shards"),
             (r#"{"state_bytes_per_parameter": -1}"#, "recipe.state_bytes_per_parameter"),
+            (MIXTURE, "recipe.model.experts.count"),
         ] {
             let recipe: Recipe = serde_json::from_str(text).unwrap();
             let error = recipe.validate("a.json", "recipe").unwrap_err().to_string();

@@ -97,12 +97,7 @@ pub(super) fn profile(args: &GenerateArgs) -> Result<String, GenerateError> {
         },
         ..usual
     };
-    // What engines ask beside the sizes is known of some architectures.
-    let config = match args.model.as_str() {
-        input::STANDARD_INPUT => None,
-        name => super::model(name).ok(),
-    };
-    generate::trained(&profile, config.as_ref(), &settings, &args.command_line())
+    generate::trained(&profile, &settings, &args.command_line())
 }
 
 /// What the times of operators are taken from.

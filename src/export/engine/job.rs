@@ -93,6 +93,12 @@ impl<'a> Job<'a> {
         self.recipe.tensor_overlap == Some(true) && self.sequence_parallel()
     }
 
+    /// Whether there are experts and tensors are divided: figures hold experts whole on every rank that shares tensors, each
+    /// for its share of the sequence.
+    pub(super) fn experts_are_whole(&self) -> bool {
+        self.tensor_parallel() > 1 && self.model().is_some_and(|model| model.experts.is_some())
+    }
+
     /// Whether gradients were counted in 16 bits beside bf16 weights and 12 bytes of optimizer, whole or shared.
     pub(super) fn reduces_in_bf16(&self) -> bool {
         let optimizer = 12.0 / f64::from(self.recipe.optimizer_shards.unwrap_or(1).max(1));

@@ -4,7 +4,7 @@
 //! number devices. Where a plan was mapped onto a topology, the devices of its ranks are told in that order. After torchrun's
 //! and SLURM's own documentation (torch 2.15, SLURM 24.11).
 
-use super::{Engine, job::Job};
+use super::{Engine, job::Job, megatron_model};
 use crate::{cluster::Limits, plan::Plan};
 
 /// Devices of a machine where the limits say nothing of machines.
@@ -12,7 +12,7 @@ const OF_A_MACHINE: u32 = 8;
 
 /// The part, each line a comment; empty where the engine starts its ranks itself or the format takes no comment.
 pub(super) fn text(engine: Engine, job: &Job<'_>, limits: &Limits, plan: &Plan) -> String {
-    let Some(program) = program(engine).filter(|_| engine.takes_comments()) else { return String::new() };
+    let Some(program) = program(engine, job).filter(|_| engine.takes_comments()) else { return String::new() };
     let (d, t, devices) = (job.data_parallel(), job.tensor_parallel(), job.cut.devices());
     let each = each_machine(limits, devices);
     let machines = devices / each;
@@ -54,12 +54,12 @@ pub(super) fn each_machine(limits: &Limits, devices: u32) -> u32 {
 }
 
 /// What torchrun starts.
-fn program(engine: Engine) -> Option<&'static str> {
+fn program(engine: Engine, job: &Job<'_>) -> Option<String> {
     match engine {
-        Engine::Megatron => Some("pretrain_gpt.py FLAGS"),
-        Engine::MegatronBridge => Some("your_recipe.py"),
-        Engine::DeepSpeed | Engine::Torch => Some("your_script.py"),
-        Engine::TorchTitan => Some("-m torchtitan.train --module planned --config planned"),
+        Engine::Megatron => Some(format!("{} FLAGS", megatron_model::program(job.model().as_ref()))),
+        Engine::MegatronBridge => Some("your_recipe.py".into()),
+        Engine::DeepSpeed | Engine::Torch => Some("your_script.py".into()),
+        Engine::TorchTitan => Some("-m torchtitan.train --module planned --config planned".into()),
         Engine::TorchSchedule | Engine::Galvatron | Engine::Vllm | Engine::MaxText => None,
     }
 }

@@ -8,11 +8,9 @@
 use super::{
     cut::{Cut, CutStage},
     job::Job,
+    megatron_model,
 };
-use crate::workload::{
-    layering::LayerKind,
-    recipe::{ModelShape, NormKind, Precision},
-};
+use crate::workload::{layering::LayerKind, recipe::Precision};
 
 pub(super) fn text(job: &Job<'_>) -> String {
     let (recipe, model) = (&job.recipe, job.model());
@@ -21,7 +19,7 @@ pub(super) fn text(job: &Job<'_>) -> String {
         flags.push(format!("--pipeline-model-parallel-layout \"{}\"", layout(&job.parts.parts)));
     }
     flags.push(format!("--tensor-model-parallel-size {}", job.tensor_parallel()));
-    if job.sequence_parallel() {
+    if job.sequence_parallel() || job.experts_are_whole() {
         flags.push("--sequence-parallel".into());
     }
     if job.tensor_overlap() {
@@ -34,7 +32,10 @@ pub(super) fn text(job: &Job<'_>) -> String {
         flags.push("--grad-reduce-in-bf16".into());
     }
     flags.push(format!("--num-layers {}", job.blocks()));
-    flags.extend(model.iter().flat_map(sizes));
+    flags.extend(model.iter().flat_map(megatron_model::flags));
+    if job.experts_are_whole() {
+        flags.push("--expert-tensor-parallel-size 1".into());
+    }
     let mut open = vec![];
     let mut known = |flag: &str, value: Option<u64>| match value {
         Some(value) => flags.push(format!("{flag} {value}")),
@@ -46,6 +47,10 @@ pub(super) fn text(job: &Job<'_>) -> String {
     known("--max-position-embeddings", model.map(|model| model.max_positions));
     known("--micro-batch-size", job.cut.micro_batch_size.map(u64::from));
     known("--global-batch-size", job.samples());
+    match &model {
+        Some(model) => open.extend(megatron_model::open(model)),
+        None => open.extend(megatron_model::ASKED.map(String::from)),
+    }
     match recipe.precision {
         Some(Precision::Bf16) => flags.push("--bf16".into()),
         Some(Precision::Fp16) => flags.push("--fp16".into()),
@@ -66,33 +71,10 @@ pub(super) fn text(job: &Job<'_>) -> String {
     if job.cut.micro_batch_size.is_none() {
         head += &format!("# a batch is {} microbatches over all replicas\n", job.cut.microbatches);
     }
-    if let Some(model) = model {
-        head += &format!("# vocabulary: {} rows; tokenizer and data are yours to add\n", model.vocabulary);
-        if model.bidirectional {
-            head += "# an encoder: these flags are for pretrain_bert.py\n";
-        }
+    for remark in model.iter().flat_map(megatron_model::remarks) {
+        head += &format!("# {remark}\n");
     }
     head + &flags.join(" \\\n  ") + "\n"
-}
-
-/// The model's own flags beside those that are always needed.
-fn sizes(model: &ModelShape) -> Vec<String> {
-    let mut flags = vec![format!("--ffn-hidden-size {}", model.feed_forward_size)];
-    let mut add = |wanted: bool, flag: String| {
-        if wanted {
-            flags.push(flag);
-        }
-    };
-    add(model.head_size * model.attention_heads != model.hidden_size, format!("--kv-channels {}", model.head_size));
-    let grouped = model.key_value_heads != model.attention_heads;
-    add(grouped, format!("--group-query-attention --num-query-groups {}", model.key_value_heads));
-    add(model.gated, "--swiglu".into());
-    add(model.norm == NormKind::Rms, "--normalization RMSNorm".into());
-    add(!model.bias, "--disable-bias-linear".into());
-    add(model.query_key_value_bias && !model.bias, "--add-qkv-bias".into());
-    add(!model.learned_positions, "--position-embedding-type rope".into());
-    add(!model.tied_embeddings, "--untie-embeddings-and-output-weights".into());
-    flags
 }
 
 /// The stages in Megatron's letters.

@@ -9,6 +9,7 @@ use crate::{
     plan::{Configuration, Plan},
     workload::{
         TrainingProfile,
+        recipe::NormKind,
         training::{
             Attention, AttentionKernel, ContextStyle, FeedForward, LayerKind, Precision, Projection, Recompute, Run,
             Span,
@@ -28,6 +29,10 @@ pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String
     ];
     if profile.model.has_experts() {
         flags.push(format!("--expert-model-parallel-size {}", layout.expert));
+        if layout.tensor > 1 {
+            // Figures hold every expert whole; it divides them over the tensor parts unless told otherwise.
+            flags.push("--expert-tensor-parallel-size 1".into());
+        }
     }
     flags.extend(split(profile, &run, &configuration));
     flags.push(format!("--micro-batch-size {}", layout.micro_batch));
@@ -53,8 +58,12 @@ fn head(profile: &TrainingProfile, run: &Run) -> String {
         layout.data,
         layout.pipeline
     );
-    head += "# fill in what a configuration does not tell: kind of norm (--normalization RMSNorm), biases \
-             (--disable-bias-linear, --add-qkv-bias), --rotary-base, tokenizer and data\n";
+    head += if profile.model.details.is_some_and(|details| details.norm.is_some()) {
+        "# fill in what a configuration does not tell: --rotary-base, tokenizer and data\n"
+    } else {
+        "# fill in what a configuration does not tell: kind of norm (--normalization RMSNorm), biases \
+         (--disable-bias-linear, --add-qkv-bias), --rotary-base, tokenizer and data\n"
+    };
     if profile.model.kinds.len() > 1 {
         head += "# layers are of several kinds: the flags below give the commonest; see the model's own script\n";
     }
@@ -162,6 +171,7 @@ fn sizes(profile: &TrainingProfile) -> Vec<String> {
     ];
     flags.extend(attention(model.hidden, kind));
     flags.extend(feed_forward(profile, kind));
+    flags.extend(details(profile));
     if let Span::Window(tokens) = kind.span {
         flags.push(format!("--window-size {tokens},0"));
     }
@@ -174,6 +184,18 @@ fn sizes(profile: &TrainingProfile) -> Vec<String> {
         flags.push(format!("--mtp-num-layers {}", model.prediction_layers));
     }
     flags
+}
+
+/// Norms and biases, where the model's source tells them.
+fn details(profile: &TrainingProfile) -> Vec<String> {
+    let Some(details) = profile.model.details else { return vec![] };
+    let flags = [
+        (details.head_norm, "--qk-layernorm"),
+        (details.norm == Some(NormKind::Rms), "--normalization RMSNorm"),
+        (!details.bias, "--disable-bias-linear"),
+        (details.query_key_value_bias && !details.bias, "--add-qkv-bias"),
+    ];
+    flags.into_iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| flag.to_string()).collect()
 }
 
 fn attention(hidden: u64, kind: &LayerKind) -> Vec<String> {

@@ -18,6 +18,7 @@ mod maxtext;
 mod megatron;
 mod megatron_bridge;
 mod megatron_bridge_training;
+mod megatron_model;
 mod megatron_training;
 mod python;
 mod torch;

@@ -114,7 +114,7 @@ fn trained(
         optimizer_shards: if configuration.distributed_optimizer { configuration.data.max(1) } else { 1 },
         limits: Limits { devices: configuration.devices(), microbatches: configuration.microbatches, ..usual.limits },
     };
-    super::trained(&profile, Some(model), &settings, command_line)
+    super::trained(&profile, &settings, command_line)
 }
 
 /// What the configuration tells of how the network is run, for exports of a plan over another workload.

@@ -5,7 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::workload::model::{Head, Mlp, ModelConfig, Norm};
+use crate::workload::{
+    model::{Head, Mlp, ModelConfig, Norm},
+    model_shape::NormKind,
+};
 
 /// How far attention reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,6 +135,22 @@ pub struct Ends {
     pub projection: Projection,
 }
 
+/// What engines ask of a model beside its sizes; no time and no memory depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Details {
+    /// Kind of the norms; `None` where it is none that engines name.
+    pub norm: Option<NormKind>,
+    /// Whether queries and keys, or latent states, have norms of their own.
+    pub head_norm: bool,
+    /// Whether the projections of queries, keys and values have biases.
+    pub query_key_value_bias: bool,
+    /// Whether the other matrices have biases.
+    pub bias: bool,
+    /// Whether positions are slopes added to attention scores (ALiBi).
+    pub slopes: bool,
+}
+
 /// A transformer that can be trained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -148,6 +167,9 @@ pub struct Model {
     pub layers: Vec<u16>,
     /// Its two ends.
     pub ends: Ends,
+    /// What its sizes do not tell of norms, biases and positions, where its source does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Details>,
     /// Layers that predict tokens beyond the next (multi-token prediction), each with a projection from two states; they are
     /// beside [`Model::parameters`].
     pub prediction_layers: u32,
@@ -371,6 +393,7 @@ impl Model {
             kinds: vec![kind],
             layers: vec![0; count],
             ends,
+            details: None,
             prediction_layers: 0,
             dropout: false,
             longest_sequence: 1 << 20,
@@ -413,6 +436,16 @@ impl From<&ModelConfig> for Model {
         let kind = LayerKind { vectors, ..kind };
         let mut model = Model::uniform(&config.name, &config.source, h, kind, config.layers as usize, ends);
         model.longest_sequence = config.longest_sequence;
+        model.details = Some(Details {
+            norm: Some(match config.norm {
+                Norm::Layer => NormKind::Layer,
+                Norm::Rms => NormKind::Rms,
+            }),
+            head_norm: false,
+            query_key_value_bias: config.biases.query_key_value,
+            bias: config.biases.attention_output || config.biases.mlp,
+            slopes: false,
+        });
         model.dropout = config.norm == Norm::Layer && config.mlp == Mlp::Plain;
         model
     }

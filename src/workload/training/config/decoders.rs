@@ -1,7 +1,7 @@
 //! Dense decoders that descend from Llama: Qwen 3, SmolLM 3, Granite, Phi-3 and 4, Gemma, OLMo, Nemotron, Cohere and kin.
 
 use super::{
-    super::model::{FeedForward, LayerKind, Model},
+    super::model::{Details, FeedForward, LayerKind, Model},
     parts::{self, HeadNorm, LLAMA, Shape},
 };
 use crate::workload::{LoadError, model::hugging_face::Config};
@@ -100,6 +100,8 @@ pub(super) fn cohere(config: &Config<'_>, kind: &str) -> Result<Model, LoadError
     };
     let biases = Shape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
     let mut model = parts::decoder(config, kind, &Shape { norms: 1, head_norm, tied: true, ..biases }, None)?;
+    // A norm without a shift that takes the mean off: no kind that engines name.
+    model.details = model.details.map(|details| Details { norm: None, ..details });
     if kind == "cohere2" {
         let pattern = config.size("sliding_window_pattern")?.unwrap_or(4);
         parts::sliding(config, &mut model, Some(pattern))?;

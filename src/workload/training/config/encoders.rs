@@ -39,7 +39,7 @@ pub(super) fn roberta(config: &Config<'_>, kind: &str) -> Result<Model, LoadErro
         projection: if masked { Projection::Tied } else { Projection::None },
     };
     let kind_of = layer(attention, hidden, config.required("intermediate_size")?, &BERT);
-    let mut model = parts::of_layers(config, kind, hidden, kind_of, ends)?;
+    let mut model = parts::of_layers(config, kind, hidden, kind_of, ends, &BERT)?;
     // The first two positions are for padding.
     model.longest_sequence = positions.saturating_sub(2).max(1);
     model.dropout = parts::share(config, "hidden_dropout_prob", 0.1)? > 0.0;
@@ -67,6 +67,7 @@ pub(super) fn distilbert(config: &Config<'_>, kind: &str) -> Result<Model, LoadE
     let count = config.layers("n_layers")? as usize;
     let mut model = Model::uniform(&config.name(kind)?, config.source, hidden, kind_of, count, ends);
     model.longest_sequence = positions;
+    model.details = Some(BERT.details());
     model.dropout = parts::share(config, "dropout", 0.1)? > 0.0;
     Ok(model)
 }
@@ -98,7 +99,7 @@ pub(super) fn vit(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     };
     let shape = Shape { query_key_value_bias: bias, ..BERT };
     let kind_of = layer(attention, hidden, config.required("intermediate_size")?, &shape);
-    let mut model = parts::of_layers(config, kind, hidden, kind_of, ends)?;
+    let mut model = parts::of_layers(config, kind, hidden, kind_of, ends, &shape)?;
     model.longest_sequence = sequence;
     model.dropout = parts::share(config, "hidden_dropout_prob", 0.0)? > 0.0;
     Ok(model)
@@ -141,6 +142,7 @@ pub(super) fn t5(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let mut model = Model::uniform(&config.name(kind)?, config.source, hidden, encoder, layers, ends);
     model.kinds.push(decoder);
     model.layers.extend(std::iter::repeat_n(1, behind));
+    model.details = Some(shape.details());
     model.longest_sequence = config.size("n_positions")?.unwrap_or(512);
     model.dropout = parts::share(config, "dropout_rate", 0.1)? > 0.0;
     model.remarks.push("encoder and decoder see sequences of the same length".into());

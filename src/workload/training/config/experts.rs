@@ -53,7 +53,7 @@ pub(super) fn mixture(config: &Config<'_>, kind: &str) -> Result<Model, LoadErro
         feed_forward: FeedForward::Experts(experts),
         vectors: vectors + gate,
     };
-    let mut model = parts::of_layers(config, kind, hidden, layer, parts::ends(config, hidden, &shape)?)?;
+    let mut model = parts::of_layers(config, kind, hidden, layer, parts::ends(config, hidden, &shape)?, &shape)?;
     if matches!(kind, "qwen2_moe" | "qwen3_moe") {
         let step = config.size("decoder_sparse_step")?.unwrap_or(1) as usize;
         let listed = indices(config, "mlp_only_layers", model.layers.len())?.unwrap_or_default();
@@ -110,7 +110,7 @@ pub(super) fn llama4(config: &Config<'_>, kind: &str) -> Result<Model, LoadError
         feed_forward: FeedForward::Experts(experts),
         vectors,
     };
-    let mut model = parts::of_layers(config, kind, hidden, routed, parts::ends(config, hidden, &shape)?)?;
+    let mut model = parts::of_layers(config, kind, hidden, routed, parts::ends(config, hidden, &shape)?, &shape)?;
     let step = config.size("interleave_moe_layer_step")?.unwrap_or(1) as usize;
     let listed = indices(config, "moe_layers", model.layers.len())?;
     let is_routed = |layer: usize| match &listed {
@@ -160,7 +160,7 @@ pub(super) fn gpt_oss(config: &Config<'_>, kind: &str) -> Result<Model, LoadErro
         }),
         vectors: shape.attention_vectors(hidden, &attention) + attention.heads() + biases,
     };
-    let mut model = parts::of_layers(config, kind, hidden, layer, parts::ends(config, hidden, &shape)?)?;
+    let mut model = parts::of_layers(config, kind, hidden, layer, parts::ends(config, hidden, &shape)?, &shape)?;
     parts::sliding(config, &mut model, Some(2))?;
     Ok(model)
 }

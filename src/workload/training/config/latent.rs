@@ -4,7 +4,7 @@ use super::{
     super::model::{Attention, Experts, FeedForward, LayerKind, Model, Span},
     decoders::dense_of,
     experts::with_dense,
-    parts::{self, LLAMA},
+    parts::{self, HeadNorm, LLAMA, Shape},
 };
 use crate::workload::{LoadError, model::hugging_face::Config};
 
@@ -50,7 +50,9 @@ pub(super) fn deepseek(config: &Config<'_>, kind: &str) -> Result<Model, LoadErr
         feed_forward: FeedForward::Experts(experts),
         vectors: vectors + balance,
     };
-    let mut model = parts::of_layers(config, kind, hidden, routed, parts::ends(config, hidden, &LLAMA)?)?;
+    // The latent states have norms.
+    let shape = Shape { head_norm: HeadNorm::Whole, ..LLAMA };
+    let mut model = parts::of_layers(config, kind, hidden, routed, parts::ends(config, hidden, &shape)?, &shape)?;
     let zero = |field: &str| config.map.get(field).and_then(serde_json::Value::as_u64) == Some(0);
     let first = match zero("first_k_dense_replace") {
         true => 0,

@@ -1,7 +1,7 @@
 //! Decoders with names of fields of their own: OPT, BLOOM, Falcon, GPT-J, Phi-2.
 
 use super::{
-    super::model::{Attention, FeedForward, LayerKind, Model, Span},
+    super::model::{Attention, Details, FeedForward, LayerKind, Model, Span},
     parts::{self, LLAMA, Shape},
 };
 use crate::workload::{LoadError, model::hugging_face::Config};
@@ -46,7 +46,7 @@ pub(super) fn opt(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     if config.flag("do_layer_norm_before", true)? && !config.flag("_remove_final_layer_norm", false)? {
         ends.after += 2 * hidden;
     }
-    let mut model = parts::of_layers(config, kind, hidden, layer, ends)?;
+    let mut model = parts::of_layers(config, kind, hidden, layer, ends, &shape)?;
     model.dropout = parts::share(config, "dropout", 0.1)? > 0.0;
     Ok(model)
 }
@@ -68,6 +68,7 @@ pub(super) fn bloom(config: &Config<'_>, kind: &str) -> Result<Model, LoadError>
     let count = config.layers(layers)? as usize;
     let mut model = Model::uniform(&config.name(kind)?, config.source, hidden, layer, count, ends);
     model.longest_sequence = config.size("seq_length")?.unwrap_or(2048);
+    model.details = Some(Details { slopes: true, ..GPT.details() });
     model.dropout = parts::share(config, "hidden_dropout", 0.0)? > 0.0;
     Ok(model)
 }
@@ -110,6 +111,7 @@ pub(super) fn falcon(config: &Config<'_>, kind: &str) -> Result<Model, LoadError
     let mut model = Model::uniform(&config.name(kind)?, config.source, hidden, layer, count, ends);
     model.longest_sequence = config.size("max_position_embeddings")?.unwrap_or(2048);
     model.dropout = parts::share(config, "hidden_dropout", 0.0)? > 0.0;
+    model.details = Some(Details { slopes: config.flag("alibi", false)?, ..shape.details() });
     Ok(model)
 }
 
@@ -126,6 +128,7 @@ pub(super) fn gptj(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> 
     let count = config.layers("n_layer")? as usize;
     let mut model = Model::uniform(&config.name(kind)?, config.source, hidden, layer, count, ends);
     model.longest_sequence = config.size("n_positions")?.unwrap_or(2048);
+    model.details = Some(shape.details());
     model.dropout = parts::share(config, "resid_pdrop", 0.0)? > 0.0;
     Ok(model)
 }

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::super::model::{Attention, Ends, FeedForward, LayerKind, Model, Projection, Span};
+use super::super::model::{Attention, Details, Ends, FeedForward, LayerKind, Model, Projection, Span};
 use crate::workload::{
     LoadError,
     model::hugging_face::{Config, shown},
+    model_shape::NormKind,
 };
 
 /// Norms of queries and keys.
@@ -50,6 +51,21 @@ pub(super) const LLAMA: Shape = Shape {
 };
 
 impl Shape {
+    /// What engines ask of it beside the sizes.
+    pub(super) fn details(&self) -> Details {
+        Details {
+            norm: match self.norm_vectors {
+                0 => None,
+                1 => Some(NormKind::Rms),
+                _ => Some(NormKind::Layer),
+            },
+            head_norm: self.head_norm != HeadNorm::None,
+            query_key_value_bias: self.query_key_value_bias,
+            bias: self.output_bias || self.block_bias,
+            slopes: false,
+        }
+    }
+
     /// Elements of the vectors around attention.
     pub(super) fn attention_vectors(&self, hidden: u64, attention: &Attention) -> u64 {
         let (heads, groups, size) = (attention.heads(), attention.key_value_heads(), attention.head_size());
@@ -111,7 +127,7 @@ pub(super) fn decoder(
         feed_forward: FeedForward::Dense { width, gated: shape.gated },
         vectors: shape.attention_vectors(hidden, &attention) + shape.block_vectors(hidden, width),
     };
-    of_layers(config, kind, hidden, layer, ends(config, hidden, shape)?)
+    of_layers(config, kind, hidden, layer, ends(config, hidden, shape)?, shape)
 }
 
 /// A model of equal layers, as many as the file says.
@@ -121,10 +137,12 @@ pub(super) fn of_layers(
     hidden: u64,
     layer: LayerKind,
     ends: Ends,
+    shape: &Shape,
 ) -> Result<Model, LoadError> {
     let layers = config.layers("num_hidden_layers")? as usize;
     let mut model = Model::uniform(&config.name(kind)?, config.source, hidden, layer, layers, ends);
     model.longest_sequence = config.size("max_position_embeddings")?.unwrap_or(2048);
+    model.details = Some(shape.details());
     Ok(model)
 }
 
