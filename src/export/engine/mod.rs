@@ -24,6 +24,7 @@ mod python;
 mod torch;
 pub mod torch_schedule;
 mod torchtitan;
+mod torchtitan_model;
 mod torchtitan_training;
 mod training;
 mod virtual_stages;

@@ -1,18 +1,18 @@
 //! torchtitan 0.3: a function for its registry of configurations, with the modules of every stage by name.
 //!
 //! Its splitter replaces every module that no part names by nothing, without a word: so all are named, and the function
-//! counts the model's layers before it hands them over. CUDA graphs, on by default, refuse pipelines. bf16 comes with
-//! sharding: without it parameters stay in 32 bits.
+//! compares the model's sizes with the plan's before it hands them over. CUDA graphs, on by default, refuse pipelines.
+//! bf16 comes with `fully_shard`, which every rank has, a shard of one included. Microbatches are of pipelines: without one
+//! a microbatch is a step of gradient accumulation, counted by the two batch sizes.
 
-use super::{Names, job::Job, python, torch::modules};
-use crate::{
-    simulate::Schedule,
-    workload::recipe::{ModelShape, Precision},
+use super::{
+    Names,
+    job::Job,
+    python,
+    torch::modules,
+    torchtitan_model::{self, Base},
 };
-
-/// Configurations that torchtitan has itself, by layers, hidden size and vocabulary.
-const OWN: [(u32, u64, u64, &str); 3] =
-    [(32, 4096, 128_256, "llama3_8b"), (80, 8192, 128_256, "llama3_70b"), (126, 16384, 128_256, "llama3_405b")];
+use crate::{simulate::Schedule, workload::recipe::Precision};
 
 /// torchtitan's word for a schedule.
 fn word(schedule: Schedule) -> &'static str {
@@ -28,14 +28,12 @@ fn word(schedule: Schedule) -> &'static str {
 pub(super) struct Registered<'a> {
     /// The comment at its top, lines without `# `.
     pub head: Vec<String>,
-    /// torchtitan's own configuration of the model, if it has one.
-    pub own: Option<&'static str>,
+    /// The model that the plan is for.
+    pub base: Base,
     /// Whether everything is recomputed.
     pub recompute: bool,
     /// Names of the modules of every part.
     pub parts: &'a [Vec<String>],
-    /// Layers of the model.
-    pub layers: u64,
     /// Statements of the function, without indent.
     pub sets: Vec<String>,
 }
@@ -43,17 +41,17 @@ pub(super) struct Registered<'a> {
 impl Registered<'_> {
     /// The file.
     pub(super) fn text(&self) -> String {
-        let Registered { own, recompute, layers, .. } = *self;
         let head: String = self.head.iter().map(|line| format!("# {line}\n")).collect();
-        let import = if recompute { "from torchtitan.distributed.activation_checkpoint import FullAC\n" } else { "" };
-        let base = own.unwrap_or("llama3_8b");
-        let fill = if own.is_some() { "" } else { "  # fill in: the configuration of your model" };
+        let import =
+            if self.recompute { "from torchtitan.distributed.activation_checkpoint import FullAC\n" } else { "" };
         let list = |part: &Vec<String>| part.iter().map(|name| python::string(name)).collect::<Vec<_>>().join(", ");
         let parts: String = self.parts.iter().map(|part| format!("    [{}],\n", list(part))).collect();
-        let sets: String = self.sets.iter().map(|set| format!("    {set}\n")).collect();
+        let own = self.base.statement().map(str::to_string);
+        let sets: String = own.iter().chain(&self.sets).map(|set| format!("    {set}\n")).collect();
         format!(
-            "{head}{import}from torchtitan.models.llama3.config_registry import {base} as base{fill}
+            "{head}{import}{imports}
 
+{checks}
 # The splitter drops modules that no part names: all of them are here.
 MODEL_PARTS = [
 {parts}]
@@ -61,11 +59,14 @@ MODEL_PARTS = [
 
 def planned():
     config = base()
-    layers = len(config.model_spec.model.layers)
-    assert layers == {layers}, f\"the plan is for {layers} layers, the model has {{layers}}\"
+    found = sizes(config.model_spec.model)
+    other = {{name: found.get(name) for name, size in MODEL.items() if found.get(name) != size}}
+    assert not other, f\"the plan is for {{MODEL}}, the model has {{other}}\"
     parallelism = config.parallelism
 {sets}    return config
-"
+",
+            imports = self.base.imports(),
+            checks = self.base.checks(),
         )
     }
 }
@@ -73,8 +74,34 @@ def planned():
 /// How the file is found; both kinds of plan say it.
 pub(super) const SAVE: &str =
     "Save it as planned.py where Python finds it, and start torchtitan with --module planned --config planned.";
-/// The switch of asynchronous tensor parallelism.
-pub(super) const ASYNC: &str = "parallelism.enable_async_tensor_parallel = True  # with torch.compile";
+/// The statements for asynchronous tensor parallelism, which torchtitan compiles the layers for.
+pub(super) const ASYNC: [&str; 3] = [
+    "config.compile.enable = True",
+    "config.compile.components = [\"model\", \"loss\"]",
+    "config.compile.enable_async_tensor_parallel = True",
+];
+
+/// The statements for a batch: `micro` samples in a microbatch, `count` of them on each of `replicas` replicas.
+pub(super) fn batch(stages: usize, micro: Option<u64>, count: u64, replicas: u64) -> Vec<String> {
+    let of_microbatch = "samples in a microbatch";
+    let all = micro.map(|micro| micro * count * replicas);
+    let global =
+        python::statement("config.training.global_batch_size", all, &format!("{} times that", count * replicas));
+    if stages > 1 {
+        vec![
+            python::statement("parallelism.pipeline_parallel_microbatch_size", micro, of_microbatch),
+            python::statement(
+                "config.training.local_batch_size",
+                micro.map(|micro| micro * count),
+                &format!("{count} times that"),
+            ),
+            global,
+            "config.training.disable_cuda_graphs = True".into(),
+        ]
+    } else {
+        vec![python::statement("config.training.local_batch_size", micro, of_microbatch), global]
+    }
+}
 
 /// The statement for recomputation.
 pub(super) fn checkpoint(recompute: bool) -> String {
@@ -85,10 +112,9 @@ pub(super) fn text(job: &Job<'_>) -> String {
     let (d, t) = (job.data_parallel(), job.tensor_parallel());
     let (replicate, shard) = if job.shards_optimizer() { (1, d) } else { (d, 1) };
     let (parts, _) = complete(modules(&job.parts.parts, job.names), job.names);
-    let own = job.model().and_then(|model: ModelShape| own(model.layers.into(), model.hidden_size, model.vocabulary));
+    let base = Base { layers: job.blocks() as u64, model: job.model(), in_16_bits: in_16_bits(job.recipe.precision) };
     let recompute = job.recomputes();
     let micro = job.cut.micro_batch_size.map(u64::from);
-    let local = micro.map(|micro| micro * u64::from(job.own_microbatches()));
     let (stages, schedule) = (job.ranks(), word(job.schedule));
     let mut sets = vec![
         format!("parallelism.pipeline_parallel_degree = {stages}"),
@@ -99,15 +125,15 @@ pub(super) fn text(job: &Job<'_>) -> String {
         format!("parallelism.data_parallel_replicate_degree = {replicate}"),
         format!("parallelism.data_parallel_shard_degree = {shard}"),
     ];
-    let mut known = |target: &str, value: Option<u64>, what: &str| sets.push(python::statement(target, value, what));
-    known("parallelism.pipeline_parallel_microbatch_size", micro, "samples in a microbatch");
-    known("config.training.local_batch_size", local, &format!("{} times that", job.own_microbatches()));
-    known("config.training.seq_len", python::sequence_length(&job.recipe), "tokens in a sequence");
-    if stages > 1 {
-        sets.push("config.training.disable_cuda_graphs = True".into());
+    if base.experts().is_some() {
+        sets.push("parallelism.expert_parallel_degree = 1".into());
     }
+    sets.extend(batch(stages, micro, job.own_microbatches().into(), d.into()));
+    let length = python::sequence_length(&job.recipe);
+    sets.push(python::statement("config.training.seq_len", length, "tokens in a sequence"));
+    sets.extend(precision(job.recipe.precision));
     if job.tensor_overlap() {
-        sets.push(ASYNC.into());
+        sets.extend(ASYNC.map(String::from));
     }
     sets.push(checkpoint(recompute));
     let degrees = format!(
@@ -115,14 +141,25 @@ pub(super) fn text(job: &Job<'_>) -> String {
          --parallelism.pipeline_parallel_schedule {schedule}"
     );
     let head = vec![job.layout_line(), SAVE.into(), degrees];
-    Registered { head, own, recompute, parts: &parts, layers: job.blocks() as u64, sets }.text()
+    Registered { head, base, recompute, parts: &parts, sets }.text()
 }
 
-/// Its own configuration of this model.
-pub(super) fn own(layers: u64, hidden: u64, vocabulary: u64) -> Option<&'static str> {
-    let same = |own: &&(u32, u64, u64, &str)| (u64::from(own.0), own.1, own.2) == (layers, hidden, vocabulary);
-    OWN.iter().find(same).map(|own| own.3)
+fn in_16_bits(precision: Option<Precision>) -> bool {
+    precision != Some(Precision::Fp32)
 }
+
+/// The statement for the precision of products, where it is one that torchtitan mixes.
+fn precision(precision: Option<Precision>) -> Option<String> {
+    let word = match precision? {
+        Precision::Bf16 => "bfloat16",
+        Precision::Fp32 => "float32",
+        Precision::Fp16 => return Some(FP16.into()),
+    };
+    Some(format!("config.training.mixed_precision_param = \"{word}\""))
+}
+
+/// What is said in place of a statement where figures are of fp16.
+pub(super) const FP16: &str = "# fill in: training in fp16; torchtitan mixes bf16";
 
 /// The parts with every module in them: what the workload has no node for goes to the outer parts. Gives what was added.
 fn complete(mut parts: Vec<Vec<String>>, names: &Names) -> (Vec<Vec<String>>, Vec<String>) {
@@ -147,10 +184,19 @@ pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
         let names: Vec<String> = added.iter().map(|name| python::string(name)).collect();
         notes.push(format!("the workload has no node for {}: they are with the outer stages", names.join(", ")));
     }
-    if job.recipe.precision == Some(Precision::Bf16) && !job.shards_optimizer() {
-        notes.push(
-            "in a pipeline torchtitan has bf16 parameters only where they are sharded; these stay in 32 bits".into(),
-        );
+    notes.extend(unlike(job));
+    if job.experts_are_whole() {
+        notes.push("experts are divided over tensor parts there; figures hold them whole on each".into());
     }
     notes
+}
+
+/// What of the model the file leaves to its reader.
+fn unlike(job: &Job<'_>) -> Option<String> {
+    let model = job.model()?;
+    let has = torchtitan_model::own(&model).is_some();
+    (!has).then(|| {
+        let what = if model.experts.is_some() { "such a mixture of experts" } else { "such a model" };
+        format!("torchtitan 0.3 has no configuration of {what}: fill in yours, the sizes in MODEL refuse others")
+    })
 }

@@ -7,11 +7,12 @@
 use super::{
     Names, python,
     torchtitan::{self, Registered},
+    torchtitan_model::Base,
 };
 use crate::{
     family::training::{Precision, Recompute, Run, ZeroBubble, configured},
     plan::Configuration,
-    workload::TrainingProfile,
+    workload::{TrainingProfile, recipe::ModelShape},
 };
 
 /// torchtitan's word for the schedule.
@@ -47,13 +48,15 @@ pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configu
     let (layout, settings) = (&run.layout, &run.settings);
     let stages = layout.pipeline;
     let parts = parts(profile, configuration, names);
-    let layers = profile.model.layers.len() as u64;
-    let own = torchtitan::own(layers, profile.model.hidden, profile.model.ends.vocabulary);
+    let base = Base {
+        layers: profile.model.layers.len() as u64,
+        model: ModelShape::of(&profile.model),
+        in_16_bits: run.precision.bits() == 16,
+    };
     let shards = settings.fsdp || settings.distributed_optimizer;
     let (replicate, shard) = if shards { (1, layout.data) } else { (layout.data, 1) };
     let recompute = run.recompute == Recompute::Full;
     let micro = u64::from(layout.micro_batch);
-    let local = if stages > 1 { micro * run.microbatches() } else { micro };
     let mut sets = vec![
         format!("parallelism.pipeline_parallel_degree = {stages}"),
         format!("parallelism.pipeline_parallel_schedule = {}", python::string(word(run))),
@@ -72,22 +75,18 @@ pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configu
         let after = if settings.fsdp { "always" } else { "never" };
         sets.push(format!("parallelism.fsdp_reshard_after_forward = \"{after}\""));
     }
-    if stages > 1 {
-        sets.push(format!("parallelism.pipeline_parallel_microbatch_size = {micro}"));
-        sets.push("config.training.disable_cuda_graphs = True".into());
-    }
-    sets.push(format!("config.training.local_batch_size = {local}"));
-    sets.push(format!("config.training.global_batch_size = {}", run.global_batch));
+    let replicas = u64::from(layout.data);
+    sets.extend(torchtitan::batch(stages as usize, Some(micro), run.microbatches(), replicas));
     sets.push(format!("config.training.seq_len = {}", run.sequence));
     sets.push(torchtitan::checkpoint(recompute));
     if run.precision.bits() < 16 {
         sets.push(format!("# fill in: a converter of the model for {} (torchao)", run.precision.id()));
     } else if run.precision == Precision::Fp16 {
-        sets.push("# fill in: training in fp16; torchtitan mixes bf16".into());
+        sets.push(torchtitan::FP16.into());
     }
     if settings.tp_overlap && layout.tensor > 1 {
-        sets.push(torchtitan::ASYNC.into());
+        sets.extend(torchtitan::ASYNC.map(String::from));
     }
     let head = vec![format!("{} ranks: {layout}", layout.devices()), torchtitan::SAVE.into()];
-    Registered { head, own, recompute, parts: &parts, layers, sets }.text()
+    Registered { head, base, recompute, parts: &parts, sets }.text()
 }

@@ -1,0 +1,171 @@
+//! The model behind a function for torchtitan: which of its own configurations is meant, and the sizes that are checked
+//! before a plan is set over it.
+//!
+//! A plan for one model would start with any other that has as many layers. So every size that is known stands in the file
+//! and is compared with what the configuration builds: fields as torchtitan 0.3's decoders have them (`GQAttention`, the
+//! latent `Attention` of `deepseek_v3`, `MoE`). Where torchtitan has no such model the file asks for one and does not load
+//! with another.
+
+use super::python;
+use crate::workload::recipe::{ExpertShape, ModelShape};
+
+/// A configuration that torchtitan has itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Own {
+    /// The module whose registry has it.
+    module: &'static str,
+    /// The function of that registry.
+    pub(super) function: &'static str,
+    /// Layers, hidden size, vocabulary, heads and query groups.
+    sizes: [u64; 5],
+    /// Width of the feed-forward block, or of an expert.
+    width: u64,
+    /// Experts, and how many see a token; both 0 where there are none.
+    experts: [u64; 2],
+}
+
+const fn dense(module: &'static str, function: &'static str, sizes: [u64; 5], width: u64) -> Own {
+    Own { module, function, sizes, width, experts: [0, 0] }
+}
+
+/// Read from torchtitan 0.3.0's registries. Its 16B of DeepSeek V3 is DeepSeek V2 Lite but for the router, and not here.
+const OWN: [Own; 11] = [
+    dense("llama3", "llama3_8b", [32, 4096, 128_256, 32, 8], 14336),
+    dense("llama3", "llama3_70b", [80, 8192, 128_256, 64, 8], 28672),
+    dense("llama3", FLOAT8, [126, 16384, 128_256, 128, 8], 53248),
+    dense("qwen3", "qwen3_0_6b", [28, 1024, 151_936, 16, 8], 3072),
+    dense("qwen3", "qwen3_1_7b", [28, 2048, 151_936, 16, 8], 6144),
+    dense("qwen3", "qwen3_14b", [40, 5120, 151_936, 40, 8], 17408),
+    dense("qwen3", "qwen3_32b", [64, 5120, 151_936, 64, 8], 25600),
+    Own { experts: [128, 8], ..dense("qwen3", "qwen3_30b_a3b", [48, 2048, 151_936, 32, 4], 768) },
+    Own { experts: [32, 4], ..dense("gpt_oss", "gpt_oss_20b", [24, 2880, 201_088, 64, 8], 2880) },
+    Own { experts: [128, 4], ..dense("gpt_oss", "gpt_oss_120b", [36, 2880, 201_088, 64, 8], 2880) },
+    Own { experts: [256, 8], ..dense("deepseek_v3", "deepseek_v3_671b", [61, 7168, 129_280, 128, 128], 2048) },
+];
+
+/// The one whose products are in 8 bits unless it is told otherwise.
+const FLOAT8: &str = "llama3_405b";
+/// What undoes that; for plans whose products were counted in 16 bits.
+const WITHOUT_FLOAT8: &str =
+    "config.model_spec = model_registry(\"405B\")  # its own multiplies in float8, figures are of 16 bits";
+
+/// What stands in for a model that torchtitan does not have: its sizes are refused as long as nobody puts in another.
+const STAND_IN: (&str, &str) = ("llama3", "llama3_8b");
+/// The same with experts.
+const STAND_IN_EXPERTS: (&str, &str) = ("qwen3", "qwen3_30b_a3b");
+
+/// torchtitan's own configuration of a model.
+pub(super) fn own(model: &ModelShape) -> Option<&'static Own> {
+    let sizes =
+        [model.layers.into(), model.hidden_size, model.vocabulary, model.attention_heads, model.key_value_heads];
+    let experts = model.experts.map_or([0, 0], |experts| [experts.count, experts.chosen]);
+    let width = model.experts.map_or(model.feed_forward_size, |experts| experts.feed_forward_size);
+    // DeepSeek's attention is told apart by its latent state alone: no other model here has one.
+    let latent = |own: &Own| own.module == "deepseek_v3";
+    OWN.iter().find(|own| {
+        (own.sizes, own.width, own.experts) == (sizes, width, experts) && latent(own) == model.latent.is_some()
+    })
+}
+
+/// What a file says of its model.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Base {
+    /// Layers that the plan is for.
+    pub(super) layers: u64,
+    /// The sizes, if they are known.
+    pub(super) model: Option<ModelShape>,
+    /// Whether products were counted in 16 bits.
+    pub(super) in_16_bits: bool,
+}
+
+impl Base {
+    fn own(&self) -> Option<&'static Own> {
+        self.model.as_ref().and_then(own)
+    }
+
+    fn undoes_float8(&self) -> bool {
+        self.in_16_bits && self.own().is_some_and(|own| own.function == FLOAT8)
+    }
+
+    /// The lines that import the configuration, without line break at the end.
+    pub(super) fn imports(&self) -> String {
+        let (module, function) = match self.own() {
+            Some(own) => (own.module, own.function),
+            None if self.experts().is_some() => STAND_IN_EXPERTS,
+            None => STAND_IN,
+        };
+        let fill = if self.own().is_some() { "" } else { "  # fill in: the configuration of your model" };
+        let registry = if self.undoes_float8() {
+            format!("from torchtitan.models.{module} import model_registry\n")
+        } else {
+            String::new()
+        };
+        format!("{registry}from torchtitan.models.{module}.config_registry import {function} as base{fill}")
+    }
+
+    /// The statement that makes the model the one the plan is for, where its configuration adds to that.
+    pub(super) fn statement(&self) -> Option<&'static str> {
+        self.undoes_float8().then_some(WITHOUT_FLOAT8)
+    }
+
+    /// Whether there are experts.
+    pub(super) fn experts(&self) -> Option<ExpertShape> {
+        self.model.and_then(|model| model.experts)
+    }
+
+    /// The sizes that the plan is for, and the function that finds those of a configuration.
+    pub(super) fn checks(&self) -> String {
+        let entries: String =
+            self.sizes().iter().map(|(name, size)| format!("    {}: {size},\n", python::string(name))).collect();
+        let open = if self.model.is_some() {
+            ""
+        } else {
+            "\n# fill in its other sizes, which nobody states: hidden size, vocabulary, attention heads, query groups, experts"
+        };
+        format!(
+            "# What the plan was made for; another model is refused.{open}
+MODEL = {{
+{entries}}}
+
+
+def sizes(model):
+    layer = model.layers[-1]
+    attention, moe = layer.attention, layer.moe
+    found = {{
+        \"layers\": len(model.layers),
+        \"hidden size\": model.dim,
+        \"vocabulary\": model.vocab_size,
+        \"attention heads\": attention.n_heads,
+        \"query groups\": getattr(attention, \"n_kv_heads\", None) or attention.n_heads,
+        \"latent size of keys and values\": getattr(attention, \"kv_lora_rank\", 0),
+        \"experts\": 0 if moe is None else moe.num_experts,
+    }}
+    if moe is None:
+        found[\"feed-forward size\"] = layer.feed_forward.w1.out_features
+    else:
+        found[\"experts of a token\"] = moe.router.top_k
+        found[\"feed-forward size of an expert\"] = moe.routed_experts.inner_experts.hidden_dim
+    return found
+"
+        )
+    }
+
+    fn sizes(&self) -> Vec<(&'static str, u64)> {
+        let mut sizes = vec![("layers", self.layers)];
+        let Some(model) = self.model else { return sizes };
+        sizes.push(("hidden size", model.hidden_size));
+        sizes.push(("vocabulary", model.vocabulary));
+        sizes.push(("attention heads", model.attention_heads));
+        sizes.push(("query groups", model.key_value_heads));
+        sizes.push(("latent size of keys and values", model.latent.map_or(0, |latent| latent.key_value_rank)));
+        sizes.push(("experts", model.experts.map_or(0, |experts| experts.count)));
+        match model.experts {
+            Some(experts) => {
+                sizes.push(("experts of a token", experts.chosen));
+                sizes.push(("feed-forward size of an expert", experts.feed_forward_size));
+            }
+            None => sizes.push(("feed-forward size", model.feed_forward_size)),
+        }
+        sizes
+    }
+}
