@@ -57,18 +57,56 @@ pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
         let count = job.cut.microbatches;
         notes.push(format!("fill in \"global_bsz\": {count} times the samples in a microbatch, which nobody states"));
     }
+    notes.extend(model(job));
     let mut flags = vec![];
     if let Some(length) = job.recipe.sequence_length {
-        flags.push(format!("--seq_length {length}"));
+        // Without the switch the model's longest sequence takes the place of this one.
+        flags.push(format!("--seq_length {length} --set_seqlen_manually 1"));
     }
     if let Some(precision) = job.recipe.precision {
         flags.push(format!("--mixed_precision {}", precision_word(precision)));
     }
     if job.sequence_parallel() {
-        flags.push("--sequence_parallel".into());
+        flags.push("--sequence-parallel".into());
     }
     if !flags.is_empty() {
         notes.push(format!("a strategy has no field for these, give them when you start: {}", flags.join(" ")));
     }
     notes
+}
+
+/// Models of its `llama_hf`, by layers, hidden size, vocabulary and heads of keys and values (2.4.0, `meta_configs`).
+const OWN: [((u32, u64, u64, u64), &str); 4] = [
+    ((32, 4096, 32_000, 32), "llama-7b"),
+    ((40, 5120, 32_000, 40), "llama-13b"),
+    ((80, 8192, 32_000, 8), "llama2-70b"),
+    ((80, 8192, 152_064, 8), "qwen2.5-72b"),
+];
+
+/// Which model is meant: a strategy does not say.
+fn model(job: &Job<'_>) -> Option<String> {
+    let Some(model) = job.model() else {
+        return Some("fill in the model: nobody states its sizes, and a strategy has no field for them".into());
+    };
+    if let Some(experts) = model.experts {
+        return Some(format!(
+            "Galvatron 2.4 has no mixture of experts, so the model is yours to write: {} layers, hidden size {}, {} experts, \
+             {} of a token, {} wide",
+            model.layers, model.hidden_size, experts.count, experts.chosen, experts.feed_forward_size
+        ));
+    }
+    let sizes = (model.layers, model.hidden_size, model.vocabulary, model.key_value_heads);
+    Some(match OWN.iter().find(|own| own.0 == sizes) {
+        Some((_, size)) => format!("the model: llama_hf with --model_size {size}"),
+        None => format!(
+            "fill in the model: a file of meta_configs with {} layers, hidden size {}, {} heads, {} of keys and values, \
+             feed-forward size {}, vocabulary {}",
+            model.layers,
+            model.hidden_size,
+            model.attention_heads,
+            model.key_value_heads,
+            model.feed_forward_size,
+            model.vocabulary
+        ),
+    })
 }
