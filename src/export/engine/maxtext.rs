@@ -6,7 +6,11 @@
 //! (`dcn_`). Names and rules as its `base.yml` and `layers/pipeline.py` have them; no version was run.
 
 use super::{Job, launch};
-use crate::{cluster::Limits, simulate::Schedule};
+use crate::{
+    cluster::Limits,
+    simulate::Schedule,
+    workload::recipe::{ExpertLayers, ModelShape, NormKind},
+};
 
 pub(super) fn text(job: &Job<'_>, limits: &Limits) -> String {
     let (stages, d, t) = (job.ranks() as u32, job.data_parallel(), job.tensor_parallel());
@@ -39,14 +43,77 @@ pub(super) fn text(job: &Job<'_>, limits: &Limits) -> String {
         Some(length) => row("max_target_length", length.to_string()),
         None => row("# max_target_length", "fill in: tokens in a sequence".into()),
     }
-    if let Some(model) = job.model() {
-        row("base_num_decoder_layers", model.layers.to_string());
+    match job.model() {
+        Some(model) => rows.extend(sizes(&model)),
+        None => {
+            rows.push(("base_num_decoder_layers".into(), job.blocks().to_string()));
+            rows.push(("# base_emb_dim".into(), format!("fill in the other sizes, which nobody states: {SIZES}")));
+        }
     }
     let rows: String = rows.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
     format!(
         "# {}\n# python3 -m maxtext.trainers.pre_train.train THIS_FILE model_name=... hardware=gpu run_name=...\n{rows}",
         job.layout_line()
     )
+}
+
+/// What is asked for where nobody tells the model.
+const SIZES: &str = "base_num_query_heads, base_num_kv_heads, head_dim, base_mlp_dim, vocab_size, decoder_block, num_experts, or model_name=..";
+
+/// The model's rows. A `model_name` brings its own in their place.
+fn sizes(model: &ModelShape) -> Vec<(String, String)> {
+    let mut rows: Vec<(String, String)> = vec![];
+    let mut row = |name: &str, value: String| rows.push((name.to_string(), value));
+    row("base_num_decoder_layers", model.layers.to_string());
+    row("base_emb_dim", model.hidden_size.to_string());
+    row("base_num_query_heads", model.attention_heads.to_string());
+    row("base_num_kv_heads", model.key_value_heads.to_string());
+    match model.latent {
+        Some(latent) => {
+            row("attention_type", "\"mla\"".into());
+            row("q_lora_rank", latent.query_rank.unwrap_or(0).to_string());
+            row("kv_lora_rank", latent.key_value_rank.to_string());
+            row("qk_nope_head_dim", latent.nope.to_string());
+            row("qk_rope_head_dim", latent.rope.to_string());
+            row("v_head_dim", latent.value.to_string());
+        }
+        None => row("head_dim", model.head_size.to_string()),
+    }
+    row("base_mlp_dim", model.feed_forward_size.to_string());
+    row("vocab_size", model.vocabulary.to_string());
+    row("logits_via_embedding", model.tied_embeddings.to_string());
+    if !model.gated {
+        row("mlp_activations", "[\"gelu\"]".into());
+    }
+    if let Some(experts) = model.experts {
+        row("num_experts", experts.count.to_string());
+        row("num_experts_per_tok", experts.chosen.to_string());
+        row("base_moe_mlp_dim", experts.feed_forward_size.to_string());
+        let width = experts.feed_forward_size.max(1);
+        if experts.shared_feed_forward_size > 0 {
+            row("shared_experts", experts.shared_feed_forward_size.div_ceil(width).to_string());
+        }
+        match experts.layers {
+            Some(ExpertLayers { dense_first: 0, every: 1 }) => {}
+            Some(ExpertLayers { dense_first, every: 1 }) => row("first_num_dense_layers", dense_first.to_string()),
+            _ => row("# interleave_moe_layer_step", "fill in: which layers have experts".into()),
+        }
+    }
+    if like_llama(model) {
+        row("decoder_block", "\"llama2\"".into());
+    } else {
+        let kind = if model.experts.is_some() { "mixtral, qwen3_moe, deepseek, .." } else { "gpt3, qwen3, gemma2, .." };
+        row("# decoder_block", format!("fill in: {kind}; or model_name=.., whose own sizes go before these"));
+    }
+    rows
+}
+
+/// Whether its usual block, `llama2`, is this model's.
+fn like_llama(model: &ModelShape) -> bool {
+    let plain = model.experts.is_none() && model.latent.is_none() && !model.head_norm && !model.mixed_attention;
+    let biases = model.bias == Some(false) && model.query_key_value_bias == Some(false);
+    let positions = !model.learned_positions && !model.slopes && !model.bidirectional && model.window.is_none();
+    plain && biases && positions && model.gated && model.norm == Some(NormKind::Rms)
 }
 
 /// Each axis within a machine and across machines: the first axes fill a machine. `each` divides the product of all, so
@@ -98,6 +165,9 @@ pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
     }
     if !job.recomputes() {
         notes.push("minimal_with_context saves most: elementwise operations are still computed again".into());
+    }
+    if job.experts_are_whole() {
+        notes.push("experts are divided over tensor parts there; figures hold them whole on each".into());
     }
     notes
 }

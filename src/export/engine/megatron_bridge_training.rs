@@ -3,17 +3,19 @@
 //! The names are those of `super::megatron_bridge`, from its documentation; a recipe brings the model, so that sizes are
 //! checked and not set.
 
-use super::{megatron_training, python};
+use super::{
+    megatron_bridge::{self, CHECK},
+    megatron_training, python,
+};
 use crate::{
     family::training::{AttentionKernel, ContextStyle, Precision, Recompute, Run},
     plan::Configuration,
-    workload::TrainingProfile,
+    workload::{TrainingProfile, recipe::ModelShape},
 };
 
 /// The file.
 pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> String {
     let (layout, settings) = (&run.layout, &run.settings);
-    let layers = profile.model.layers.len();
     let mut sets = vec![
         format!("model.tensor_model_parallel_size = {}", layout.tensor),
         format!("model.pipeline_model_parallel_size = {}", layout.pipeline),
@@ -22,6 +24,7 @@ pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configu
     ];
     if profile.model.has_experts() {
         sets.push(format!("model.expert_model_parallel_size = {}", layout.expert));
+        sets.push("model.expert_tensor_parallel_size = 1".into());
     }
     if layout.virtual_stages > 1 {
         sets.push(format!("model.virtual_pipeline_model_parallel_size = {}", layout.virtual_stages));
@@ -57,22 +60,22 @@ pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configu
         sets.push("config.comm_overlap = CommOverlapConfig(tp_comm_overlap=True)".into());
     }
     let sets: String = sets.iter().map(|set| format!("    {set}\n")).collect();
-    let import = if settings.tp_overlap && layout.tensor > 1 { super::megatron_bridge::COMM_OVERLAP } else { "" };
+    let import = if settings.tp_overlap && layout.tensor > 1 { megatron_bridge::COMM_OVERLAP } else { "" };
     format!(
         "# {devices} ranks on {id}: {layout}
 # Call it with a recipe's configuration before the training starts: pretrain(planned(recipe()), forward_step).
 # Data parallel follows from the ranks: {data} replicas.
 {import}from megatron.core.transformer.enums import AttnBackend
-
+{sizes}
 
 def planned(config):
     model = config.model
-    assert model.num_layers == {layers}, f\"the plan is for {layers} layers, the model has {{model.num_layers}}\"
-{sets}    return config
+{CHECK}{sets}    return config
 ",
         devices = layout.devices(),
         id = profile.accelerator.id,
         data = layout.data,
+        sizes = megatron_bridge::sizes(profile.model.layers.len() as u64, ModelShape::of(&profile.model).as_ref()),
     )
 }
 
