@@ -45,7 +45,7 @@ use crate::{
     cluster::Limits,
     export::fullness,
     family::{self, check},
-    plan::{Measure, Plan, runner::Runner},
+    plan::{Measure, Plan, Score, runner::Runner},
     planner::{Options, Planner, Problem, Search, joint::Joint, piper::Piper},
     simulate::Schedule,
     text::single_line,
@@ -213,12 +213,13 @@ pub fn export(
         return Err(impossible(losses));
     }
     let search = Search::new(settings.deadline, 0);
-    let nearest = candidates(engine, workload, limits, plan, &layering, &search)
+    let mut nearest: Vec<(Score, Plan)> = candidates(&task, plan, &layering, &search)
         .into_iter()
         .map(|plan| (check(workload, limits, &plan), plan))
         .filter(|(score, _)| score.is_valid())
-        .min_by(|a, b| a.0.value.total_cmp(&b.0.value));
-    let Some((nearest_score, nearest)) = nearest else {
+        .collect();
+    nearest.sort_by(|a, b| a.0.value.total_cmp(&b.0.value));
+    if nearest.is_empty() {
         let known = !family::of(workload).tensor_degrees().is_empty();
         let why = if !known {
             "the nearest plan is known only where nodes have times by tensor degree (Piper's JSON)"
@@ -230,13 +231,38 @@ pub fn export(
         losses.push(why.into());
         return Err(impossible(losses));
     };
-    let mut cut = Cut::of(workload, limits, &layering, &nearest).map_err(impossible)?;
-    let (written, more) = task.write(&mut cut, &nearest)?;
-    losses.extend(more);
-    let values = (score.value, nearest_score.value);
-    let cost = Some(loss(values, score.measure));
-    Ok(task.exported(written, losses, nearest, values, cost))
+    // The nearest that the engine runs under this schedule as well.
+    let mut refusal = None;
+    for (nearest_score, nearest) in nearest {
+        let mut cut = Cut::of(workload, limits, &layering, &nearest).map_err(impossible)?;
+        match task.write(&mut cut, &nearest) {
+            Ok((written, more)) => {
+                losses.extend(more);
+                let values = (score.value, nearest_score.value);
+                let cost = Some(loss(values, score.measure));
+                return Ok(task.exported(written, losses, nearest, values, cost));
+            }
+            Err(ExportError::Schedule { reason, .. }) => {
+                refusal.get_or_insert_with(|| substituted(&losses, &nearest, &reason));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Err(refused(engine, schedule, refusal.unwrap_or_default()))
 }
+
+/// Why a schedule cannot run the nearest plan, which nobody has asked for by name.
+fn substituted(losses: &[String], nearest: &Plan, reason: &str) -> String {
+    let stages = nearest.stages.len();
+    let plural = if stages == 1 { "stage" } else { "stages" };
+    format!(
+        "this plan it cannot run as it is ({}), and of the nearest it can run, {stages} {plural}: {reason}",
+        losses.join("; ")
+    )
+}
+
+/// More stages than this cannot be asked of a planner.
+const MOST_STAGES: usize = 1000;
 
 fn refused(engine: Engine, schedule: Schedule, reason: String) -> ExportError {
     ExportError::Schedule { engine: engine.title(), schedule: schedule.id(), reason }
@@ -318,14 +344,8 @@ impl Task<'_> {
 
 /// Plans that the engine can run: the plan with its recomputation evened out, and the best for it by the plan's own measure:
 /// Joint's where that is the time of a batch, else Piper's.
-fn candidates(
-    engine: Engine,
-    workload: &Workload,
-    limits: &Limits,
-    plan: &Plan,
-    layering: &Layering,
-    search: &Search,
-) -> Vec<Plan> {
+fn candidates(task: &Task<'_>, plan: &Plan, layering: &Layering, search: &Search) -> Vec<Plan> {
+    let Task { engine, workload, limits, schedule, .. } = *task;
     let runner = engine.runner().unwrap_or(Runner::Any);
     let mut settings = vec![format!("engine={}", runner.id())];
     let planner: &dyn Planner = if plan.measure == Measure::IterationTime {
@@ -337,17 +357,22 @@ fn candidates(
         settings.push("engine_feasible=true".into());
         &Piper
     };
-    let options = Options::parse(planner.info().id, planner.options(), settings.iter().map(String::as_str));
-    let options = options.expect("the planner takes these options");
-    let best = if planner.can_plan(workload).is_ok() {
+    let best = |settings: &[String]| {
+        let options = Options::parse(planner.info().id, planner.options(), settings.iter().map(String::as_str));
+        let options = options.expect("the planner takes these options");
+        planner.can_plan(workload).ok()?;
         let problem = Problem { workload: Arc::new(workload.clone()), limits: limits.clone(), options };
         let found = search.quiet();
         let planned = planner.plan(&problem, &found).plan;
         planned.or_else(|| found.incumbent().map(|best| best.plan.clone()))
-    } else {
-        None
     };
-    let mut plans: Vec<Plan> = best.into_iter().collect();
+    let mut plans: Vec<Plan> = best(&settings).into_iter().collect();
+    // Parts can be interleaved over several stages only, and one may be best.
+    let interleaves = matches!(schedule, Schedule::Interleaved | Schedule::ZeroBubbleV);
+    if interleaves && plans.iter().all(|best| best.stages.len() < 2) {
+        let stages = plan.stages.len().clamp(2, MOST_STAGES);
+        plans.extend(best(&[settings, vec![format!("stages={stages}")]].concat()));
+    }
     if let Ok(cut) = Cut::of(workload, limits, layering, plan)
         && engine.uneven(&cut).is_none()
     {
