@@ -8,7 +8,7 @@ use super::Schedule;
 /// A training engine, or all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Runner {
-    /// Whatever engine: what all of them can run.
+    /// Whatever engine: what all of them can run; where no layer repeats, all of those that need none to.
     Any,
     /// Megatron-LM.
     Megatron,
@@ -95,5 +95,11 @@ impl Runner {
     /// Whether what is no repeated layer must be with the first or the last of them.
     pub fn merges_ends(self) -> bool {
         matches!(self, Runner::Any | Runner::Galvatron)
+    }
+
+    /// What is to be told of a plan for it over a workload without repeated layers.
+    pub fn without_blocks(self) -> Option<&'static str> {
+        (self == Runner::Any)
+            .then_some("Megatron-LM and Galvatron take repeated layers only, and no name of the workload repeats")
     }
 }

@@ -65,10 +65,10 @@ pub(super) const RECOMPUTE: OptionSpec = OptionSpec {
 pub(super) const ENGINE: OptionSpec = OptionSpec {
     name: "engine",
     label: "engine",
-    help: "whose rules a plan for an engine keeps; any: those of all of them",
+    help: "whose rules a plan for an engine keeps; naming one asks for such a plan, `any` does not by itself",
     kind: OptionKind::Choice {
         choices: &[
-            ("any", "all of them"),
+            ("any", "those of all that take the workload (Megatron-LM and Galvatron take repeated layers only)"),
             ("megatron", "Megatron-LM: as many recomputed layers on every stage"),
             ("deepspeed", "DeepSpeed: layers recompute one by one"),
             ("torch", "torch.distributed.pipelining: layers recompute one by one"),

@@ -92,8 +92,10 @@ impl Engine {
             RecomputeRule::Count => "the first layers of every stage recompute, as many on each",
             RecomputeRule::AllOrNone => "all repeated layers recompute or none",
         };
+        let told = self.runner.without_blocks().filter(|_| self.layering.blocks() == 0);
+        let others = told.map(|told| format!(" {told}.")).unwrap_or_default();
         format!(
-            "Planned for {}: whole layers in order, whole machines of {} devices or a part of one; {recompute}.",
+            "Planned for {}: whole layers in order, whole machines of {} devices or a part of one; {recompute}.{others}",
             self.runner.title(),
             self.machine
         )

@@ -42,7 +42,10 @@ pub(super) static OPTIONS: [OptionSpec; 11] = [
                     "any",
                     "also stages of different degrees and replicas, as other planners cut them; its bound is weaker",
                 ),
-                ("engine", "what the engine named by `engine` runs unchanged; naming one asks for it too"),
+                (
+                    "engine",
+                    "what the engine named by `engine` runs unchanged; naming one other than `any` asks for it too",
+                ),
             ],
             default: "runnable",
         },

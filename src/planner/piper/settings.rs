@@ -51,7 +51,7 @@ pub(super) static OPTIONS: [OptionSpec; 9] = [
     OptionSpec {
         name: "engine_feasible",
         label: "for engines",
-        help: "a plan that the training engine named by `engine` runs unchanged; naming one asks for it too",
+        help: "a plan that the training engine named by `engine` runs unchanged; naming one other than `any` asks for it too",
         kind: OptionKind::Flag { default: false },
     },
     pipeline_options::ENGINE,

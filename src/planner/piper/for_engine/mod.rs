@@ -165,8 +165,10 @@ impl Chain<'_> {
             RecomputeRule::Count => "the first layers of every stage recompute, as many on each",
             RecomputeRule::AllOrNone => "all repeated layers recompute or none",
         };
+        let told = self.runner.without_blocks().filter(|_| self.layering.blocks() == 0);
+        let others = told.map(|told| format!("; {told}")).unwrap_or_default();
         format!(
-            "planned for {}: whole layers in order, the same replicas and tensor degree on every stage; {recompute}",
+            "planned for {}: whole layers in order, the same replicas and tensor degree on every stage; {recompute}{others}",
             self.runner.title()
         )
     }
