@@ -4,6 +4,8 @@ mod bad_input;
 mod check;
 mod compare;
 mod config;
+#[path = "../common/engine_demands.rs"]
+mod engine_demands;
 #[expect(dead_code, reason = "what is read beyond the rules themselves is asked by the integration tests")]
 #[path = "../common/engine_rules.rs"]
 mod engine_rules;

@@ -8,151 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-/// What an engine knows: every word that is written for it must be among these.
-pub(crate) struct Demands {
-    pub(crate) engine: &'static str,
-    /// The version whose source the words were read from.
-    pub(crate) version: &'static str,
-    pub(crate) words: &'static [&'static str],
-}
-
-/// One row per engine.
-pub(crate) const DEMANDS: [Demands; 6] = [
-    Demands {
-        engine: "Megatron-LM",
-        version: "main with core 0.20 (arguments), core 0.16.1 (layout; configurations whose fields are flags), ms-swift 3.8.0",
-        words: &[
-            // Fields of `TransformerConfig`, core 0.16.1.
-            "--add-qkv-bias",
-            "--attention-backend",
-            "--cp-comm-type",
-            "--ffn-hidden-size",
-            "--fp8-recipe",
-            "--hidden-size",
-            "--kv-channels",
-            "--kv-lora-rank",
-            "--moe-ffn-hidden-size",
-            "--moe-grouped-gemm",
-            "--moe-layer-freq",
-            "--moe-router-topk",
-            "--moe-shared-expert-intermediate-size",
-            "--mtp-num-layers",
-            "--multi-latent-attention",
-            "--normalization",
-            "--num-attention-heads",
-            "--num-layers",
-            "--num-query-groups",
-            "--pipeline-model-parallel-layout",
-            "--q-lora-rank",
-            "--qk-head-dim",
-            "--qk-pos-emb-head-dim",
-            "--recompute-granularity",
-            "--recompute-method",
-            "--recompute-modules",
-            "--recompute-num-layers",
-            "--rotary-base",
-            "--v-head-dim",
-            "--window-size",
-            // Fields of `ModelParallelConfig`.
-            "--bf16",
-            "--context-parallel-size",
-            "--cross-entropy-loss-fusion",
-            "--expert-model-parallel-size",
-            "--fp16",
-            "--pipeline-model-parallel-size",
-            "--sequence-parallel",
-            "--tensor-model-parallel-size",
-            "--tp-comm-overlap",
-            // Fields of `DistributedDataParallelConfig`.
-            "--data-parallel-sharding-strategy",
-            "--overlap-grad-reduce",
-            "--overlap-param-gather",
-            "--use-distributed-optimizer",
-            "--use-megatron-fsdp",
-            // Handed to Megatron-LM's own parser by ms-swift 3.8.0.
-            "--disable-bias-linear",
-            "--fp8-format",
-            "--global-batch-size",
-            "--group-query-attention",
-            "--max-position-embeddings",
-            "--micro-batch-size",
-            "--num-experts",
-            "--position-embedding-type",
-            "--seq-length",
-            "--swiglu",
-            "--untie-embeddings-and-output-weights",
-            // `arguments.py` of main.
-            "--fp4-format",
-            "--grad-reduce-in-bf16",
-            "--num-layers-per-virtual-pipeline-stage",
-        ],
-    },
-    Demands {
-        engine: "DeepSpeed",
-        version: "0.19.8",
-        words: &[
-            "bf16",
-            "enabled",
-            "fp16",
-            "gradient_accumulation_steps",
-            "stage",
-            "train_micro_batch_size_per_gpu",
-            "zero_optimization",
-        ],
-    },
-    Demands {
-        engine: "PyTorch pipelining",
-        version: "2.15",
-        words: &[
-            "Schedule1F1B",
-            "ScheduleGPipe",
-            "ScheduleInterleaved1F1B",
-            "ScheduleZBVZeroBubble",
-            "SplitPoint",
-            "pipeline",
-        ],
-    },
-    Demands {
-        engine: "torchtitan",
-        version: "0.3.0",
-        words: &[
-            "config.activation_checkpoint",
-            "config.training.disable_cuda_graphs",
-            "config.training.local_batch_size",
-            "config.training.seq_len",
-            "parallelism.data_parallel_replicate_degree",
-            "parallelism.data_parallel_shard_degree",
-            "parallelism.enable_sequence_parallel",
-            "parallelism.module_fqns_per_model_part",
-            "parallelism.pipeline_parallel_degree",
-            "parallelism.pipeline_parallel_microbatch_size",
-            "parallelism.pipeline_parallel_schedule",
-            "parallelism.tensor_parallel_degree",
-        ],
-    },
-    Demands {
-        engine: "Galvatron",
-        version: "2.4.0 (embed_sdp) and 2.4.1 (vocab_sdp)",
-        words: &[
-            "checkpoint",
-            "chunks",
-            "default_dp_type",
-            "dp_types_enc",
-            "embed_sdp",
-            "global_bsz",
-            "pipeline_type",
-            "pp_deg",
-            "pp_division",
-            "tp_consecutive_flags",
-            "tp_sizes_enc",
-            "use_sp",
-            "vocab_sdp",
-            "vsp",
-            "vtp",
-        ],
-    },
-    Demands { engine: "vLLM", version: "0.33", words: &["--pipeline-parallel-size", "--tensor-parallel-size"] },
-];
+use super::engine_demands::DEMANDS;
 
 /// Refuses words that the engine does not know.
 fn known<'t>(engine: &str, words: impl IntoIterator<Item = &'t str>) {
@@ -175,6 +31,56 @@ pub(crate) fn megatron_flags(source: &str) -> usize {
     let found: BTreeSet<&str> = code.split(of_flags).filter(|word| word.starts_with("--")).collect();
     known("Megatron-LM", found.iter().copied());
     found.len()
+}
+
+/// Refuses fields that the engine does not know, wherever they stand in the code of a writer: words of letters and dots that
+/// begin with one of `roots`. How many different ones there are.
+pub(crate) fn fields(engine: &str, source: &str, roots: &[&str]) -> usize {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let of_field = |c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_';
+    let found: BTreeSet<&str> = code
+        .filter(|line| line.contains('"'))
+        .flat_map(|line| line.split('"').skip(1).step_by(2))
+        .flat_map(|text| text.split(of_field))
+        .map(|word| word.trim_matches('.'))
+        .filter(|word| roots.iter().any(|root| word.starts_with(root)))
+        .filter(|word| !["config.parallelism", "config.model", "config.model_spec.model"].contains(word))
+        .collect();
+    known(engine, found.iter().copied());
+    found.len()
+}
+
+/// The fields that are assigned or compared in Megatron-Bridge's function.
+pub(crate) fn megatron_bridge(text: &str) -> BTreeMap<String, String> {
+    let assigned = text.lines().filter_map(|line| line.trim().split_once(" = "));
+    let fields: BTreeMap<String, String> = assigned
+        .filter(|(field, _)| field.starts_with("config.") || field.starts_with("model."))
+        .map(|(field, value)| (field.to_string(), value.to_string()))
+        .collect();
+    known("Megatron-Bridge", fields.keys().map(String::as_str));
+    let sizes = text.split("MODEL = {\n").nth(1).expect("sizes are compared").split("\n}").next().unwrap_or_default();
+    let sizes = sizes.lines().map(|line| line.trim().trim_end_matches(',').split_once(": ").expect(line));
+    let sizes: BTreeMap<String, String> =
+        sizes.map(|(name, value)| (name.trim_matches('"').to_string(), value.to_string())).collect();
+    known("Megatron-Bridge", sizes.keys().map(String::as_str));
+    fields.into_iter().chain(sizes).collect()
+}
+
+/// The rows of MaxText's configuration.
+pub(crate) fn maxtext(text: &str) -> BTreeMap<String, String> {
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    let rows: BTreeMap<String, String> = rows
+        .map(|line| line.split_once(": ").expect(line))
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .collect();
+    known("MaxText", rows.keys().map(String::as_str));
+    rows
+}
+
+/// The flags in notes for Galvatron's program.
+pub(crate) fn galvatron_notes(notes: &[String]) {
+    known("Galvatron", notes.iter().flat_map(|note| flags(note)));
 }
 
 /// The words of a text that begin with two dashes.
@@ -438,6 +344,8 @@ pub(crate) struct TorchTitan {
     pub(crate) parts: Vec<Vec<String>>,
     /// What is assigned, by field.
     pub(crate) fields: BTreeMap<String, String>,
+    /// The model's sizes, by name.
+    pub(crate) sizes: BTreeMap<String, u64>,
 }
 
 /// A function of torchtitan's registry of configurations, its assignments read line by line.
@@ -472,18 +380,35 @@ pub(crate) fn torchtitan(text: &str) -> TorchTitan {
         assert_eq!(fields["config.training.disable_cuda_graphs"], "True", "CUDA graphs refuse pipelines");
     }
     assert!(["None", "FullAC.Config()"].contains(&fields["config.activation_checkpoint"].as_str()));
-    // A batch is a whole number of microbatches; a field that is not known is asked for in a comment.
+    // A batch is a whole number of microbatches, which only a pipeline splits; a field that is not known is asked for in a
+    // comment.
     let number = |field: &str| -> Option<usize> { fields.get(field).map(|value| value.parse().expect("a number")) };
-    match (number("config.training.local_batch_size"), number("parallelism.pipeline_parallel_microbatch_size")) {
-        (Some(local), Some(micro)) => assert!(local.is_multiple_of(micro)),
-        (None, None) => assert!(text.contains("# fill in: config.training.local_batch_size")),
+    let replicas = number("parallelism.data_parallel_replicate_degree").unwrap_or(1)
+        * number("parallelism.data_parallel_shard_degree").unwrap_or(1);
+    let micro = number("parallelism.pipeline_parallel_microbatch_size");
+    match (number("config.training.local_batch_size"), number("config.training.global_batch_size")) {
+        (Some(local), Some(global)) => {
+            assert_eq!(micro.is_some(), ranks > 1, "microbatches are of pipelines: {text}");
+            assert!(local.is_multiple_of(micro.unwrap_or(local)) && global.is_multiple_of(local * replicas), "{text}");
+        }
+        (None, None) => assert!(text.contains("# fill in: config.training.local_batch_size"), "{text}"),
         other => panic!("one without the other: {other:?}"),
     }
+    if fields.contains_key("config.compile.enable_async_tensor_parallel") {
+        assert_eq!(fields["config.compile.enable"], "True", "it is a pass of the compiler");
+        assert!(fields["config.compile.components"].contains("model"), "{text}");
+    }
+    let list = text.split("MODEL = {\n").nth(1).expect("sizes are compared").split("\n}").next().unwrap();
+    let size = |line: &str| -> (String, u64) {
+        let (name, value) = line.trim().trim_end_matches(',').split_once(": ").expect(line);
+        (name.trim_matches('"').to_string(), value.parse().expect("a number"))
+    };
+    let sizes: BTreeMap<String, u64> = list.lines().map(size).collect();
     assert!(parts.iter().all(|part| !part.is_empty()) && no_twins(&parts.concat()), "{text}");
     for module in ["tok_embeddings", "norm", "lm_head"] {
         assert!(parts.iter().flatten().any(|name| name == module), "its splitter drops {module}: {text}");
     }
-    TorchTitan { parts, fields }
+    TorchTitan { parts, fields, sizes }
 }
 
 /// The blocks of every stage in Galvatron's strategy; its lists are as long as there are blocks.

@@ -2,6 +2,7 @@
 
 pub(crate) mod answered;
 pub(crate) mod dapple_figures;
+pub(crate) mod engine_demands;
 pub(crate) mod engine_rules;
 pub(crate) mod every_plan;
 pub(crate) mod figures;

@@ -87,6 +87,27 @@ fn a_flag_that_megatron_does_not_have_is_found_in_a_writer() {
 }
 
 #[test]
+fn every_field_in_the_other_writers_is_one_of_the_engine() {
+    let titan = [
+        include_str!("../../src/export/engine/torchtitan.rs"),
+        include_str!("../../src/export/engine/torchtitan_model.rs"),
+        include_str!("../../src/export/engine/torchtitan_training.rs"),
+    ];
+    let bridge = [
+        include_str!("../../src/export/engine/megatron_bridge.rs"),
+        include_str!("../../src/export/engine/megatron_bridge_training.rs"),
+    ];
+    let count = |engine: &str, sources: &[&str], roots: &[&str]| -> usize {
+        sources.iter().map(|source| engine_rules::fields(engine, source, roots)).sum()
+    };
+    assert!(count("torchtitan", &titan, &["config.", "parallelism."]) > 15);
+    assert!(count("Megatron-Bridge", &bridge, &["config.", "model."]) > 15);
+    assert!(engine_rules::megatron_flags(include_str!("../../src/export/engine/megatron_model.rs")) > 20);
+    let wrong = "f(\"parallelism.enable_async_tensor_parallel = True\");";
+    assert!(std::panic::catch_unwind(|| engine_rules::fields("torchtitan", wrong, &["parallelism."])).is_err());
+}
+
+#[test]
 fn megatrons_layout_expands_to_the_stages() {
     for case in cases() {
         let (exported, cut) = written(Engine::Megatron, &case);
@@ -176,7 +197,7 @@ fn layer_names<'a>(layers: impl Iterator<Item = &'a LayerKind>) -> usize {
 fn torchtitans_parts_hold_every_module_once() {
     for case in cases() {
         let (exported, cut) = written(Engine::TorchTitan, &case);
-        let engine_rules::TorchTitan { parts, fields } = engine_rules::torchtitan(&exported.text);
+        let engine_rules::TorchTitan { parts, fields, .. } = engine_rules::torchtitan(&exported.text);
         let expected: Vec<String> = std::iter::once("tok_embeddings".to_string())
             .chain((0..32).map(|block| format!("layers.{block}")))
             .chain(["norm".to_string(), "lm_head".to_string()])
@@ -184,8 +205,9 @@ fn torchtitans_parts_hold_every_module_once() {
         assert_eq!(parts.concat(), expected);
         assert_eq!(parts.len(), cut.stages.len());
         assert_eq!(fields["parallelism.tensor_parallel_degree"], cut.tensor_parallel().to_string());
-        assert_eq!(fields["parallelism.pipeline_parallel_microbatch_size"], "2");
-        let local = 2 * case.1.microbatches / cut.data_parallel();
+        let own = case.1.microbatches / cut.data_parallel();
+        assert_eq!(fields["config.training.global_batch_size"], (2 * own * cut.data_parallel()).to_string());
+        let local = if cut.stages.len() > 1 { 2 * own } else { 2 };
         assert_eq!(fields["config.training.local_batch_size"], local.to_string());
         assert_eq!(fields["config.training.seq_len"], "2048");
         let recomputed = cut.stages.iter().any(|stage| stage.recomputed().0 > 0);
@@ -329,7 +351,7 @@ fn interleaved_plans_have_several_parts_on_every_rank() {
     assert!(error.to_string().contains("multiple of the 4 stages"), "{error}");
 }
 
-fn generated(words: &str) -> Workload {
+pub(crate) fn generated(words: &str) -> Workload {
     use clap::Parser;
     #[derive(Parser)]
     struct Line {
@@ -375,7 +397,9 @@ fn batch_model_and_assumptions_reach_every_engine() {
     assert_eq!(titan["config.training.seq_len"], "4096");
     let galvatron: Value = serde_json::from_str(&text(Engine::Galvatron).text).unwrap();
     assert_eq!((&galvatron["default_dp_type"], &galvatron["global_bsz"]), (&"zero2".into(), &384.into()));
-    assert!(text(Engine::Galvatron).notes.iter().any(|note| note.contains("--seq_length 4096")));
+    let notes = text(Engine::Galvatron).notes;
+    engine_rules::galvatron_notes(&notes);
+    assert!(notes.iter().any(|note| note.contains("--seq_length 4096 --set_seqlen_manually 1")), "{notes:?}");
     let deepspeed = engine_rules::deepspeed("batch", &text(Engine::DeepSpeed).text);
     if let Some(engine_rules::DeepSpeed { config, .. }) = deepspeed {
         assert_eq!((&config["zero_optimization"]["stage"], &config["bf16"]["enabled"]), (&1.into(), &true.into()));
