@@ -104,6 +104,18 @@ fn a_model_of_as_many_layers_is_not_taken_for_another() {
     assert!(own.contains("models.qwen3.config_registry import qwen3_14b as base\n"), "{own}");
 }
 
+/// Its own function of the largest Llama multiplies in float8, which other devices refuse to build.
+#[test]
+fn the_largest_llama_is_not_built_in_float8() {
+    let case = Case::new(
+        "generate llama-3-405b --devices 16 --microbatches 64 --memory 4000GiB",
+        &["engine_feasible=true", "stages=2"],
+    );
+    let titan = case.to(Engine::TorchTitan).text;
+    engine_rules::torchtitan(&titan);
+    assert!(titan.contains("import llama3_70b as base\n") && titan.contains("model_registry(\"405B\")"), "{titan}");
+}
+
 /// One stage has no pipeline that would split a batch: microbatches are steps of accumulation.
 #[test]
 fn torchtitan_keeps_the_microbatch_without_a_pipeline() {

@@ -106,8 +106,7 @@ pub(super) fn open(model: &ModelShape) -> Vec<String> {
 /// What whoever starts it should know of the model, a line each.
 pub(super) fn remarks(model: &ModelShape) -> Vec<String> {
     let rotary = if model.learned_positions || model.slopes { "" } else { ", --rotary-base" };
-    let router =
-        if model.experts.is_some() { ", the router's score, balance and groups (--moe-router-..)" } else { "" };
+    let router = if model.experts.is_some() { ", the router's score, balance and groups" } else { "" };
     let mut remarks =
         vec![format!("vocabulary: {} rows; tokenizer and data{rotary}{router} are yours to add", model.vocabulary)];
     if model.mixed_attention {

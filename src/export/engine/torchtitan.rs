@@ -46,8 +46,8 @@ impl Registered<'_> {
             if self.recompute { "from torchtitan.distributed.activation_checkpoint import FullAC\n" } else { "" };
         let list = |part: &Vec<String>| part.iter().map(|name| python::string(name)).collect::<Vec<_>>().join(", ");
         let parts: String = self.parts.iter().map(|part| format!("    [{}],\n", list(part))).collect();
-        let own = self.base.statement().map(str::to_string);
-        let sets: String = own.iter().chain(&self.sets).map(|set| format!("    {set}\n")).collect();
+        let own = self.base.statement().map(|set| format!("    {set}\n")).unwrap_or_default();
+        let sets: String = self.sets.iter().map(|set| format!("    {set}\n")).collect();
         format!(
             "{head}{import}{imports}
 
@@ -59,7 +59,7 @@ MODEL_PARTS = [
 
 def planned():
     config = base()
-    found = sizes(config.model_spec.model)
+{own}    found = sizes(config.model_spec.model)
     other = {{name: found.get(name) for name, size in MODEL.items() if found.get(name) != size}}
     assert not other, f\"the plan is for {{MODEL}}, the model has {{other}}\"
     parallelism = config.parallelism
@@ -112,7 +112,7 @@ pub(super) fn text(job: &Job<'_>) -> String {
     let (d, t) = (job.data_parallel(), job.tensor_parallel());
     let (replicate, shard) = if job.shards_optimizer() { (1, d) } else { (d, 1) };
     let (parts, _) = complete(modules(&job.parts.parts, job.names), job.names);
-    let base = Base { layers: job.blocks() as u64, model: job.model(), in_16_bits: in_16_bits(job.recipe.precision) };
+    let base = Base { layers: job.blocks() as u64, model: job.model(), in_8_bits: false };
     let recompute = job.recomputes();
     let micro = job.cut.micro_batch_size.map(u64::from);
     let (stages, schedule) = (job.ranks(), word(job.schedule));
@@ -142,10 +142,6 @@ pub(super) fn text(job: &Job<'_>) -> String {
     );
     let head = vec![job.layout_line(), SAVE.into(), degrees];
     Registered { head, base, recompute, parts: &parts, sets }.text()
-}
-
-fn in_16_bits(precision: Option<Precision>) -> bool {
-    precision != Some(Precision::Fp32)
 }
 
 /// The statement for the precision of products, where it is one that torchtitan mixes.

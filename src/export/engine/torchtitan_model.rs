@@ -43,11 +43,12 @@ const OWN: [Own; 11] = [
     Own { experts: [256, 8], ..dense("deepseek_v3", "deepseek_v3_671b", [61, 7168, 129_280, 128, 128], 2048) },
 ];
 
-/// The one whose products are in 8 bits unless it is told otherwise.
+/// The one whose products are in 8 bits, which its function refuses to build without a device that has them.
 const FLOAT8: &str = "llama3_405b";
-/// What undoes that; for plans whose products were counted in 16 bits.
-const WITHOUT_FLOAT8: &str =
-    "config.model_spec = model_registry(\"405B\")  # its own multiplies in float8, figures are of 16 bits";
+/// What it is built on where figures are of more bits, and the statement that puts its own model there.
+const WITHOUT_FLOAT8: &str = "llama3_70b";
+const OF_405B: &str =
+    "config.model_spec = model_registry(\"405B\")  # llama3_405b multiplies in float8, at a learning rate of 8e-5";
 
 /// What stands in for a model that torchtitan does not have: its sizes are refused as long as nobody puts in another.
 const STAND_IN: (&str, &str) = ("llama3", "llama3_8b");
@@ -74,8 +75,8 @@ pub(super) struct Base {
     pub(super) layers: u64,
     /// The sizes, if they are known.
     pub(super) model: Option<ModelShape>,
-    /// Whether products were counted in 16 bits.
-    pub(super) in_16_bits: bool,
+    /// Whether products were counted in 8 bits or fewer.
+    pub(super) in_8_bits: bool,
 }
 
 impl Base {
@@ -84,12 +85,13 @@ impl Base {
     }
 
     fn undoes_float8(&self) -> bool {
-        self.in_16_bits && self.own().is_some_and(|own| own.function == FLOAT8)
+        !self.in_8_bits && self.own().is_some_and(|own| own.function == FLOAT8)
     }
 
     /// The lines that import the configuration, without line break at the end.
     pub(super) fn imports(&self) -> String {
         let (module, function) = match self.own() {
+            Some(own) if self.undoes_float8() => (own.module, WITHOUT_FLOAT8),
             Some(own) => (own.module, own.function),
             None if self.experts().is_some() => STAND_IN_EXPERTS,
             None => STAND_IN,
@@ -105,7 +107,7 @@ impl Base {
 
     /// The statement that makes the model the one the plan is for, where its configuration adds to that.
     pub(super) fn statement(&self) -> Option<&'static str> {
-        self.undoes_float8().then_some(WITHOUT_FLOAT8)
+        self.undoes_float8().then_some(OF_405B)
     }
 
     /// Whether there are experts.

@@ -51,7 +51,7 @@ pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configu
     let base = Base {
         layers: profile.model.layers.len() as u64,
         model: ModelShape::of(&profile.model),
-        in_16_bits: run.precision.bits() == 16,
+        in_8_bits: run.precision.bits() < 16,
     };
     let shards = settings.fsdp || settings.distributed_optimizer;
     let (replicate, shard) = if shards { (1, layout.data) } else { (layout.data, 1) };
