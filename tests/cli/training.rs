@@ -61,7 +61,8 @@ fn torchtitan_is_told_every_part_of_the_model() {
     let simulated = json(&["simulate", MODEL, &plan, "--json"], 0);
     assert_eq!(simulated["schedule"], "zb-v");
     let text = stdout(&["export", &plan, "--to", "torchtitan"], 0);
-    for set in ["\"ZBVZeroBubble\"", "pipeline_parallel_degree = 2", "data_parallel_shard_degree = ", "layers == 16"] {
+    for set in ["\"ZBVZeroBubble\"", "pipeline_parallel_degree = 2", "data_parallel_shard_degree = ", "\"layers\": 16"]
+    {
         assert!(text.contains(set), "{set}: {text}");
     }
     // Four parts in the order of the model, with its two ends.

@@ -76,11 +76,11 @@ pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
 }
 
 /// Models of its `llama_hf`, by layers, hidden size, vocabulary and heads of keys and values (2.4.0, `meta_configs`).
-const OWN: [((u32, u64, u64, u64), &str); 4] = [
-    ((32, 4096, 32_000, 32), "llama-7b"),
-    ((40, 5120, 32_000, 40), "llama-13b"),
-    ((80, 8192, 32_000, 8), "llama2-70b"),
-    ((80, 8192, 152_064, 8), "qwen2.5-72b"),
+const OWN: [([u64; 4], &str); 4] = [
+    ([32, 4096, 32_000, 32], "llama-7b"),
+    ([40, 5120, 32_000, 40], "llama-13b"),
+    ([80, 8192, 32_000, 8], "llama2-70b"),
+    ([80, 8192, 152_064, 8], "qwen2.5-72b"),
 ];
 
 /// Which model is meant: a strategy does not say.
@@ -95,7 +95,7 @@ fn model(job: &Job<'_>) -> Option<String> {
             model.layers, model.hidden_size, experts.count, experts.chosen, experts.feed_forward_size
         ));
     }
-    let sizes = (model.layers, model.hidden_size, model.vocabulary, model.key_value_heads);
+    let sizes = [model.layers.into(), model.hidden_size, model.vocabulary, model.key_value_heads];
     Some(match OWN.iter().find(|own| own.0 == sizes) {
         Some((_, size)) => format!("the model: llama_hf with --model_size {size}"),
         None => format!(
