@@ -9,10 +9,12 @@
 //!
 //! For a max-load the columns are the load and what it is made of, and how much of it (both) the backward pass has.
 
+use std::collections::HashMap;
+
 use super::report::{line, names, on_cpus, table};
 use crate::{
     cluster::Limits,
-    plan::{Plan, SampleTimes, Score, StageScore},
+    plan::{Plan, SampleTimes, Score, Stage, StageScore},
     units,
     workload::Workload,
 };
@@ -20,23 +22,25 @@ use crate::{
 /// The line about the bottleneck and the table.
 pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
     let bottleneck = score.bottleneck();
+    let timed = score.stages.iter().any(|stage| stage.sample.is_some());
+    let (devices, latency_s) = (devices(plan, timed), latency_s(score));
     if let Some(limiting) = bottleneck {
-        line(text, format_args!("{}", limited(plan, limiting, &score.stages[limiting], score)));
+        let what = format!("limited by stage {} ({})", limiting + 1, devices[limiting]);
+        line(text, format_args!("{what}: {}", limited(&score.stages[limiting], latency_s)));
     }
     line(text, format_args!(""));
     let of_limit = format!("of {}", units::bytes_exact(limits.memory_limit()));
-    let timed = score.stages.iter().any(|stage| stage.sample.is_some());
     let columns: &[&str] = match timed {
         true => &["start", "finish", "waited for", "compute", "transfers"],
         false => &["load", "compute", "transfers", "in backward"],
     };
     let head = [&["  stage", "device"], columns, &["memory", &of_limit, "nodes"]].concat();
     let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(String::from).collect()];
-    for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
+    for (i, ((stage, scored), device)) in plan.stages.iter().zip(&score.stages).zip(devices).enumerate() {
         let mark = if bottleneck == Some(i) { "*" } else { "" };
-        let mut row = vec![format!("{mark} {:>5}", i + 1), device(plan, i, timed)];
+        let mut row = vec![format!("{mark} {:>5}", i + 1), device];
         row.extend(match timed {
-            true => times(scored, score),
+            true => times(scored, latency_s),
             false => [scored.load_s, scored.compute_s, scored.communication_s, scored.backward_s]
                 .map(units::seconds)
                 .to_vec(),
@@ -56,50 +60,86 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     table(text, &rows);
 }
 
-/// What a stage runs on: accelerators are counted from 1 in the order of their first stages, as on the screen. For a single
-/// sample the CPUs are one stage.
-fn device(plan: &Plan, index: usize, all_cpus: bool) -> String {
-    let stage = &plan.stages[index];
-    match on_cpus(stage) {
-        true if all_cpus => return "CPUs".into(),
-        true => return "CPU".into(),
-        false => {}
-    }
-    let mut known: Vec<Option<u32>> = vec![];
-    for stage in plan.stages[..=index].iter().filter(|stage| !on_cpus(stage)) {
-        let device = stage.devices.first().copied();
-        if device.is_none() || !known.contains(&device) {
-            known.push(device);
+/// What each stage runs on: accelerators are counted from 1 in the order of their first stages, as on the screen. For a
+/// single sample the CPUs are one stage.
+fn devices(plan: &Plan, all_cpus: bool) -> Vec<String> {
+    let (mut known, mut count) = (HashMap::new(), 0);
+    let mut number = |stage: &Stage| {
+        let mut next = || {
+            count += 1;
+            count
+        };
+        match stage.devices.first() {
+            Some(&device) => *known.entry(device).or_insert_with(next),
+            // A stage that no device was given is one by itself.
+            None => next(),
         }
-    }
-    let own = stage.devices.first().copied();
-    let number = known.iter().position(|device| own.is_some() && *device == own).map_or(known.len(), |at| at + 1);
-    format!("accelerator {number}")
+    };
+    let device = |stage: &Stage| match on_cpus(stage) {
+        true if all_cpus => "CPUs".into(),
+        true => "CPU".into(),
+        false => format!("accelerator {}", number(stage)),
+    };
+    plan.stages.iter().map(device).collect()
 }
 
-fn limited(plan: &Plan, index: usize, scored: &StageScore, score: &Score) -> String {
-    let what = format!("limited by stage {} ({})", index + 1, device(plan, index, scored.sample.is_some()));
+/// What the time of the limiting stage is made of.
+fn limited(scored: &StageScore, latency_s: f64) -> String {
     if let Some(times) = scored.sample {
-        let share = units::percent(critical_share(times, score));
-        return format!("{what}: everything waits for it during {share} of the latency");
+        let share = units::percent(critical_share(times, latency_s));
+        return format!("everything waits for it during {share} of the latency");
     }
     let share = |part: f64| units::percent(if scored.load_s > 0.0 { part / scored.load_s } else { 0.0 });
-    format!("{what}: compute {}, transfers {}", share(scored.compute_s), share(scored.communication_s))
+    format!("compute {}, transfers {}", share(scored.compute_s), share(scored.communication_s))
+}
+
+/// The latency of a single sample: somebody is waited for at every moment of it.
+fn latency_s(score: &Score) -> f64 {
+    score.stages.iter().filter_map(|stage| stage.sample).map(|times| times.critical_s).sum()
 }
 
 /// The share of the latency during which everything waits for a stage.
-fn critical_share(times: SampleTimes, score: &Score) -> f64 {
-    let latency_s: f64 = score.stages.iter().filter_map(|stage| stage.sample).map(|times| times.critical_s).sum();
+fn critical_share(times: SampleTimes, latency_s: f64) -> f64 {
     if latency_s > 0.0 { times.critical_s / latency_s } else { 0.0 }
 }
 
-fn times(scored: &StageScore, score: &Score) -> Vec<String> {
+fn times(scored: &StageScore, latency_s: f64) -> Vec<String> {
     let Some(times) = scored.sample else { return vec![String::new(); 5] };
     vec![
         units::seconds(times.start_s),
         units::seconds(times.finish_s),
-        units::percent(critical_share(times, score)),
+        units::percent(critical_share(times, latency_s)),
         units::seconds(scored.compute_s),
         units::seconds(scored.communication_s),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Choice, NodeIndex};
+
+    fn on(devices: Vec<u32>, choice: Choice) -> Stage {
+        let nodes = vec![NodeIndex::new(0)];
+        Stage { nodes, choices: vec![choice], data_parallel: 1, tensor_parallel: 1, devices }
+    }
+
+    #[test]
+    fn accelerators_are_counted_by_their_first_stages() {
+        let keep = |devices| on(devices, Choice::Keep);
+        let stages =
+            vec![keep(vec![7]), on(vec![9], Choice::Cpu), keep(vec![3]), keep(vec![]), keep(vec![7]), keep(vec![])];
+        let plan = Plan { stages, ..Plan::default() };
+        let told = |all_cpus| devices(&plan, all_cpus).join(", ").replace("accelerator ", "");
+        assert_eq!(told(false), "1, CPU, 2, 3, 1, 4");
+        assert_eq!(told(true), "1, CPUs, 2, 3, 1, 4");
+    }
+
+    #[test]
+    fn tens_of_thousands_of_devices_are_told_in_one_pass() {
+        // A pass over all stages for every row, and one more for each of those, would not end here.
+        let stages = (0..60_000).rev().map(|device| on(vec![device], Choice::Keep)).collect();
+        let told = devices(&Plan { stages, ..Plan::default() }, false);
+        assert_eq!((told[0].as_str(), told[59_999].as_str()), ("accelerator 1", "accelerator 60000"));
+    }
 }

@@ -2,7 +2,7 @@
 //! [follows](Interrupt::follows) the search, the second stops that, and the third ends the program.
 //!
 //! The thread that waits for the signal lives as long as the process: a handler once installed cannot be given back to
-//! the system, so from the end of the search on the thread does what the system would have done.
+//! the system, so from when the result is written on the thread does what the system would have done.
 
 use std::{
     sync::{
@@ -17,8 +17,9 @@ use signal_hook::{consts::SIGINT, iterator::Signals, low_level};
 use super::Failure;
 use crate::planner::Search;
 
-/// While this lives, the first Ctrl-C cancels the search.
-pub(super) struct Interrupt {
+/// While this lives, the first Ctrl-C cancels the search: it must outlive the writing of what was found.
+#[must_use]
+pub(crate) struct Interrupt {
     armed: Arc<AtomicBool>,
     pressed: Arc<AtomicBool>,
 }
@@ -48,7 +49,8 @@ impl Interrupt {
         Ok(Interrupt { armed, pressed })
     }
 
-    /// Whatever [`Search::follow`]s the search is stopped by the next Ctrl-C.
+    /// Whatever [`Search::follow`]s the search is stopped by the next Ctrl-C, and where nothing does, as where the plan is
+    /// being written, that one is let pass: what was searched for is not lost to a key that came too late.
     pub(super) fn follows(&self) {
         self.armed.store(true, Ordering::Relaxed);
     }

@@ -94,7 +94,8 @@ impl PlanArgs {
             let (reason, repair) = format.refusal(&workload);
             return Err(Failure::refused(format!("--format {} {reason}", format.id), repair));
         }
-        let planned = Task::new(workload, &self.limits, &self.planning)?.run(&self.planning)?;
+        let task = Task::new(workload, &self.limits, &self.planning)?;
+        let (planned, _until_written) = task.run(&self.planning)?;
         // Formats that hold nothing but a plan are not written without one, nor a trace without a simulation; the exit
         // code says so.
         let mut whole = true;
@@ -129,7 +130,7 @@ impl PlanArgs {
         }
         let task = |limits| Task::new(workload.clone(), limits, &self.planning);
         let tasks = self.limits.by_batch().iter().map(task).collect::<Result<Vec<_>, _>>()?;
-        let all = planning::all(tasks, &self.planning)?;
+        let (all, _until_printed) = planning::all(tasks, &self.planning)?;
         let text = match format {
             Some(_) => output::json(&all.iter().map(document).collect::<Vec<_>>()),
             None => all.iter().map(report::planned).collect::<Vec<_>>().join("\n"),

@@ -59,11 +59,12 @@ impl Task {
         Ok(Task { planner, problem, topology, unheeded, assumed })
     }
 
-    /// Plans and simulates. The deadline and Ctrl-C end the plan and then the simulation, and what is there is kept.
+    /// Plans and simulates. The deadline and Ctrl-C end the plan and then the simulation, and what is there is kept: hold on
+    /// to the [`Interrupt`] until it is written.
     ///
     /// # Errors
     /// [`Failure`] if the system refuses threads or signal handlers, or the planner's claim is not confirmed.
-    pub(crate) fn run(self, args: &PlannerArgs) -> Result<Run, Failure> {
+    pub(crate) fn run(self, args: &PlannerArgs) -> Result<(Run, Interrupt), Failure> {
         let search = Search::new(args.deadline, args.seed);
         let interrupt = Interrupt::cancels(&search)?;
         let shown = (self.planner.info().name, self.planner.measure(&self.problem.workload, &self.problem.options));
@@ -72,10 +73,12 @@ impl Task {
             planned.simulate_when(Setup::default(), |simulate| simulating(&search, &interrupt, simulate));
             Ok(planned)
         };
-        match args.threads {
+        let planned: Result<Run, Failure> = match args.threads {
             None => work(),
             Some(threads) => pool(threads)?.install(work),
-        }
+        };
+        interrupt.follows();
+        Ok((planned?, interrupt))
     }
 
     /// Plans on the current thread, which may belong to a pool of the size asked for.
@@ -94,11 +97,11 @@ impl Task {
 }
 
 /// Plans and simulates tasks in parallel, without a progress bar. Ctrl-C ends all plans and then all simulations, and
-/// what is there is kept.
+/// what is there is kept, as by [`Task::run`].
 ///
 /// # Errors
 /// [`Failure`] if the system refuses threads or signal handlers, or a planner's claim is not confirmed.
-pub(crate) fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Run>, Failure> {
+pub(crate) fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<(Vec<Run>, Interrupt), Failure> {
     let whole = Search::new(None, args.seed);
     let interrupt = Interrupt::cancels(&whole)?;
     let one = |task: Task| {
@@ -112,10 +115,12 @@ pub(crate) fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Run>, Fail
         Ok(planned)
     };
     let all = || tasks.into_par_iter().map(one).collect();
-    match args.threads {
+    let planned: Result<Vec<Run>, Failure> = match args.threads {
         None => all(),
         Some(threads) => pool(threads)?.install(all),
-    }
+    };
+    interrupt.follows();
+    Ok((planned?, interrupt))
 }
 
 /// The note on a limit that a planner does not heed.

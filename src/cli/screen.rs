@@ -173,7 +173,7 @@ impl ScreenArgs {
     }
 
     fn report(&self, task: Task) -> Result<Ending, Failure> {
-        let planned = task.run(&self.planning)?;
+        let (planned, _until_printed) = task.run(&self.planning)?;
         output::print(&report::planned(&planned))?;
         notice::note("there is no terminal here; in one, this command shows the screen");
         Ok(planning::ending(&planned))
