@@ -17,7 +17,10 @@ use super::{
     coarsen::Fine,
     stages::{Cuts, Machine},
 };
-use crate::graph::{Dag, Enumeration, SuccessorSets};
+use crate::{
+    graph::{Dag, Enumeration, SuccessorSets},
+    planner::Search,
+};
 
 /// Sets beyond which a graph is left to the chain.
 const MOST_SETS: usize = 1000;
@@ -69,19 +72,22 @@ fn sums(fine: &Fine, part: &[usize], sets: &SuccessorSets, set: usize) -> Sums {
 }
 
 /// For every number of stages the best of all acyclic partitions of clusters, fewest stages first; `None` where there are
-/// too many sets, or where the clusters are a chain. `part` numbers the clusters of the vertices.
+/// too many sets, where the clusters are a chain, or if somebody stopped the search. `part` numbers the clusters of the vertices.
 pub(super) fn splits(
     fine: &Fine,
     part: &[usize],
     clusters: usize,
     machine: &Machine,
     most_stages: usize,
+    search: &Search,
 ) -> Option<Vec<Split>> {
     let (n, devices) = (clusters, machine.devices);
     let graph = fine.quotient(part, n);
     let edges = (0..n).flat_map(|v| graph.out[v].iter().map(move |&w| (v as u32, w as u32))).collect();
     let dag = Dag::new(n, edges).ok()?;
-    let Enumeration::Complete(sets) = SuccessorSets::enumerate(&dag, MOST_SETS, &|| false) else { return None };
+    let Enumeration::Complete(sets) = SuccessorSets::enumerate(&dag, MOST_SETS, &|| search.cancelled()) else {
+        return None;
+    };
     if sets.len() == n + 1 {
         return None;
     }
@@ -94,7 +100,14 @@ pub(super) fn splits(
     if pairs.saturating_mul(devices * machine.widths.len() * most_stages) > MOST_STEPS {
         return None;
     }
-    let sums: Vec<Sums> = (0..sets.len()).map(|set| sums(fine, part, &sets, set)).collect();
+    let mut all = vec![];
+    for set in 0..sets.len() {
+        if search.cancelled() {
+            return None;
+        }
+        all.push(sums(fine, part, &sets, set));
+    }
+    let sums = all;
     let width = devices + 1;
     let mut later = vec![f64::INFINITY; sets.len() * width];
     later[..width].fill(0.0);
@@ -104,6 +117,9 @@ pub(super) fn splits(
         let mut now = vec![f64::INFINITY; sets.len() * width];
         let mut choice = vec![(0, 0); sets.len() * width];
         for (set, inner) in nested.iter().enumerate() {
+            if search.cancelled() {
+                return None;
+            }
             let whole = sums[set];
             for &rest in inner {
                 let left = sums[rest as usize];
@@ -153,7 +169,7 @@ mod tests {
         super::{coarsen::tests::random_graph, stages::chain},
         *,
     };
-    use crate::planner::{Search, random::SplitMix};
+    use crate::planner::random::SplitMix;
 
     fn machine(round: usize, devices: usize) -> Machine {
         Machine {
@@ -221,7 +237,7 @@ mod tests {
             let along = chain(&graph, &order, n, &machine, &Search::default());
             let alone = || along.iter().map(|found| Split::of_chain(found.clone(), n)).collect();
             // Of a chain there is one order.
-            let found = splits(&graph, &order, n, &machine, devices).unwrap_or_else(alone);
+            let found = splits(&graph, &order, n, &machine, devices, &Search::default()).unwrap_or_else(alone);
             let mut best = vec![f64::INFINITY; devices + 1];
             brute(&graph, &machine, &mut vec![], &mut best);
             for split in &found {
@@ -257,6 +273,16 @@ mod tests {
             order: (0..40).collect(),
         };
         let part: Vec<usize> = (0..40).collect();
-        assert!(splits(&graph, &part, 40, &machine(0, 4), 4).is_none());
+        assert!(splits(&graph, &part, 40, &machine(0, 4), 4, &Search::default()).is_none());
+    }
+
+    #[test]
+    fn a_stopped_search_goes_through_no_partitions() {
+        let graph = random_graph(&mut SplitMix::new(5), 8);
+        let order: Vec<usize> = (0..8).collect();
+        let search = Search::default();
+        assert!(splits(&graph, &order, 8, &machine(0, 2), 2, &search).is_some());
+        search.cancel();
+        assert!(splits(&graph, &order, 8, &machine(0, 2), 2, &search).is_none());
     }
 }

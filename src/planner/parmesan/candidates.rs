@@ -51,7 +51,7 @@ pub(super) fn after(fine: &Fine, machine: &Machine, merges: &Merges, point: Poin
     }
     let along = chain(fine, &part, count, machine, search);
     let along = along.into_iter().map(|cuts| Split::of_chain(cuts, count)).collect();
-    let among_all = point.dag.then(|| splits(fine, &part, count, machine, machine.devices)).flatten();
+    let among_all = point.dag.then(|| splits(fine, &part, count, machine, machine.devices, search)).flatten();
     // What is better before vertices move need not be so after: of both the best go on.
     let mut found = promising(fine, machine, &part, along);
     found.extend(promising(fine, machine, &part, among_all.unwrap_or_default()));

@@ -4,14 +4,16 @@
 //! seconds of traffic that would stay inside. Candidates are the edges of the quotient, and clusters that follow one another
 //! in its topological order (which can always be merged: nothing lies between them). Contracting an edge makes a cycle iff
 //! another path leads along it; that path is looked for among the clusters between both in the order, which is then
-//! repaired in that window. A cluster may not outgrow `1.1 · total / k` (nor the heaviest vertex) as long as something else
+//! repaired in that window ([`super::contract`]). A cluster may not outgrow `1.1 · total / k` (nor the heaviest vertex) as long as something else
 //! can be merged.
 //!
 //! Merging one pair at a time matters: several merges that are legal by themselves can make a cycle together.
-//! `O(vertices · edges)` time, `O(vertices + edges)` memory; the merges are kept, so that every level can be had again.
+//! `O(vertices · candidates + edges · log vertices)` time, candidates being the edges that can be contracted,
+//! `O(vertices + edges)` memory; the merges are kept, so that every level can be had again.
 //! Of more than [`MOST_VERTICES`] vertices, runs along the topological order are merged before: what lies between two
 //! places of such an order can be one cluster without making a cycle.
 
+use super::contract::Contraction;
 use crate::planner::Search;
 
 /// What is partitioned: a DAG with costs for one microbatch.
@@ -56,17 +58,34 @@ impl Fine {
             quotient.kept[own] += self.kept[v];
             let leaves = self.out[v].iter().any(|&w| part[w] != own);
             quotient.bytes[own] += if leaves { self.bytes[v] } else { 0.0 };
-            for &w in self.out[v].iter().filter(|&&w| part[w] != own) {
-                quotient.out[own].push(part[w]);
-                quotient.into[part[w]].push(own);
-            }
         }
-        for list in quotient.out.iter_mut().chain(&mut quotient.into) {
-            list.sort_unstable();
-            list.dedup();
+        for (own, list) in successors(self, part, count).into_iter().enumerate() {
+            list.iter().for_each(|&next| quotient.into[next].push(own));
+            quotient.out[own] = list;
         }
         quotient
     }
+}
+
+/// The clusters that each leads to, ascending; `part` names a cluster below `count` for each vertex. No list of all edges is
+/// sorted for it: a dense graph has them by the million.
+fn successors(fine: &Fine, part: &[usize], count: usize) -> Vec<Vec<usize>> {
+    let mut members = vec![vec![]; count];
+    part.iter().enumerate().for_each(|(v, &own)| members[own].push(v));
+    // By cluster, the last one that was found to lead to it.
+    let mut seen = vec![usize::MAX; count];
+    let of = |(own, members): (usize, Vec<usize>)| {
+        let mut list = vec![];
+        for &w in members.iter().flat_map(|&v| &fine.out[v]) {
+            let next = part[w];
+            if next != own && std::mem::replace(&mut seen[next], own) != own {
+                list.push(next);
+            }
+        }
+        list.sort_unstable();
+        list
+    };
+    members.into_iter().enumerate().map(of).collect()
 }
 
 /// Merges, in the order in which they were made.
@@ -114,18 +133,9 @@ pub(super) fn number(fine: &Fine, root: &[usize]) -> (Vec<usize>, usize) {
     fine.order.iter().enumerate().for_each(|(at, &v)| place[v] = at);
     let mut first = vec![usize::MAX; n];
     (0..n).for_each(|v| first[root[v]] = first[root[v]].min(place[v]));
-    let mut edges: Vec<(usize, usize)> = vec![];
-    for v in 0..n {
-        edges.extend(fine.out[v].iter().map(|&w| (root[v], root[w])).filter(|(a, b)| a != b));
-    }
-    edges.sort_unstable();
-    edges.dedup();
+    let after = successors(fine, root, n);
     let mut waits = vec![0usize; n];
-    let mut after: Vec<Vec<usize>> = vec![vec![]; n];
-    for &(a, b) in &edges {
-        waits[b] += 1;
-        after[a].push(b);
-    }
+    after.iter().flatten().for_each(|&next| waits[next] += 1);
     let mut ready: std::collections::BTreeSet<(usize, usize)> =
         (0..n).filter(|&v| root[v] == v && waits[v] == 0).map(|v| (first[v], v)).collect();
     let mut number = vec![usize::MAX; n];
@@ -169,174 +179,11 @@ fn runs(fine: &Fine, most: usize) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// Clusters under way. Lists are short and gone through again and again: they are kept as such, by cluster.
-struct Quotient {
-    seconds: Vec<f64>,
-    /// By cluster: the clusters it leads to, ascending, with bytes, and from which it receives.
-    out: Vec<Vec<(usize, f64)>>,
-    into: Vec<Vec<usize>>,
-    /// Clusters in a topological order, and where each stands.
-    order: Vec<usize>,
-    place: Vec<usize>,
-    /// By cluster, the number of the last search that came by.
-    marked: Vec<usize>,
-    searches: usize,
-}
-
-/// Adds bytes on the way to a cluster.
-fn lead(out: &mut Vec<(usize, f64)>, to: usize, bytes: f64) {
-    match out.binary_search_by_key(&to, |edge| edge.0) {
-        Ok(at) => out[at].1 += bytes,
-        Err(at) => out.insert(at, (to, bytes)),
-    }
-}
-
-impl Quotient {
-    fn new(fine: &Fine) -> Self {
-        let n = fine.len();
-        let mut quotient = Quotient {
-            seconds: fine.seconds.clone(),
-            out: (0..n).map(|v| fine.out[v].iter().map(|&w| (w, fine.bytes[v])).collect()).collect(),
-            into: fine.into.clone(),
-            order: fine.order.clone(),
-            place: vec![0; n],
-            marked: vec![0; n],
-            searches: 0,
-        };
-        quotient.settle(0);
-        quotient
-    }
-
-    /// The same after runs of vertices were merged.
-    fn of_runs(fine: &Fine, runs: &[(usize, usize)]) -> Self {
-        let mut quotient = Quotient::new(fine);
-        if runs.is_empty() {
-            return quotient;
-        }
-        let mut head: Vec<usize> = (0..fine.len()).collect();
-        for &(stays, goes) in runs {
-            head[goes] = stays;
-            quotient.seconds[stays] += fine.seconds[goes];
-        }
-        quotient.order.retain(|&v| head[v] == v);
-        quotient.settle(0);
-        let mut edges: Vec<(usize, usize, f64)> = vec![];
-        for v in 0..fine.len() {
-            edges
-                .extend(fine.out[v].iter().map(|&w| (head[v], head[w], fine.bytes[v])).filter(|edge| edge.0 != edge.1));
-        }
-        edges.sort_by_key(|edge| (edge.0, edge.1));
-        quotient.out = vec![vec![]; fine.len()];
-        quotient.into = vec![vec![]; fine.len()];
-        for (from, to, bytes) in edges {
-            match quotient.out[from].last_mut() {
-                Some(last) if last.0 == to => last.1 += bytes,
-                _ => {
-                    quotient.out[from].push((to, bytes));
-                    quotient.into[to].push(from);
-                }
-            }
-        }
-        quotient
-    }
-
-    fn settle(&mut self, from: usize) {
-        for at in from..self.order.len() {
-            self.place[self.order[at]] = at;
-        }
-    }
-
-    /// Marks the clusters between both in the order that the first reaches other than by their edge; false if the second is
-    /// among them.
-    fn apart(&mut self, a: usize, b: usize) -> bool {
-        let last = self.place[b];
-        self.searches += 1;
-        let mut stack: Vec<usize> = self.out[a].iter().map(|edge| edge.0).filter(|&next| next != b).collect();
-        while let Some(v) = stack.pop() {
-            if v == b {
-                return false;
-            }
-            if self.place[v] > last || std::mem::replace(&mut self.marked[v], self.searches) == self.searches {
-                continue;
-            }
-            stack.extend(self.out[v].iter().map(|edge| edge.0));
-        }
-        true
-    }
-
-    /// Merges the second into the first, which comes before it; those that were marked last are reached by the first.
-    fn merge(&mut self, a: usize, b: usize) {
-        let (from, to) = (self.place[a], self.place[b]);
-        let reached = |v: &usize| self.marked[*v] == self.searches;
-        let window = || self.order[from..=to].iter().copied().filter(|v| *v != a && *v != b);
-        let free = window().filter(|v| !reached(v));
-        let repaired: Vec<usize> = free.chain([a]).chain(window().filter(reached)).collect();
-        self.order.splice(from..=to, repaired);
-        self.settle(from);
-        self.seconds[a] += self.seconds[b];
-        self.out[a].retain(|edge| edge.0 != b);
-        self.into[b].retain(|&before| before != a);
-        for (next, bytes) in std::mem::take(&mut self.out[b]) {
-            self.into[next].retain(|&before| before != b);
-            if !self.into[next].contains(&a) {
-                self.into[next].push(a);
-            }
-            lead(&mut self.out[a], next, bytes);
-        }
-        for before in std::mem::take(&mut self.into[b]) {
-            if let Ok(at) = self.out[before].binary_search_by_key(&b, |edge| edge.0) {
-                let (_, bytes) = self.out[before].remove(at);
-                lead(&mut self.out[before], a, bytes);
-                if !self.into[a].contains(&before) {
-                    self.into[a].push(before);
-                }
-            }
-        }
-    }
-
-    /// The best pair that is no heavier than a cap and not among those refused: by score, then traffic, then the earliest.
-    fn best(
-        &self,
-        cap: f64,
-        score: impl Fn(f64, f64) -> (f64, f64),
-        refused: &[(usize, usize)],
-    ) -> Option<(usize, usize)> {
-        let mut best: Option<((f64, f64), (usize, usize))> = None;
-        for (at, &a) in self.order.iter().enumerate() {
-            let mut offer = |b: usize, bytes: f64| {
-                let together = self.seconds[a] + self.seconds[b];
-                if together > cap {
-                    return;
-                }
-                let own = score(together, bytes);
-                // Of equals the earlier one stays; of one cluster's, that with the lesser number.
-                let better = best.is_none_or(|(known, pair)| {
-                    let order = own.0.total_cmp(&known.0).then(own.1.total_cmp(&known.1));
-                    order.then((at, b).cmp(&(self.place[pair.0], pair.1))).is_lt()
-                });
-                if better && !refused.contains(&(a, b)) {
-                    best = Some((own, (a, b)));
-                }
-            };
-            let next = self.order.get(at + 1).copied();
-            let mut follows = false;
-            for &(b, bytes) in &self.out[a] {
-                follows |= next == Some(b);
-                offer(b, bytes);
-            }
-            if let Some(b) = next.filter(|_| !follows) {
-                offer(b, 0.0);
-            }
-        }
-        best.map(|best| best.1)
-    }
-}
-
 /// Merges down to `k` clusters; `bandwidth` makes seconds of bytes, both ways.
 pub(super) fn coarsen(fine: &Fine, k: usize, comm_coef: f64, bandwidth: f64, search: &Search) -> Merges {
     let n = fine.len();
     let mut merges = Merges { vertices: n, pairs: runs(fine, MOST_VERTICES.max(k)) };
-    let mut quotient = Quotient::of_runs(fine, &merges.pairs);
+    let mut graph = Contraction::of_runs(fine, &merges.pairs);
     let total: f64 = fine.seconds.iter().sum();
     let heaviest = fine.seconds.iter().copied().fold(0.0, f64::max);
     let mut cap = (SLACK * total / k.max(1) as f64).max(heaviest);
@@ -344,19 +191,10 @@ pub(super) fn coarsen(fine: &Fine, k: usize, comm_coef: f64, bandwidth: f64, sea
         let saved = 2.0 * bytes / bandwidth;
         (together - comm_coef * saved, -saved)
     };
-    while quotient.order.len() > k.max(1) && !search.cancelled() {
-        let mut refused = vec![];
-        loop {
-            let Some((a, b)) = quotient.best(cap, score, &refused) else {
-                cap *= 1.5;
-                break;
-            };
-            if quotient.apart(a, b) {
-                quotient.merge(a, b);
-                merges.pairs.push((a, b));
-                break;
-            }
-            refused.push((a, b));
+    while graph.len() > k.max(1) && !search.cancelled() {
+        match graph.merge_best(cap, score, search) {
+            Some(pair) => merges.pairs.push(pair),
+            None => cap *= 1.5,
         }
     }
     merges

@@ -15,6 +15,7 @@ use crate::workload::{LoadError, formats::Wired};
 mod acyclic;
 mod candidates;
 mod coarsen;
+mod contract;
 mod ensemble;
 pub mod mapping;
 mod model;
