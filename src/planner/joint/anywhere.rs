@@ -21,6 +21,7 @@ use crate::{
     family,
     plan::{Execution, Measure, Plan, Schedule, WarmUp},
     planner::{self, Options, Outcome, Planner, Problem, Search, Status, pipeline_options::Recompute},
+    simulate::LEAST_TIME,
     units,
     workload::{PiperProfile, Workload},
 };
@@ -59,8 +60,11 @@ pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, sea
         }
         let Some(plan) = &outcome.plan else { return };
         for plan in asked.runs_of(plan) {
-            let seconds = build::simulated(&problem.workload, &asked.limits, &plan);
             let known = best.as_ref().map_or(own_s, |best| best.0);
+            // As long as there is no plan at all, one that was found is worth more than the deadline.
+            let over = if known.is_finite() { search.clone() } else { search.follow(LEAST_TIME) };
+            let stopped = || over.cancelled();
+            let Some(seconds) = build::simulated(&problem.workload, &asked.limits, &plan, &stopped) else { return };
             if seconds < known * (1.0 - CLOSED) {
                 search.improve(seconds, &plan);
                 best = Some((seconds, plan, planner));
@@ -220,9 +224,13 @@ impl Asked<'_> {
         let wanted = |plan: &Plan| {
             plan.stages.iter().all(|stage| self.settings.degree.is_none_or(|asked| asked == stage.tensor_parallel))
         };
-        runs.filter(wanted)
-            .filter(|plan| family::check(&self.problem.workload, &self.limits, plan).is_valid())
-            .collect()
+        // Whether it keeps the rules has nothing to do with what is measured, and to work out a batch takes longer than to
+        // simulate it.
+        let valid = |plan: &Plan| {
+            let plan = Plan { measure: Measure::TimePerSample, ..plan.clone() };
+            family::check(&self.problem.workload, &self.limits, &plan).is_valid()
+        };
+        runs.filter(wanted).filter(valid).collect()
     }
 
     /// No plan takes less.
@@ -254,4 +262,43 @@ fn slowest_path(workload: &Workload, profile: &PiperProfile) -> f64 {
         until[node] = before + fastest(node);
     }
     until.into_iter().fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{cluster::GivenLimits, plan::Stage, workload::Choice};
+
+    #[test]
+    fn whether_a_plan_holds_does_not_take_a_batch() {
+        // A batch of so many microbatches over uneven replicas cannot be walked through while anybody waits.
+        let workload = Arc::new(crate::workload::builtin());
+        let given =
+            GivenLimits::default().with(LimitKind::Microbatches, 4_000_000_000u32).with(LimitKind::Memory, 1e30);
+        let limits = family::resolve(&workload, &given).unwrap();
+        let joint = planner::find("joint").unwrap();
+        let options = Options::parse("joint", joint.options(), ["space=any"].into_iter()).unwrap();
+        let settings = JointSettings::new(&options);
+        let problem = Problem { workload: Arc::clone(&workload), limits: limits.clone(), options };
+        let order = workload.dag.stack_order();
+        let (first, rest) = order.split_at(order.len() / 2);
+        let stage = |nodes: &[u32], data_parallel: u32, device: u32| {
+            let mut nodes: Vec<_> = nodes.iter().map(|&v| crate::workload::NodeIndex::new(v as usize)).collect();
+            nodes.sort_unstable();
+            let choices = vec![Choice::Mode("vanilla".into()); nodes.len()];
+            let devices = (device..device + data_parallel).collect();
+            Stage { nodes, choices, data_parallel, tensor_parallel: 1, devices }
+        };
+        let stages = vec![stage(first, 1, 0), stage(rest, 2, 1)];
+        let plan = Plan { stages, ..Plan::default() };
+        let search = Search::default();
+        let schedules = vec![Schedule::OneForwardOneBackward, Schedule::GPipe];
+        let asked = Asked { problem: &problem, settings, limits, schedules, search: &search };
+        assert_eq!(asked.runs_of(&plan).len(), 4, "two schedules, two rules of the warm-up");
+        search.cancel();
+        let stopped = || search.cancelled();
+        assert_eq!(build::simulated(&workload, &asked.limits, &plan, &stopped), None);
+    }
 }

@@ -43,10 +43,10 @@ pub(super) fn plan(
     Some(plan.with_consecutive_devices())
 }
 
-/// Simulated seconds of a batch of a plan.
-pub(super) fn simulated(workload: &Workload, limits: &Limits, plan: &Plan) -> f64 {
+/// Simulated seconds of a batch of a plan; `None` if that was stopped.
+pub(super) fn simulated(workload: &Workload, limits: &Limits, plan: &Plan, stopped: &dyn Fn() -> bool) -> Option<f64> {
     let setup = Setup::default().of(plan);
     let mut pipeline = family::pipeline(workload, limits, plan, &setup.settings);
     pipeline.machines.clear();
-    length_unless(&pipeline.of_one_replica(), setup.schedule, &|| false).unwrap_or(f64::NAN)
+    length_unless(&pipeline.of_one_replica(), setup.schedule, stopped)
 }

@@ -354,7 +354,8 @@ impl Task<'_> {
         best.counts.iter_mut().zip(found.counts).for_each(|(sum, count)| *sum += count);
         let plan = found.best.as_ref().and_then(|split| {
             let plan = build::plan(self.profile, line, scope.microbatches, split, &tables)?;
-            Some((build::simulated(self.workload, self.limits, &plan), plan))
+            let seconds = build::simulated(self.workload, self.limits, &plan, &|| false)?;
+            Some((seconds, plan))
         });
         if let Some(plan) = plan.filter(|plan| best.plan.as_ref().is_none_or(|known| plan.0 < known.0)) {
             best.plan = Some(plan);

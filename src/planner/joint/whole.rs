@@ -50,7 +50,8 @@ impl Task<'_> {
         let Hunt { tables, found, .. } = hunt;
         let plan = found.best.as_ref().and_then(|split| {
             let plan = build::plan(self.profile, line, scope.microbatches, split, &tables)?;
-            Some((build::simulated(self.workload, self.limits, &plan), plan))
+            let seconds = build::simulated(self.workload, self.limits, &plan, &|| false)?;
+            Some((seconds, plan))
         });
         (whole.plan, whole.tried) = (plan, true);
     }
