@@ -1,14 +1,16 @@
 //! `plantui map`: which device of a topology each part of a plan sits on.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, builder::PossibleValuesParser};
 
 use super::{
-    Ending, Failure, input,
+    Ending, Failure, arguments, input,
+    interrupt::Interrupt,
     output::{self, Destination},
     report::{line, table},
     topology_input::{self, Given},
+    watch::{mapping, simulating},
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Limits, topology::Topology},
@@ -26,6 +28,8 @@ use crate::{
             Consider, Keep, MapError, Mapped, Mapping, MappingSettings, Method, Parallel, PlanError, map_plan,
         },
     },
+    run::Simulation,
+    simulate::Setup,
     units,
     workload::Workload,
 };
@@ -39,7 +43,7 @@ Examples:
 
 Takes the plan of any planner that has stages. The time is that which communication takes a microbatch at its busiest \
 pair, ring or link; a bound below says what no mapping can do better than. A batch is simulated with it, before and after. With --json the plan comes out again with the \
-devices that it was mapped to and a field `mapping`.
+devices that it was mapped to and a field `mapping`. Ctrl-C keeps the best mapping so far, as --deadline does.
 Exit codes: 0 mapped, 1 the plan is not valid or does not fit on the topology, 2 wrong use or unreadable input.";
 
 /// Map a plan's parts onto the devices of a topology
@@ -75,6 +79,9 @@ pub(crate) struct MapArgs {
     /// Seed of what is drawn at random
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
+    /// Stops after this time, such as 60s or 2min, with the best mapping so far; simulating it may take a second more
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
+    deadline: Option<Duration>,
     /// Prints the plan with its mapping as JSON
     #[arg(long)]
     json: bool,
@@ -103,17 +110,20 @@ impl MapArgs {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         input::one_standard_input(&self.workload, &self.plan)?;
-        let workload = super::arguments::LimitArgs::default().load_for(&self.workload, &self.plan)?;
+        let workload = arguments::LimitArgs::default().load_for(&self.workload, &self.plan)?;
         let mut loaded = input::plan(&self.plan, &workload)?;
         let given = topology_input::read(&self.topology)?;
         let shown = input::shown(&self.plan);
-        let limits = super::check::limits(&super::arguments::LimitArgs::default(), &mut loaded, &workload, &shown)?;
+        let limits = super::check::limits(&arguments::LimitArgs::default(), &mut loaded, &workload, &shown)?;
         if let Some(violation) = family::check(&workload, &limits, &loaded.plan).violations.first() {
             notice::error(&format!("{shown} is not valid: {violation}"));
             notice::hint("`plantui check` lists everything that is wrong with it");
             return Ok(Ending::NoPlan);
         }
-        let mapped = match self.mapped(workload, &limits, &loaded.plan, &given)? {
+        let search = Search::new(self.deadline, self.seed);
+        // It lives until the mapping is written.
+        let interrupt = Interrupt::cancels(&search)?;
+        let mapped = match self.mapped(workload, &limits, &loaded.plan, &given, (&search, &interrupt))? {
             Ok(mapped) => mapped,
             Err(why) => {
                 notice::error(&why);
@@ -133,6 +143,7 @@ impl MapArgs {
         limits: &Limits,
         plan: &Plan,
         given: &Given,
+        (search, interrupt): (&Search, &Interrupt),
     ) -> Result<Result<OnTopology, String>, Failure> {
         let consider =
             Consider { transfers: !self.no_p2p, all_reduces: !self.no_allr, shared_links: self.shared_links };
@@ -144,8 +155,8 @@ impl MapArgs {
         };
         let topology = given.topology();
         let found =
-            map_plan(&workload, limits, plan, given.wired(), (consider, &settings, Keep::Found), &Search::default());
-        let mapped = match found {
+            mapping(|| map_plan(&workload, limits, plan, given.wired(), (consider, &settings, Keep::Found), search));
+        let mut mapped = match found {
             Ok(mapped) => mapped,
             Err(error @ PlanError::NoStages) => {
                 return Err(Failure::refused(error.to_string(), "map the plan of a pipeline"));
@@ -163,6 +174,18 @@ impl MapArgs {
         if let Some(violation) = score.violations.first() {
             return Ok(Err(format!("the plan does not hold on {}: {violation}", topology.name)));
         }
+        if search.cancelled() {
+            mapped.part.notes.push("the search was stopped: this is the best mapping until then".into());
+            let simulate =
+                |after: &Search| Simulation::within(&workload, &limits, &mapped.plan, Setup::default(), after);
+            if mapped.part.iteration_s.is_none() {
+                match simulating(search, interrupt, simulate) {
+                    Ok(simulation) => mapped.part.iteration_s = Some(simulation.timeline.iteration_s),
+                    Err(given_up) => mapped.part.notes.push(given_up),
+                }
+            }
+        }
+        interrupt.follows();
         Ok(Ok(OnTopology { workload, limits, mapped, score }))
     }
 }

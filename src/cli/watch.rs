@@ -30,6 +30,12 @@ pub(super) fn simulating<T>(search: &Search, interrupt: &Interrupt, work: impl F
     drawn(|| timer.update(), || work(&after))
 }
 
+/// Maps, while the time is shown that it takes.
+pub(super) fn mapping<T>(work: impl FnOnce() -> T) -> T {
+    let mut timer = Timer::new("mapping");
+    drawn(|| timer.update(), work)
+}
+
 /// Works on this thread while another draws.
 fn drawn<T>(mut draw: impl FnMut() + Send, work: impl FnOnce() -> T) -> T {
     let (done, running) = mpsc::channel::<()>();

@@ -34,8 +34,9 @@ impl Instance<'_> {
         best.map_or_else(|| self.identity(), |best| best.1)
     }
 
-    /// The worker that exchanges most with those that are placed goes next, to the device where that takes least.
-    pub(super) fn greedy(&self) -> Vec<usize> {
+    /// The worker that exchanges most with those that are placed goes next, to the device where that takes least; once somebody
+    /// stops the search, to the first that is free.
+    pub(super) fn greedy(&self, search: &Search) -> Vec<usize> {
         let (workers, devices) = (self.workers(), self.devices());
         let mut between = vec![vec![]; workers];
         for flow in &self.demands.flows {
@@ -66,7 +67,8 @@ impl Instance<'_> {
                 })
             };
             let open = (0..devices).filter(|&device| !used[device]);
-            let best = open.map(|device| (seconds(device), device)).reduce(|a, b| if b.0 < a.0 { b } else { a });
+            let weighed = |device: usize| if search.cancelled() { (0.0, 0.0) } else { seconds(device) };
+            let best = open.map(|device| (weighed(device), device)).reduce(|a, b| if b.0 < a.0 { b } else { a });
             let Some((_, device)) = best else { break };
             place[worker] = device;
             used[device] = true;
@@ -128,10 +130,11 @@ impl Instance<'_> {
         loop {
             let mut step: Option<(usize, usize)> = None;
             for a in 0..self.workers() {
-                if search.cancelled() {
-                    break;
-                }
                 for b in a + 1..self.devices() {
+                    // What a long ring costs takes long to find out.
+                    if search.cancelled() {
+                        break;
+                    }
                     order.swap(a, b);
                     let cost = self.cost(&order);
                     if cost.is_less(&best) {
@@ -147,18 +150,25 @@ impl Instance<'_> {
         order
     }
 
-    /// The best of all mappings, the first of those that are as good; `None` above [`EXHAUSTIVE`] devices.
-    pub fn exhaustive(&self) -> Option<Vec<usize>> {
+    /// The best of all mappings, the first of those that are as good, or of those that were looked at before somebody stopped
+    /// the search; `None` above [`EXHAUSTIVE`] devices.
+    pub fn exhaustive(&self, search: &Search) -> Option<Vec<usize>> {
         if self.devices() > EXHAUSTIVE || self.workers() > self.devices() {
             return None;
         }
         let mut best: Option<(Cost, Vec<usize>)> = None;
         let mut mapping = vec![];
-        self.every(&mut mapping, &mut vec![false; self.devices()], &mut best);
+        self.every(&mut mapping, &mut vec![false; self.devices()], &mut best, search);
         best.map(|best| best.1)
     }
 
-    fn every(&self, mapping: &mut Vec<usize>, used: &mut [bool], best: &mut Option<(Cost, Vec<usize>)>) {
+    fn every(
+        &self,
+        mapping: &mut Vec<usize>,
+        used: &mut [bool],
+        best: &mut Option<(Cost, Vec<usize>)>,
+        search: &Search,
+    ) {
         if mapping.len() == self.workers() {
             let cost = self.cost(mapping);
             if best.as_ref().is_none_or(|best| cost.is_less(&best.0)) {
@@ -167,10 +177,13 @@ impl Instance<'_> {
             return;
         }
         for device in 0..used.len() {
+            if best.is_some() && search.cancelled() {
+                return;
+            }
             if !used[device] {
                 used[device] = true;
                 mapping.push(device);
-                self.every(mapping, used, best);
+                self.every(mapping, used, best, search);
                 mapping.pop();
                 used[device] = false;
             }

@@ -1,16 +1,25 @@
 //! Recursive bipartition, as Scotch maps (Pellegrini and Roman, 1996): halve the devices where little is joined, halve the
 //! workers where little is said, give each half to a half, and go on.
 //!
-//! Halves are improved by exchanges as long as one gains. `O(n³)` time for `n` devices, `O(n²)` memory.
+//! Halves are improved by exchanges as long as one gains and nobody stops the search. `O(n³)` time for `n` devices, `O(n²)` memory.
 
 use super::Instance;
+use crate::planner::Search;
 
 /// Splits things into the first `size` and the rest such that little lies between; `weight` is what lies between two.
-fn halves(things: &[usize], size: usize, weight: &impl Fn(usize, usize) -> f64) -> (Vec<usize>, Vec<usize>) {
+fn halves(
+    things: &[usize],
+    size: usize,
+    weight: &impl Fn(usize, usize) -> f64,
+    search: &Search,
+) -> (Vec<usize>, Vec<usize>) {
     let mut first = things[..size].to_vec();
     let mut second = things[size..].to_vec();
     // Every exchange takes something off the cut: this ends, and is cut short where rounding would go round in circles.
     for _ in 0..things.len() * 4 {
+        if search.cancelled() {
+            break;
+        }
         let pull = |thing: usize, there: &[usize], here: &[usize]| -> f64 {
             let sum = |others: &[usize]| others.iter().filter(|&&o| o != thing).map(|&o| weight(thing, o)).sum::<f64>();
             sum(there) - sum(here)
@@ -39,7 +48,7 @@ fn halves(things: &[usize], size: usize, weight: &impl Fn(usize, usize) -> f64) 
 
 impl Instance<'_> {
     /// The mapping by recursive bipartition.
-    pub(super) fn bipartition(&self) -> Vec<usize> {
+    pub(super) fn bipartition(&self, search: &Search) -> Vec<usize> {
         let workers = self.workers();
         let mut said = vec![vec![0.0; workers]; workers];
         for flow in &self.demands.flows {
@@ -56,11 +65,17 @@ impl Instance<'_> {
         let mut mapping = vec![0; workers];
         let all: Vec<usize> = (0..workers).collect();
         let devices: Vec<usize> = (0..self.devices()).collect();
-        self.part(&said, &all, &devices, &mut mapping);
+        self.part(&said, (&all, &devices), &mut mapping, search);
         mapping
     }
 
-    fn part(&self, said: &[Vec<f64>], workers: &[usize], devices: &[usize], mapping: &mut [usize]) {
+    fn part(
+        &self,
+        said: &[Vec<f64>],
+        (workers, devices): (&[usize], &[usize]),
+        mapping: &mut [usize],
+        search: &Search,
+    ) {
         if workers.is_empty() {
             return;
         }
@@ -70,12 +85,12 @@ impl Instance<'_> {
         }
         let wide = |a: usize, b: usize| self.matrix.both_ways(a, b);
         let size = devices.len() / 2;
-        let (left, right) = halves(devices, size, &wide);
+        let (left, right) = halves(devices, size, &wide, search);
         // Each half takes its share of the workers, as far as it has room.
         let share = (workers.len() * left.len()).div_ceil(devices.len());
         let share = share.min(left.len()).max(workers.len().saturating_sub(right.len()));
-        let (first, second) = halves(workers, share, &|a, b| said[a][b]);
-        self.part(said, &first, &left, mapping);
-        self.part(said, &second, &right, mapping);
+        let (first, second) = halves(workers, share, &|a, b| said[a][b], search);
+        self.part(said, (&first, &left), mapping, search);
+        self.part(said, (&second, &right), mapping, search);
     }
 }

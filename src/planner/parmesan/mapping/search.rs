@@ -270,12 +270,14 @@ pub fn map(instance: &Instance<'_>, settings: &MappingSettings, search: &Search)
         Method::Search => (Method::Search, run.searched(settings.seed)),
         Method::Identity => (Method::Identity, instance.identity()),
         Method::Random => (Method::Random, instance.random(settings.seed, search)),
-        Method::Greedy => (Method::Greedy, instance.greedy()),
-        Method::Annealing => (Method::Annealing, instance.annealed(instance.greedy(), settings.seed, search)),
-        Method::Bipartition => (Method::Bipartition, instance.bipartition()),
+        Method::Greedy => (Method::Greedy, instance.greedy(search)),
+        Method::Annealing => (Method::Annealing, instance.annealed(instance.greedy(search), settings.seed, search)),
+        Method::Bipartition => (Method::Bipartition, instance.bipartition(search)),
         Method::Exhaustive => {
-            let every = instance.exhaustive().ok_or_else(|| MapError::TooLarge { devices, topology: name() })?;
-            run.proved = instance.cost(&every).seconds;
+            let every = instance.exhaustive(search).ok_or_else(|| MapError::TooLarge { devices, topology: name() })?;
+            if !search.cancelled() {
+                run.proved = instance.cost(&every).seconds;
+            }
             (Method::Exhaustive, every)
         }
     };
@@ -293,7 +295,7 @@ impl Instance<'_> {
     /// A mapping that is found at once: the better of a construction and one device after the other, improved by exchanges
     /// if that is asked for.
     pub fn quick(&self, polish: bool, search: &Search) -> Vec<usize> {
-        let mut starts = vec![self.identity(), self.greedy()];
+        let mut starts = vec![self.identity(), self.greedy(search)];
         if polish {
             starts = starts.into_iter().map(|start| self.polished(&start, search)).collect();
         }
@@ -328,7 +330,7 @@ impl Run<'_, '_> {
     /// The mapping by search.
     fn searched(&mut self, seed: u64) -> Vec<usize> {
         let instance = self.instance;
-        let mut starts = vec![instance.identity(), instance.greedy(), instance.bipartition()];
+        let mut starts = vec![instance.identity(), instance.greedy(self.search), instance.bipartition(self.search)];
         let small = instance.devices() <= SEARCHED;
         if small {
             starts = starts.into_par_iter().map(|start| instance.polished(&start, self.search)).collect();

@@ -12,7 +12,7 @@ fn searched(instance: &Instance<'_>, parallel: Parallel) -> Mapping {
 
 /// The least of all mappings.
 fn brute(instance: &Instance<'_>) -> f64 {
-    instance.cost(&instance.exhaustive().unwrap()).seconds
+    instance.cost(&instance.exhaustive(&Search::default()).unwrap()).seconds
 }
 
 /// Six devices with links of a few widths, some pairs without any of their own.
