@@ -10,7 +10,7 @@ use crate::{
     },
     family::platform::Wiring,
     units,
-    workload::formats::{Wired, detect},
+    workload::formats::{Wired, detect, read_file},
 };
 
 /// A topology that was asked for with `--topology`.
@@ -112,12 +112,15 @@ impl Given {
 pub(super) fn topology(text: &str) -> Result<Topology, Failure> {
     let path = Path::new(text);
     if !input::is_standard_input(path) && !path.is_file() {
-        return topology::named(text).map_err(|error| match error {
-            NameError::Unknown { name, known } => {
+        // What is there and is neither file nor preset is refused as it is where anything else is asked for.
+        let no_file = || Some(path).filter(|path| path.exists()).and_then(|path| read_file(path).err());
+        return topology::named(text).map_err(|error| match (error, no_file()) {
+            (NameError::Unknown { .. }, Some(no_file)) => no_file.into(),
+            (NameError::Unknown { name, known }, _) => {
                 let hint = format!("a preset is {known}; 2xdgx-a100 is two of them, 2xdgx-1+eth-25g two over one NIC each, and tpu-v4-4x4x4 a torus");
                 Failure::refused(format!("no topology is called `{name}`, and no file"), hint)
             }
-            error => {
+            (error, _) => {
                 let told = error.to_string();
                 let (message, hint) = told.split_once("; ").unwrap_or((&told, ""));
                 Failure::refused(message, hint)

@@ -124,6 +124,7 @@ fn only_regular_files_are_read() {
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo");
     assert!(made.success());
     let expert = |path: &str| format!("split={path}");
+    let topology = |path: &str| format!("topology={path}");
     for path in ["/dev/zero", &pipe, "inputs"] {
         for arguments in [
             &["plan", path][..],
@@ -133,6 +134,10 @@ fn only_regular_files_are_read() {
             &["convert", path, "--to", "piper"],
             &["generate", path],
             &["--config", path, "--print-config"],
+            &["topologies", path],
+            &["plan", TINY, "--topology", path],
+            &["plan", "inputs/bert32-layers.txt", "--planner", "parmesan", "--set", &topology(path)],
+            &["estimate", "llama-3-8b", "--calibration", path],
             &["plan", "inputs/branching-cnn-training.json", "--planner", "placement-expert", "--set", &expert(path)],
         ] {
             let error = refusal(arguments);

@@ -25,7 +25,11 @@ impl Wired {
     pub fn read(asked: &str) -> Result<Self, LoadError> {
         let path = Path::new(asked);
         if !path.is_file() {
-            let topology = topology::named(asked).map_err(|error| LoadError::file(asked, error.to_string(), ""))?;
+            let topology = topology::named(asked).map_err(|error| match read_file(path) {
+                // What is there and is neither file nor preset is told as it is of every other input.
+                Err(no_file) if path.exists() => no_file,
+                _ => LoadError::file(asked, error.to_string(), ""),
+            })?;
             return Ok(Wired { topology: Arc::new(topology), file: None });
         }
         let bytes = read_file(path)?;
