@@ -19,9 +19,9 @@ use thiserror::Error;
 use crate::{
     cluster::GivenLimits,
     simulate::{Schedule, SimulatorSettings},
-    source::error::printable,
+    source::{LoadError, error::printable},
     tui::Keymap,
-    workload::formats::file,
+    workload::formats::{detect, file},
 };
 
 /// A configuration has a few kilobytes; what is larger than this is something else.
@@ -95,9 +95,13 @@ impl Config {
             return Err(refuse("is not there".into(), "`plantui --print-config > FILE` makes one".into()));
         }
         let bytes = file::read_at_most(path, MAX_BYTES).map_err(|error| refuse(error.problem, error.repair))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| refuse("is not text".into(), "a configuration is a TOML file in UTF-8".into()))?;
-        read::parse(&text, &file)
+        // An empty one changes nothing.
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Config::default());
+        }
+        let other = |error: LoadError| ConfigError { line: error.line, ..refuse(error.problem, error.repair) };
+        let text = detect::text(&bytes, &file, &detect::SETTINGS).map_err(other)?;
+        read::parse(text, &file).map_err(|error| detect::no_toml(text, &file, &detect::SETTINGS).map_or(error, other))
     }
 
     /// Reads a configuration from its text; messages call it `file`.

@@ -69,3 +69,31 @@ fn a_mistake_is_told_shortly_and_with_an_example_of_its_own() {
         assert!(error.len() < 4000, "{} bytes: {}", error.len(), &error[..300]);
     }
 }
+
+#[test]
+fn another_file_is_called_what_it_is() {
+    let folder = Folder::new();
+    for (name, content, told) in [
+        ("model.pt", &b"stub"[..], "a PyTorch checkpoint, by its name"),
+        ("model.onnx", b"\x08\x07\x12\x07pytorch\x1a\x052.1.0:\x00", "ONNX"),
+        ("config.json", b"{\"model_type\": \"llama\", \"hidden_size\": 4096}", "JSON"),
+        ("page", b"<!DOCTYPE html><html></html>", "an HTML page"),
+        ("train.py", b"import torch\nprint(torch.ones(3))\n", "Python source"),
+        ("plan.pdf", b"%PDF-1.7\n", "a PDF"),
+        ("values.yaml", b"theme: dark\nmouse: true\n", "YAML"),
+    ] {
+        let file = folder.file(name, content);
+        let error = refusal(&["--config", &file, TINY]);
+        assert!(error.contains(told) || error.contains("a model's configuration"), "{name}: {error}");
+        assert!(error.contains("--print-config"), "{name}: {error}");
+        let error = refusal(&["estimate", "llama-3-8b", "--calibration", &file]);
+        assert!(error.contains(told) || name == "config.json", "{name}: {error}");
+        assert!(error.contains("a calibration") && error.contains("plantui calibrate"), "{name}: {error}");
+    }
+    // What may be a configuration keeps its line.
+    for (content, told) in [("theme = \"dark\"\nmouse true\n", ":2: "), ("# mine\n[keys\nq = \"quit\"\n", ":2: ")] {
+        let error = refusal(&["--config", &folder.file("config.toml", content), TINY]);
+        assert!(error.contains(told), "{error}");
+    }
+    stdout(&["--config", &folder.file("empty.toml", "\n"), "--print-config"], 0);
+}

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     family::training::{Calibration, Estimate, check::Refusal, request::Request},
-    workload::formats,
+    workload::formats::{self, detect},
 };
 pub(super) use model::model;
 
@@ -174,7 +174,9 @@ pub(super) fn calibration(path: &Path) -> Result<Calibration, Failure> {
     let source = input::shown(path);
     let bytes = formats::read_file(path)?;
     let hint = "`plantui calibrate` writes such files";
-    let calibration: Calibration = serde_json::from_slice(&bytes).map_err(|error| {
+    let text = detect::text(&bytes, &source, &detect::CALIBRATION)?;
+    detect::object(text, &source, &detect::CALIBRATION)?;
+    let calibration: Calibration = serde_json::from_str(text).map_err(|error| {
         Failure::refused(format!("{source} is no calibration: {}", crate::text::printable(&error.to_string())), hint)
     })?;
     match calibration.problem() {

@@ -61,6 +61,38 @@ pub(crate) const TOPOLOGY: Wanted = Wanted {
     model: "give a JSON topology, a CSV matrix, or what `nvidia-smi topo -m` or p2pBandwidthLatencyTest prints",
 };
 
+/// A calibration.
+#[cfg(feature = "screen")]
+pub(crate) const CALIBRATION: Wanted = Wanted {
+    noun: "a calibration",
+    make: "`plantui calibrate` writes such files",
+    give: "`plantui calibrate` writes such files",
+    model: "`plantui calibrate` writes such files",
+};
+
+/// The program's own configuration.
+#[cfg(feature = "screen")]
+pub(crate) const SETTINGS: Wanted = Wanted {
+    noun: "a configuration of plantui",
+    make: "`plantui --print-config > FILE` makes one",
+    give: "a configuration is TOML: `plantui --print-config` shows one",
+    model: "a configuration is TOML: `plantui --print-config` shows one",
+};
+
+/// What to say of a text that is surely no TOML; nothing of what may be TOML with a mistake in it.
+#[cfg(feature = "screen")]
+pub(crate) fn no_toml(text: &str, source: &str, wanted: &Wanted) -> Option<LoadError> {
+    let kind = if text.trim_start().starts_with('{') {
+        let keys = keys(text);
+        let known = foreign::of_json(text, &|key| has(text, keys.as_ref(), key));
+        known.unwrap_or(Kind { is: "JSON", role: Role::Other })
+    } else {
+        foreign::of_text(text, source)
+    };
+    let may_be = ["TOML", "an INI file", "Markdown or a text of comments", "plain text"];
+    (!may_be.contains(&kind.is)).then(|| looks_like(&kind, source, wanted, wanted.give))
+}
+
 /// The text of a file, without a byte-order mark.
 pub(crate) fn text<'a>(bytes: &'a [u8], source: &str, wanted: &Wanted) -> Result<&'a str, LoadError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
