@@ -46,10 +46,10 @@ impl Destination {
     /// Refuses a destination that could not be written, before any work is done for it.
     ///
     /// # Errors
-    /// [`Failure`] if the file exists and may not be replaced, or is a directory.
+    /// [`Failure`] if the file exists and may not be replaced, is a directory, or leads nowhere.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let Destination::File { path, force } = self else { return Ok(()) };
-        let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+        let Some(metadata) = there(path)? else { return Ok(()) };
         if metadata.is_dir() {
             return Err(Failure::refused(format!("{} is a directory", input::shown(path)), "name a file in it"));
         }
@@ -136,6 +136,19 @@ pub(super) fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("strings, numbers and lists serialise") + "\n"
 }
 
+/// What is at a path, if anything is.
+///
+/// # Errors
+/// [`Failure`] where the system does not say, as of symbolic links in a circle: those are not replaced, for what they should
+/// lead to is not known.
+fn there(path: &Path) -> Result<Option<fs::Metadata>, Failure> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(Failure::writing(&input::shown(path), &error)),
+    }
+}
+
 fn exists(path: &Path) -> Failure {
     Failure::refused(format!("{} exists already", input::shown(path)), "--force replaces it")
 }
@@ -145,7 +158,7 @@ fn write_file(path: &Path, force: bool, pieces: impl FnOnce(&mut dyn Write) -> i
         io::ErrorKind::AlreadyExists => exists(path),
         _ => Failure::writing(&input::shown(path), error),
     };
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+    if there(path)?.is_some_and(|there| !there.is_file()) {
         return fs::OpenOptions::new()
             .write(true)
             .open(path)
@@ -209,6 +222,13 @@ mod tests {
         Destination::new(Some(&link), true).write("new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        // Links in a circle lead to no file, and are not taken for one.
+        let circle = folder.path().join("circle");
+        std::os::unix::fs::symlink("circle", &circle).unwrap();
+        for to in [Destination::new(Some(&circle), true), Destination::new(Some(&circle), false)] {
+            assert!(to.check().is_err() && matches!(to.write("x"), Err(Failure::Refused { .. })));
+        }
+        assert!(fs::symlink_metadata(&circle).unwrap().is_symlink());
         Destination::new(Some(Path::new("/dev/null")), false).write("x").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }
