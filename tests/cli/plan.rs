@@ -338,3 +338,23 @@ fn devices_that_microbatches_leave_idle_are_explained() {
     // One device of 64 is idle for another reason.
     assert!(!stdout(&["plan", BERT], 0).contains("are idle"));
 }
+
+#[test]
+fn parts_that_no_schedule_can_have_are_told() {
+    let note = |settings: &[&str]| {
+        let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+        let planning = ["plan", BERT, "--planner", "joint", "--devices", "8"].into_iter();
+        let text = stdout(&planning.chain(settings).collect::<Vec<_>>(), 0);
+        text.lines().find(|line| line.starts_with("note: virtual_stages ")).map(str::to_string)
+    };
+    for schedule in [&[][..], &["schedule=gpipe"], &["schedule=zb-h1"], &["space=any"]] {
+        let told = note(&[&["virtual_stages=4"], schedule].concat()).unwrap_or_default();
+        assert!(
+            told.contains("virtual_stages changes nothing here") && told.contains("on each device"),
+            "{schedule:?}: {told}"
+        );
+    }
+    for settings in [&["virtual_stages=4", "schedule=interleaved"][..], &["virtual_stages=4", "schedule=auto"], &[]] {
+        assert_eq!(note(settings), None, "{settings:?}");
+    }
+}

@@ -84,6 +84,16 @@ impl Wanted {
         ORDER.into_iter().filter(asked).flat_map(kinds).collect()
     }
 
+    /// What to say of parts that were asked for where no schedule is searched that could have so many.
+    pub(super) fn unheard_parts(self) -> Option<String> {
+        let schedule = self.schedule.filter(|schedule| self.parts.is_some() && *schedule != Schedule::Interleaved)?;
+        let parts = crate::units::counted(schedule.least_parts() as usize, "part");
+        Some(format!(
+            "virtual_stages changes nothing here: {} has {parts} of the model on each device, and schedule=interleaved as many as it is told",
+            schedule.name()
+        ))
+    }
+
     /// Those of its schedules that any stages can run, of different replicas and in any order.
     pub(super) fn of_any_stages(self) -> Vec<Schedule> {
         let any = |kind: &Kind| kind.parts == 1;

@@ -156,6 +156,7 @@ impl Planner for Joint {
         if settings.anywhere {
             outcome = anywhere::plan(problem, settings, outcome, search);
         }
+        outcome.notes.extend(settings.wanted.unheard_parts());
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
     }
