@@ -15,6 +15,9 @@ mod export;
 mod export_families;
 mod hostile;
 mod import;
+// Where the system tells which signals a program listens for.
+#[cfg(target_os = "linux")]
+mod interrupted;
 mod layers;
 mod lists;
 mod map;
