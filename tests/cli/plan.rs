@@ -343,7 +343,7 @@ fn devices_that_microbatches_leave_idle_are_explained() {
 fn parts_that_no_schedule_can_have_are_told() {
     let note = |settings: &[&str]| {
         let settings = settings.iter().flat_map(|setting| ["--set", setting]);
-        let planning = ["plan", BERT, "--planner", "joint", "--devices", "8"].into_iter();
+        let planning = ["plan", BERT, "--planner", "joint", "--devices", "8", "--memory", "1TB"].into_iter();
         let text = stdout(&planning.chain(settings).collect::<Vec<_>>(), 0);
         text.lines().find(|line| line.starts_with("note: virtual_stages ")).map(str::to_string)
     };
