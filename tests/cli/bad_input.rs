@@ -136,8 +136,8 @@ fn only_regular_files_are_read() {
             &["--config", path, "--print-config"],
             &["topologies", path],
             &["plan", TINY, "--topology", path],
-            &["plan", "inputs/bert32-layers.txt", "--planner", "parmesan", "--set", &topology(path)],
-            &["estimate", "llama-3-8b", "--calibration", path],
+            &["plan", TINY, "--planner", "parmesan", "--set", &topology(path)],
+            &["estimate", "llama-3-8b", "--global-batch", "64", "--calibration", path],
             &["plan", "inputs/branching-cnn-training.json", "--planner", "placement-expert", "--set", &expert(path)],
         ] {
             let error = refusal(arguments);

@@ -76,7 +76,7 @@ fn another_file_is_called_what_it_is() {
     for (name, content, told) in [
         ("model.pt", &b"stub"[..], "a PyTorch checkpoint, by its name"),
         ("model.onnx", b"\x08\x07\x12\x07pytorch\x1a\x052.1.0:\x00", "ONNX"),
-        ("config.json", b"{\"model_type\": \"llama\", \"hidden_size\": 4096}", "JSON"),
+        ("config.json", b"{\"model_type\": \"llama\", \"hidden_size\": 4096}", "configuration"),
         ("page", b"<!DOCTYPE html><html></html>", "an HTML page"),
         ("train.py", b"import torch\nprint(torch.ones(3))\n", "Python source"),
         ("plan.pdf", b"%PDF-1.7\n", "a PDF"),
@@ -84,10 +84,10 @@ fn another_file_is_called_what_it_is() {
     ] {
         let file = folder.file(name, content);
         let error = refusal(&["--config", &file, TINY]);
-        assert!(error.contains(told) || error.contains("a model's configuration"), "{name}: {error}");
+        assert!(error.contains(told) && error.contains("a configuration of plantui"), "{name}: {error}");
         assert!(error.contains("--print-config"), "{name}: {error}");
-        let error = refusal(&["estimate", "llama-3-8b", "--calibration", &file]);
-        assert!(error.contains(told) || name == "config.json", "{name}: {error}");
+        let error = refusal(&["estimate", "llama-3-8b", "--global-batch", "64", "--calibration", &file]);
+        assert!(error.contains(told), "{name}: {error}");
         assert!(error.contains("a calibration") && error.contains("plantui calibrate"), "{name}: {error}");
     }
     // What may be a configuration keeps its line.

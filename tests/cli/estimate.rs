@@ -281,7 +281,7 @@ fn a_calibration_is_written_applied_and_told() {
     // It is not replaced unasked, and what is none is refused.
     assert!(refusal(&["calibrate", "llama-3-70b", "--runs", &runs, "--write", &file]).contains("exists"));
     let error = refusal(&[&LLAMA[..], &["--calibration", &runs]].concat());
-    assert!(error.contains("is no calibration"), "{error}");
+    assert!(error.contains("is not a calibration: it looks like CSV"), "{error}");
     assert!(refusal(&["calibrate", "llama-3-70b", "--runs", "none.csv"]).contains("none.csv"));
 }
 

@@ -177,7 +177,9 @@ pub(super) fn calibration(path: &Path) -> Result<Calibration, Failure> {
     let text = detect::text(&bytes, &source, &detect::CALIBRATION)?;
     detect::object(text, &source, &detect::CALIBRATION)?;
     let calibration: Calibration = serde_json::from_str(text).map_err(|error| {
-        Failure::refused(format!("{source} is no calibration: {}", crate::text::printable(&error.to_string())), hint)
+        let told = crate::text::printable(&error.to_string());
+        let wrong = || Failure::refused(format!("{source} is no calibration: {told}"), hint);
+        detect::other_object(text, &source, &detect::CALIBRATION).map_or_else(wrong, Failure::from)
     })?;
     match calibration.problem() {
         Some(problem) => Err(Failure::refused(format!("{source}: {problem}"), hint)),

@@ -79,16 +79,22 @@ pub(crate) const SETTINGS: Wanted = Wanted {
     model: "a configuration is TOML: `plantui --print-config` shows one",
 };
 
+/// What to say of a JSON object that is known to be something else.
+#[cfg(feature = "screen")]
+pub(crate) fn other_object(text: &str, source: &str, wanted: &Wanted) -> Option<LoadError> {
+    let keys = keys(text);
+    let kind = foreign::of_json(text, &|key| has(text, keys.as_ref(), key))?;
+    Some(looks_like(&kind, source, wanted, wanted.give))
+}
+
 /// What to say of a text that is surely no TOML; nothing of what may be TOML with a mistake in it.
 #[cfg(feature = "screen")]
 pub(crate) fn no_toml(text: &str, source: &str, wanted: &Wanted) -> Option<LoadError> {
-    let kind = if text.trim_start().starts_with('{') {
-        let keys = keys(text);
-        let known = foreign::of_json(text, &|key| has(text, keys.as_ref(), key));
-        known.unwrap_or(Kind { is: "JSON", role: Role::Other })
-    } else {
-        foreign::of_text(text, source)
-    };
+    if text.trim_start().starts_with('{') {
+        let object = Kind { is: "a JSON object", role: Role::Other };
+        return other_object(text, source, wanted).or_else(|| Some(looks_like(&object, source, wanted, wanted.give)));
+    }
+    let kind = foreign::of_text(text, source);
     let may_be = ["TOML", "an INI file", "Markdown or a text of comments", "plain text"];
     (!may_be.contains(&kind.is)).then(|| looks_like(&kind, source, wanted, wanted.give))
 }
