@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use plantui::{
-    cluster::GivenLimits,
+    cluster::{GivenLimits, LimitKind, Machines},
     family,
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
@@ -20,13 +20,33 @@ fn loaded(file: &Value) -> Arc<Workload> {
     Arc::new(load_bytes(file.to_string().as_bytes(), "chain.json", "chain").unwrap())
 }
 
+/// Who follows whom in a chain.
+fn chain(nodes: usize) -> Vec<(usize, usize)> {
+    (1..nodes).map(|to| (to - 1, to)).collect()
+}
+
+/// One node before all others.
+fn star(nodes: usize) -> Vec<(usize, usize)> {
+    (1..nodes).map(|to| (0, to)).collect()
+}
+
+/// Every node before all later ones.
+fn complete(nodes: usize) -> Vec<(usize, usize)> {
+    (1..nodes).flat_map(|to| (0..to).map(move |from| (from, to))).collect()
+}
+
 /// Piper's profile of a chain: 1 to 11 ms and as many MB of activations for each node, which recomputation saves.
 fn pipeline(nodes: usize, devices: u32, memory: f64) -> Arc<Workload> {
-    let node = |id: usize| {
-        let side = |other: Option<usize>| -> Value {
-            Value::Object(other.into_iter().map(|other| (other.to_string(), json!(0))).collect())
-        };
-        let (before, behind) = (side(id.checked_sub(1)), side(Some(id + 1).filter(|&next| next < nodes)));
+    pipeline_of(nodes, &chain(nodes), devices, memory)
+}
+
+fn pipeline_of(nodes: usize, edges: &[(usize, usize)], devices: u32, memory: f64) -> Arc<Workload> {
+    let mut sides = vec![[serde_json::Map::new(), serde_json::Map::new()]; nodes];
+    for &(from, to) in edges {
+        sides[to][0].insert(from.to_string(), json!(0));
+        sides[from][1].insert(to.to_string(), json!(0));
+    }
+    let node = |(id, [before, behind]): (usize, [serde_json::Map<String, Value>; 2])| {
         let mode = |name: &str, seconds: f64, a: f64| {
             json!({"id": name, "timePerSample": seconds, "parameterSize": 1e6, "memoryUsageA": a, "memoryUsageB": 4e6,
                    "syncTimeFw": before, "syncTimeBw": behind})
@@ -35,24 +55,46 @@ fn pipeline(nodes: usize, devices: u32, memory: f64) -> Arc<Workload> {
         let modes = [mode("vanilla", seconds, bytes), mode("activation recomp", 1.3 * seconds, bytes / 20.0)];
         json!({"id": id, "TMPCs": {"1": modes}})
     };
-    let edge = |id: usize| json!({"sourceId": id, "destId": id + 1, "communicationCost": 1e6});
+    let edge = |&(from, to): &(usize, usize)| json!({"sourceId": from, "destId": to, "communicationCost": 1e6});
+    let nodes: Vec<Value> = sides.into_iter().enumerate().map(node).collect();
     loaded(&json!({"maxDevices": devices, "maxMemoryPerDevice": memory, "bandwidth": 25e9, "mbsInBatch": 1024,
-        "nodes": (0..nodes).map(node).collect::<Vec<_>>(), "edges": (0..nodes - 1).map(edge).collect::<Vec<_>>()}))
+        "nodes": nodes, "edges": edges.iter().map(edge).collect::<Vec<_>>()}))
 }
 
 /// A chain of operators to be placed.
 fn operators(nodes: usize, devices: u32, memory: f64) -> Arc<Workload> {
+    operators_of(nodes, &chain(nodes), devices, memory)
+}
+
+fn operators_of(nodes: usize, edges: &[(usize, usize)], devices: u32, memory: f64) -> Arc<Workload> {
     let node = |id: usize| {
         json!({"id": id, "supportedOnFpga": 1, "cpuLatency": 9.0, "fpgaLatency": draw(id, 1), "isBackwardNode": 0,
                "size": draw(id, 2)})
     };
-    let edge = |id: usize| json!({"sourceId": id, "destId": id + 1, "cost": 0.1});
+    let edge = |&(from, to): &(usize, usize)| json!({"sourceId": from, "destId": to, "cost": 0.1});
     loaded(&json!({"maxSizePerFPGA": memory, "maxFPGAs": devices, "maxCPUs": 0,
-        "nodes": (0..nodes).map(node).collect::<Vec<_>>(), "edges": (0..nodes - 1).map(edge).collect::<Vec<_>>()}))
+        "nodes": (0..nodes).map(node).collect::<Vec<_>>(), "edges": edges.iter().map(edge).collect::<Vec<_>>()}))
+}
+
+/// PipeDream's profile of layers.
+fn layers_of(nodes: usize, edges: &[(usize, usize)]) -> Arc<Workload> {
+    let node = |id: usize| {
+        let (forward, bytes) = (draw(id, 1), 1e6 * draw(id, 2));
+        let times = format!("forward_compute_time={forward}, backward_compute_time={}", 2.0 * forward);
+        format!("node{id} -- L{id} -- {times}, activation_size={bytes}, parameter_size=4e6\n")
+    };
+    let edge = |&(from, to): &(usize, usize)| format!("\tnode{from} -- node{to}\n");
+    let text: String = (0..nodes).map(node).chain(edges.iter().map(edge)).collect();
+    Arc::new(load_bytes(text.as_bytes(), "graph.txt", "graph").unwrap())
 }
 
 fn problem(planner: &str, workload: &Arc<Workload>, settings: &[&str]) -> Problem {
-    let limits = family::resolve(workload, &GivenLimits::default()).unwrap();
+    let given = GivenLimits::default();
+    let given = match workload.layers() {
+        Some(_) => given.with(LimitKind::Batch, 64u32).on(Machines::parse("2x4").ok()).with(LimitKind::Memory, 1e15),
+        None => given,
+    };
+    let limits = family::resolve(workload, &given).unwrap();
     let declared = planner::find(planner).unwrap().options();
     let options = Options::parse(planner, declared, settings.iter().copied()).unwrap();
     Problem { workload: Arc::clone(workload), limits, options }
@@ -108,4 +150,49 @@ fn joint_cuts_between_any_nodes_where_its_runs_of_nodes_are_too_coarse() {
     let plan = outcome.plan.expect("single nodes fit");
     assert!(plan.stages.iter().any(|stage| stage.nodes.len() < 10) && plan.stages.len() > 250);
     assert!(outcome.lower_bound.is_none() && outcome.status != Status::Optimal, "nothing is proven of it");
+}
+
+/// Every planner that takes a network, but for the one that wants a file beside it.
+fn takers(workload: &Workload) -> impl Iterator<Item = &'static str> {
+    let takes = |planner: &&&dyn planner::Planner| planner.can_plan(workload).is_ok();
+    let ids: Vec<&str> = planner::all().iter().filter(takes).map(|planner| planner.info().id).collect();
+    ids.into_iter().filter(|id| *id != "placement-expert")
+}
+
+#[test]
+fn every_planner_has_a_plan_of_stars_and_of_chains_of_100_000_at_once() {
+    type Edges = fn(usize) -> Vec<(usize, usize)>;
+    let shapes: [(usize, Edges); 2] = [(4_000, star), (100_000, chain)];
+    let (mut asked, mut lacking) = (0, vec![]);
+    for (nodes, edges) in shapes {
+        let edges = edges(nodes);
+        for workload in
+            [pipeline_of(nodes, &edges, 8, 1e15), operators_of(nodes, &edges, 8, 1e15), layers_of(nodes, &edges)]
+        {
+            for planner in takers(&workload) {
+                // These two look at the graph's sets or at its order before they have one.
+                let seconds = if ["piper", "equal-partition"].contains(&planner) { 2 } else { 0 };
+                let deadline = Duration::from_secs(seconds);
+                let outcome = planned(planner, &problem(planner, &workload, &[]), Some(deadline));
+                if outcome.plan.is_none() {
+                    lacking.push(format!("{planner} on {nodes} of {}: {:?}", workload.name, outcome.infeasible));
+                }
+                asked += 1;
+            }
+        }
+    }
+    assert!(lacking.is_empty() && asked > 40, "{asked} {lacking:#?}");
+}
+
+#[test]
+fn parmesan_searches_complete_graphs_to_the_end() {
+    // 180,000 edges, all but 599 of which have another path along them.
+    let (nodes, edges) = (600, complete(600));
+    for workload in
+        [pipeline_of(nodes, &edges, 8, 1e15), operators_of(nodes, &edges, 8, 1e15), layers_of(nodes, &edges)]
+    {
+        let outcome = planned("parmesan", &problem("parmesan", &workload, &[]), None);
+        assert_eq!(outcome.status, Status::Feasible, "{}", workload.name);
+        assert!(outcome.plan.is_some());
+    }
 }
