@@ -279,7 +279,7 @@ mod tests {
             GivenLimits::default().with(LimitKind::Microbatches, 4_000_000_000u32).with(LimitKind::Memory, 1e30);
         let limits = family::resolve(&workload, &given).unwrap();
         let joint = planner::find("joint").unwrap();
-        let options = Options::parse("joint", joint.options(), ["space=any"].into_iter()).unwrap();
+        let options = Options::parse("joint", joint.options(), ["space=any"]).unwrap();
         let settings = JointSettings::new(&options);
         let problem = Problem { workload: Arc::clone(&workload), limits: limits.clone(), options };
         let order = workload.dag.stack_order();

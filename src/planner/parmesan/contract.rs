@@ -312,8 +312,8 @@ mod tests {
     impl Plain {
         fn new(fine: &Fine) -> Self {
             let mut bytes = vec![vec![None; fine.len()]; fine.len()];
-            for v in 0..fine.len() {
-                fine.out[v].iter().for_each(|&w| bytes[v][w] = Some(fine.bytes[v]));
+            for (v, row) in bytes.iter_mut().enumerate() {
+                fine.out[v].iter().for_each(|&w| row[w] = Some(fine.bytes[v]));
             }
             Plain { seconds: fine.seconds.clone(), bytes, order: fine.order.clone() }
         }
