@@ -162,19 +162,21 @@ impl ClassGraph {
                 orphan[partition.class(node)] = false;
             }
         }
-        let mut edges = BTreeSet::new();
-        let mut artificial = BTreeSet::new();
+        // Sets that are made of a whole list are made several times as fast as one edge after the other.
+        let (mut edges, mut artificial) = (vec![], vec![]);
         for &(u, v) in dag.edges() {
             let (a, b) = (partition.class(u as usize), partition.class(v as usize));
             if a == b {
                 continue;
             }
             match (profile.nodes[u as usize].backward, profile.nodes[v as usize].backward) {
-                (false, false) => _ = edges.insert((a as u32, b as u32)),
-                (true, true) if orphan[a] || orphan[b] => _ = artificial.insert((b as u32, a as u32)),
+                (false, false) => edges.push((a as u32, b as u32)),
+                (true, true) if orphan[a] || orphan[b] => artificial.push((b as u32, a as u32)),
                 _ => {}
             }
         }
+        let (edges, artificial): (BTreeSet<_>, BTreeSet<_>) =
+            (edges.into_iter().collect(), artificial.into_iter().collect());
         let component = strong_components(partition.len(), edges.iter().chain(&artificial));
         let mut first: BTreeMap<u32, usize> = BTreeMap::new();
         let pairs: Vec<(usize, usize)> =

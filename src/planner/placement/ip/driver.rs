@@ -158,7 +158,8 @@ pub fn search(
         best = Some(found);
     }
     // What is small must not be lost beside costs that nothing better than the best known can pay.
-    let bounded = best.as_ref().and_then(|(value, _)| model.bounded(*value));
+    let known = best.as_ref().filter(|_| !handle.cancelled());
+    let bounded = known.and_then(|(value, _)| model.bounded(*value));
     let (model, mut bounds) = match &bounded {
         Some(bounded) => {
             let known = bounds.proven;
@@ -293,8 +294,12 @@ fn begin(
     let Question { dag, profile, limits, .. } = *question;
     let together = together(model);
     let quiet = handle.quiet();
-    let mut splits = vec![dp::plan(dag, profile, &limits, &DpOptions::default(), &quiet).split];
-    if question.contiguity == Contiguity::Free {
+    // Each orders the graph anew before it can be stopped, which for a dense one takes its time.
+    let mut splits = vec![];
+    if !handle.cancelled() {
+        splits.push(dp::plan(dag, profile, &limits, &DpOptions::default(), &quiet).split);
+    }
+    if question.contiguity == Contiguity::Free && !handle.cancelled() {
         splits.push(multilevel::plan(dag, profile, &limits, PARTITIONS, &quiet, &|_, _| ()).split);
     }
     let candidates = splits.into_iter().flatten().filter_map(|split| model.assignment(partition, &split));
