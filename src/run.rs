@@ -8,7 +8,7 @@ use crate::{
     cluster::Limits,
     family,
     plan::{Plan, Score},
-    planner::{Fault, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Search, Status, guarded},
+    planner::{self, Fault, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Search, Status, guarded},
     simulate::{Pipeline, Schedule, Setup, Timeline, simulate_unless},
     units,
     workload::Workload,
@@ -132,6 +132,7 @@ pub fn given_up(search: &Search) -> String {
 pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
     let mut outcome = guarded(planner, || planner.plan(problem, search))?;
     let rescued = kept(problem, search, &mut outcome);
+    planner::tell(planner, problem, &mut outcome);
     let idle = outcome.plan.as_ref().and_then(|plan| family::devices::idle(&problem.workload, &problem.limits, plan));
     outcome.notes.extend(idle);
     if let Some(score) = rescued {

@@ -125,7 +125,7 @@ struct EntryPart<'a> {
     lower_bound: Option<f64>,
     gap: Option<f64>,
     /// The plans that bound and gap speak of, where those are not all.
-    proven_among: Option<&'static str>,
+    proven_among: Option<&'a str>,
     stages: Option<usize>,
     devices: Option<u32>,
     schedule: Option<&'static str>,
@@ -302,7 +302,7 @@ impl<'a> EntryPart<'a> {
             }),
             lower_bound: entry.bound,
             gap: entry.gap(),
-            proven_among: entry.proven_among,
+            proven_among: entry.proven_among.as_deref(),
             stages: entry.plan.as_ref().map(|plan| plan.stages.len()),
             devices: entry.plan.as_ref().map(crate::plan::Plan::devices_used),
             schedule: simulated.map(|simulated| simulated.schedule.id()),
@@ -375,8 +375,8 @@ fn report(
         if place > 0 {
             line(&mut text, format_args!(""));
         }
-        let measure = group[0].score.as_ref().filter(|score| score.is_valid()).map(|score| score.measure);
-        let title = measure.map_or("no plan".into(), columns::group_title);
+        let valid = columns::group(&group[0]).and_then(|_| columns::group_title(group));
+        let title = valid.unwrap_or_else(|| "no plan".into());
         line(&mut text, format_args!("{title}"));
         report::table(&mut text, &table(group, reference_s));
     }

@@ -288,7 +288,7 @@ struct ExplainDocument<'a> {
     limits: GivenLimits,
     status: &'static str,
     /// The plans that a proof speaks of, where those are not all.
-    proven_among: Option<&'static str>,
+    proven_among: Option<&'a str>,
     objective: Option<ObjectivePart>,
     /// Unit of every `value` below.
     unit: Option<&'static str>,
@@ -427,7 +427,7 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a Explained>) -> ExplainDo
         },
         limits: limits_part(&problem.limits, family::of(&problem.workload).limits()),
         status: status_word(planned.outcome.status),
-        proven_among: planned.outcome.proven_among,
+        proven_among: planned.outcome.proven_among.as_deref(),
         objective: None,
         unit: None,
         value: None,

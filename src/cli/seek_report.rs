@@ -86,11 +86,10 @@ fn certainty(sought: &Sought) -> String {
         Method::Sweep(why) => format!("from the least upwards, {asked}: {why}"),
     };
     let sure = match (&sought.certainty, sought.answer) {
-        (Certainty::Proven, None) => "proven: no plan reaches the goal".to_string(),
         (Certainty::Proven | Certainty::EveryAsked, Some(_)) if sought.below.is_none() => {
             "the least there is reaches the goal".to_string()
         }
-        (Certainty::Proven, Some(_)) => "proven: no plan reaches the goal with less".to_string(),
+        (Certainty::Proven, _) => sought.proof(),
         (Certainty::EveryAsked, _) => "every smaller value was asked, and its plan fails".to_string(),
         (Certainty::Open(why), _) => format!("not proven: {why}"),
     };
@@ -143,6 +142,8 @@ pub(super) struct SeekDocument {
     figure: Option<f64>,
     below: Option<f64>,
     certainty: &'static str,
+    /// The plans that a proof speaks of, where those are not all.
+    proven_among: Option<String>,
     open: Option<String>,
     nearest: Option<f64>,
     complete: bool,
@@ -218,6 +219,7 @@ pub(super) fn document(problem: &Problem, sought: &Sought) -> SeekDocument {
         figure: nearest.and_then(|step| step.figure),
         below: sought.below.map(told),
         certainty,
+        proven_among: sought.among.clone(),
         open,
         nearest: nearest.filter(|_| sought.answer.is_none()).map(|step| told(step.value)),
         complete: !sought.stopped,

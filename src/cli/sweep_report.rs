@@ -55,7 +55,12 @@ pub(super) fn table(
         format_args!("{} by {}: {}{from_file}", chart.y_title(), title_of_axes(sweep), report::counted(done, "point")),
     );
     if let Some(goal) = chart.objective.as_ref().and_then(|(name, _)| Measure::goal_of(name)) {
-        line(&mut text, format_args!("a bound is on the {goal}; batches are simulated"));
+        line(
+            &mut text,
+            format_args!(
+                "a bound is on the {goal} of the plans that the planner's options leave; batches are simulated"
+            ),
+        );
     }
     line(&mut text, format_args!(""));
     match &chart.lines[..] {

@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use super::{
-    CannotPlan, Infeasible, ManyRuns, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
-    Tunable, equal_partition, even, one_by_one, piper, placement,
+    CannotPlan, Infeasible, ManyRuns, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Search,
+    Status, Tunable, equal_partition, even, one_by_one, piper, placement,
 };
 use crate::{
     cluster::{LimitKind, Limits},
@@ -56,6 +56,10 @@ impl Planner for Converted {
 
     fn options(&self) -> &'static [OptionSpec] {
         self.planner.options()
+    }
+
+    fn proves(&self) -> Proves {
+        self.planner.proves()
     }
 
     fn tunables(&self) -> &'static [Tunable] {
@@ -158,7 +162,7 @@ impl Converted {
         let mut notes = assumptions;
         notes.push("Nothing is proven: the planner saw the converted workload. The value is the original's.".into());
         outcome.notes = notes;
-        (outcome.objective, outcome.lower_bound) = (None, None);
+        (outcome.objective, outcome.lower_bound, outcome.proven_among) = (None, None, None);
         if let Some(infeasible) = &mut outcome.infeasible {
             // What would do for the converted workload need not do for the original.
             (infeasible.smallest_memory_bytes, infeasible.fewest_devices) = (None, None);

@@ -3,6 +3,7 @@
 //! The screen and the command line build their forms and flags from what planners declare here; neither knows a planner
 //! by name. Planners know nothing of one another; one that builds on another asks this list for it.
 
+mod bearing;
 pub(crate) mod converted;
 pub mod dapple;
 pub mod equal_partition;
@@ -36,6 +37,8 @@ use crate::{
     workload::Workload,
 };
 
+pub use bearing::{Bearing, Proves};
+pub(crate) use bearing::{among, tell};
 pub(crate) use fault::guarded;
 pub use fault::{Fault, REPORT, panic_message};
 pub use options::{OptionError, OptionKind, OptionSpec, OptionValue, Options, Tunable, Unit};
@@ -102,6 +105,12 @@ pub trait Planner: Sync + Send {
     /// Those of its options that decide which plans there are or what they run on.
     fn tunables(&self) -> &'static [Tunable] {
         &[]
+    }
+
+    /// Whether it proves its plans the best, and what each option means for that. What a planner that declares nothing
+    /// claims to be optimal is told as feasible.
+    fn proves(&self) -> Proves {
+        Proves::Nothing
     }
 
     /// Names of the options that mean nothing for a workload: they are not offered there, and refused.

@@ -71,8 +71,9 @@ pub struct Outcome {
     pub objective: Option<f64>,
     /// A proven lower bound on the objective of any plan.
     pub lower_bound: Option<f64>,
-    /// The plans that proof and bound speak of, where those are not all: `contiguous splits`.
-    pub proven_among: Option<&'static str>,
+    /// The plans that proof and bound speak of, where those are not all: `contiguous splits`. What options leave out is
+    /// added where planners are run.
+    pub proven_among: Option<String>,
     /// The best plans, this one first, then those that no other is both better and smaller than.
     pub alternatives: Vec<Alternative>,
     /// Where its parts sit on a topology, for planners that know one.

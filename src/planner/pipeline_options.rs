@@ -1,7 +1,7 @@
 //! Options that planners of pipelines share, declared and read in one place.
 
-use super::{OptionKind, OptionSpec, Options};
-use crate::plan::runner::Runner;
+use super::{Bearing, OptionKind, OptionSpec, Options};
+use crate::{plan::runner::Runner, units};
 
 /// When activations are recomputed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,41 @@ pub(super) const STAGES: OptionSpec = OptionSpec {
     help: "exactly so many stages; any: as many as are best",
     kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true, zero: Some("any") },
 };
+
+/// What [`DATA_PARALLEL`] leaves.
+pub(super) const OF_DATA_PARALLEL: (&str, Bearing) = (
+    DATA_PARALLEL.name,
+    Bearing::Narrows(|options| (!options.flag(DATA_PARALLEL.name)).then(|| "without data parallelism".into())),
+);
+
+/// What [`TENSOR_PARALLEL`] leaves.
+pub(super) const OF_TENSOR_PARALLEL: (&str, Bearing) = (
+    TENSOR_PARALLEL.name,
+    Bearing::Narrows(|options| (!options.flag(TENSOR_PARALLEL.name)).then(|| "without tensor parallelism".into())),
+);
+
+/// What an option named as [`RECOMPUTE`] leaves.
+pub(super) const OF_RECOMPUTE: (&str, Bearing) = (
+    RECOMPUTE.name,
+    Bearing::Narrows(|options| {
+        let left = match recompute(options) {
+            Recompute::Auto => return None,
+            Recompute::Never => "without recomputation",
+            Recompute::Always => "with everything recomputed",
+            Recompute::AllOrNone => "with all nodes of a stage recomputed or none",
+        };
+        Some(left.into())
+    }),
+);
+
+/// Which plans an engine's rules leave is told by the planner that keeps them.
+pub(super) const OF_ENGINE: (&str, Bearing) = (ENGINE.name, Bearing::Told);
+
+/// What an option named as [`STAGES`] leaves.
+pub(super) const OF_STAGES: (&str, Bearing) = (
+    STAGES.name,
+    Bearing::Narrows(|options| stages(options).map(|count| format!("with exactly {}", units::counted(count, "stage")))),
+);
 
 /// Reads [`RECOMPUTE`].
 pub(super) fn recompute(options: &Options) -> Recompute {

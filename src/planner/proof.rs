@@ -10,7 +10,7 @@ const CLOSED: f64 = 1e-9;
 
 /// How far a plan is from the best of what its planner's model measures. A proof is of the model, never of a simulated or
 /// a real batch.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Proof {
     /// What the model measures.
     pub measure: Measure,
@@ -19,7 +19,7 @@ pub struct Proof {
     /// The proven bound, in the measure's unit.
     pub bound: Option<f64>,
     /// The plans that it speaks of, where those are not all.
-    pub among: Option<&'static str>,
+    pub among: Option<String>,
 }
 
 impl Outcome {
@@ -27,7 +27,7 @@ impl Outcome {
     pub fn proof(&self) -> Option<Proof> {
         let measure = self.plan.as_ref()?.measure;
         let gap = if self.status == Status::Optimal { Some(0.0) } else { self.gap() };
-        Some(Proof { measure, gap, bound: self.lower_bound, among: self.proven_among })
+        Some(Proof { measure, gap, bound: self.lower_bound, among: self.proven_among.clone() })
     }
 }
 
@@ -40,7 +40,7 @@ impl Proof {
     /// In a few words, which say in whose model or among which plans: `proven in Piper's model`, `within 3.2% of the best in
     /// Piper's model`, `not proven`.
     pub fn short(&self) -> String {
-        let of = match self.among {
+        let of = match &self.among {
             Some(plans) => format!("among {plans}"),
             None => format!("in {}", self.measure.model()),
         };
@@ -57,10 +57,10 @@ impl Proof {
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let goal = self.measure.goal();
-        match (self.gap, self.among) {
+        match (self.gap, &self.among) {
             (Some(gap), among) if gap > CLOSED => {
                 write!(f, "proven within {} of the {goal}", units::percent(gap))?;
-                among.map_or(Ok(()), |plans| write!(f, " among {plans}"))?;
+                among.as_ref().map_or(Ok(()), |plans| write!(f, " among {plans}"))?;
                 self.bound.map_or(Ok(()), |bound| write!(f, " (bound {})", self.measure.show(bound)))
             }
             (Some(_), None) => write!(f, "proven: {goal}"),
@@ -82,7 +82,7 @@ mod tests {
         outcome.lower_bound = Some(0.02);
         let told = |outcome: &Outcome| outcome.proof().unwrap().to_string();
         assert_eq!(told(&outcome), "proven: least time per microbatch in Piper's model");
-        outcome.proven_among = Some("equal partitions");
+        outcome.proven_among = Some("equal partitions".into());
         assert_eq!(told(&outcome), "proven among equal partitions: least time per microbatch in Piper's model");
         (outcome.status, outcome.lower_bound, outcome.proven_among) = (Status::Feasible, Some(0.019), None);
         let open = "proven within 5.0% of the least time per microbatch in Piper's model (bound 19.00 ms/sample)";

@@ -128,11 +128,19 @@ fn like(measure: Measure) -> Measure {
 }
 
 /// The title of a group: what its plans are measured by, in which unit, what a gap of theirs is to, and how they are
-/// simulated if not as batches.
-pub fn group_title(measure: Measure) -> String {
-    let name = measure.name().replace('_', " ");
+/// simulated if not as batches. Times of batches and times of samples stand together, but a proof of the one says nothing
+/// of the other.
+pub fn group_title<'a>(entries: impl IntoIterator<Item = &'a ComparedPlan>) -> Option<String> {
+    let mut measures = entries.into_iter().filter_map(|entry| entry.score.as_ref()).map(|score| score.measure);
+    let measure = measures.next()?;
+    let name = like(measure).name().replace('_', " ");
     let simulated = if matches!(measure, Measure::Latency { .. }) { "; one sample alone" } else { "" };
-    format!("{name}, {}{simulated}; gap to the {}", measure.unit(), measure.goal())
+    let goal = measure.goal();
+    let gap = match measures.find(|other| other.goal() != goal) {
+        None => format!("gap to the {goal}"),
+        Some(_) => "each gap to the best in its planner's own model".into(),
+    };
+    Some(format!("{name}, {}{simulated}; {gap}", measure.unit()))
 }
 
 /// Sorts by a column, best first, within groups of one objective; the groups stay in the order in which they first come.

@@ -53,7 +53,7 @@ pub struct ComparedPlan {
     /// A proven bound on the objective.
     pub bound: Option<f64>,
     /// The plans that the bound speaks of, where those are not all.
-    pub proven_among: Option<&'static str>,
+    pub proven_among: Option<String>,
     /// The limit on a device's memory that it was made under, bytes: memory is told in its unit.
     pub memory_limit_bytes: f64,
     /// The plan in the simulator, if it is valid.
@@ -187,22 +187,24 @@ pub fn line(
     seconds: f64,
     simulated: Option<SimulatedFigures>,
 ) -> ComparedPlan {
-    let story = outcome.infeasible.iter().map(|story| story.explanation.clone());
-    let among = outcome.proven_among.map(|plans| format!("its gap* is to the best among {plans}"));
-    ComparedPlan {
+    let mut entry = ComparedPlan {
         id: planner.id.into(),
         name: planner.name.into(),
         status: Some(outcome.status),
         plan: outcome.plan.clone(),
         score: score.cloned(),
         bound: outcome.lower_bound,
-        proven_among: outcome.proven_among,
+        proven_among: outcome.proven_among.clone(),
         memory_limit_bytes: limits.memory_limit(),
         simulated,
         seconds: Some(seconds),
-        remarks: story.chain(among).chain(outcome.notes.iter().cloned()).collect(),
+        remarks: outcome.infeasible.iter().map(|story| story.explanation.clone()).collect(),
         fault: None,
-    }
+    };
+    let plans = entry.proven_among.as_ref().filter(|_| entry.gap().is_some());
+    let among = plans.map(|plans| format!("its gap* is to the best among {plans}"));
+    entry.remarks.extend(among.into_iter().chain(outcome.notes.iter().cloned()));
+    entry
 }
 
 /// The line of a planner that failed.

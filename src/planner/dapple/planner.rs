@@ -19,8 +19,8 @@ use crate::{
     family::{self, layers::costs},
     plan::{Basis, Length, Measure, Plan, SpeedupModel, Stage},
     planner::{
-        CannotPlan, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
-        Tunable,
+        Bearing, CannotPlan, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves,
+        Search, Status, Tunable, pipeline_options,
     },
     simulate::{Schedule, SimulatorSettings, simulate_unless},
     units,
@@ -75,6 +75,24 @@ static OPTIONS: [OptionSpec; 11] = [
     },
 ];
 
+/// What each leaves of the plans that a proof speaks of.
+static BEARINGS: [(&str, Bearing); 11] = [
+    (settings::PROFILE_BATCH.name, Bearing::Question),
+    (settings::MICRO_BATCH.name, Bearing::Question),
+    (settings::OPTIMIZER.name, Bearing::Question),
+    (settings::PEAK_ACTIVATION.name, Bearing::Question),
+    (settings::NVLINK.name, Bearing::Question),
+    (settings::ETHERNET.name, Bearing::Question),
+    (settings::ALL_REDUCE.name, Bearing::Question),
+    (settings::STATES.name, Bearing::Told),
+    pipeline_options::OF_RECOMPUTE,
+    (
+        "whole_samples",
+        Bearing::Narrows(|options| options.flag("whole_samples").then(|| "with whole samples on every device".into())),
+    ),
+    pipeline_options::OF_STAGES,
+];
+
 /// More stages than devices there may be are never found.
 const MOST_STAGES: f64 = 1000.0;
 
@@ -89,6 +107,10 @@ impl Planner for Dapple {
 
     fn options(&self) -> &'static [OptionSpec] {
         &OPTIONS
+    }
+
+    fn proves(&self) -> Proves {
+        Proves::Among(&BEARINGS)
     }
 
     fn tunables(&self) -> &'static [Tunable] {
@@ -135,7 +157,7 @@ impl Planner for Dapple {
         let hunt = |states| Hunt { workload, profile, states, complete, limits, model, recompute, stages, search };
         let first = few.as_ref().map(|few| hunt(few).quick()).unwrap_or_default();
         let mut outcome = hunt(&cuts.states).run(first);
-        outcome.proven_among = outcome.lower_bound.and(cuts.proven_among());
+        outcome.proven_among = outcome.lower_bound.and_then(|_| cuts.proven_among());
         outcome.notes.extend(cuts.note.filter(|_| outcome.plan.is_some()));
         outcome
     }

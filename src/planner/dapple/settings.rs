@@ -144,8 +144,8 @@ fn searched(states: usize, nodes: usize) -> usize {
 
 impl Cuts {
     /// The plans that a proof speaks of, where the states are not all that the network allows.
-    pub(super) fn proven_among(&self) -> Option<&'static str> {
-        (self.linear && !self.states.one_order && self.complete).then_some("plans along one order")
+    pub(super) fn proven_among(&self) -> Option<String> {
+        (self.linear && !self.states.one_order && self.complete).then(|| "plans along one order".into())
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     cluster::{LimitKind, Limits},
     family,
     plan::{Plan, Stage, Violation},
-    planner::CannotPlan,
+    planner::{Bearing, CannotPlan, Proves, pipeline_options},
     units,
     workload::{Choice, NodeIndex, PiperProfile, Workload, piper::TRANSFORMER_LAYER},
 };
@@ -69,6 +69,25 @@ static OPTIONS: [OptionSpec; 3] = [
     },
 ];
 
+/// What each leaves of the plans that a proof speaks of.
+static BEARINGS: [(&str, Bearing); 3] = [
+    (
+        "variant",
+        Bearing::Narrows(|options| match options.choice("variant") {
+            "general" => Some("with all nodes dealt out".into()),
+            "transformer" => Some("with the transformer layers dealt out".into()),
+            _ => None,
+        }),
+    ),
+    (
+        "separate_ends",
+        Bearing::Narrows(|options| {
+            (options.choice("separate_ends") == "never").then(|| "without separate ends".into())
+        }),
+    ),
+    pipeline_options::OF_TENSOR_PARALLEL,
+];
+
 /// The planner.
 #[derive(Debug, Clone, Copy)]
 pub struct EqualPartition;
@@ -80,6 +99,10 @@ impl Planner for EqualPartition {
 
     fn options(&self) -> &'static [OptionSpec] {
         &OPTIONS
+    }
+
+    fn proves(&self) -> Proves {
+        Proves::Among(&BEARINGS)
     }
 
     fn tunables(&self) -> &'static [Tunable] {
@@ -386,7 +409,7 @@ impl Trial<'_> {
             outcome.lower_bound = Some(even_share.min(value));
             if complete {
                 outcome.lower_bound = Some(value);
-                outcome.proven_among = Some("equal partitions");
+                outcome.proven_among = Some("equal partitions".into());
                 let what = if layered { "transformer layers" } else { "nodes" };
                 outcome.notes.push(format!(
                     "Optimal among equal partitions: the same degrees and mode everywhere, {what} dealt out evenly. Uneven plans may be faster."

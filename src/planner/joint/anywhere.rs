@@ -103,7 +103,7 @@ pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, sea
         plan,
         objective: Some(objective),
         lower_bound: Some(lower).filter(|&lower| lower > 0.0),
-        proven_among: Some(settings.wanted.among(Plans::Anywhere)),
+        proven_among: Some(settings.wanted.among(Plans::Anywhere).into()),
         infeasible: None,
         notes,
         ..own

@@ -17,7 +17,7 @@
 use crate::plan::{Execution, Schedule};
 
 /// Parts of the model on a device that are tried where their number is free.
-const PARTS: std::ops::RangeInclusive<u32> = 2..=8;
+pub(super) const PARTS: std::ops::RangeInclusive<u32> = 2..=8;
 
 /// A schedule with its parts of the model on each device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -53,8 +53,8 @@ use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     plan::Plan,
     planner::{
-        CannotPlan, Infeasible, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
-        Tunable,
+        CannotPlan, Infeasible, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Search,
+        Status, Tunable,
     },
     units,
     workload::{PiperProfile, Workload},
@@ -100,6 +100,10 @@ impl Planner for Joint {
 
     fn options(&self) -> &'static [OptionSpec] {
         &settings::OPTIONS
+    }
+
+    fn proves(&self) -> Proves {
+        Proves::Among(&settings::BEARINGS)
     }
 
     fn tunables(&self) -> &'static [Tunable] {
@@ -390,7 +394,7 @@ impl Task<'_> {
             plan: Some(plan),
             objective: Some(seconds),
             lower_bound: Some(lower).filter(|&lower| lower > 0.0),
-            proven_among: Some(among),
+            proven_among: Some(among.into()),
             ..Outcome::new(status)
         };
         let [classes, searched, evaluated] = best.counts.map(|count| count as f64);

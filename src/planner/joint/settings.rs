@@ -1,11 +1,12 @@
 //! The options of the planner, read once from what the user set.
 
-use super::kind::Wanted;
+use super::kind::{PARTS, Wanted};
 use crate::plan::{Schedule, runner::Runner};
 use crate::planner::{
-    OptionKind, OptionSpec, Options, Tunable,
+    Bearing, OptionKind, OptionSpec, Options, Tunable,
     pipeline_options::{self, Recompute},
 };
+use crate::units;
 
 /// All options.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,6 +97,44 @@ pub(super) static OPTIONS: [OptionSpec; 11] = [
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: 90.0, whole: false, zero: None },
     },
 ];
+
+/// What each leaves of the plans that a proof speaks of.
+pub(super) static BEARINGS: [(&str, Bearing); 11] = [
+    ("space", Bearing::Told),
+    ("schedule", Bearing::Told),
+    ("virtual_stages", Bearing::Narrows(parts_of_a_device)),
+    pipeline_options::OF_DATA_PARALLEL,
+    pipeline_options::OF_TENSOR_PARALLEL,
+    (
+        "tensor_degree",
+        Bearing::Narrows(|options| JointSettings::new(options).degree.map(|t| format!("with tensor degree {t}"))),
+    ),
+    pipeline_options::OF_RECOMPUTE,
+    pipeline_options::OF_STAGES,
+    pipeline_options::OF_ENGINE,
+    // How near to the best is told as the gap.
+    ("gap", Bearing::Search),
+    (
+        "headroom",
+        Bearing::Narrows(|options| {
+            let free = options.number("headroom");
+            (free > 0.0).then(|| format!("with {}% of memory left free", units::number(free)))
+        }),
+    ),
+];
+
+/// The parts of the model on a device that are tried, where a schedule interleaves them.
+fn parts_of_a_device(options: &Options) -> Option<String> {
+    let parts = match JointSettings::new(options).wanted.parts {
+        Some(parts) => parts.to_string(),
+        None => format!("{} to {}", PARTS.start(), PARTS.end()),
+    };
+    match options.choice("schedule") {
+        "interleaved" => Some(format!("with {parts} virtual stages")),
+        "auto" => Some(format!("with {parts} virtual stages where they interleave")),
+        _ => None,
+    }
+}
 
 /// No node offers a higher one.
 const MOST_DEGREE: f64 = 10_000.0;

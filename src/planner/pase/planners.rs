@@ -18,8 +18,8 @@ use crate::{
     cluster::LimitKind,
     plan::{Measure, Plan, Stage},
     planner::{
-        CannotPlan, Infeasible, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search,
-        Statistics, Status,
+        Bearing, CannotPlan, Infeasible, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem,
+        Proves, Search, Statistics, Status,
     },
     units,
     workload::{
@@ -107,6 +107,24 @@ static PASE_OPTIONS: [OptionSpec; 5] = [
     PARALLEL_EDGES,
     BATCH_NORM,
 ];
+
+/// What each leaves of the splits that a proof speaks of.
+static PASE_BEARINGS: [(&str, Bearing); 5] = [
+    ("order", Bearing::Search),
+    ("bounds", Bearing::Search),
+    (
+        "cutoff",
+        Bearing::Narrows(|options| {
+            let fewest = options.number("cutoff") as usize;
+            (fewest > 0).then(|| format!("with at least {} left of a dimension", units::counted(fewest, "element")))
+        }),
+    ),
+    (PARALLEL_EDGES.name, Bearing::Question),
+    (BATCH_NORM.name, Bearing::Question),
+];
+
+static DATA_PARALLEL_BEARINGS: [(&str, Bearing); 2] =
+    [(PARALLEL_EDGES.name, Bearing::Question), (BATCH_NORM.name, Bearing::Question)];
 
 static DATA_PARALLEL_OPTIONS: [OptionSpec; 2] = [PARALLEL_EDGES, BATCH_NORM];
 
@@ -254,6 +272,10 @@ impl Planner for Pase {
         &PASE_OPTIONS
     }
 
+    fn proves(&self) -> Proves {
+        Proves::Among(&PASE_BEARINGS)
+    }
+
     fn limits(&self) -> &'static [LimitKind] {
         &LimitKind::OPERATORS
     }
@@ -379,6 +401,10 @@ impl Planner for DataParallel {
 
     fn options(&self) -> &'static [OptionSpec] {
         &DATA_PARALLEL_OPTIONS
+    }
+
+    fn proves(&self) -> Proves {
+        Proves::Among(&DATA_PARALLEL_BEARINGS)
     }
 
     fn limits(&self) -> &'static [LimitKind] {

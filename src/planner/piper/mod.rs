@@ -51,7 +51,7 @@ use crate::{
     plan::Plan,
     planner::{
         CannotPlan, Infeasible, ManyRuns, OptionSpec, OptionValue, Options, Outcome, Planner, PlannerInfo, Problem,
-        Search, Status, Tunable,
+        Proves, Search, Status, Tunable,
     },
     workload::{PiperProfile, Workload},
 };
@@ -104,6 +104,10 @@ impl Planner for Piper {
 
     fn options(&self) -> &'static [OptionSpec] {
         &settings::OPTIONS
+    }
+
+    fn proves(&self) -> Proves {
+        Proves::Among(&settings::BEARINGS)
     }
 
     fn tunables(&self) -> &'static [Tunable] {

@@ -3,9 +3,10 @@
 use crate::{
     plan::{Execution, WarmUp, runner::Runner},
     planner::{
-        OptionKind, OptionSpec, Options, Tunable,
+        Bearing, OptionKind, OptionSpec, Options, Tunable,
         pipeline_options::{self, Recompute},
     },
+    units,
 };
 
 /// How modes are chosen when the fastest do not fit.
@@ -74,6 +75,38 @@ pub(super) static OPTIONS: [OptionSpec; 9] = [
             default: WarmUp::Published.id(),
         },
     },
+];
+
+/// What each leaves of the plans that a proof speaks of.
+pub(super) static BEARINGS: [(&str, Bearing); 9] = [
+    pipeline_options::OF_DATA_PARALLEL,
+    pipeline_options::OF_TENSOR_PARALLEL,
+    pipeline_options::OF_RECOMPUTE,
+    // The published rule finds some ways to recompute and not others: of those it does not find nothing is known.
+    (
+        "knapsack",
+        Bearing::Narrows(|options| {
+            let greedy = options.choice("knapsack") == "greedy";
+            greedy.then(|| "with recomputation as the published greedy rule picks it".into())
+        }),
+    ),
+    ("engine_feasible", Bearing::Told),
+    pipeline_options::OF_ENGINE,
+    pipeline_options::OF_STAGES,
+    (
+        "most_replicas",
+        Bearing::Narrows(|options| {
+            let most = PiperSettings::new(options).asked_replicas();
+            most.map(|most| format!("with at most {}", units::counted(most as usize, "replica")))
+        }),
+    ),
+    (
+        "warmup",
+        Bearing::Narrows(|options| {
+            let cumulative = options.choice("warmup") == WarmUp::Cumulative.id();
+            cumulative.then(|| "with cumulative warm-up".into())
+        }),
+    ),
 ];
 
 /// Those that decide which plans there are.

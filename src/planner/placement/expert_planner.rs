@@ -13,7 +13,8 @@ use super::{
 use crate::{
     cluster::LimitKind,
     planner::{
-        CannotPlan, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+        Bearing, CannotPlan, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves,
+        Search, Status,
     },
     source::{LoadError, error::printable},
     workload::{
@@ -79,6 +80,10 @@ impl Planner for Expert {
 
     fn options(&self) -> &'static [OptionSpec] {
         &OPTIONS
+    }
+
+    fn proves(&self) -> Proves {
+        Proves::Among(&[("split", Bearing::Question), ("objective", Bearing::Question)])
     }
 
     fn limits(&self) -> &'static [LimitKind] {

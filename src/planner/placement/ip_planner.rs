@@ -10,7 +10,8 @@ use crate::{
     cluster::LimitKind,
     plan::{Measure, Plan},
     planner::{
-        CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable,
+        Bearing, CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves,
+        Search, Status, Tunable,
     },
     units,
     workload::Workload,
@@ -55,6 +56,20 @@ const OBJECTIVE: OptionSpec = OptionSpec {
     },
 };
 
+/// What each leaves of the plans that a proof speaks of.
+static BEARINGS: [(&str, Bearing); OPTIONS.len()] = [
+    (
+        CONTIGUITY.name,
+        Bearing::Narrows(|options| {
+            let contiguous = options.choice(CONTIGUITY.name) == "contiguous";
+            contiguous.then(|| "with the forward nodes of every device convex".into())
+        }),
+    ),
+    (OBJECTIVE.name, Bearing::Question),
+    #[cfg(feature = "milp")]
+    (super::milp::SOLVER.name, Bearing::Search),
+];
+
 #[cfg(not(feature = "milp"))]
 static OPTIONS: [OptionSpec; 2] = [CONTIGUITY, OBJECTIVE];
 #[cfg(feature = "milp")]
@@ -67,6 +82,10 @@ impl Planner for IntegerProgram {
 
     fn options(&self) -> &'static [OptionSpec] {
         &OPTIONS
+    }
+
+    fn proves(&self) -> Proves {
+        Proves::Among(&BEARINGS)
     }
 
     fn tunables(&self) -> &'static [Tunable] {

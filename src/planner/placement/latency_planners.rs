@@ -23,8 +23,8 @@ use crate::{
     graph::Dag,
     plan::{Measure, Plan, Stage},
     planner::{
-        CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Statistics,
-        Status, Tunable,
+        Bearing, CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves,
+        Search, Statistics, Status, Tunable,
     },
     units,
     workload::{Choice, Node, NodeIndex, PlacementProfile, Workload},
@@ -65,6 +65,21 @@ const ROUNDS: OptionSpec = OptionSpec {
 static SEARCH_OPTIONS: [OptionSpec; 2] = [SUBGRAPHS, ROUNDS];
 #[cfg(feature = "milp")]
 static SEARCH_OPTIONS: [OptionSpec; 3] = [SUBGRAPHS, ROUNDS, super::milp::SOLVER];
+
+/// What each leaves of the plans that a proof speaks of.
+static SEARCH_BEARINGS: [(&str, Bearing); SEARCH_OPTIONS.len()] = [
+    // One subgraph is a restriction as well, and the default.
+    (
+        SUBGRAPHS.name,
+        Bearing::Narrows(|options| {
+            let most = units::counted(options.number(SUBGRAPHS.name) as usize, "subgraph");
+            Some(format!("with at most {most} on an accelerator"))
+        }),
+    ),
+    (ROUNDS.name, Bearing::Search),
+    #[cfg(feature = "milp")]
+    (super::milp::SOLVER.name, Bearing::Search),
+];
 
 /// What limits a single sample: any number of nodes run on CPUs at once.
 static NO_CPUS: [LimitKind; 2] = [LimitKind::Devices, LimitKind::Memory];
@@ -119,6 +134,13 @@ impl Planner for LatencyPlanner {
 
     fn options(&self) -> &'static [OptionSpec] {
         self.options
+    }
+
+    fn proves(&self) -> Proves {
+        match self.algorithm {
+            Algorithm::Search => Proves::Among(&SEARCH_BEARINGS),
+            Algorithm::Greedy | Algorithm::MaxLoadDp => Proves::Nothing,
+        }
     }
 
     fn tunables(&self) -> &'static [Tunable] {

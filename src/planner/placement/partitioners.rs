@@ -11,7 +11,9 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
-    planner::{CannotPlan, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{
+        Bearing, CannotPlan, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Search, Status,
+    },
     workload::{PlacementProfile, Workload},
 };
 
@@ -97,6 +99,10 @@ impl Planner for Scotch {
         &SCOTCH_OPTIONS
     }
 
+    fn proves(&self) -> Proves {
+        Proves::Among(&[("objective", Bearing::Question)])
+    }
+
     fn limits(&self) -> &'static [LimitKind] {
         &LimitKind::PLACEMENT
     }
@@ -126,6 +132,10 @@ impl Planner for Multilevel {
 
     fn options(&self) -> &'static [OptionSpec] {
         &MULTILEVEL_OPTIONS
+    }
+
+    fn proves(&self) -> Proves {
+        Proves::Among(&[("objective", Bearing::Question), ("restarts", Bearing::Search)])
     }
 
     fn limits(&self) -> &'static [LimitKind] {

@@ -13,8 +13,8 @@ use crate::{
     cluster::LimitKind,
     plan::{Measure, Plan, Stage},
     planner::{
-        CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Statistics,
-        Status,
+        Bearing, CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves,
+        Search, Statistics, Status,
     },
     units,
     workload::{Choice, NodeIndex, PlacementProfile, Workload},
@@ -47,6 +47,15 @@ static CONTRACT_LAYERS: [OptionSpec; 1] = [OptionSpec {
     help: "keep colour classes that meet in a layer together",
     kind: OptionKind::Flag { default: false },
 }];
+
+static OF_CONTRACT_LAYERS: [(&str, Bearing); 1] = [(
+    "contract_layers",
+    Bearing::Narrows(|options| {
+        options.flag("contract_layers").then(|| "with colour classes that meet in a layer kept together".into())
+    }),
+)];
+
+static OF_RESTARTS: [(&str, Bearing); 1] = [("restarts", Bearing::Search)];
 
 static RESTARTS: [OptionSpec; 1] = [OptionSpec {
     name: "restarts",
@@ -123,6 +132,14 @@ impl Planner for PlacementPlanner {
         self.options
     }
 
+    fn proves(&self) -> Proves {
+        match self.algorithm {
+            Algorithm::Dp => Proves::Among(&OF_CONTRACT_LAYERS),
+            Algorithm::LocalSearch => Proves::Among(&OF_RESTARTS),
+            Algorithm::Linearised | Algorithm::One | Algorithm::PipeDream => Proves::Nothing,
+        }
+    }
+
     fn limits(&self) -> &'static [LimitKind] {
         &LimitKind::PLACEMENT
     }
@@ -162,7 +179,7 @@ impl Planner for PlacementPlanner {
                 outcome.status = Status::Feasible;
             }
         } else {
-            outcome.proven_among = outcome.lower_bound.map(|_| "contiguous splits");
+            outcome.proven_among = outcome.lower_bound.map(|_| "contiguous splits".into());
         }
         if let (Algorithm::Dp, Some(story)) = (self.algorithm, &mut outcome.infeasible) {
             let contract_layers = problem.options.flag("contract_layers");

@@ -47,7 +47,7 @@ pub struct Base {
     /// How it ended.
     pub status: Status,
     /// The plans that the proof speaks of, where those are not all.
-    pub proven_among: Option<&'static str>,
+    pub proven_among: Option<String>,
     /// The plan.
     pub plan: Plan,
     /// Its independent score.
@@ -64,8 +64,8 @@ impl Base {
     ) -> Option<Self> {
         let score = score.filter(|score| score.is_valid())?.clone();
         let plan = outcome.plan.clone()?;
-        let Outcome { status, proven_among, .. } = *outcome;
-        Some(Base { planner, problem: problem.clone(), status, proven_among, plan, score })
+        let proven_among = outcome.proven_among.clone();
+        Some(Base { planner, problem: problem.clone(), status: outcome.status, proven_among, plan, score })
     }
 
     /// What the plan is worth, in the unit of [`Base::show`].

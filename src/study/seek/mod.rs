@@ -107,6 +107,8 @@ pub struct Sought {
     pub below: Option<f64>,
     /// How sure it is that no smaller value does, or without an answer, that none does at all.
     pub certainty: Certainty,
+    /// The plans that a proof speaks of, where those are not all.
+    pub among: Option<String>,
     /// The plan of the answer, or of the value that comes nearest to the goal.
     pub run: Option<Run>,
     /// Whether it was stopped before its end.
@@ -124,6 +126,16 @@ impl Sought {
             let nearer = step.figure.zip(best.figure).is_some_and(|(figure, than)| goal.is_nearer(figure, than));
             if nearer { step } else { best }
         })
+    }
+
+    /// What is known where the certainty is [`Certainty::Proven`], in words that say of which plans: `proven: no plan reaches
+    /// the goal with less`, `proven among contiguous splits: none reaches the goal with less`.
+    pub fn proof(&self) -> String {
+        let less = if self.answer.is_some() { " with less" } else { "" };
+        match &self.among {
+            None => format!("proven: no plan reaches the goal{less}"),
+            Some(plans) => format!("proven among {plans}: none reaches the goal{less}"),
+        }
     }
 
     /// A value of the limit: `52`, `7.42 GiB`, `1.93 GB/s`.

@@ -6,7 +6,7 @@ use super::{Certainty, Method, Question, Sought, Step, monotone, places};
 use crate::{
     cluster::LimitKind,
     plan::{Measure, Score},
-    planner::{Fault, Outcome, Planner, Problem, REPORT, Search, Status},
+    planner::{self, Fault, Outcome, Planner, Problem, REPORT, Search, Status},
     run::Run,
     simulate::{LEAST_TIME, Setup},
     units,
@@ -300,6 +300,10 @@ impl Walk<'_> {
         let answer = self.run.as_ref().map(|(value, _)| *value);
         let fails = |step: &&Step| !step.holds && answer.is_none_or(|answer| step.value < answer);
         let below = self.curve.iter().filter(fails).map(|step| step.value).next_back();
+        let run = self.run.map(|(_, run)| run).or(self.nearest.map(|(_, _, run)| run));
+        let Problem { workload, options, .. } = self.asked.problem;
+        let own = run.as_ref().and_then(|run| run.outcome.proven_among.clone());
+        let among = own.or_else(|| planner::among(self.asked.planner, workload, options, None));
         Sought {
             question: self.question.clone(),
             planner: self.asked.planner,
@@ -308,7 +312,8 @@ impl Walk<'_> {
             answer,
             below,
             certainty,
-            run: self.run.map(|(_, run)| run).or(self.nearest.map(|(_, _, run)| run)),
+            among,
+            run,
             stopped: self.stopped,
             curve: self.curve,
         }

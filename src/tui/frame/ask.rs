@@ -131,8 +131,7 @@ fn answer(form: &AskForm, sought: &crate::study::seek::Sought) -> Vec<(String, R
             (Certainty::Proven | Certainty::EveryAsked, Some(_)) if sought.below.is_none() => {
                 "the least there is reaches the goal".into()
             }
-            (Certainty::Proven, Some(_)) => "proven: no plan reaches the goal with less".into(),
-            (Certainty::Proven, None) => "proven: no plan reaches the goal".into(),
+            (Certainty::Proven, _) => sought.proof(),
             (Certainty::EveryAsked, _) => "every smaller value was asked, and its plan fails".into(),
             (Certainty::Open(why), _) => format!("not proven: {why}"),
         },

@@ -96,7 +96,7 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointS
     }
     let mut outcome = task.decide(found);
     if rounder(devices).next().is_some() {
-        outcome.proven_among = Some(ALSO_FEWER);
+        outcome.proven_among = Some(ALSO_FEWER.into());
     }
     let used = outcome.plan.as_ref().map_or(devices, Plan::devices_used);
     if used < limits.devices {
@@ -301,7 +301,7 @@ impl Task<'_> {
             plan: Some(plan_of(best)),
             objective: Some(seconds),
             lower_bound: lower,
-            proven_among: Some("configurations that the engine runs, split evenly or nearly so"),
+            proven_among: Some("configurations that the engine runs, split evenly or nearly so".into()),
             alternatives,
             ..Outcome::new(status)
         };

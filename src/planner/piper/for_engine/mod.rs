@@ -139,7 +139,7 @@ impl Chain<'_> {
                     plan: Some(plan),
                     objective: Some(value),
                     lower_bound: proven.then_some(value),
-                    proven_among: Some("plans that the engine runs unchanged"),
+                    proven_among: Some("plans that the engine runs unchanged".into()),
                     ..Outcome::new(status)
                 }
             }

@@ -114,8 +114,8 @@ fn table_lines(model: &Model, all: &[Row]) -> Vec<TableLine> {
     for (place, row) in all.iter().enumerate() {
         if let Some(name) = group(row).filter(|name| groups.len() > 1 && last != Some(*name)) {
             last = Some(name);
-            let measure = entry(row).and_then(|entry| entry.score.as_ref()).map(|score| score.measure);
-            lines.extend(measure.map(|measure| TableLine::Title(columns::group_title(measure))));
+            let own = all.iter().filter(|row| group(row) == Some(name)).filter_map(entry);
+            lines.extend(columns::group_title(own).map(TableLine::Title));
         }
         lines.push(TableLine::Row(place));
     }

@@ -262,11 +262,17 @@ fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> O
     }
     let gap = shown.outcome.gap();
     match (shown.outcome.status, gap) {
-        (Status::Optimal, _) => one("proven best".into(), theme.fg(Role::Good), "for its planner's model".into(), ""),
+        (Status::Optimal, _) => {
+            let proof = shown.outcome.proof()?;
+            // Of the plans it speaks of the first words; which schedule and the like stands on Stages.
+            let short = proof.short();
+            let told = short.split_once(", ").map_or_else(|| short.clone(), |(first, _)| format!("{first} .."));
+            one(told, theme.fg(Role::Good), proof.measure.goal().into(), "")
+        }
         (_, Some(gap)) if gap.is_finite() => {
             let told = format!("within {}", units::percent(gap));
             // Of its plans the first words; which schedule and the like stands on Stages.
-            let plans = shown.outcome.proven_among.and_then(|plans| plans.split(',').next());
+            let plans = shown.outcome.proven_among.as_deref().and_then(|plans| plans.split(',').next());
             let of = plans.map_or("of the best there can be".into(), |plans| format!("of the best of {plans}"));
             let standing = one(told, theme.fg(Role::Text), of, "proven");
             standing.map(|figure| Figure { brief: "of the best", ..figure })

@@ -369,7 +369,8 @@ fn worth(value: &str, answer: &Answer, model: &Model) -> String {
     let memory_limit = model.limits.memory_limit();
     let proof = match (answer.status, answer.objective.as_ref().zip(answer.bound)) {
         (Status::Optimal, Some((objective, _))) => {
-            Measure::goal_of(&objective.name).map_or(", proven".into(), |goal| format!(", proven: {goal}"))
+            let of_all = |goal: &str| format!(", proven of what its options leave: {goal}");
+            Measure::goal_of(&objective.name).map_or(", proven".into(), of_all)
         }
         (Status::Optimal, None) => ", proven".into(),
         (_, Some((objective, bound))) if objective.value != 0.0 => {
