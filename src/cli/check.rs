@@ -39,8 +39,8 @@ Examples:
   plantui check graph.json split.json --objective latency      a device placement's split as published
 
 Every rule is checked and every broken one is reported. Limits are taken from the flags, else from the plan, else from the \
-workload. What the plan claims of its value, its stages and its simulation must come out again, unless flags change the \
-limits it was made under. A plan that says it is optimal must have a lower bound that meets its value; that no plan is \
+workload. What the plan claims of its value, its stages and its simulation must come out again under the \
+limits it was made for, whatever others the flags ask for. A plan that says it is optimal must have a lower bound that meets its value; that no plan is \
 below that bound is known only by planning again. With --strict a warning makes a plan not valid, too.
 Exit codes: 0 valid, 1 not valid, 2 wrong use or unreadable input.";
 
@@ -143,6 +143,12 @@ struct Claim {
     holds: Option<bool>,
     #[serde(skip)]
     tolerance: f64,
+    /// The recomputed value that it was judged by.
+    #[serde(skip)]
+    worth: f64,
+    /// Whether that is under the file's own limits and others were asked for.
+    #[serde(skip)]
+    elsewhere: bool,
 }
 
 impl Claim {
@@ -150,7 +156,8 @@ impl Claim {
     fn judge(claims: &Claims, score: &Score, same_limits: bool) -> Option<Self> {
         let Claims { value: claimed, lower_bound, tolerance } = *claims;
         claimed.or(lower_bound)?;
-        let claim = Claim { value: claimed, lower_bound, holds: None, tolerance };
+        let worth = score.value;
+        let claim = Claim { value: claimed, lower_bound, holds: None, tolerance, worth, elsewhere: false };
         let holds = claimed.is_none_or(|claimed| claim.comes_out(claimed, score)) && claim.bound_is_possible(score);
         Some(Claim { holds: (score.is_valid() && same_limits).then_some(holds), ..claim })
     }
@@ -217,35 +224,38 @@ impl CheckArgs {
         if let Some(objective) = self.objective {
             objective.apply(workload, &mut loaded)?;
         }
+        let as_made = loaded.clone();
         let limits = limits(&self.limits, &mut loaded, workload, &file)?;
         options(&loaded, &file)?;
         let score = family::check(workload, &limits, &loaded.plan);
-        // Under other limits than its own a plan costs something else than its file says.
-        let same_limits = self.limits == LimitArgs::default();
-        let claim = Claim::judge(&loaded.claims, &score, same_limits);
         let search = Search::new(self.deadline, 0);
         let mut warnings = unknown(&loaded);
-        let simulated =
-            score.is_valid().then(|| Simulation::within(workload, &limits, &loaded.plan, Setup::default(), &search));
-        let simulation = simulated.and_then(|simulated| simulated.map_err(|given_up| warnings.push(given_up)).ok());
-        let mut contradictions = vec![];
-        if same_limits {
-            contradictions = loaded.figures.contradictions(&loaded.claims, &loaded.plan, &score);
-            if let Some(own) = simulation.as_ref().filter(|_| overlaps(&loaded)) {
-                contradictions.extend(loaded.figures.mapped_otherwise(own.timeline.iteration_s));
+        let simulated = |limits: &Limits, plan: &LoadedPlan, score: &Score, warnings: &mut Vec<String>| {
+            let run = || Simulation::within(workload, limits, &plan.plan, Setup::default(), &search);
+            score.is_valid().then(run).and_then(|run| run.map_err(|given_up| warnings.push(given_up)).ok())
+        };
+        let simulation = simulated(&limits, &loaded, &score, &mut warnings);
+        // Under other limits than its own a plan costs something else than its file says: what it says is judged under its own.
+        let own_limits = self.own_limits(workload, &loaded, &limits);
+        let (claim, (contradictions, given_up)) = match own_limits {
+            Some(own) if own == limits => {
+                let claim = Claim::judge(&loaded.claims, &score, true);
+                (claim, judged(workload, &limits, &loaded, (&score, simulation.as_ref()), &search))
             }
-            if let Some(own) = family::of(workload).prediction(&limits, &loaded.plan) {
-                contradictions.extend(loaded.figures.prediction.differences(&own));
+            Some(own) => {
+                let score = family::check(workload, &own, &as_made.plan);
+                let simulation = simulated(&own, &as_made, &score, &mut warnings);
+                let claim = Claim::judge(&as_made.claims, &score, true).map(|claim| Claim { elsewhere: true, ..claim });
+                (claim, judged(workload, &own, &as_made, (&score, simulation.as_ref()), &search))
             }
-            let compared = simulation.as_ref().map(|own| differences(workload, &limits, &loaded, own, &search));
-            if score.is_valid() {
-                contradictions.extend(check_engine::broken(workload, &limits, &loaded));
+            None => {
+                let says_nothing = loaded.claims.value.is_none() && loaded.figures == Figures::default();
+                let why = "what the file says the plan is worth is not judged: flags change what it was made for";
+                let claim = Claim::judge(&loaded.claims, &score, false);
+                (claim, (vec![], (!says_nothing).then(|| why.to_string())))
             }
-            match compared.unwrap_or(Ok(vec![])) {
-                Ok(differences) => contradictions.extend(differences),
-                Err(given_up) => warnings.push(given_up),
-            }
-        }
+        };
+        warnings.extend(given_up);
         let workload = workload.clone();
         Ok(Checked {
             workload,
@@ -260,6 +270,44 @@ impl CheckArgs {
             strict: self.strict,
         })
     }
+
+    /// The limits that the plan was made under: those asked for where flags change nothing, else what its file and the
+    /// workload say. `None` where neither tells: the file names none, or flags change the wiring or how the model is trained.
+    fn own_limits(&self, workload: &Workload, loaded: &LoadedPlan, asked: &Limits) -> Option<Limits> {
+        let LimitArgs { topology, training, .. } = &self.limits;
+        if topology.is_some() || *training != LimitArgs::default().training {
+            return None;
+        }
+        let own = family::resolve(workload, &loaded.limits).ok()?;
+        (own == *asked || loaded.limits != GivenLimits::default()).then_some(own)
+    }
+}
+
+/// What a file says otherwise than it comes out under the limits it was made for, a sentence each, and what could not be
+/// judged in time.
+fn judged(
+    workload: &Workload,
+    limits: &Limits,
+    loaded: &LoadedPlan,
+    (score, simulation): (&Score, Option<&Simulation>),
+    search: &Search,
+) -> (Vec<String>, Option<String>) {
+    let mut contradictions = loaded.figures.contradictions(&loaded.claims, &loaded.plan, score);
+    if let Some(own) = simulation.filter(|_| overlaps(loaded)) {
+        contradictions.extend(loaded.figures.mapped_otherwise(own.timeline.iteration_s));
+    }
+    if let Some(own) = family::of(workload).prediction(limits, &loaded.plan) {
+        contradictions.extend(loaded.figures.prediction.differences(&own));
+    }
+    if score.is_valid() {
+        contradictions.extend(check_engine::broken(workload, limits, loaded));
+    }
+    match simulation.map(|own| differences(workload, limits, loaded, own, search)) {
+        Some(Ok(differences)) => contradictions.extend(differences),
+        Some(Err(given_up)) => return (contradictions, Some(given_up)),
+        None => {}
+    }
+    (contradictions, None)
 }
 
 impl Checked {
@@ -311,7 +359,13 @@ impl Checked {
         let recomputed = measure.show(value);
         if let Some(claimed) = claim.value {
             let verdict = match claim.holds {
-                Some(_) if claim.comes_out(claimed, &self.score) => "and that is what it takes".to_string(),
+                Some(_) if claim.elsewhere => {
+                    let own = measure.show(claim.worth);
+                    format!("takes {own} under its own limits and {recomputed} under these")
+                }
+                Some(_) if (claimed - value).abs() <= claim.tolerance * value => {
+                    "and that is what it takes".to_string()
+                }
                 Some(_) => {
                     format!("but takes {recomputed} ({} against {})", exact_number(value), exact_number(claimed))
                 }
@@ -322,8 +376,9 @@ impl Checked {
         }
         if let Some(bound) = claim.lower_bound
             && claim.holds.is_some()
-            && !claim.bound_is_possible(&self.score)
+            && !claim.bound_is_possible(&Score { value: claim.worth, measure, ..Score::default() })
         {
+            let recomputed = measure.show(claim.worth);
             let bound = measure.show(bound);
             let (kind, side) = if measure.larger_is_better() { ("n upper", "below") } else { (" lower", "above") };
             line(text, format_args!("claims a{kind} bound of {bound}, {side} its value {recomputed}"));

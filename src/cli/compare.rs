@@ -39,7 +39,7 @@ Examples:
   plantui compare model.json --schedule gpipe --no-overlap --json
 
 Every planner plans with its default options under the same limits; every plan is simulated in the same simulator under the \
-same schedule. `predicted` is how far a planner's own time per sample is from the simulated one: below zero it promises \
+same schedule. `model error` is how far a planner's own time per sample is from the simulated one: below zero it promises \
 too much. Plans from files are scored under the same limits.
 Exit codes: 0 there is a plan, 1 no planner found one, 2 wrong use or input, 3 stopped before any plan, \
 70 a bug of plantui.";

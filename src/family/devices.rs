@@ -52,6 +52,8 @@ pub(crate) fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<
         format!("with at most {each} for a replica no plan uses more than {most}")
     } else if u64::from(microbatches) == replicas {
         format!("and the stages' {replicas} replicas take them all")
+    } else if let Some(stuck) = stuck(limits, plan) {
+        return Some(stuck);
     } else {
         return None;
     };
@@ -63,4 +65,29 @@ pub(crate) fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<
          stage divide them, {why}; {flag} {more} lets plans use more",
         counted(microbatches as usize, "microbatch")
     ))
+}
+
+/// Why the idle devices are of no use to the stages as they are, where the divisors of the microbatches alone forbid it: the
+/// next number of replicas takes more devices than are idle, of any stage, or of all where they have the same.
+fn stuck(limits: &Limits, plan: &Plan) -> Option<String> {
+    let (microbatches, idle) = (limits.microbatches, limits.devices - plan.devices_used());
+    let first = plan.stages.first()?;
+    let alike = plan.stages.iter().all(|stage| stage.data_parallel == first.data_parallel);
+    let together = alike && plan.measure == Measure::IterationTime;
+    let taken = plan.stages.iter().map(|stage| {
+        let next = (stage.data_parallel + 1..=microbatches).find(|&d| microbatches.is_multiple_of(d));
+        next.map(|d| u64::from(d - stage.data_parallel) * u64::from(stage.tensor_parallel))
+    });
+    let fits = |devices: Option<u64>| devices.is_some_and(|devices| devices <= u64::from(idle));
+    let has_room = if together { fits(taken.sum()) } else { taken.into_iter().any(fits) };
+    let whose = if together { "all stages have as many replicas, which" } else { "the replicas of a stage" };
+    (!has_room).then(|| {
+        format!(
+            "{idle} of {} devices are idle: {whose} must divide the {}, and the next number that does takes more devices \
+             than are idle; {} with more divisors lets plans use more",
+            limits.devices,
+            counted(microbatches as usize, "microbatch"),
+            LimitKind::Microbatches.flag()
+        )
+    })
 }

@@ -136,14 +136,39 @@ fn absurd_degrees_are_a_violation_and_no_crash() {
 }
 
 #[test]
-fn a_false_claim_is_not_valid_unless_the_limits_differ() {
+fn a_false_claim_is_not_valid_whatever_limits_are_asked_for() {
     let mut plan = tiny_plan();
     plan["objective"] = value!({"name": "time_per_sample", "value": 0.001, "unit": "s"});
     let checked = check(&plan, &[], 1);
     assert_eq!((&checked["valid"], &checked["claim"]["holds"]), (&value!(false), &value!(false)));
     assert_eq!(checked["violations"], value!([]));
-    let checked = check(&plan, &["--bandwidth", "1GB/s"], 0);
-    assert_eq!((&checked["valid"], &checked["claim"]["holds"]), (&value!(true), &Value::Null));
+    let checked = check(&plan, &["--bandwidth", "1GB/s"], 1);
+    assert_eq!((&checked["valid"], &checked["claim"]["holds"]), (&value!(false), &value!(false)));
+}
+
+#[test]
+fn limits_of_the_flags_let_no_forged_figure_pass() {
+    let folder = Folder::new();
+    let planned = json(&["plan", BERT, "--planner", "piper", "--json"], 0);
+    let forged = |path: &str, to: Value| {
+        let mut plan = planned.clone();
+        *plan.pointer_mut(path).unwrap_or_else(|| panic!("{path}")) = to;
+        folder.file("plan.json", plan.to_string())
+    };
+    let unbound = {
+        let mut plan = planned.clone();
+        plan.as_object_mut().unwrap().remove("lower_bound");
+        folder.file("unbound.json", plan.to_string())
+    };
+    for flags in [&[][..], &["--devices", "64"], &["--memory", "10GiB"], &["--devices", "128"]] {
+        let honest = folder.file("honest.json", planned.to_string());
+        let checked = |file: &str, code| stdout(&[&["check", BERT, file, "--strict"], flags].concat(), code);
+        checked(&honest, 0);
+        assert!(checked(&unbound, 1).contains("no lower_bound"), "{flags:?}");
+        checked(&forged("/objective/value", value!(0.001)), 1);
+        checked(&forged("/stages/0/compute_s", value!(1e-9)), 1);
+        checked(&forged("/simulation/iteration_s", value!(1.0)), 1);
+    }
 }
 
 #[test]

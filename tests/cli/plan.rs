@@ -322,6 +322,52 @@ fn why_simulated_and_planned_time_differ_is_found_by_simulating_again() {
 }
 
 #[test]
+fn a_proof_names_what_the_options_leave_out() {
+    const BRANCHING: &str = "inputs/branching-cnn-training.json";
+    const LAYERS: &str = "inputs/bert32-layers.txt";
+    for (workload, flags, among) in [
+        (
+            BERT,
+            &["--planner", "piper", "--set", "knapsack=greedy"][..],
+            "plans with recomputation as the published greedy rule picks it",
+        ),
+        (BERT, &["--planner", "piper", "--set", "data_parallel=false"], "plans without data parallelism"),
+        (BERT, &["--planner", "piper", "--set", "most_replicas=8"], "plans with at most 8 replicas"),
+        (BERT, &["--set", "stages=7"], ", with exactly 7 stages"),
+        (
+            BRANCHING,
+            &["--planner", "placement-dp", "--set", "contract_layers=true"],
+            "contiguous splits with colour classes",
+        ),
+        (LAYERS, &["--machines", "8,8", "--batch", "128", "--set", "stages=1"], "plans with exactly 1 stage"),
+        (
+            "inputs/mistral-7b-latency.json",
+            &["--planner", "placement-latency-ip", "--deadline", "1s"],
+            "with at most 1 subgraph on an accelerator",
+        ),
+    ] {
+        let text = stdout(&[&["plan", workload], flags].concat(), 0);
+        let proof = text.lines().find(|line| line.starts_with("proven")).unwrap_or_default();
+        assert!(proof.contains(" among ") && proof.contains(among), "`{among}` is missing in\n{text}");
+        let document = json(&[&["plan", workload, "--json"], flags].concat(), 0);
+        assert!(document["proven_among"].as_str().unwrap().contains(among), "{document}");
+    }
+}
+
+#[test]
+fn divisors_that_leave_devices_idle_are_told() {
+    for flags in [
+        &["--devices", "64", "--microbatches", "67"][..],
+        &["--devices", "512", "--microbatches", "67"],
+        &["--planner", "piper", "--devices", "64", "--microbatches", "67"],
+        &["--set", "stages=7"],
+    ] {
+        let text = stdout(&[&["plan", BERT], flags].concat(), 0);
+        assert!(text.contains("devices are idle: ") && text.contains(" divide the "), "{flags:?}\n{text}");
+    }
+}
+
+#[test]
 fn devices_that_microbatches_leave_idle_are_explained() {
     const GPT: &str = "inputs/gpt3-175b-a100.json";
     let idle = stdout(&["plan", GPT, "--devices", "512", "--microbatches", "16"], 0);

@@ -81,9 +81,6 @@ static SEARCH_BEARINGS: [(&str, Bearing); SEARCH_OPTIONS.len()] = [
     (super::milp::SOLVER.name, Bearing::Search),
 ];
 
-/// What limits a single sample: any number of nodes run on CPUs at once.
-static NO_CPUS: [LimitKind; 2] = [LimitKind::Devices, LimitKind::Memory];
-
 const fn info(id: &'static str, name: &'static str, summary: &'static str) -> PlannerInfo {
     PlannerInfo { id, name, paper: PAPER, summary, objective: "latency", unit: "ms" }
 }
@@ -96,7 +93,7 @@ pub(crate) static GREEDY: LatencyPlanner = LatencyPlanner {
         "accelerators filled one after the other along a topological order, as far as memory goes",
     ),
     options: &[],
-    limits: &NO_CPUS,
+    limits: &LimitKind::PLACEMENT,
     algorithm: Algorithm::Greedy,
 };
 /// The split of the max-load DP.
@@ -118,7 +115,7 @@ pub(crate) static SEARCH: LatencyPlanner = LatencyPlanner {
         "the least time for one sample with so many subgraphs per accelerator: annealing, branch and bound, a lower bound",
     ),
     options: &SEARCH_OPTIONS,
-    limits: &NO_CPUS,
+    limits: &LimitKind::PLACEMENT,
     algorithm: Algorithm::Search,
 };
 
@@ -181,7 +178,10 @@ impl Planner for LatencyPlanner {
         }
         if let (Some(plan), Some(value)) = (&outcome.plan, outcome.objective) {
             search.improve(value, plan);
-            outcome.notes.push("any number of nodes run on CPUs at once: the limit on CPUs is not heeded".into());
+            if problem.limits.cpus > 0 {
+                let note = "any number of nodes run on CPUs at once: of their number counts only whether there are any";
+                outcome.notes.push(note.into());
+            }
         }
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
