@@ -76,9 +76,10 @@ pub(crate) fn planned(planned: &Run) -> String {
 /// runs.
 pub(crate) fn proven(planned: &Run) -> String {
     let proof = planned.outcome.proof().map(|proof| proof.to_string());
-    let simulated = planned.simulation.as_ref().zip(Promise::of_run(planned));
-    let simulated = simulated
-        .map(|(simulation, promise)| format!("simulated as {}: {}", simulation.schedule.name(), promise.told()));
+    let promise = Promise::of_run(planned).map(|promise| promise.told()).or_else(|| Promise::once(planned));
+    let simulated = planned.simulation.as_ref().zip(promise);
+    let simulated =
+        simulated.map(|(simulation, promise)| format!("simulated as {}: {promise}", simulation.schedule.name()));
     proof.into_iter().chain(simulated).collect::<Vec<_>>().join("; ")
 }
 

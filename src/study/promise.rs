@@ -54,6 +54,19 @@ impl Promise {
         Promise::of(workload, limits, plan, score, &run.simulation.as_ref()?.timeline)
     }
 
+    /// What one simulated sample or step takes against what its plan says, where the two are counted alike and differ only
+    /// if one of them is wrong: `158.4 ms, as planned`. Not for batches, which [`Promise::of_run`] tells.
+    pub fn once(run: &Run) -> Option<String> {
+        let (score, seconds) = (run.score.as_ref()?, run.simulation.as_ref()?.timeline.iteration_s);
+        let (planned, of) = match score.measure {
+            Measure::Latency { .. } => (score.value * SECONDS, ""),
+            Measure::OperatorCost(_) => (score.slowest_s, "/step"),
+            _ => return None,
+        };
+        let against = Promise { measure: score.measure, planned, simulated: seconds }.against();
+        (seconds > 0.0 && planned > 0.0).then(|| format!("{}{of}, {against}", units::seconds(seconds)))
+    }
+
     /// By how much the simulated value is above the planned one, relative to that.
     pub fn difference(&self) -> f64 {
         self.simulated / self.planned - 1.0

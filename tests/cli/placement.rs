@@ -347,6 +347,19 @@ fn a_cpu_has_the_number_of_a_cpu() {
 }
 
 #[test]
+fn whether_there_are_cpus_counts_for_latency_too() {
+    const MISTRAL: &str = "inputs/mistral-7b-latency.json";
+    for (cpus, count) in [("0", false), ("3", true)] {
+        let output =
+            plantui().args(["plan", MISTRAL, "--planner", "placement-latency-greedy", "--cpus", cpus]).output();
+        let output = output.unwrap();
+        let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(!told.contains("changes nothing here") && !told.contains("is not heeded"), "{told}");
+        assert_eq!(told.contains("counts only whether there are any"), count, "{told}");
+    }
+}
+
+#[test]
 fn devices_are_counted_by_kind_and_only_where_plans_can_use_them() {
     let folder = Folder::new();
     let mut graph = branches();

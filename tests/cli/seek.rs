@@ -15,6 +15,15 @@ fn the_answer_comes_first_with_the_limit_below_it_and_its_plan() {
 }
 
 #[test]
+fn an_answer_is_proven_among_the_plans_that_options_leave() {
+    let greedy = ["--set", "knapsack=greedy", "--least", "devices", "--until", "time_per_sample<=25ms"];
+    let text = stdout(&[&["seek", BERT, "--planner", "piper"], &greedy[..]].concat(), 0);
+    let told =
+        "proven among plans with recomputation as the published greedy rule picks it: none reaches the goal with less";
+    assert!(text.contains(told), "{text}");
+}
+
+#[test]
 fn the_document_has_the_plan_that_its_flags_give() {
     let until = ["--until", "time_per_sample<=25ms", "--json"];
     for least in ["devices", "memory", "bandwidth"] {
