@@ -347,6 +347,17 @@ fn a_cpu_has_the_number_of_a_cpu() {
 }
 
 #[test]
+fn no_device_is_invented_for_a_stage_that_lists_none() {
+    const MISTRAL: &str = "inputs/mistral-7b-latency.json";
+    let folder = Folder::new();
+    let mut plan = json(&["plan", MISTRAL, "--planner", "placement-latency-greedy", "--json"], 0);
+    plan["stages"][0]["devices"] = value!([]);
+    let file = folder.file("plan.json", plan.to_string());
+    let text = stdout(&["check", MISTRAL, &file], 1);
+    assert!(text.contains("lists 0 devices, must list one") && !text.contains("4294967"), "{text}");
+}
+
+#[test]
 fn whether_there_are_cpus_counts_for_latency_too() {
     const MISTRAL: &str = "inputs/mistral-7b-latency.json";
     for (cpus, count) in [("0", false), ("3", true)] {

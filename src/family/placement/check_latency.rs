@@ -104,7 +104,10 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
     }
     if stages_on.len() > limits.devices as usize {
         violations.push(Violation::TooManyDevices { used: stages_on.len() as u32, devices: limits.devices });
-    } else if let Some((&device, stages)) = stages_on.range(limits.devices..).next() {
+    } else if let Some((&device, stages)) =
+        // One that lists no device has been told so: the number it was given here is nobody's.
+        stages_on.range(limits.devices..).find(|(_, stages)| !plan.stages[stages[0]].devices.is_empty())
+    {
         let problem = format!("device {device} is no accelerator: there are {}, counted from 0", limits.devices);
         violations.push(Violation::DeviceList { stage: stages[0] + 1, problem });
     }
