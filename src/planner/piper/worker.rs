@@ -79,6 +79,7 @@ pub(super) struct Open<'m> {
 pub(super) struct Worker<'m, 'a> {
     pub(super) oracle: Oracle<'m, 'a>,
     /// Those that are used again.
+    #[allow(clippy::vec_box, reason = "large, and handed from list to list")]
     spare: Vec<Box<Open<'m>>>,
     /// For the stage at hand, by degree: the replicas it needs by its sums; 1 where these are not known.
     needed: Vec<f64>,
