@@ -318,6 +318,6 @@ fn any_schedule_is_no_slower_than_the_best_of_the_figures() {
         assert!(value <= known * 1.002, "{line}: {value} {known}");
         assert!(outcome.lower_bound.unwrap() <= value && outcome.gap().is_some(), "{line}");
         let among = outcome.proven_among.unwrap();
-        assert!(among.ends_with(", any schedule"), "{among}");
+        assert!(among.contains(", any schedule"), "{among}");
     }
 }

@@ -3,8 +3,8 @@
 //! A table over (last state, stages, occupied devices) with the least bottleneck. Where a stage may sit behind a state follows
 //! from that state alone, so the ways from it are looked through once for each state rather than for each stage that may
 //! begin there: by occupied set, those of which each is better than all before it. Before that a table that puts every stage on
-//! the devices that are reached fastest, one set in each cell, finds a bottleneck that can be had: what exceeds it, or leaves
-//! more compute than the stages that follow can do within it, is not kept. Stages are tried from the shortest on; of a chain no
+//! the devices that are reached fastest finds a bottleneck that can be had: what exceeds it, or leaves more compute than the
+//! stages that follow can do within it, is not kept, unless nothing else is left. Stages are tried from the shortest on; of a chain no
 //! longer one is tried once its compute alone is more than what is known on every set. Time `O(L² · s · sets)` and memory
 //! `O(L · s · sets)`, both at worst; mostly only few states are left for each number of stages. Of a table that grows beyond
 //! [`MOST_TRACES`] nothing is found.
@@ -23,6 +23,8 @@ use crate::planner::Search;
 const FEW: usize = 32;
 /// No state.
 const NONE: u32 = u32::MAX;
+/// Bottlenecks that are tried one after the other before any may do, as multiples of one that can be had.
+const ROOM: [f64; 3] = [1.0, 1.25, 2.0];
 /// A range of a chain takes as long as one within it but for the rounding of sums.
 const ROUNDING: f64 = 1e-9;
 
@@ -90,10 +92,18 @@ pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Result
     let chain = model.is_chain();
     let quick =
         Filling { model, chain, count, first, bound_s: f64::INFINITY, traced: false, search }.table(&mut offers)?;
-    let bound_s = quick.best().map_or(f64::INFINITY, |cell| cell.block_s);
+    let known_s = quick.best().map_or(f64::INFINITY, |cell| cell.block_s);
     offers.fastest = false;
-    let table = Filling { model, chain, count, first, bound_s, traced: true, search }.table(&mut offers)?;
-    Ok(traced(model, &offers.sets, &table, pipelines))
+    // Of the ways to a set the one with the least bottleneck is kept, wherever its last stage is, from where the next one may be
+    // farther than it was in the quick table: so what was found there need not be found again.
+    let wider = ROOM.into_iter().map(|room| known_s * room).take_while(|bound_s| bound_s.is_finite());
+    for bound_s in wider.chain([f64::INFINITY]) {
+        let table = Filling { model, chain, count, first, bound_s, traced: true, search }.table(&mut offers)?;
+        if let Some(straight) = traced(model, &offers.sets, &table, pipelines) {
+            return Ok(Some(straight));
+        }
+    }
+    Ok(None)
 }
 
 /// A table to be filled.
