@@ -9,6 +9,7 @@ mod dapple_format;
 mod dapple_golden;
 mod dapple_properties;
 mod dapple_states;
+mod dapple_straight;
 mod engine_models;
 mod engine_plans;
 mod engines;
