@@ -259,6 +259,7 @@ impl Imported<'_> {
                 parameters: measure.parameters(),
             }),
             lower_bound: None,
+            proven_among: None,
             stages: stage_parts(self.workload, &self.plan, Some(&self.score)),
             configuration: self.plan.configuration().map(crate::plan::configuration::ConfigurationPart::from),
             configurations: vec![],

@@ -209,6 +209,7 @@ impl OnTopology {
             status: Some("feasible".into()),
             objective: Some(objective),
             lower_bound: None,
+            proven_among: None,
             stages: stage_parts(workload, plan, Some(score)),
             configuration: plan.configuration().map(ConfigurationPart::from),
             configurations: vec![],

@@ -2,12 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::{
-    Args,
-    builder::{PossibleValuesParser, TypedValueParser},
-};
-use serde::Serialize;
-
 use super::{
     Ending, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
@@ -25,6 +19,10 @@ use crate::{
     plan::document::Document,
     run::Run,
     workload::Workload,
+};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
 };
 const EXAMPLES: &str = "\
 Examples:
@@ -171,7 +169,7 @@ fn write(planned: &Run, format: &'static Format, destination: &Destination) -> R
         return Ok(false);
     }
     if matches!(format.writes, Writes::Run) {
-        destination.write(&output::json(&document(planned)))?;
+        destination.write(&plan_json::to_json(&document(planned)))?;
         return Ok(true);
     }
     let exported = Exported { run: planned.into(), engine: &EngineSettings::default() };
@@ -183,20 +181,10 @@ fn write(planned: &Run, format: &'static Format, destination: &Destination) -> R
     Ok(true)
 }
 
-/// The plan document, and of which plans its proof speaks.
-#[derive(Serialize)]
-struct PlanDocument<'a> {
-    #[serde(flatten)]
-    document: Document,
-    /// The plans that status and bound speak of, where those are not all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    proven_among: Option<&'a str>,
-}
-
-fn document(planned: &Run) -> PlanDocument<'_> {
+fn document(planned: &Run) -> Document {
     let mut document = plan_json::of_run(planned);
     document.stats.extend(peak_rss_bytes().map(|bytes| ("peak_rss_bytes".to_string(), bytes)));
-    PlanDocument { document, proven_among: planned.outcome.proven_among.as_deref() }
+    document
 }
 
 /// The most memory this process had in use, where the system tells (Linux).

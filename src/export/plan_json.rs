@@ -127,6 +127,7 @@ pub fn document(run: &Run<'_>) -> Document {
             .then(|| status_word(outcome.status).into()),
         objective,
         lower_bound: outcome.lower_bound.filter(finite),
+        proven_among: outcome.proven_among.clone(),
         stages: outcome.plan.as_ref().map(|plan| stage_parts(workload, plan, score)).unwrap_or_default(),
         configuration: outcome.plan.as_ref().and_then(|plan| plan.configuration().map(ConfigurationPart::from)),
         configurations: outcome.alternatives.iter().filter_map(Alternative::part).collect(),

@@ -43,6 +43,9 @@ pub struct Document {
     /// Proven lower bound on the objective.
     #[serde(default)]
     pub lower_bound: Option<f64>,
+    /// The plans that status and bound speak of, where those are not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proven_among: Option<String>,
     /// The stages, first to last.
     pub stages: Vec<StagePart>,
     /// How the model is trained, where that is what was planned.

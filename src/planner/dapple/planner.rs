@@ -189,8 +189,8 @@ struct Published<'a> {
     model: HpgoModel<'a>,
     /// Its best plan.
     best: Option<Candidate>,
-    /// All its plans that differ as synchronous pipelines. Not yet over nodes: there may be a thousand, over a hundred thousand
-    /// nodes each.
+    /// Its plans that differ as synchronous pipelines, once they are looked at those that fit. Not over nodes: there may be a
+    /// thousand, over a hundred thousand nodes each.
     candidates: Vec<Candidate>,
     /// The network on every device.
     data_parallel: DataParallel,
@@ -249,14 +249,12 @@ impl Hunt<'_> {
                 }
             }
         }
-        let published = self.published();
+        let mut published = self.published();
         // What the published planner finds is a good start wherever its plans fit.
-        for candidate in &published.candidates {
-            if self.search.cancelled() && best.plan.is_some() {
-                break;
-            }
-            self.offer(&mut best, self.synchronous(&published.model, candidate));
-        }
+        published.candidates.retain(|candidate| {
+            let stopped = self.search.cancelled() && best.plan.is_some();
+            !stopped && self.offer(&mut best, self.synchronous(&published.model, candidate))
+        });
         let mut proven = self.complete;
         let (mut positions, mut tried) = (0, 0);
         for width in widths {
@@ -314,13 +312,14 @@ impl Hunt<'_> {
         if self.simulated_s(plan) <= least * (1.0 + 1e-12) {
             return None;
         }
-        let valid = published.candidates.iter().filter_map(|candidate| {
+        let candidates = published.candidates.iter().take_while(|_| !self.search.cancelled());
+        let simulated = candidates.map(|candidate| {
             let plan = self.synchronous(&published.model, candidate);
-            let score = family::check(self.workload, self.limits, &plan);
-            score.is_valid().then(|| (self.simulated_s(&plan), score.value, plan))
+            (self.simulated_s(&plan), plan)
         });
-        let best = valid.reduce(|best, other| if other.0 < best.0 { other } else { best })?;
-        (best.0 < self.simulated_s(plan)).then_some((best.1, best.2))
+        let best = simulated.reduce(|best, other| if other.0 < best.0 { other } else { best })?;
+        let value = || family::check(self.workload, self.limits, &best.1).value;
+        (best.0 < self.simulated_s(plan)).then(|| (value(), best.1.clone()))
     }
 
     /// The widest stage allowed with the microbatches there are then, widest first.
@@ -340,11 +339,14 @@ impl Hunt<'_> {
         widths
     }
 
-    fn offer(&self, best: &mut Best, plan: Plan) {
+    /// Keeps a plan if it is better and breaks no rule; whether it breaks none.
+    fn offer(&self, best: &mut Best, plan: Plan) -> bool {
         let score = family::check(self.workload, self.limits, &plan);
-        if score.is_valid() {
+        let valid = score.is_valid();
+        if valid {
             best.offer(self.search, score.value, plan);
         }
+        valid
     }
 
     /// What the published planner finds, where its tables hold so many devices.

@@ -206,6 +206,11 @@ pub(super) mod tests {
     use crate::planner::random::SplitMix;
 
     pub(in crate::planner::parmesan) fn random_graph(random: &mut SplitMix, n: usize) -> Fine {
+        graph(random, n, 2)
+    }
+
+    /// Of every two vertices the edge is there in so many of eight cases.
+    pub(in crate::planner::parmesan) fn graph(random: &mut SplitMix, n: usize, of_eight: u64) -> Fine {
         let mut fine = Fine {
             out: vec![vec![]; n],
             into: vec![vec![]; n],
@@ -216,11 +221,9 @@ pub(super) mod tests {
             order: (0..n).collect(),
         };
         for v in 1..n {
-            for u in 0..v {
-                if random.next().is_multiple_of(4) {
-                    fine.out[u].push(v);
-                    fine.into[v].push(u);
-                }
+            for u in (0..v).filter(|_| random.next() % 8 < of_eight) {
+                fine.out[u].push(v);
+                fine.into[v].push(u);
             }
         }
         fine

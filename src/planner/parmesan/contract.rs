@@ -279,28 +279,11 @@ impl Contraction {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::coarsen::coarsen, *};
+    use super::{
+        super::coarsen::{coarsen, tests::graph},
+        *,
+    };
     use crate::planner::random::SplitMix;
-
-    /// Of every two vertices the edge is there in so many of eight cases.
-    fn graph(random: &mut SplitMix, n: usize, of_eight: u64) -> Fine {
-        let mut fine = Fine {
-            out: vec![vec![]; n],
-            into: vec![vec![]; n],
-            seconds: (0..n).map(|_| (1 + random.next() % 9) as f64).collect(),
-            bytes: (0..n).map(|_| (1 + random.next() % 9) as f64).collect(),
-            parameters: vec![1.0; n],
-            kept: vec![1.0; n],
-            order: (0..n).collect(),
-        };
-        for v in 1..n {
-            for u in (0..v).filter(|_| random.next() % 8 < of_eight) {
-                fine.out[u].push(v);
-                fine.into[v].push(u);
-            }
-        }
-        fine
-    }
 
     /// The same merges as plainly as can be: every pair is weighed and every path looked for each time.
     struct Plain {
