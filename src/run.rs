@@ -131,6 +131,10 @@ pub fn given_up(search: &Search) -> String {
 /// more than 1e-9 relative: that is a bug in the planner, never a property of the input.
 pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
     let mut outcome = guarded(planner, || planner.plan(problem, search))?;
+    // Who was stopped early may not have come to say how long it took.
+    if outcome.statistics.seconds == 0.0 {
+        outcome.statistics.seconds = search.elapsed().as_secs_f64();
+    }
     let rescued = kept(problem, search, &mut outcome);
     planner::tell(planner, problem, &mut outcome);
     let idle = outcome.plan.as_ref().and_then(|plan| family::devices::idle(&problem.workload, &problem.limits, plan));

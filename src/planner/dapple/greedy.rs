@@ -32,10 +32,11 @@ pub(super) fn rows<'a>(
     doubled.take_while(move |&replicas| replicas <= devices.min(widest)).filter_map(move |replicas| {
         let most = (devices / replicas) as usize;
         let total_s = costs.compute_s(0, costs.end());
-        let row = |bound_s: f64| cut(costs, replicas, most, bound_s, recompute, search);
+        // Whether there is a row at all is always looked for, whatever the deadline: a plan is better than none.
+        let row = |bound_s: f64| cut(costs, replicas, most, bound_s, recompute);
         let mut best = row(total_s)?;
         let (mut too_little, mut enough) = (total_s / most as f64, total_s);
-        for _ in 0..BOUNDS {
+        for _ in (0..BOUNDS).take_while(|_| !search.cancelled()) {
             let bound_s = (too_little * enough).sqrt();
             match row(bound_s) {
                 Some(stages) => (best, enough) = (stages, bound_s),
@@ -47,18 +48,11 @@ pub(super) fn rows<'a>(
 }
 
 /// At most so many stages that fit and compute no longer than that on one device, if so many suffice.
-fn cut(
-    costs: &Costs,
-    replicas: u32,
-    most: usize,
-    bound_s: f64,
-    recompute: Recompute,
-    search: &Search,
-) -> Option<Vec<(usize, usize)>> {
+fn cut(costs: &Costs, replicas: u32, most: usize, bound_s: f64, recompute: Recompute) -> Option<Vec<(usize, usize)>> {
     let mut stages = vec![];
     let mut to = costs.end();
     while to > 0 {
-        if stages.len() == most || search.cancelled() {
+        if stages.len() == most {
             return None;
         }
         let (mut longest, mut misfits) = (None, 0);

@@ -243,9 +243,12 @@ impl Hunt<'_> {
             && let Some(&width) = widths.first()
         {
             let costs = first.insert(costs_of(width));
-            for row in greedy::rows(costs, (self.limits.devices, width.0), self.recompute, &self.search.quiet()) {
+            for row in greedy::rows(costs, (self.limits.devices, width.0), self.recompute, self.search) {
                 if self.stages.is_none_or(|asked| asked as usize == row.stages.len()) {
                     self.offer(&mut best, self.row(costs, &row));
+                }
+                if self.search.cancelled() && best.plan.is_some() {
+                    break;
                 }
             }
         }
