@@ -189,9 +189,10 @@ fn every_planner_has_a_plan_of_stars_and_of_chains_of_100_000_at_once() {
                 let problem = problem(planner, &workload, &[]);
                 // These two look at the graph's sets or at its order before they have one.
                 let looks_first = ["piper", "equal-partition"].contains(&planner);
-                let outcome = match looks_first {
-                    true => first_plan(planner, &problem),
-                    false => planned(planner, &problem, Some(Duration::ZERO)),
+                let outcome = if looks_first {
+                    first_plan(planner, &problem)
+                } else {
+                    planned(planner, &problem, Some(Duration::ZERO))
                 };
                 if outcome.plan.is_none() {
                     lacking.push(format!("{planner} on {nodes} of {}: {:?}", workload.name, outcome.infeasible));
