@@ -172,6 +172,25 @@ fn limits_of_the_flags_let_no_forged_figure_pass() {
 }
 
 #[test]
+fn stages_on_cpus_of_latency_plans_have_the_numbers_of_cpus() {
+    let (folder, workload) = (Folder::new(), "inputs/mistral-7b-latency.json");
+    // Four accelerators, 0 to 3, and eight CPUs behind them.
+    let planned = json(&["plan", workload, "--planner", "placement-latency-greedy", "--json"], 0);
+    let stages = planned["stages"].as_array().unwrap();
+    let on_cpus = stages.iter().position(|stage| stage["devices"][0] == 4).expect("a stage on CPUs");
+    let checked = |device: u32, code| {
+        let mut plan = planned.clone();
+        plan["stages"][on_cpus]["devices"] = value!([device]);
+        stdout(&["check", workload, &folder.file("plan.json", plan.to_string())], code)
+    };
+    checked(11, 0);
+    assert!(checked(0, 1).contains("is on CPUs, but its device is the accelerator of stage 1"));
+    for device in [12, 4_000_000_000] {
+        assert!(checked(device, 1).contains(&format!("its device {device} is no device")), "{device}");
+    }
+}
+
+#[test]
 fn what_a_plan_claims_is_judged_or_refused() {
     let folder = Folder::new();
     let written: Value = serde_json::from_str(&stdout(&["plan", TINY, "--json"], 0)).unwrap();
