@@ -322,7 +322,7 @@ mod tests {
         let Enumeration::Complete(sets) = SuccessorSets::enumerate(&workload.dag, 1000, &|| false) else { panic!() };
         let search = Search::default();
         let model = PiperModel::new(&workload, profile, &limits, &settings, sets, &search).unwrap();
-        let mut crew = Crew::new(&model, &settings, limits.memory());
+        let mut crew = Crew::new(&model, &settings, limits.memory(), &search).unwrap();
         let ended = minimise(1, &model, &settings, &mut crew, Known::default(), &search);
         let best = ended.best.unwrap();
         assert!(ended.complete && crew.unproven(), "the knapsack was solved: a harder one is needed");

@@ -193,7 +193,10 @@ impl Degree {
             }
             (!search.cancelled()).then_some(())
         })?;
-        let ranges = (!uniform).then(|| EdgeRanges::new(dag, profile, t, &choices, (sets, crossings)));
+        let ranges = match uniform {
+            true => None,
+            false => Some(EdgeRanges::new(dag, profile, t, &choices, (sets, crossings), search)?),
+        };
         let mut totals = Sums::default();
         for choices in &choices {
             let most = |of: &dyn Fn(&Choice) -> f64| choices.iter().map(of).fold(0.0, f64::max);
@@ -206,13 +209,15 @@ impl Degree {
 }
 
 impl EdgeRanges {
+    /// `None` if the search was cancelled meanwhile.
     pub(super) fn new(
         dag: &Dag,
         profile: &PiperProfile,
         t: u32,
         choices: &[Vec<Choice>],
         (sets, crossings): (&SuccessorSets, &Crossings),
-    ) -> Self {
+        search: &Search,
+    ) -> Option<Self> {
         let edges = dag.edges().len();
         let (mut heads_pay, mut tails_pay) = (vec![Span::default(); edges], vec![Span::default(); edges]);
         for (v, choices) in choices.iter().enumerate() {
@@ -234,10 +239,10 @@ impl EdgeRanges {
                 sums.0.add(heads_pay[crossing.edge as usize]);
                 sums.1.add(tails_pay[crossing.edge as usize]);
             }
-            sums
+            (!search.cancelled()).then_some(sums)
         };
-        let into = every(sets).map(into).collect();
-        EdgeRanges { heads_pay, tails_pay, into }
+        let into = every(sets).map(into).collect::<Option<_>>()?;
+        Some(EdgeRanges { heads_pay, tails_pay, into })
     }
 
     pub(super) fn of_stage(&self, sets: &SuccessorSets, outer: usize, inner: usize, crossings: &[Crossing]) -> Span {

@@ -129,7 +129,7 @@ fn ask_memory(
     memory_bytes: f64,
     search: &Search,
 ) -> Option<Option<Vec<FoundStage>>> {
-    let mut crew = Crew::new(model, settings, memory_bytes);
+    let mut crew = Crew::new(model, settings, memory_bytes, search)?;
     let allowed = allowed(model);
     let devices = model.limits.devices;
     let question = Question {

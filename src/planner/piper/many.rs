@@ -37,7 +37,16 @@ pub(super) fn plan(piper: &Piper, problem: &Problem, devices: &[u32], run: &mut 
     let mut waiting = devices.iter().copied();
     let Some(first) = waiting.next() else { return };
     let search = run.begin(first);
-    let Some((wide, narrow)) = models(problem, &limits, &settings, &search) else {
+    let models = models(problem, &limits, &settings, &search);
+    let both = models.as_ref().and_then(|(wide, narrow)| {
+        let bracketed = |model| Bracketed::new(model, &settings, &limits, &search);
+        let narrow = match narrow {
+            Some(model) => Some(bracketed(model)?),
+            None => None,
+        };
+        Some(Both { wide: bracketed(wide)?, narrow })
+    });
+    let Some(mut both) = both else {
         // Too many sets, a node that nothing can run, or cancelled: each by itself says it best.
         run.end(first, alone(piper, problem, first, &search));
         for count in waiting {
@@ -46,9 +55,6 @@ pub(super) fn plan(piper: &Piper, problem: &Problem, devices: &[u32], run: &mut 
         }
         return;
     };
-    let wide = Bracketed::new(&wide, &settings, &limits);
-    let narrow = narrow.as_ref().map(|model| Bracketed::new(model, &settings, &limits));
-    let mut both = Both { wide, narrow };
     run.end(first, both.answer(piper, problem, first, &search));
     for count in waiting {
         let search = run.begin(count);
@@ -104,9 +110,10 @@ enum Narrowed {
 }
 
 impl<'s, 'm, 'a> Bracketed<'s, 'm, 'a> {
-    fn new(model: &'m PiperModel<'a>, settings: &'s PiperSettings, limits: &Limits) -> Self {
-        let crew = Crew::new(model, settings, limits.memory());
-        Bracketed { model, settings, crew, answers: BTreeMap::new(), probes: 0 }
+    /// `None` if the search was cancelled meanwhile.
+    fn new(model: &'m PiperModel<'a>, settings: &'s PiperSettings, limits: &Limits, search: &Search) -> Option<Self> {
+        let crew = Crew::new(model, settings, limits.memory(), search)?;
+        Some(Bracketed { model, settings, crew, answers: BTreeMap::new(), probes: 0 })
     }
 
     /// The best plan on so many devices; `hint` is one that is there already and probably the best.

@@ -209,7 +209,7 @@ impl Start {
         places.sort_unstable();
         places.dedup();
         let Some(coarse) = model(&places) else { return Some(start) };
-        let mut crew = Crew::new(&coarse, settings, limits.memory());
+        let Some(mut crew) = Crew::new(&coarse, settings, limits.memory(), search) else { return Some(start) };
         let known = Known { best: start.best.take(), ..Known::default() };
         let devices = limits.devices;
         start.best = bisection::minimise(devices, &coarse, settings, &mut crew, known, &search.plans_only()).best;
@@ -270,14 +270,15 @@ fn plan(
         let Some(model) = model else { return known };
         // Its bounds are those of a smaller family: they must not reach whoever watches.
         let search = search.plans_only();
-        let mut crew = Crew::new(&model, settings, limits.memory());
+        let Some(mut crew) = Crew::new(&model, settings, limits.memory(), &search) else { return known };
         let best = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &search).best;
         let worthwhile = sets.len() > ENOUGH_SETS;
         let best = if worthwhile { near.best_of_starts(best.as_ref(), &search) } else { best };
         Known { likely: best.is_some(), best, ..Known::default() }
     };
     let known = Known { best: start.best, ..Known::default() };
-    let (known, mut crew) = rayon::join(|| hint(known), || Crew::new(&model, settings, limits.memory()));
+    let (known, crew) = rayon::join(|| hint(known), || Crew::new(&model, settings, limits.memory(), search));
+    let Some(mut crew) = crew else { return stopped(search, known.best, Some(bound)) };
     let reporting = if exact { search.clone() } else { search.without_bounds() };
     let mut ended = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &reporting);
     if !exact && nodes < VERY_LARGE {

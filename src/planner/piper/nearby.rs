@@ -88,7 +88,7 @@ impl<'n> Near<'n> {
             return None;
         }
         let model = self.model(orders::random_chains(&self.workload.dag, seed), search)?;
-        let mut crew = Crew::of(Threads::One, &model, self.settings, self.limits.memory());
+        let mut crew = Crew::of(Threads::One, &model, self.settings, self.limits.memory(), search)?;
         let devices = self.limits.devices;
         bisection::minimise(devices, &model, self.settings, &mut crew, Known::default(), search).best
     }
@@ -116,7 +116,7 @@ impl<'n> Near<'n> {
         let Near { limits, settings, .. } = *self;
         let rows = around(&self.workload.dag, &best.plan, sets);
         let model = self.model(SuccessorSets::of_rows(&self.workload.dag, rows), search)?;
-        let mut crew = Crew::of(threads, &model, settings, limits.memory());
+        let mut crew = Crew::of(threads, &model, settings, limits.memory(), search)?;
         let allowed = bisection::allowed(&model);
         for (i, step) in STEPS.iter().enumerate().skip(*from) {
             let question = Question {

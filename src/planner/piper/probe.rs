@@ -163,13 +163,25 @@ const LONG: usize = 400;
 const LEVELS: usize = 8;
 
 impl<'m, 'a> Crew<'m, 'a> {
-    /// As many workers as there are threads, or one where there is too little to share out.
-    pub(super) fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64) -> Self {
-        Crew::of(Threads::All, model, settings, memory_bytes)
+    /// As many workers as there are threads, or one where there is too little to share out; `None` if the search was cancelled
+    /// meanwhile.
+    pub(super) fn new(
+        model: &'m PiperModel<'a>,
+        settings: &PiperSettings,
+        memory_bytes: f64,
+        search: &Search,
+    ) -> Option<Self> {
+        Crew::of(Threads::All, model, settings, memory_bytes, search)
     }
 
     /// The same of so many threads.
-    pub(super) fn of(threads: Threads, model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64) -> Self {
+    pub(super) fn of(
+        threads: Threads,
+        model: &'m PiperModel<'a>,
+        settings: &PiperSettings,
+        memory_bytes: f64,
+        search: &Search,
+    ) -> Option<Self> {
         let (threads, crews) = match threads {
             Threads::All if model.widest_level() >= SHARED_OUT || model.sets.len() >= LONG => {
                 (rayon::current_num_threads(), 1)
@@ -178,11 +190,11 @@ impl<'m, 'a> Crew<'m, 'a> {
             Threads::One => (1, rayon::current_num_threads()),
         };
         let workers = Oracle::of_threads(threads, crews, model, settings, memory_bytes).map(Worker::new).collect();
-        let (heavier, borders, lean) = (Heavier::new(model), Borders::new(model), Lean::new(model));
+        let (heavier, borders, lean) = (Heavier::new(model, search)?, Borders::new(model, search)?, Lean::new(model));
         let blocks = SIZES.map(|size| Blocks::new(model, lean.as_ref(), size));
         let rounds_on = settings.warm_up == WarmUp::Cumulative;
         let levels = if model.sets.len() >= LONG { LEVELS } else { 1 };
-        Crew { model, heavier, borders, lean, blocks, rounds_on, workers, levels, earlier: None, reached: None }
+        Some(Crew { model, heavier, borders, lean, blocks, rounds_on, workers, levels, earlier: None, reached: None })
     }
 
     /// Whether some knapsack was too large to be solved exactly.

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::{
     bisection::allowed,
     model::PiperModel,
-    probe::{Answer, Crew, Question, Threads},
+    probe::{Answer, Crew, Question},
+    rest::Borders,
     settings::{OPTIONS, PiperSettings},
+    sources::Heavier,
 };
 use crate::{
     cluster::GivenLimits,
@@ -88,6 +90,10 @@ fn devices_of(crew: &mut Crew<'_, '_>, model: &PiperModel<'_>, question: &Questi
     devices_in(&crew.ask(question, &Search::default()), model)
 }
 
+fn crew_of<'m, 'a>(model: &'m PiperModel<'a>, settings: &PiperSettings) -> Crew<'m, 'a> {
+    Crew::new(model, settings, model.limits.memory(), &Search::default()).unwrap()
+}
+
 fn devices_in(answer: &Answer, model: &PiperModel<'_>) -> Option<u32> {
     match answer {
         Answer::Yes(stages) => Some(stages.iter().map(|stage| stage.d * model.degrees[stage.degree].t).sum()),
@@ -102,10 +108,10 @@ const FACTORS: [f64; 11] = [1.0, 1.5, 1.25, 1.1, 1.2, 1.15, 1.18, 1.3, 1.22, 1.0
 fn what_other_loads_tell_changes_no_answer() {
     with(&branches(3, 7, 6_000_000), |model, settings, question| {
         assert!(model.sets.len() == 512, "{} sets", model.sets.len());
-        let mut old = Crew::new(model, settings, model.limits.memory());
+        let mut old = crew_of(model, settings);
         let answers = FACTORS.map(|factor| {
             let question = Question { target: factor * question.target, ..question.clone() };
-            let fresh = devices_of(&mut Crew::new(model, settings, model.limits.memory()), model, &question);
+            let fresh = devices_of(&mut crew_of(model, settings), model, &question);
             assert_eq!(devices_of(&mut old, model, &question), fresh, "{factor}");
             fresh
         });
@@ -119,7 +125,7 @@ fn assert_same_answers(text: &str, stages: &[Option<usize>], ways: &[(usize, usi
     with(text, |model, settings, question| {
         let crew = |&(threads, levels, many): &(usize, usize, usize)| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut crew = pool.install(|| Crew::of(Threads::All, model, settings, model.limits.memory()));
+            let mut crew = pool.install(|| crew_of(model, settings));
             crew.levels = levels;
             crew.workers.iter_mut().for_each(|worker| worker.many = many);
             (pool, crew)
@@ -146,6 +152,16 @@ fn assert_same_answers(text: &str, stages: &[Option<usize>], ways: &[(usize, usi
 }
 
 #[test]
+fn nobody_is_set_up_for_a_search_that_has_ended() {
+    with(&branches(3, 7, 6_000_000), |model, settings, _| {
+        let search = Search::default();
+        search.cancel();
+        assert!(Heavier::new(model, &search).is_none() && Borders::new(model, &search).is_none());
+        assert!(Crew::new(model, settings, model.limits.memory(), &search).is_none());
+    });
+}
+
+#[test]
 fn levels_tried_together_change_no_answer() {
     const MANY: usize = usize::MAX;
     for text in [branches(1, 450, 60_000_000), branches(2, 10, 6_000_000), branches(3, 7, 6_000_000)] {
@@ -160,7 +176,7 @@ fn who_waits_for_another_is_told_when_the_search_ends() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         let ask = |search: &Search| {
             pool.install(|| {
-                let mut crew = Crew::of(Threads::All, model, settings, model.limits.memory());
+                let mut crew = crew_of(model, settings);
                 crew.ask(question, search)
             })
         };

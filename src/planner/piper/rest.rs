@@ -18,6 +18,7 @@ use super::{
     model::{Crossing, Degree, PiperModel},
     probe::Allowed,
 };
+use crate::planner::Search;
 
 /// Shares of time against memory that are looked at.
 const SHARES: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
@@ -59,8 +60,8 @@ struct Ends {
 }
 
 impl Borders {
-    /// Time grows with the edges across all borders.
-    pub(super) fn new(model: &PiperModel<'_>) -> Self {
+    /// Time grows with the edges across all borders; `None` if the search was cancelled meanwhile.
+    pub(super) fn new(model: &PiperModel<'_>, search: &Search) -> Option<Self> {
         let least = |edge: usize, tail: bool| {
             let bytes = |degree: &Degree| {
                 let least = match &degree.ranges {
@@ -82,10 +83,10 @@ impl Borders {
                 let ends = edges[crossing.edge as usize];
                 Ends { heads: sum.heads + ends.heads, tails: sum.tails + ends.tails }
             };
-            model.crossings(set).iter().fold(Ends::default(), add)
+            (!search.cancelled()).then(|| model.crossings(set).iter().fold(Ends::default(), add))
         };
-        let into = (0..model.sets.len()).map(into).collect();
-        Borders { edges, into }
+        let into = (0..model.sets.len()).map(into).collect::<Option<_>>()?;
+        Some(Borders { edges, into })
     }
 
     /// Device-seconds over the links of the stage `outer \ inner`; `crossings` are the edges into `outer`.

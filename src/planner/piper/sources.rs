@@ -26,7 +26,7 @@ use super::{
     prices::rounding,
     probe::Frontier,
 };
-use crate::graph::SuccessorSets;
+use crate::{graph::SuccessorSets, planner::Search};
 
 /// By set: the sets that have some heavy nodes less.
 pub(super) struct Heavier {
@@ -34,26 +34,30 @@ pub(super) struct Heavier {
 }
 
 impl Heavier {
-    /// Nothing where steps between sets are not known, or figures are too far apart for sums to be compared.
-    pub(super) fn new(model: &PiperModel<'_>) -> Self {
+    /// Nothing where steps between sets are not known, or figures are too far apart for sums to be compared; `None` if the
+    /// search was cancelled meanwhile.
+    pub(super) fn new(model: &PiperModel<'_>, search: &Search) -> Option<Self> {
         let full = model.full();
         if model.far_apart || full == 0 || model.sets.below(full).is_none() {
-            return Heavier { lighter: vec![] };
+            return Some(Heavier { lighter: vec![] });
         }
         let alone: Vec<bool> = (0..model.dag.len()).map(|v| no_slower_without(model, &[v], None)).collect();
+        let going_on = || (!search.cancelled()).then_some(());
         // By edge: whether its ends are heavy together.
         let together: Vec<bool> = model
             .dag
             .edges()
             .iter()
             .map(|&(w, x)| {
+                going_on()?;
                 let (w, x) = (w as usize, x as usize);
-                alone[w]
+                let together = alone[w]
                     && !alone[x]
                     && no_slower_without(model, &[w, x], None)
-                    && no_slower_without(model, &[x], Some(w))
+                    && no_slower_without(model, &[x], Some(w));
+                Some(together)
             })
-            .collect();
+            .collect::<Option<_>>()?;
         // By set: those with one node less, and that node.
         let steps: Vec<Vec<(u32, usize)>> = (0..=full)
             .map(|set| {
@@ -62,6 +66,7 @@ impl Heavier {
             })
             .collect();
         let lighter = |set: usize| {
+            going_on()?;
             let mut lighter = vec![];
             for &(below, w) in &steps[set] {
                 if alone[w] {
@@ -72,9 +77,9 @@ impl Heavier {
                     lighter.extend(steps[below as usize].iter().filter(|&&(_, v)| v == x).map(|&(below, _)| below));
                 }
             }
-            lighter
+            Some(lighter)
         };
-        Heavier { lighter: (0..=full).map(lighter).collect() }
+        Some(Heavier { lighter: (0..=full).map(lighter).collect::<Option<_>>()? })
     }
 
     /// The sets that have some heavy nodes less than one.
