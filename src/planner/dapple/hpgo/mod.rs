@@ -10,6 +10,7 @@
 //! fresh, append, scatter; earlier states first; of equal plans the last in the list.
 
 pub(crate) mod candidates;
+mod column;
 pub mod data_parallel;
 pub mod length;
 pub(crate) mod model;
