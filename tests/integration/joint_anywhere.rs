@@ -10,7 +10,7 @@ use plantui::{
     plan::{Execution, Measure, Plan, Stage, WarmUp},
     planner::{Options, Outcome, Planner, Problem, Search, Status, joint::Joint, piper::Piper},
     run,
-    workload::{Choice, NodeIndex, Workload, load},
+    workload::{Choice, NodeIndex, Workload, load, load_bytes},
 };
 
 fn planned(planner: &dyn Planner, workload: &Arc<Workload>, limits: &Limits, settings: &[&str]) -> Outcome {
@@ -162,4 +162,87 @@ fn what_is_asked_of_stages_and_degrees_holds_for_other_planners_plans_too() {
     );
     let whole = planned(&Joint, &workload, &limits, &["space=any", "tensor_degree=2"]).plan.unwrap();
     assert!(whole.stages.iter().all(|stage| stage.tensor_parallel == 2));
+}
+
+#[test]
+fn that_no_plan_fits_is_said_only_where_it_is_known() {
+    let (mut proven, mut open, mut smallest) = (0, 0, 0);
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let n = 3 + random.below(2);
+        let flavour = Flavour { whole: true, uniform: true, all_recompute: false, most_modes: 2 };
+        let edges = edges(&mut random, n);
+        let workload = Arc::new(workload(&mut random, n, edges, flavour));
+        let limits = Limits {
+            devices: 2 + random.below(3) as u32,
+            memory_bytes: Some(random.pick(&[20.0, 30.0, 40.0])),
+            microbatches: random.pick(&[3, 4, 6]),
+            bandwidth_bytes_per_s: Some(8.0),
+            ..Limits::NEUTRAL
+        };
+        if Joint.can_plan(&workload).is_err() {
+            continue;
+        }
+        let settings = ["space=any", "schedule=gpipe"];
+        let any = planned(&Joint, &workload, &limits, &settings);
+        let piper = planned(&Piper, &workload, &limits, &[]);
+        let Some(infeasible) = &any.infeasible else {
+            let engines = planned(&Joint, &workload, &limits, &settings[1..]);
+            smallest += usize::from(engines.plan.is_none());
+            continue;
+        };
+        // 1F1B holds less than GPipe: where nothing fits under it, nothing does.
+        let told = if piper.plan.is_none() { "Nor does any other." } else { "but there may be others." };
+        assert!(infeasible.explanation.ends_with(told), "seed {seed}: {}", infeasible.explanation);
+        proven += usize::from(piper.plan.is_none());
+        open += usize::from(piper.plan.is_some());
+        if let Some(memory) = infeasible.smallest_memory_bytes {
+            let limits = Limits { memory_bytes: Some(memory), ..limits.clone() };
+            assert!(planned(&Joint, &workload, &limits, &settings).plan.is_some(), "seed {seed}: {memory} would do");
+        }
+    }
+    println!("proven {proven}, open {open}, found beyond what engines run {smallest}");
+    assert!(proven > 10 && open > 0 && smallest > 3, "{proven} {open} {smallest}");
+}
+
+/// A row of layers of a second each that hold so many bytes, and what their outputs take.
+fn row(bytes: &[f64], output_bytes: f64) -> Arc<Workload> {
+    let node = |v: usize| {
+        let ends = |other: Option<usize>| other.map_or(String::new(), |other| format!("\"{other}\": 0"));
+        let (before, after) = (ends(v.checked_sub(1)), ends(Some(v + 1).filter(|&next| next < bytes.len())));
+        format!(
+            r#"{{"id": {v}, "TMPCs": {{"1": [{{"id": "vanilla", "timePerSample": 1, "parameterSize": 0, "memoryUsageA": 0, "memoryUsageB": {}, "syncTimeFw": {{{before}}}, "syncTimeBw": {{{after}}}}}]}}}}"#,
+            bytes[v]
+        )
+    };
+    let edge = |v: usize| format!(r#"{{"sourceId": {v}, "destId": {}, "communicationCost": {output_bytes}}}"#, v + 1);
+    let nodes: Vec<String> = (0..bytes.len()).map(node).collect();
+    let edges: Vec<String> = (0..bytes.len() - 1).map(edge).collect();
+    let text = format!(
+        r#"{{"maxMemoryPerDevice": 8, "maxDevices": 2, "bandwidth": 1, "mbsInBatch": 1, "nodes": [{}], "edges": [{}]}}"#,
+        nodes.join(", "),
+        edges.join(", ")
+    );
+    Arc::new(load_bytes(text.as_bytes(), "row.json", "row").unwrap())
+}
+
+#[test]
+fn a_stage_that_fills_a_device_to_the_last_fraction_of_a_byte_fits_as_the_check_says() {
+    let limits = |devices, memory| Limits {
+        devices,
+        memory_bytes: Some(memory),
+        microbatches: 1,
+        bandwidth_bytes_per_s: Some(1.0),
+        ..Limits::NEUTRAL
+    };
+    // 7.699999999999999 in the order of the check.
+    let fits = planned(&Joint, &row(&[3.3, 3.3, 1.1], 1e3), &limits(2, 7.7), &[]);
+    assert_eq!(fits.objective, Some(3.0));
+    // 6.6000000000000005: no plan of one stage, and a bound that knows of it all the same.
+    let workload = row(&[1.1, 2.2, 3.3], 1.0);
+    let cut = planned(&Joint, &workload, &limits(2, 6.6), &[]);
+    assert_eq!((cut.status, cut.plan.map(|plan| plan.stages.len())), (Status::Feasible, Some(2)));
+    assert!(cut.objective > Some(3.5) && cut.lower_bound <= Some(3.0), "{:?} {:?}", cut.objective, cut.lower_bound);
+    assert!(cut.lower_bound > Some(2.99));
+    assert_eq!(planned(&Joint, &workload, &limits(1, 6.6), &[]).status, Status::Infeasible);
 }

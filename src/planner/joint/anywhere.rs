@@ -4,7 +4,8 @@
 //! the same workload: Piper's for every number of stages up to some dozens, each with both rules of the warm-up, and one of
 //! each other planner. Every one is simulated under the schedules that are asked for, under both rules where its stages have
 //! different replicas, and the fastest that keeps the memory is the answer. So it is never slower than what engines run, nor than
-//! any of those plans; it is not a search over all plans.
+//! any of those plans; it is not a search over all plans. Where none keeps the memory, it is told whether any could: Piper, whose
+//! plans keep what 1F1B holds, finds one if there is one for that, and none where no schedule would do.
 //!
 //! Its bound holds for all plans of this space under schedules without virtual stages. A replica of a stage computes its
 //! `N / d` microbatches one after another, so a batch takes at least `N` times the largest compute of a stage per replica; and
@@ -20,10 +21,10 @@ use crate::{
     cluster::{LimitKind, Limits},
     family,
     plan::{Execution, Measure, Plan, Schedule, WarmUp},
-    planner::{self, Options, Outcome, Planner, Problem, Search, Status, pipeline_options::Recompute},
+    planner::{self, Infeasible, Options, Outcome, Planner, Problem, Search, Status, pipeline_options::Recompute},
     simulate::LEAST_TIME,
     units,
-    workload::{PiperProfile, Workload},
+    workload::{Choice, Mode, PiperProfile, Workload},
 };
 
 /// Numbers of stages that Piper is asked for: a table over all sets for each.
@@ -53,10 +54,11 @@ pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, sea
     };
     let (own_plan, own_s) = (own.plan.clone(), own.objective.unwrap_or(f64::INFINITY));
     let mut best: Option<(f64, Plan, &'static str)> = None;
-    let mut infeasible = None;
+    // Whether Piper proves that no plan fits, whatever its stages.
+    let (mut asked_piper, mut refuted) = (false, None);
     asked.candidates(&mut |planner, outcome| {
-        if outcome.status == Status::Infeasible && planner == PIPER {
-            infeasible = outcome.infeasible.clone();
+        if planner == PIPER && !std::mem::replace(&mut asked_piper, true) {
+            refuted = outcome.infeasible.clone();
         }
         let Some(plan) = &outcome.plan else { return };
         for plan in asked.runs_of(plan) {
@@ -87,7 +89,7 @@ pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, sea
         None => (own_plan, own.objective),
     };
     let Some(objective) = objective else {
-        let infeasible = infeasible.or(own.infeasible.clone());
+        let infeasible = own.infeasible.as_ref().map(|own| asked.infeasible(own, refuted));
         return if stopped { Outcome::new(Status::Cancelled) } else { Outcome { infeasible, ..own } };
     };
     let lower = lower.min(objective);
@@ -212,7 +214,22 @@ impl Asked<'_> {
         piper.plan(&Problem { limits, options, ..self.problem.clone() }, &self.search.quiet())
     }
 
-    /// The plan under every schedule that is asked for, with both rules of the warm-up: those that keep the memory.
+    /// Why there is no plan: none that engines run, and what is known of others.
+    fn infeasible(&self, own: &Infeasible, refuted: Option<Infeasible>) -> Infeasible {
+        let others = match refuted {
+            // What Piper says is in flight 1F1B holds, so what it says would do does.
+            Some(refuted) if self.schedules.contains(&Schedule::OneForwardOneBackward) => return refuted,
+            Some(_) => "Nor does any other.",
+            None => {
+                "Plans with stages of different degrees and replicas were looked for among those that other planners make: \
+                 none of these fits under this schedule, but there may be others."
+            }
+        };
+        Infeasible { explanation: format!("{} {others}", own.explanation), ..own.clone() }
+    }
+
+    /// The plan under every schedule that is asked for, with both rules of the warm-up: those that keep the memory, if need be
+    /// with every node in its smallest mode.
     fn runs_of(&self, plan: &Plan) -> Vec<Plan> {
         let rules: &[WarmUp] = if plan.has_even_replicas() { &[WarmUp::Published] } else { &WarmUp::ALL };
         let runs = self.schedules.iter().flat_map(|&schedule| {
@@ -230,7 +247,25 @@ impl Asked<'_> {
             let plan = Plan { measure: Measure::TimePerSample, ..plan.clone() };
             family::check(&self.problem.workload, &self.limits, &plan).is_valid()
         };
-        runs.filter(wanted).filter(valid).collect()
+        let smallest = |plan: Plan| if valid(&plan) { plan } else { self.in_smallest_modes(plan) };
+        runs.filter(wanted).map(smallest).filter(valid).collect()
+    }
+
+    /// The plan with every node in the mode that takes least memory where all microbatches are in flight, if modes are free.
+    fn in_smallest_modes(&self, mut plan: Plan) -> Plan {
+        let profile = self.problem.workload.piper().filter(|_| self.settings.recompute == Recompute::Auto);
+        for stage in &mut plan.stages {
+            let in_flight = f64::from(self.limits.microbatches / stage.data_parallel.max(1));
+            let bytes = |mode: &Mode| mode.memory_a * in_flight + mode.memory_b;
+            for (&node, choice) in stage.nodes.iter().zip(&mut stage.choices) {
+                let modes = profile.and_then(|profile| profile.nodes[node].modes(stage.tensor_parallel));
+                let smallest = modes.into_iter().flatten().reduce(|a, b| if bytes(b) < bytes(a) { b } else { a });
+                if let Some(mode) = smallest {
+                    *choice = Choice::Mode(mode.id.clone());
+                }
+            }
+        }
+        plan
     }
 
     /// No plan takes less.
@@ -269,7 +304,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{cluster::GivenLimits, plan::Stage, workload::Choice};
+    use crate::{cluster::GivenLimits, plan::Stage};
 
     #[test]
     fn whether_a_plan_holds_does_not_take_a_batch() {

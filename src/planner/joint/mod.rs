@@ -51,7 +51,8 @@ use std::cell::Cell;
 
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
-    plan::Plan,
+    family,
+    plan::{Measure, Plan},
     planner::{
         CannotPlan, Infeasible, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Search,
         Status, Tunable,
@@ -77,6 +78,8 @@ const LONG: usize = 1000;
 const MOST_LAYERS: usize = 1000;
 /// Why there is nothing to plan where nodes offer different degrees.
 const NO_COMMON_DEGREE: &str = "No tensor degree is offered by all nodes, and all stages have the same one.";
+/// Sums of bytes that are no whole numbers may be off by so much, relative.
+const ROUNDING: f64 = 1e-12;
 /// Gaps below this are rounding.
 const CLOSED: f64 = 1e-9;
 
@@ -155,8 +158,7 @@ impl Planner for Joint {
         let settings = JointSettings::new(&problem.options);
         // Bounds of plans that engines run do not hold for others.
         let narrow = if settings.anywhere { search.without_bounds() } else { search.clone() };
-        let task = Task { workload: &problem.workload, profile, limits: &problem.limits, settings, search: &narrow };
-        let mut outcome = task.plan();
+        let mut outcome = Task::plan_within(problem, profile, settings, &narrow);
         if settings.anywhere {
             outcome = anywhere::plan(problem, settings, outcome, search);
         }
@@ -173,6 +175,8 @@ struct Task<'a> {
     limits: &'a Limits,
     settings: JointSettings,
     search: &'a Search,
+    /// What rounding of sums may hide or make up, as a share of the memory.
+    rounding: f64,
 }
 
 /// The best over all rules, and what they prove together.
@@ -188,6 +192,30 @@ struct Best {
 }
 
 impl Task<'_> {
+    /// Plans with a little more memory than there is: a bound that holds then holds whatever is rounded, and so does the plan
+    /// where it keeps the memory, as nearly always. Else one is planned with a little less, and the bound is still that one.
+    fn plan_within(problem: &Problem, profile: &PiperProfile, settings: JointSettings, search: &Search) -> Outcome {
+        let task = Task {
+            workload: &problem.workload,
+            profile,
+            limits: &problem.limits,
+            settings,
+            search,
+            rounding: ROUNDING,
+        };
+        let bound = task.plan();
+        if bound.plan.as_ref().is_none_or(|plan| task.fits(plan)) {
+            return bound;
+        }
+        let search = search.without_bounds();
+        let outcome = Task { search: &search, rounding: -ROUNDING, ..task }.plan();
+        let Some(seconds) = outcome.objective else { return outcome };
+        let lower_bound = bound.lower_bound.map(|lower| lower.min(seconds));
+        let open = lower_bound.is_none_or(|lower| seconds - lower > CLOSED * seconds);
+        let status = if open && outcome.status == Status::Optimal { Status::Feasible } else { outcome.status };
+        Outcome { status, lower_bound, ..outcome }
+    }
+
     // Long: the searches in the order in which each gives the next its best plan and bound.
     fn plan(&self) -> Outcome {
         let dag = &self.workload.dag;
@@ -309,9 +337,7 @@ impl Task<'_> {
     ) {
         best.leaves_out |= costs.iter().any(|costs| costs.leaves_out);
         let mut publish = |split: &Split, tables: &[Table<'_>]| {
-            if let Some(plan) = build::plan(self.profile, line, scope.microbatches, split, tables) {
-                self.search.improve(split.seconds, &plan);
-            }
+            self.publish(split.seconds, build::plan(self.profile, line, scope.microbatches, split, tables));
         };
         // Bounds of one rule among several do not hold for all, and those of the thinned line not for the whole.
         let thinned_only = Cell::new(true);
@@ -322,7 +348,7 @@ impl Task<'_> {
         };
         let mut hunt = Hunt {
             scope,
-            tables: costs.iter().map(|costs| Table::bare(costs, self.memory(costs))).collect(),
+            tables: costs.iter().map(|costs| Table::bare(costs, self.memory())).collect(),
             search: self.search,
             known: best.plan.as_ref().map_or(f64::INFINITY, |known| known.0),
             publish: &mut publish,
@@ -372,10 +398,24 @@ impl Task<'_> {
         }
     }
 
-    /// Memory that stages may take: where bytes are no whole numbers, less what rounding of sums may hide.
-    fn memory(&self, costs: &Costs) -> f64 {
-        let memory = self.limits.memory() * (1.0 - self.settings.headroom);
-        if costs.whole_bytes { memory } else { memory * (1.0 - 1e-12) }
+    /// Memory that stages may take, and its rounding.
+    fn memory(&self) -> (f64, f64) {
+        (self.limits.memory() * (1.0 - self.settings.headroom), self.rounding)
+    }
+
+    /// Makes known a plan that keeps the memory.
+    fn publish(&self, seconds: f64, plan: Option<Plan>) {
+        if let Some(plan) = plan.filter(|plan| self.fits(plan)) {
+            self.search.improve(seconds, &plan);
+        }
+    }
+
+    /// Whether a plan that keeps the memory but for rounding keeps it. What is measured does not matter for that, and to work
+    /// out a batch takes long.
+    fn fits(&self, plan: &Plan) -> bool {
+        let limits = self.limits.with(LimitKind::Memory, self.memory().0);
+        let plan = Plan { measure: Measure::TimePerSample, ..plan.clone() };
+        family::check(self.workload, &limits, &plan).is_valid()
     }
 
     fn outcome(&self, best: Best, among: &'static str) -> Outcome {
@@ -469,7 +509,7 @@ impl Task<'_> {
                 for (stages, d) in scope.shapes(kind, table.costs.t, table.costs.len(), MOST_DEVICES) {
                     let used = stages as u32 * d * table.costs.t;
                     let fewer = devices.is_none_or(|known| used < known);
-                    if fewer && table.holds(stages, table.memory_bytes(), &flight(stages, d)) {
+                    if fewer && table.holds(stages, table.memory().0, &flight(stages, d)) {
                         devices = Some(used);
                     }
                 }
@@ -484,7 +524,8 @@ impl Task<'_> {
         let each = units::bytes_exact(self.limits.memory_limit());
         let have = units::counted(self.limits.devices as usize, "device");
         let mut explanation = format!(
-            "No plan fits on {have} with {each} each, all stages having one tensor degree and one number of replicas."
+            "No plan fits on {have} with {each} each whose stages are cut from one row of nodes, with one tensor degree \
+             and one number of replicas for all."
         );
         let mut limits = vec![];
         if let Some(bytes) = memory {

@@ -13,7 +13,7 @@ use super::{
     decide::{Arcs, Question, Shape},
     evaluate::Batch,
     kind::Kind,
-    line::{Costs, StageCost},
+    line::StageCost,
     table::Table,
     weighing::Timing,
 };
@@ -133,7 +133,7 @@ impl<'c> Hunt<'_, 'c> {
     pub(super) fn fill(&mut self) {
         let (scope, search) = (self.scope, self.search);
         let tables = std::mem::take(&mut self.tables);
-        let own: Vec<(&'c Costs, f64)> = tables.iter().map(|table| (table.costs, table.memory_bytes())).collect();
+        let own: Vec<_> = tables.iter().map(|table| (table.costs, table.memory())).collect();
         let filled = |table: Table<'c>| {
             let most = scope.most_stages(table.costs.t, table.costs.len());
             table.filled(most, &|| search.cancelled())
@@ -141,9 +141,8 @@ impl<'c> Hunt<'_, 'c> {
         let filled: Vec<Option<Table<'c>>> = tables.into_par_iter().map(filled).collect();
         self.found.stopped = filled.iter().any(Option::is_none);
         // What was found stays to be built from costs alone.
-        let or_bare = |(table, (costs, memory_bytes)): (Option<Table<'c>>, _)| {
-            table.unwrap_or_else(|| Table::bare(costs, memory_bytes))
-        };
+        let or_bare =
+            |(table, (costs, memory)): (Option<Table<'c>>, _)| table.unwrap_or_else(|| Table::bare(costs, memory));
         self.tables = filled.into_iter().zip(own).map(or_bare).collect();
     }
 

@@ -15,6 +15,8 @@ use super::{
 pub(super) struct Table<'c> {
     pub(super) costs: &'c Costs,
     memory_bytes: f64,
+    /// What rounding of sums may hide or make up, as a share of it, where they are not of whole numbers.
+    rounding: f64,
     memo: Memo,
     /// By stages and first unit, `stages · (units + 1) + unit`; infinite where there is no way.
     rest: Vec<f64>,
@@ -23,12 +25,12 @@ pub(super) struct Table<'c> {
 }
 
 impl<'c> Table<'c> {
-    /// Costs within a memory, without any way through stages: enough to evaluate a split.
-    pub(super) fn bare(costs: &'c Costs, memory_bytes: f64) -> Self {
+    /// Costs within a memory, more or less some rounding, without any way through stages: enough to evaluate a split.
+    pub(super) fn bare(costs: &'c Costs, (memory_bytes, rounding): (f64, f64)) -> Self {
         let n = costs.len();
         let mut rest = vec![f64::INFINITY; n + 1];
         rest[n] = 0.0;
-        Table { costs, memory_bytes, memo: Memo::default(), rest, reach: vec![n] }
+        Table { costs, memory_bytes, rounding, memo: Memo::default(), rest, reach: vec![n] }
     }
 
     /// Finds the shortest ways of up to so many stages; `None` if it was told to stop.
@@ -104,10 +106,10 @@ impl<'c> Table<'c> {
         shave <= 0.0 || self.costs.swaps.most_saved(a, b, in_flight) >= shave
     }
 
-    /// Bytes that units `a .. b` take too much in their fastest ways. Where a fraction of a microbatch is in flight, less is
-    /// there by what rounding of sums may hide.
+    /// Bytes that units `a .. b` take too much in their fastest ways.
     pub(super) fn shave(&self, a: usize, b: usize, in_flight: f64) -> f64 {
-        let there = if in_flight.fract() == 0.0 { self.memory_bytes } else { self.memory_bytes * (1.0 - 1e-12) };
+        let whole = self.costs.whole_bytes && in_flight.fract() == 0.0;
+        let there = if whole { self.memory_bytes } else { self.memory_bytes * (1.0 + self.rounding) };
         self.costs.bytes(a, b, in_flight) - there
     }
 
@@ -166,9 +168,9 @@ impl<'c> Table<'c> {
         end == 0
     }
 
-    /// The memory that stages are planned for.
-    pub(super) fn memory_bytes(&self) -> f64 {
-        self.memory_bytes
+    /// The memory that stages are planned for, and its rounding.
+    pub(super) fn memory(&self) -> (f64, f64) {
+        (self.memory_bytes, self.rounding)
     }
 
     /// The most stages there are rows for.

@@ -33,13 +33,11 @@ impl Task<'_> {
         let Some(line) = whole.line.as_ref().filter(|_| !whole.tried) else { return };
         let costs = self.costs(line, rule, scope.bandwidth);
         let mut publish = |split: &Split, tables: &[Table<'_>]| {
-            if let Some(plan) = build::plan(self.profile, line, scope.microbatches, split, tables) {
-                self.search.improve(split.seconds, &plan);
-            }
+            self.publish(split.seconds, build::plan(self.profile, line, scope.microbatches, split, tables));
         };
         let mut hunt = Hunt {
             scope,
-            tables: costs.iter().map(|costs| Table::bare(costs, self.memory(costs))).collect(),
+            tables: costs.iter().map(|costs| Table::bare(costs, self.memory())).collect(),
             search,
             known: f64::INFINITY,
             publish: &mut publish,
