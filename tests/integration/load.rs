@@ -309,6 +309,18 @@ fn what_is_read_generously() {
     let forward = edited(|value| value["nodes"][1]["TMPCs"]["2"][0]["forwardTimePerSample"] = json!(0.25)).unwrap();
     assert_eq!(forward.piper().unwrap().nodes[1].modes(2).unwrap()[0].forward_s, Some(0.25));
 
+    // Names of other formats that are no fields.
+    for (schema, provenance) in [("mine", "plantui.sweep/1"), ("mine", "plantui.training/1")] {
+        let said = edited(|value| {
+            value["schema"] = json!(schema);
+            value["provenance"] = json!(provenance);
+            value["nodes"][0]["name"] = json!("fpgaLatency");
+        });
+        assert!(said.unwrap().piper().is_some(), "{provenance}");
+    }
+    let control = valid().to_string().replace("first", "fi\u{1}rst");
+    assert!(load(&control).unwrap_err().contains("control character"), "{:?}", load(&control));
+
     let marked = format!("\u{feff}{}\r\n", valid());
     assert_eq!(load(&marked).unwrap().nodes.len(), 3);
 }

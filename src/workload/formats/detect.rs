@@ -1,6 +1,7 @@
 //! Telling formats apart by content, and naming what a file is when it is no workload.
 
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 
 use super::{
     super::LoadError,
@@ -83,7 +84,7 @@ pub(crate) const SETTINGS: Wanted = Wanted {
 #[cfg(feature = "screen")]
 pub(crate) fn other_object(text: &str, source: &str, wanted: &Wanted) -> Option<LoadError> {
     let keys = keys(text);
-    let kind = foreign::of_json(text, &|key| has(text, keys.as_ref(), key))?;
+    let kind = foreign::of_json(schema(text, keys.as_ref()), &|key| has(text, keys.as_ref(), key))?;
     Some(looks_like(&kind, source, wanted, wanted.give))
 }
 
@@ -118,7 +119,7 @@ pub(crate) fn text<'a>(bytes: &'a [u8], source: &str, wanted: &Wanted) -> Result
 pub(crate) fn object(text: &str, source: &str, wanted: &Wanted) -> Result<(), LoadError> {
     if text.trim_start().starts_with('{') {
         let keys = keys(text);
-        return match foreign::of_json(text, &|key| has(text, keys.as_ref(), key)) {
+        return match foreign::of_json(schema(text, keys.as_ref()), &|key| has(text, keys.as_ref(), key)) {
             Some(kind) if kind.role == Role::Model => Err(refused(&kind, source, wanted)),
             _ => Ok(()),
         };
@@ -154,7 +155,7 @@ fn repair(kind: &Kind, wanted: &Wanted) -> Option<&'static str> {
 }
 
 /// The keys of a JSON object, if it is one: values are skipped.
-type Keys<'a> = BTreeMap<Cow<'a, str>, IgnoredAny>;
+type Keys<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 fn keys(text: &str) -> Option<Keys<'_>> {
     serde_json::from_str(text).ok()
@@ -163,6 +164,11 @@ fn keys(text: &str) -> Option<Keys<'_>> {
 /// Whether an object has a key; of broken JSON, whether the key is anywhere in it.
 fn has(text: &str, keys: Option<&Keys<'_>>, key: &str) -> bool {
     keys.map_or_else(|| text.contains(&format!("\"{key}\"")), |keys| keys.contains_key(key))
+}
+
+/// Where an object tells its schema; broken JSON may do so anywhere.
+fn schema<'a>(text: &'a str, keys: Option<&Keys<'a>>) -> &'a str {
+    keys.and_then(|keys| keys.get("schema")).map_or(text, |schema| schema.get())
 }
 
 /// The format of a text, or the error that says what it looks like instead.
@@ -179,10 +185,11 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
         if has("operators") && !has("stages") {
             return Ok(Format::Operators);
         }
-        if has("schema") && text.contains(&format!("\"{}\"", super::training::SCHEMA)) {
+        let schema = schema(text, keys.as_ref());
+        if has("schema") && schema.contains(&format!("\"{}\"", super::training::SCHEMA)) {
             return Ok(Format::Training);
         }
-        if let Some(kind) = foreign::of_json(text, &has) {
+        if let Some(kind) = foreign::of_json(schema, &has) {
             if kind.role == Role::Configuration {
                 return Ok(Format::HuggingFace);
             }
@@ -192,7 +199,8 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
             };
             return Err(LoadError::file(source, format!("looks like {}", kind.is), repair));
         }
-        let placement = has("maxFPGAs") || has("maxSizePerFPGA") || (has("nodes") && text.contains("\"fpgaLatency\""));
+        let placement =
+            has("maxFPGAs") || has("maxSizePerFPGA") || (has("nodes") && has_key_within(text, "fpgaLatency"));
         return Ok(if placement { Format::Placement } else { Format::Piper });
     }
     if is_layer_profile(text) {
@@ -204,6 +212,11 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
         &WORKLOAD,
         "plantui reads JSON of Piper or device placement (an object with `nodes` and `edges`), operator graphs (`operators`) and PipeDream's graph.txt",
     ))
+}
+
+/// Whether a name is followed by a value anywhere.
+fn has_key_within(text: &str, name: &str) -> bool {
+    text.split(&format!("\"{name}\"")).skip(1).any(|rest| rest.trim_start().starts_with(':'))
 }
 
 /// Whether each line is an object of its own.

@@ -66,7 +66,9 @@ pub(in crate::workload::formats) fn of_bytes(bytes: &[u8], source: &str) -> Opti
     if bytes.get(4..8) == Some(b"TFL3") {
         return Some(model("a TensorFlow Lite model"));
     }
-    if bytes.get(257..262) == Some(b"ustar") {
+    // Of what begins as JSON does the reader names the place that is none.
+    let json = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
+    if bytes.get(257..262) == Some(b"ustar") && !json {
         return Some(packed("a tar archive"));
     }
     if let Some(kind) = protobuf(bytes) {
@@ -79,7 +81,7 @@ pub(in crate::workload::formats) fn of_bytes(bytes: &[u8], source: &str) -> Opti
     // Text has line breaks, tabs and colours, but no other control characters.
     let binary = |&byte: &u8| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c' | b'\x1b');
     let told = if head.starts_with(b"MZ") { "a program" } else { "binary data" };
-    head.iter().any(binary).then(|| by_name(source).unwrap_or(other(told)))
+    (!json && head.iter().any(binary)).then(|| by_name(source).unwrap_or(other(told)))
 }
 
 /// Bytes that are looked at.
@@ -199,6 +201,9 @@ mod tests {
         let wide: Vec<u8> = "{\"nodes\": []}".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(is(&wide), Some("text in UTF-16 or UTF-32"));
         assert_eq!(is(&[0; 64]), Some("binary data"));
+        assert_eq!(is(b"{\"a\x01b\": 1}"), None);
+        let long = format!("{{\"pad\": \"{}ustar\"}}", "x".repeat(257 - 9));
+        assert_eq!((&long[257..262], is(long.as_bytes())), ("ustar", None));
         assert_eq!(is("{\"größe\": \"\u{4f60}\"}\r\n\t".as_bytes()), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Kind, Role, model, other};
 
-/// Other documents that plantui writes; the first schema of a text is its own.
+/// Other documents that plantui writes, by their schema.
 const OWN: [(&str, &str); 6] = [
     (
         "plantui.compare/",
@@ -18,10 +18,11 @@ const OWN: [(&str, &str); 6] = [
     ("plantui.sessions/", "plantui's list of sessions, not a workload"),
 ];
 
-/// What a JSON object is, when its keys show that it is no workload; `has` tells whether it has a key.
-pub(in crate::workload::formats) fn of_json(text: &str, has: &dyn Fn(&str) -> bool) -> Option<Kind> {
+/// What a JSON object is, when its keys show that it is no workload; `has` tells whether it has a key, and `schema` what it says
+/// of itself.
+pub(in crate::workload::formats) fn of_json(schema: &str, has: &dyn Fn(&str) -> bool) -> Option<Kind> {
     let any = |keys: &[&str]| keys.iter().any(|key| has(key));
-    let own = || OWN.iter().find(|(schema, _)| text.contains(&format!("\"{schema}"))).map(|(_, is)| *is);
+    let own = || OWN.iter().find(|(own, _)| schema.contains(&format!("\"{own}"))).map(|(_, is)| *is);
     if let Some(is) = has("schema").then(own).flatten() {
         return Some(other(is));
     }
@@ -44,7 +45,7 @@ pub(in crate::workload::formats) fn of_json(text: &str, has: &dyn Fn(&str) -> bo
         () if any(&["train_batch_size", "train_micro_batch_size_per_gpu", "zero_optimization"]) => {
             other("a DeepSpeed configuration: plantui writes those, with `plantui export --to deepspeed`")
         }
-        () if has("schema") && text.contains("plantui.plan/") => {
+        () if has("schema") && schema.contains("plantui.plan/") => {
             other("a plan, not a workload: `plantui check WORKLOAD PLAN` scores it")
         }
         () if has("stages") => {
