@@ -555,3 +555,29 @@ fn a_missing_choice_is_repaired_in_the_words_of_its_workload() {
         assert!(error.contains(&format!("add `\"{node}\": \"{word}\"`")), "{error}");
     }
 }
+
+#[test]
+fn last_states_of_a_pipeline_over_machines_grow_or_are_not_given() {
+    let workload = "inputs/bert32-layers.txt";
+    let call = ["plan", workload, "--planner", "dapple", "--machines", "2x2", "--set", "stages=2", "--json"];
+    let planned: Value = serde_json::from_str(&stdout(&call, 0)).unwrap();
+    let folder = Folder::new();
+    let checked = |states: [Option<u32>; 2], code: i32| {
+        let mut plan = planned.clone();
+        for (stage, state) in plan["stages"].as_array_mut().unwrap().iter_mut().zip(states) {
+            match state {
+                Some(state) => stage["last_state"] = state.into(),
+                None => drop(stage.as_object_mut().unwrap().shift_remove("last_state")),
+            }
+        }
+        json(&["check", workload, &folder.file("plan.json", plan.to_string()), "--json"], code)["violations"]
+            .to_string()
+    };
+    let state = |i: usize| planned["stages"][i]["last_state"].as_u64().map(|state| state as u32);
+    assert_eq!(checked([state(0), state(1)], 0), "[]");
+    assert_eq!(checked([None, None], 0), "[]");
+    for wrong in [[Some(4_000_000_000), state(1)], [state(1), state(1)], [None, state(1)]] {
+        let told = checked(wrong, 1);
+        assert!(told.contains("`last_state` of the stages must grow from stage to stage"), "{wrong:?}: {told}");
+    }
+}

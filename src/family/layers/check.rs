@@ -55,6 +55,10 @@ pub(crate) fn check(
     score.slowest_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
     score.value = match model.length {
         Length::Synchronous { .. } => {
+            if plan.last_states().is_some() && last_states(plan).is_none() {
+                let problem = "`last_state` of the stages must grow from stage to stage, or be given for none".into();
+                score.violations.push(Violation::DeviceList { stage: 1, problem });
+            }
             let total_s: f64 = costs.iter().flat_map(|cost| &cost.node_s).sum();
             total_s / synchronous_s(&costs, microbatches)
         }
@@ -171,6 +175,12 @@ fn synchronous_s(costs: &[LayerStage], microbatches: u32) -> f64 {
     longest
 }
 
+/// The last state of every stage, if all are given and grow.
+fn last_states(plan: &Plan) -> Option<Vec<usize>> {
+    let ends: Vec<usize> = plan.last_states()?.iter().map(|&state| state as usize).collect();
+    (ends.len() == plan.stages.len() && ends.is_sorted_by(|a, b| a < b)).then_some(ends)
+}
+
 /// The published planner's speed-up, from the states that the plan ends its stages with.
 fn published(
     workload: &Workload,
@@ -193,11 +203,9 @@ fn published(
         Err(error) => return refuse(1, error.to_string()),
     };
     let scale = model.scale(limits.samples());
-    let ends: Vec<usize> = plan.last_states().unwrap_or_default().iter().map(|&state| state as usize).collect();
-    let grows = ends.windows(2).all(|pair| pair[0] < pair[1]);
-    if ends.len() != plan.stages.len() || !grows || ends.last() != Some(&(states.len() - 1)) {
+    let Some(ends) = last_states(plan).filter(|ends| ends.last() == Some(&(states.len() - 1))) else {
         return refuse(1, format!("`last_state` of the stages must grow to {}, the last state", states.len() - 1));
-    }
+    };
     let m = model.microbatches(limits.samples(), pipelines);
     if m == 0 {
         return 0.0;
