@@ -211,22 +211,23 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     // By place: where a stage there may end, least compute first, with the suffixes behind it and the link to them.
     let nothing = Fronts { of: vec![(end, 0..1)], labels: vec![NOTHING] };
     let mut ends: Vec<Fronts> = vec![nothing; places.all.len()];
-    let mut spare = Front::default();
+    let mut spare = Room::default();
     // Ends of stages and labels tried at the position before.
     let (mut tried, mut all) = (0, 0);
     for from in (0..end).rev() {
         let look = look(from);
         // What begins at a place rests on later positions alone: places know nothing of one another.
-        let begin = |beginning: &Range<usize>| look.begin(from, beginning.clone(), &ends);
+        let begin = |room: &mut Room, beginning: &Range<usize>| look.begin(from, beginning.clone(), &ends, room);
         let arrive = |front: &mut Front, begun: &[Fronts], (place, ends): (&Place, &mut Fronts)| {
             look.arrive(from, &begun[place.next], place, ends, front)
         };
         // Threads share what takes longer than that.
         let shared = tried + (places.all.len() / PLACES_A_TRY) as u64 > MUCH;
         let begun: Option<Vec<(Fronts, u64)>> = if shared {
-            places.beginnings.par_iter().with_max_len(share(places.beginnings.len())).map(begin).collect()
+            let all = places.beginnings.par_iter().with_max_len(share(places.beginnings.len()));
+            all.map_init(Room::default, begin).collect()
         } else {
-            places.beginnings.iter().map(begin).collect()
+            places.beginnings.iter().map(|beginning| begin(&mut spare, beginning)).collect()
         };
         let Some(begun) = begun else { return Ended::Cancelled };
         tried = begun.iter().map(|(_, tried)| tried).sum();
@@ -238,7 +239,7 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
             let all = places.all.par_iter().zip(&mut ends).with_max_len(share(places.all.len()));
             all.try_for_each_init(Front::default, |front, at| arrive(front, &begun, at))
         } else {
-            places.all.iter().zip(&mut ends).try_for_each(|at| arrive(&mut spare, &begun, at))
+            places.all.iter().zip(&mut ends).try_for_each(|at| arrive(&mut spare.own, &begun, at))
         };
         if arrived.is_none() {
             return Ended::Cancelled;
@@ -252,6 +253,13 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
 /// So many, of `count`, for one thread at a time.
 fn share(count: usize) -> usize {
     (count / (8 * rayon::current_num_threads())).max(1)
+}
+
+/// Fronts that are filled and emptied again: of a place, and by kind. Empty in between.
+#[derive(Default)]
+struct Room {
+    own: Front,
+    kinds: Vec<Front>,
 }
 
 /// What a search goes by.
@@ -269,7 +277,7 @@ struct Look<'a> {
 impl Look<'_> {
     /// The suffixes that begin at a position with a stage on one of some places, before which the same is occupied, by kind of
     /// the place, the shortest first; and how much was tried. `None` if cancelled.
-    fn begin(&self, from: usize, beginning: Range<usize>, ends: &[Fronts]) -> Option<(Fronts, u64)> {
+    fn begin(&self, from: usize, beginning: Range<usize>, ends: &[Fronts], room: &mut Room) -> Option<(Fronts, u64)> {
         let (mut fronts, mut tried) = (Fronts::default(), 0);
         if self.search.cancelled() {
             return None;
@@ -280,20 +288,20 @@ impl Look<'_> {
         if (occupied == 0) != (from == 0) || !self.may_come_before(from, occupied) {
             return Some((fronts, tried));
         }
-        let (mut own, mut kinds) = (Front::default(), vec![]);
+        let Room { own, kinds } = room;
         for at in beginning {
-            tried += self.begin_at(from, at, &ends[at], &mut own)?;
+            tried += self.begin_at(from, at, &ends[at], own)?;
             let kind = self.places.all[at].kind;
             if kinds.len() <= kind {
                 kinds.resize_with(kind + 1, Front::default);
             }
             own.labels.drain(..).for_each(|label| kinds[kind].add(label, self.stages, usize::MAX));
         }
+        fronts.labels.reserve_exact(kinds.iter().map(|front| front.labels.len()).sum());
         for (kind, front) in kinds.iter_mut().enumerate() {
             front.labels.sort_by(|a, b| a.z.total_cmp(&b.z));
             fronts.insert(fronts.of.len(), kind, front);
         }
-        fronts.labels.shrink_to_fit();
         Some((fronts, tried))
     }
 
