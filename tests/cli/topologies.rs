@@ -50,6 +50,7 @@ fn what_is_no_topology_is_refused_with_line_and_repair() {
         ("# symmetric\n0,25\n20,0\n", ":3: row 2, column 1 is 20, and 25 the other way", "take `# symmetric` away"),
         ("0,0\n25,0\n", ":1: row 1, column 2 is 0", "in GB/s"),
         ("", "is empty", "nvidia-smi topo -m"),
+        ("\tGPU0\tCPUs\nGPU0\tX\t0-7\nGPU1\tNV4\tX\n", ":3: is the row of GPU1", "a column for each device"),
         (
             "{\"schema\": \"plantui.topology/1\", \"devices\": [{\"id\": \"a\"}, {\"id\": \"b\"}], \"links\": []}",
             "a cannot reach b",

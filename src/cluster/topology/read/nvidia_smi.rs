@@ -125,6 +125,10 @@ fn table(text: &str, source: &str) -> Result<Vec<Vec<Option<Kind>>>, LoadError> 
             }
             break;
         }
+        if kinds.len() == count {
+            let problem = format!("is the row of GPU{count}, which the first line has no column for");
+            return refuse(line, problem, "copy the whole table, a column for each device");
+        }
         let cells: Vec<&str> = words.take(count).collect();
         if cells.len() < count {
             let problem = format!("has {} of {count} columns", cells.len());
