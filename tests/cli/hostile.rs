@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::{BERT, Folder, TINY, plantui, stdout};
 
 /// Renames the window, turns the text red in two ways, reverses it, and forges a line of ours.
-const HOSTILE: &str = "h\u{1b}]0;owned\u{7}\u{1b}[31m\u{9b}31m\u{7f}\u{202e}\u{2028}\r\nerror: forged\u{200b}x\t";
+pub(super) const HOSTILE: &str =
+    "h\u{1b}]0;owned\u{7}\u{1b}[31m\u{9b}31m\u{7f}\u{202e}\u{2028}\r\nerror: forged\u{200b}x\t";
 
 /// Runs with these arguments in a folder and looks at every byte that comes out.
 fn harmless<S: AsRef<OsStr> + std::fmt::Debug>(folder: &Folder, arguments: &[S]) -> Output {
@@ -18,7 +19,7 @@ fn harmless<S: AsRef<OsStr> + std::fmt::Debug>(folder: &Folder, arguments: &[S])
     output
 }
 
-fn inspect(output: &Output, what: &str) {
+pub(super) fn inspect(output: &Output, what: &str) {
     for stream in [&output.stdout, &output.stderr] {
         let text = std::str::from_utf8(stream).unwrap_or_else(|_| panic!("{what}: no UTF-8 comes out"));
         let told = text.chars().find(|&c| is_hostile(c) && c != '\n' && c != '\t');
@@ -52,7 +53,7 @@ fn places(document: &Value, path: &str, found: &mut Vec<String>) {
 }
 
 /// The document with a hostile value, or with a hostile key in place of the one there, one place after the other.
-fn poisoned(text: &str) -> Vec<(String, String)> {
+pub(super) fn poisoned(text: &str) -> Vec<(String, String)> {
     let document: Value = serde_json::from_str(text).expect("it is JSON");
     let mut all = vec![];
     places(&document, "", &mut all);
@@ -128,7 +129,8 @@ fn workloads_of_every_format() {
         })
         .enumerate()
     {
-        let bad = format!("{}{}{}", &line[..start - word.len()], HOSTILE.replace(['\r', '\n'], ""), &line[start..]);
+        let bad =
+            format!("{}{}{}", &line[..start - word.len()], HOSTILE.replace(['\r', '\n', '\u{7}'], ""), &line[start..]);
         let bad = folder.file("bad.txt", text.replacen(line, &bad, 1));
         for command in ["lint", "plan"] {
             inspect(&plantui().args([command, &bad]).output().unwrap(), &format!("word {place} of a layer, {command}"));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Folder, argument, json, plantui, refusal, stdout};
 
 /// A job script as people write them: Llama-3-8B on 16 devices.
-const SCRIPT: &str = "\
+pub(super) const SCRIPT: &str = "\
 #!/bin/bash
 #SBATCH --nodes=2 --gpus-per-node=8
 export CUDA_DEVICE_MAX_CONNECTIONS=1

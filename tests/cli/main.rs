@@ -14,6 +14,7 @@ mod explain;
 mod export;
 mod export_families;
 mod hostile;
+mod hostile_files;
 mod import;
 // Where the system tells which signals a program listens for.
 #[cfg(target_os = "linux")]
