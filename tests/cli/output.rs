@@ -4,6 +4,7 @@ use std::{
     fs,
     io::Read,
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use assert_cmd::cargo::cargo_bin;
@@ -170,6 +171,34 @@ fn what_a_killed_run_left_is_removed_by_the_next() {
     let mut left: Vec<_> = fs::read_dir(folder.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, [".plantui-notes.md", "plan.json"]);
+}
+
+/// The trace is 200 MB, and the run is killed as soon as its first are written.
+#[cfg(unix)]
+#[test]
+fn a_run_that_is_killed_while_it_writes_costs_the_next_nothing() {
+    let folder = Folder::new();
+    let path = argument(&folder.path("trace.json"));
+    let started = |microbatches| {
+        let mut command = Command::new(cargo_bin("plantui"));
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).stdout(Stdio::null()).stderr(Stdio::null());
+        let trace = ["--format", "chrome-trace", "--output", &path, "--microbatches", microbatches];
+        command.args(["plan", TINY]).args(trace).spawn().unwrap()
+    };
+    let files = || fs::read_dir(folder.path("")).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let mut killed = started("100000");
+    while !files().iter().any(|file| fs::metadata(file).is_ok_and(|data| data.len() > 0)) {
+        assert_eq!(killed.try_wait().unwrap(), None, "it ended before it wrote");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let left = files();
+    let name = left[0].file_name().unwrap().to_str().unwrap();
+    assert!(left.len() == 1 && name.starts_with(".plantui-") && name.ends_with(".tmp"), "{left:?}");
+    assert!(started("4").wait().unwrap().success());
+    assert_eq!(files(), [folder.path("trace.json")]);
+    assert!(parsed(&folder.path("trace.json"))["traceEvents"].is_array());
 }
 
 /// Root may write anywhere, so this says nothing there.
