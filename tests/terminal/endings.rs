@@ -10,9 +10,9 @@ use portable_pty::{CommandBuilder, ExitStatus};
 use super::session::{PATIENCE, Session, command};
 
 /// The program under a shell that does this first.
-fn after(shell: &str) -> CommandBuilder {
+pub(super) fn after(shell: &str) -> CommandBuilder {
     let mut command = CommandBuilder::new("sh");
-    command.args(["-c", &format!("{shell}; exec \"$0\""), env!("CARGO_BIN_EXE_plantui")]);
+    command.args(["-c", &format!("{shell}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_plantui")]);
     command
 }
 
@@ -26,7 +26,7 @@ fn changed(command: CommandBuilder) -> Session {
     session
 }
 
-fn assert_ended_by(status: &ExitStatus, signal: &str) {
+pub(super) fn assert_ended_by(status: &ExitStatus, signal: &str) {
     // Whether a core was dumped is the system's choice.
     assert!(status.signal().is_some_and(|name| name.starts_with(signal)), "{status:?} is not {signal}");
 }

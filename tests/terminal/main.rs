@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod bugs;
+mod commands;
 mod endings;
 mod everyday;
 #[allow(dead_code, reason = "the tests take its reports of bugs alone")]
