@@ -22,6 +22,8 @@ mod interrupted;
 mod layers;
 mod lists;
 mod map;
+#[cfg(target_os = "linux")]
+mod memory;
 mod output;
 mod parmesan;
 mod placement;
