@@ -98,7 +98,7 @@ impl CalibrateArgs {
         for path in &self.runs {
             let bytes = formats::read_file(path)?;
             let source = input::shown(path);
-            let text = detect::text(&bytes, &source, &detect::CONFIGURATION)?;
+            let text = detect::text(&bytes, &source, &detect::RUNS)?;
             runs.extend(calibrate::read(text, &source, &model, &defaults)?);
         }
         let fit = Fit::of(&model, &runs)?;

@@ -139,7 +139,7 @@ impl ImportArgs {
         } else {
             file::read_at_most(&self.configuration, MOST_BYTES)?
         };
-        let text = detect::text(&bytes, source, &detect::CONFIGURATION)?;
+        let text = detect::text(&bytes, source, &detect::JOB)?;
         let engine = self.from.as_deref().and_then(|id| Engine::ALL.into_iter().find(|engine| engine.id() == id));
         let name = self.configuration.file_stem().map_or("imported".into(), |stem| stem.to_string_lossy());
         let mut configuration = import::read(text, source, &name, engine, self.devices)?;

@@ -161,6 +161,12 @@ fn logs_jobs_and_configurations_of_other_engines_are_read() {
 #[test]
 fn what_cannot_be_read_is_one_sentence_with_the_repair() {
     let folder = Folder::new();
+    for content in ["", "\0\u{1}\u{2}"] {
+        let file = folder.file("job.sh", content);
+        assert!(refusal(&["import", &file]).contains("give the script, log or configuration of a job"), "{content:?}");
+        let calibrated = refusal(&["calibrate", "llama-3-8b", "--runs", &file]);
+        assert!(calibrated.contains("give a CSV of measured runs"), "{content:?}: {calibrated}");
+    }
     for (content, more, part) in [
         ("echo hello", &[][..], "--from"),
         ("--tensor-model-parallel-size $WHAT --num-layers 8", &[], "`$WHAT`"),

@@ -53,6 +53,24 @@ pub(crate) const CONFIGURATION: Wanted = Wanted {
     model: "give the config.json that lies beside it",
 };
 
+/// How a job of a training engine is configured.
+#[cfg(feature = "screen")]
+pub(crate) const JOB: Wanted = Wanted {
+    noun: "a configuration of a training engine",
+    make: "give the script, log or configuration of a job: `plantui import --help` lists what is read",
+    give: "give the script, log or configuration of a job: `plantui import --help` lists what is read",
+    model: "give the script, log or configuration of a job: `plantui import --help` lists what is read",
+};
+
+/// Measured runs.
+#[cfg(feature = "screen")]
+pub(crate) const RUNS: Wanted = Wanted {
+    noun: "a table or log of runs",
+    make: "give a CSV of measured runs, or a log of Megatron-LM or torchtitan",
+    give: "give a CSV of measured runs, or a log of Megatron-LM or torchtitan",
+    model: "give a CSV of measured runs, or a log of Megatron-LM or torchtitan",
+};
+
 /// A topology.
 #[cfg(feature = "screen")]
 pub(crate) const TOPOLOGY: Wanted = Wanted {
