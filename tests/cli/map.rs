@@ -6,6 +6,18 @@ use crate::{Folder, TINY, json, plantui, refusal, stdout};
 
 const LAYERS: &str = "inputs/bert32-layers.txt";
 
+/// A chain of layers that put out so many bytes.
+fn chain(bytes: &[&str]) -> String {
+    let layer = |(at, bytes): (usize, &&str)| {
+        format!(
+            "node{at} -- L -- forward_compute_time=1, backward_compute_time=2, activation_size={bytes}, parameter_size=10\n"
+        )
+    };
+    let layers: String = bytes.iter().enumerate().map(layer).collect();
+    let edges: String = (1..bytes.len()).map(|at| format!("\tnode{} -- node{at}\n", at - 1)).collect();
+    layers + &edges
+}
+
 /// A plan of a workload in a file of the folder.
 fn planned(folder: &Folder, arguments: &[&str]) -> String {
     let text = stdout(&[&["plan"], arguments, &["--json"]].concat(), 0);
@@ -66,4 +78,39 @@ fn where_nothing_can_be_gained_or_done_it_is_told() {
     let error = refusal(&[&["map", TINY, &plan, "--topology", "dgx-1"], &odd[..]].concat());
     assert!(error.contains('3') && error.contains('4'), "{error}");
     assert!(refusal(&["map", TINY, &plan, "--topology", "dgx-9"]).contains("dgx-h100"));
+}
+
+#[test]
+fn bandwidths_that_hardly_differ_are_mapped_to_the_end() {
+    let folder = Folder::new();
+    let workload = folder.file("graph.txt", chain(&["1000000"; 2]));
+    let wires = "0,24.999999999932502,41.387911913411905,24.99999999996625
+36.778928782490155,0,24.99999999994375,24.9999999999775
+24.99999999994375,24.999999999932502,0,24.999999999988752
+39.90310535651519,24.9999999999775,37.50677903527108,0
+";
+    let wires = folder.file("wires.csv", wires);
+    // Far more time than it takes: a search that went round in circles would be stopped by it, and say so.
+    let deadline = ["--deadline", "20s"];
+    let own = ["--planner", "parmesan", "--topology", &wires, "--set", "replicas=false", "--set", "stages=2"];
+    let plan = json(&[&["plan", &workload, "--batch", "32"], &own[..], &deadline, &["--json"]].concat(), 0);
+    assert_eq!(plan["stages"].as_array().unwrap().len(), 2);
+    let plan = planned(
+        &folder,
+        &[
+            &workload,
+            "--devices",
+            "4",
+            "--batch",
+            "32",
+            "--planner",
+            "parmesan",
+            "--set",
+            "replicas=false",
+            "--set",
+            "stages=2",
+        ],
+    );
+    let text = stdout(&[&["map", &workload, &plan, "--topology", &wires], &deadline[..]].concat(), 0);
+    assert!(text.contains("rank order: ") && !text.contains("was stopped"), "{text}");
 }

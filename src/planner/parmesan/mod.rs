@@ -23,6 +23,7 @@ mod options;
 mod placed;
 mod planner;
 mod refine;
+mod rounded;
 mod stages;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@
 
 use super::{
     coarsen::Fine,
+    rounded::rounded,
     stages::{Machine, cut_bytes},
 };
 use crate::planner::Search;
@@ -25,15 +26,10 @@ pub(super) struct Worth {
 }
 
 impl Worth {
+    /// Whether it is less by more than rounding.
     fn is_less(&self, than: &Worth) -> bool {
-        let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b.abs();
-        if !near(self.most, than.most) {
-            return self.most < than.most;
-        }
-        if !near(self.squares, than.squares) {
-            return self.squares < than.squares;
-        }
-        self.cuts < than.cuts * (1.0 - 1e-12)
+        let rounded = |worth: &Worth| (rounded(worth.most), rounded(worth.squares), rounded(worth.cuts));
+        rounded(self) < rounded(than)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
-use super::{Demands, Group};
+use super::{super::rounded::rounded, Demands, Group};
 use crate::cluster::topology::{PairMatrix, Ring, Routes, Topology};
 
 /// Rings that are remembered.
@@ -65,13 +65,11 @@ impl Cost {
         self.squares += seconds * seconds;
     }
 
-    /// Whether it is less than another by more than rounding.
+    /// Whether it is less than another by more than rounding. That is an order: what is taken because it is less than what
+    /// was there never leads back to it.
     pub fn is_less(&self, than: &Cost) -> bool {
-        const NEAR: f64 = 1e-12;
-        if (self.seconds - than.seconds).abs() > NEAR * than.seconds {
-            return self.seconds < than.seconds;
-        }
-        self.squares < than.squares * (1.0 - NEAR)
+        let rounded = |cost: &Cost| (rounded(cost.seconds), rounded(cost.squares));
+        rounded(self) < rounded(than)
     }
 }
 

@@ -1,6 +1,8 @@
+use std::{sync::Arc, time::Duration};
+
 use super::*;
 use crate::{
-    cluster::topology::{Duplex, Link, Topology, Vertex, VertexKind, named},
+    cluster::topology::{Duplex, Link, PairMatrix, Topology, Vertex, VertexKind, named},
     planner::{Search, random::SplitMix},
 };
 
@@ -255,4 +257,54 @@ fn names_of_devices_and_units_change_nothing() {
     let narrowed = topology.links().iter().map(|link| Link { bandwidth: link.bandwidth.min(4e9), ..link.clone() });
     let narrowed = Topology::new("narrowed", topology.vertices().to_vec(), narrowed.collect()).unwrap();
     assert!(cost(&narrowed, &demands) >= plain);
+}
+
+/// Bandwidths that differ by about as much as rounding, some of them by more.
+fn nearly_alike(random: &mut SplitMix, devices: usize) -> PairMatrix {
+    let mut width = || {
+        let near = 25e9 * (1.0 - (random.next() % 7) as f64 * 0.45e-12);
+        if random.next().is_multiple_of(3) { near * (1.0 + (random.next() % 1000) as f64 / 1000.0) } else { near }
+    };
+    let rows: Vec<Vec<f64>> = (0..devices).map(|_| (0..devices).map(|_| width()).collect()).collect();
+    PairMatrix::new(&rows).unwrap()
+}
+
+#[test]
+fn exchanges_end_where_bandwidths_differ_by_no_more_than_rounding() {
+    let topology = named("dgx-1").unwrap();
+    let mut random = SplitMix::new(29);
+    for round in 0..60 {
+        let devices = 3 + round % 3;
+        let demands = Demands::chain(&vec![1e6; 1 + round % (devices - 1)]);
+        let matrix = Arc::new(nearly_alike(&mut random, devices));
+        let instance = Instance::among(&topology, matrix, &demands, Consider::default());
+        // Far more time than it takes: what goes round in circles is stopped by it.
+        let search = Search::new(Some(Duration::from_secs(20)), 0);
+        every_order(devices, &mut |order| {
+            let start = &order[..demands.workers.len()];
+            let end = instance.polished(start, &search);
+            assert!(!search.deadline_passed(), "{round}: from {start:?}");
+            assert!(!instance.cost(start).is_less(&instance.cost(&end)));
+        });
+        let mapping = map(&instance, &MappingSettings::default(), &search).unwrap();
+        assert!(!search.deadline_passed() && mapping.lower_bound_s <= mapping.cost.seconds, "{round}");
+    }
+}
+
+#[test]
+fn what_costs_less_is_an_order() {
+    let mut random = SplitMix::new(31);
+    let mut near = || 1.0 + (random.next() % 9) as f64 * 0.3e-12;
+    let costs: Vec<Cost> =
+        (0..40).map(|_| Cost { seconds: near(), squares: near(), bottleneck: Bottleneck::None }).collect();
+    for a in &costs {
+        for b in &costs {
+            assert!(!(a.is_less(b) && b.is_less(a)));
+            for c in &costs {
+                assert!(!(a.is_less(b) && b.is_less(c)) || a.is_less(c), "{a:?} {b:?} {c:?}");
+                // Of three, two that neither is less than the other stand alike to the third.
+                assert!(a.is_less(b) || b.is_less(a) || a.is_less(c) == b.is_less(c), "{a:?} {b:?} {c:?}");
+            }
+        }
+    }
 }
