@@ -237,3 +237,29 @@ fn no_stage_is_of_inputs_alone() {
         assert_eq!(stages[0]["nodes"].as_array().unwrap()[0], 1, "{more:?}");
     }
 }
+
+#[test]
+fn a_transfer_that_forbids_a_cut_makes_no_other_cut_free() {
+    let folder = Folder::new();
+    let forward = [2, 1, 3, 2, 2, 3, 3, 2, 1, 3, 2, 3];
+    let bytes = ["1e4", "", "3e9", "1e4", "3e9", "3e9", "1e10", "1e10", "1e10", "3e9", "1e10", "1e3"];
+    let planned = |forbidding: &str| {
+        let layer = |(at, (forward, bytes)): (usize, (&i32, &&str))| {
+            let bytes = if bytes.is_empty() { forbidding } else { bytes };
+            format!(
+                "node{at} -- L{at} -- forward_compute_time={forward}, backward_compute_time=2, activation_size={bytes}, parameter_size=1000\n"
+            )
+        };
+        let layers: String = forward.iter().zip(&bytes).enumerate().map(layer).collect();
+        let edges: String = (1..12).map(|at| format!("\tnode{} -- node{at}\n", at - 1)).collect();
+        let workload = folder.file(&format!("{forbidding}.txt"), layers + &edges);
+        let limits = ["--devices", "4", "--machines", "4", "--memory", "1e29", "--batch", "32"];
+        let own = ["--planner", "parmesan", "--set", "replicas=false", "--set", "peak_activation_per_sample=1000"];
+        let plan = json(&[&["plan", &workload], &limits[..], &own, &["--json"]].concat(), 0);
+        let nodes: Vec<_> = plan["stages"].as_array().unwrap().iter().map(|stage| stage["nodes"].clone()).collect();
+        (nodes, plan["simulation"]["iteration_s"].as_f64().unwrap())
+    };
+    // How much it is that cannot be sent makes no difference.
+    let (much, more) = (planned("1e24"), planned("1e30"));
+    assert_eq!(much, more);
+}

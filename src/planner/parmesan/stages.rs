@@ -13,7 +13,7 @@
 //! [`MOST_STATES`] are left out.
 
 use super::coarsen::Fine;
-use crate::planner::Search;
+use crate::{planner::Search, workload::states::ExactSum};
 
 /// Steps of the program from which on devices are handed out in larger units.
 const MOST_STEPS: f64 = 4e9;
@@ -64,23 +64,27 @@ impl Machine {
 /// Stages along a chain: where each ends, and its devices.
 pub(super) type Cuts = Vec<(usize, usize)>;
 
-/// Bytes over every position of a chain: of each producer once, as far as someone behind needs them.
+/// Bytes over every position of a chain: of each producer once, as far as someone behind needs them. Exact sums: bytes that
+/// forbid a cut leave nothing behind, and take nothing with them, where they are needed no longer.
 pub(super) fn cut_bytes(fine: &Fine, part: &[usize], parts: usize) -> Vec<f64> {
-    let mut steps = vec![0.0; parts + 2];
+    let mut steps = vec![];
     for v in 0..fine.len() {
         let last = fine.out[v].iter().map(|&w| part[w]).max().unwrap_or(part[v]);
         if last > part[v] {
-            steps[part[v] + 1] += fine.bytes[v];
-            steps[last + 1] -= fine.bytes[v];
+            steps.push((part[v] + 1, fine.bytes[v]));
+            steps.push((last + 1, -fine.bytes[v]));
         }
     }
-    let mut cut = vec![0.0; parts + 1];
-    let mut now = 0.0;
-    for at in 0..=parts {
-        now += steps[at];
-        cut[at] = f64::max(now, 0.0);
-    }
-    cut
+    steps.sort_unstable_by_key(|step| step.0);
+    let mut steps = steps.into_iter().peekable();
+    let mut now = ExactSum::default();
+    let over = |at: usize| {
+        while let Some((_, bytes)) = steps.next_if(|step| step.0 <= at) {
+            now.add(bytes);
+        }
+        now.value()
+    };
+    (0..=parts).map(over).collect()
 }
 
 /// Devices that are handed out together, so that the program ends in good time.
@@ -108,14 +112,11 @@ pub(super) fn chain(fine: &Fine, part: &[usize], parts: usize, machine: &Machine
     let single = widths == [1];
     let (n, devices) = (parts, if single { 0 } else { machine.devices / unit });
     let units = |r: usize| if single { 0 } else { r / unit };
-    let mut sums = [vec![0.0; n + 1], vec![0.0; n + 1], vec![0.0; n + 1]];
+    let mut own = vec![[0.0; 3]; n];
     for v in 0..fine.len() {
-        for (sum, value) in sums.iter_mut().zip([fine.seconds[v], fine.parameters[v], fine.kept[v]]) {
-            sum[part[v] + 1] += value;
+        for (sum, value) in own[part[v]].iter_mut().zip([fine.seconds[v], fine.parameters[v], fine.kept[v]]) {
+            *sum += value;
         }
-    }
-    for sum in &mut sums {
-        (0..n).for_each(|at| sum[at + 1] += sum[at]);
     }
     let cut = cut_bytes(fine, part, parts);
     let width = devices + 1;
@@ -133,18 +134,21 @@ pub(super) fn chain(fine: &Fine, part: &[usize], parts: usize, machine: &Machine
             if search.cancelled() {
                 return found;
             }
+            let mut sums = [0.0; 3];
             for j in i + 1..=n {
+                // Added up and not taken off a longer sum, in which a large one would swallow the others.
+                sums.iter_mut().zip(own[j - 1]).for_each(|(sum, value)| *sum += value);
+                let [seconds, parameters, kept] = sums;
                 let over = if j < n { machine.cut_s(cut[j]) } else { 0.0 };
                 let between = if machine.overlap { 0.0 } else { 2.0 * (over + machine.cut_s(cut[i])) };
-                let [seconds, parameters, kept] = [0, 1, 2].map(|s| sums[s][j] - sums[s][i]);
                 for &r in &widths {
                     if !machine.fits(parameters, kept, r, stages - 1) {
                         continue;
                     }
-                    let own = machine.stage_s(seconds, parameters, r) + between;
-                    let own = if machine.overlap { own.max(over) } else { own };
+                    let stage = machine.stage_s(seconds, parameters, r) + between;
+                    let stage = if machine.overlap { stage.max(over) } else { stage };
                     for d in units(r)..=devices {
-                        let value = own.max(later[j * width + d - units(r)]);
+                        let value = stage.max(later[j * width + d - units(r)]);
                         if value < now[i * width + d] {
                             now[i * width + d] = value;
                             choice[i * width + d] = (j as u32, r as u32);
@@ -222,6 +226,31 @@ mod tests {
                 assert_eq!(cuts[stages - 1].0, fine.len());
             }
         }
+    }
+
+    #[test]
+    fn bytes_that_forbid_a_cut_leave_the_other_cuts_as_they_are() {
+        let mut fine = random_graph(&mut SplitMix::new(3), 0);
+        let bytes = [5.0, 1e30, 3.0, 0.1, 4.0, 1.0];
+        fine.bytes = bytes.to_vec();
+        fine.seconds = vec![1.0, 1.0, 1.0, 1.0, 2.0, 3.0];
+        (fine.parameters, fine.kept, fine.order) = (vec![1.0; 6], vec![1.0; 6], (0..6).collect());
+        fine.out = (0..6).map(|v| if v < 5 { vec![v + 1] } else { vec![] }).collect();
+        fine.into = (0..6).map(|v| if v > 0 { vec![v - 1] } else { vec![] }).collect();
+        let part: Vec<usize> = (0..6).collect();
+        assert_eq!(cut_bytes(&fine, &part, 6), [0.0, 5.0, 1e30, 3.0, 0.1, 4.0, 0.0]);
+        let machine = Machine {
+            devices: 2,
+            widths: vec![1],
+            bandwidth: 1.0,
+            reduce_s: vec![0.0; 3],
+            microbatches: 4.0,
+            overlap: true,
+            memory: f64::INFINITY,
+            state: 1.0,
+        };
+        let found = chain(&fine, &part, 6, &machine, &Search::default());
+        assert_eq!(found[1], (5.0, vec![(4, 1), (6, 1)]));
     }
 
     #[test]
