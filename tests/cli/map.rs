@@ -114,3 +114,36 @@ fn bandwidths_that_hardly_differ_are_mapped_to_the_end() {
     let text = stdout(&[&["map", &workload, &plan, "--topology", &wires], &deadline[..]].concat(), 0);
     assert!(text.contains("rank order: ") && !text.contains("was stopped"), "{text}");
 }
+
+#[test]
+fn a_measured_matrix_is_mapped_within_a_deadline() {
+    let folder = Folder::new();
+    let workload = folder.file("graph.txt", chain(&["1000000", "1000037", "1000074", "1000111"]));
+    // A hundred devices of which no two pairs attain the same.
+    let width = |a: usize, b: usize| if a == b { 0.0 } else { 10.0 + ((a * 100 + b) * 7919 % 10007) as f64 / 300.0 };
+    let row = |a: usize| (0..100).map(|b| width(a, b).to_string()).collect::<Vec<_>>().join(",") + "\n";
+    let wires = folder.file("wires.csv", (0..100).map(row).collect::<String>());
+    let plan = planned(
+        &folder,
+        &[
+            &workload,
+            "--devices",
+            "4",
+            "--batch",
+            "32",
+            "--planner",
+            "parmesan",
+            "--set",
+            "replicas=false",
+            "--set",
+            "stages=4",
+        ],
+    );
+    for method in ["identity", "bipartition", "search"] {
+        let arguments = ["--topology", &wires, "--method", method, "--deadline", "1ms", "--json"];
+        let mapped = json(&[&["map", &workload, &plan], &arguments[..]].concat(), 0);
+        let mapping = &mapped["mapping"];
+        assert!(mapping["lower_bound_s"].as_f64().unwrap() <= mapping["communication_s"].as_f64().unwrap());
+        assert_eq!(devices(&mapped).len(), 4, "{method}");
+    }
+}

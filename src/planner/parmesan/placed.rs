@@ -93,7 +93,10 @@ impl Run<'_> {
     /// One partition mapped as it was asked for.
     fn placed(&self, best: Scored) -> Result<Placed, MapError> {
         let demands = self.demands(&best.plan);
-        let instance = Instance::new(self.topology, &demands, self.consider);
+        let instance = match self.matrix() {
+            Some(matrix) => Instance::among(self.topology, Arc::clone(matrix), &demands, self.consider),
+            None => Instance::new(self.topology, &demands, self.consider),
+        };
         let settings = MappingSettings {
             method: self.method,
             parallel: parallel(self.problem),

@@ -7,142 +7,307 @@
 //! 4. Rings: a ring's narrowest step is no wider than what its workers' devices could have in the best case, nor than the
 //!    widest width at which some part of the topology has as many devices.
 //!
-//! `O(devices² log devices + flows log flows)`.
+//! The parts at every width are those of the widest spanning tree, found once (Prim's algorithm, `O(devices²)`).
+//! `O(devices² log devices + flows · (log flows + devices))` time at worst, `O(devices + flows)` memory. What is not done when
+//! somebody stops the search is left out: the bound is lower then, and still one.
 
-use super::Instance;
+use super::{Group, Instance};
+use crate::planner::Search;
+
+/// How large a part of the topology is joined at which width.
+struct Parts {
+    /// Widths, the widest first, each with the size of the largest part that pairs of that width or more join, wherever that
+    /// grows.
+    largest: Vec<(f64, usize)>,
+}
+
+impl Parts {
+    /// Of all devices; `None` if somebody stopped the search.
+    fn of(instance: &Instance<'_>, search: &Search) -> Option<Self> {
+        let n = instance.devices();
+        // By device that is not in the tree: the widest pair that joins it, and the other end of it.
+        let mut widest = vec![(f64::NEG_INFINITY, 0); n];
+        let mut outside: Vec<usize> = (1..n).collect();
+        let (mut last, mut tree) = (0, vec![]);
+        while !outside.is_empty() {
+            if search.cancelled() {
+                return None;
+            }
+            let mut next = 0;
+            for (at, &device) in outside.iter().enumerate() {
+                let width = instance.matrix.at(last, device).max(instance.matrix.at(device, last));
+                if width > widest[device].0 {
+                    widest[device] = (width, last);
+                }
+                if widest[device].0 > widest[outside[next]].0 {
+                    next = at;
+                }
+            }
+            last = outside.swap_remove(next);
+            tree.push((widest[last].0, widest[last].1, last));
+        }
+        tree.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let (mut joined, mut largest) = (Joined::new(n), vec![]);
+        for (width, a, b) in tree {
+            let before = joined.largest;
+            joined.join(a, b);
+            if joined.largest > before {
+                largest.push((width, joined.largest));
+            }
+        }
+        Some(Parts { largest })
+    }
+
+    /// The widest width at which some part has so many devices.
+    fn widest(&self, size: usize) -> Option<f64> {
+        let at = self.largest.partition_point(|part| part.1 < size);
+        self.largest.get(at).map(|part| part.0)
+    }
+}
+
+/// Things that pairs join, one pair after the other.
+struct Joined {
+    part: Vec<usize>,
+    size: Vec<usize>,
+    /// The size of the largest part.
+    largest: usize,
+}
+
+impl Joined {
+    fn new(count: usize) -> Self {
+        Joined { part: (0..count).collect(), size: vec![1; count], largest: count.min(1) }
+    }
+
+    fn root(&mut self, mut at: usize) -> usize {
+        while self.part[at] != at {
+            self.part[at] = self.part[self.part[at]];
+            at = self.part[at];
+        }
+        at
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        if a != b {
+            let (into, from) = if self.size[a] < self.size[b] { (b, a) } else { (a, b) };
+            self.part[from] = into;
+            self.size[into] += self.size[from];
+            self.largest = self.largest.max(self.size[into]);
+        }
+    }
+}
+
+/// Leaves so many of the largest, the largest first.
+fn keep_largest(values: &mut Vec<f64>, count: usize) {
+    let descending = |a: &f64, b: &f64| b.total_cmp(a);
+    if count < values.len() {
+        values.select_nth_unstable_by(count, descending);
+        values.truncate(count);
+    }
+    values.sort_unstable_by(descending);
+}
 
 impl Instance<'_> {
-    /// Seconds that every mapping takes at least.
-    pub fn lower_bound(&self) -> f64 {
-        [self.sorted(), self.neighbours(), self.components(), self.rings()].into_iter().fold(0.0, f64::max)
+    /// Seconds that every mapping takes at least, as far as that is known when somebody stops the search.
+    pub fn lower_bound(&self, search: &Search) -> f64 {
+        let alone = self.sorted(search).max(self.neighbours(search));
+        let Some(parts) = Parts::of(self, search) else { return alone };
+        alone.max(self.components(&parts)).max(self.rings(&parts, search))
     }
 
-    /// All widths of pairs, widest first.
-    fn widths(&self) -> Vec<f64> {
-        let n = self.devices();
-        let pairs = (0..n).flat_map(|a| (0..n).filter(move |&b| a != b).map(move |b| (a, b)));
-        let mut widths: Vec<f64> = pairs.map(|(a, b)| self.matrix.at(a, b)).collect();
-        widths.sort_unstable_by(|a, b| b.total_cmp(a));
-        widths
-    }
-
-    fn sorted(&self) -> f64 {
+    fn sorted(&self, search: &Search) -> f64 {
         let mut bytes: Vec<f64> = self.demands.flows.iter().map(|flow| flow.bytes).collect();
         bytes.sort_unstable_by(|a, b| b.total_cmp(a));
-        bytes.iter().zip(self.widths()).map(|(bytes, width)| bytes / width).fold(0.0, f64::max)
-    }
-
-    fn neighbours(&self) -> f64 {
-        let n = self.devices();
-        let order = |mut values: Vec<f64>| {
-            values.sort_unstable_by(|a, b| b.total_cmp(a));
-            values
-        };
-        let wide = |out: bool| -> Vec<Vec<f64>> {
-            let at = |a: usize, b: usize| if out { self.matrix.at(a, b) } else { self.matrix.at(b, a) };
-            (0..n).map(|a| order((0..n).filter(|&b| b != a).map(|b| at(a, b)).collect())).collect()
-        };
-        let mut bound = 0.0f64;
-        for (widths, flows) in [(wide(true), &self.leaving), (wide(false), &self.arriving)] {
-            for own in flows.iter().filter(|own| !own.is_empty()) {
-                let bytes = order(own.iter().map(|&flow| self.demands.flows[flow].bytes).collect());
-                let at = |widths: &Vec<f64>| bytes.iter().zip(widths).map(|(b, w)| b / w).fold(0.0, f64::max);
-                bound = bound.max(widths.iter().map(at).fold(f64::INFINITY, f64::min));
+        let (n, count) = (self.devices(), bytes.len());
+        let mut widths = vec![];
+        for a in (0..n).take_while(|_| count > 0) {
+            if search.cancelled() {
+                return 0.0;
+            }
+            widths.extend((0..n).filter(|&b| b != a).map(|b| self.matrix.at(a, b)));
+            if widths.len() > 2 * count {
+                keep_largest(&mut widths, count);
             }
         }
-        bound
+        keep_largest(&mut widths, count);
+        bytes.iter().zip(widths).map(|(bytes, width)| bytes / width).fold(0.0, f64::max)
     }
 
-    /// Widths from the narrowest up, each with the size of the largest part that pairs of that width or more join; of equal
-    /// sizes the narrowest width.
-    fn parts(&self, distinct: &[f64]) -> Vec<(f64, usize)> {
+    fn neighbours(&self, search: &Search) -> f64 {
+        let out = |a: usize, b: usize| self.matrix.at(a, b);
+        let into = |a: usize, b: usize| self.matrix.at(b, a);
+        self.neighbours_at(&self.leaving, out, search).max(self.neighbours_at(&self.arriving, into, search))
+    }
+
+    /// The bound of one direction, in which these are the flows of each worker.
+    fn neighbours_at(&self, flows: &[Vec<usize>], width: impl Fn(usize, usize) -> f64, search: &Search) -> f64 {
         let n = self.devices();
-        let largest_part = |width: f64| {
-            let joined = |a: usize, b: usize| self.matrix.at(a, b).max(self.matrix.at(b, a)) >= width;
-            largest(n, (0..n).flat_map(|a| (0..a).map(move |b| (a, b))).filter(|&(a, b)| joined(a, b)))
-        };
-        let mut parts: Vec<(f64, usize)> = distinct.iter().rev().map(|&width| (width, largest_part(width))).collect();
-        parts.dedup_by_key(|part| part.1);
-        parts
-    }
-
-    fn components(&self) -> f64 {
-        let mut distinct = self.widths();
-        distinct.dedup();
-        let mut flows: Vec<_> = self.demands.flows.iter().collect();
-        flows.sort_unstable_by(|a, b| b.bytes.total_cmp(&a.bytes));
-        let mut sizes: Vec<f64> = flows.iter().map(|flow| flow.bytes).collect();
-        sizes.dedup();
-        let mut bound = 0.0f64;
-        // Where a part is too small for the talkers of at least these bytes, one of them goes over less.
-        let parts = self.parts(&distinct);
-        for bytes in sizes {
-            let talkers = largest(
-                self.workers(),
-                flows.iter().take_while(|flow| flow.bytes >= bytes).map(|flow| (flow.from, flow.to)),
-            );
-            // The widest width that all of them could have; what is above cannot be reached.
-            let narrower = distinct.iter().rev().take_while(|&&width| largest_of(&parts, width) >= talkers).last();
-            if let Some(width) = narrower {
-                bound = bound.max(bytes / width);
-            }
-        }
-        bound
-    }
-
-    fn rings(&self) -> f64 {
-        let n = self.devices();
-        // Both steps of a device in a ring: no wider than its second widest neighbour, of three devices or more.
-        let mut second: Vec<f64> = (0..n)
-            .map(|a| {
-                let mut widths: Vec<f64> =
-                    (0..n).filter(|&b| b != a).map(|b| self.matrix.at(a, b).max(self.matrix.at(b, a))).collect();
-                widths.sort_unstable_by(|a, b| b.total_cmp(a));
-                widths.get(1).or(widths.first()).copied().unwrap_or(f64::INFINITY)
+        let talking = flows.iter().filter(|own| !own.is_empty());
+        let mut talking: Vec<(f64, Vec<f64>)> = talking
+            .map(|own| {
+                let mut bytes: Vec<f64> = own.iter().map(|&flow| self.demands.flows[flow].bytes).collect();
+                bytes.sort_unstable_by(|a, b| b.total_cmp(a));
+                (f64::INFINITY, bytes)
             })
             .collect();
+        let Some(most_flows) = talking.iter().map(|(_, bytes)| bytes.len()).max() else { return 0.0 };
+        for a in 0..n {
+            if search.cancelled() {
+                return 0.0;
+            }
+            let mut widths: Vec<f64> = (0..n).filter(|&b| b != a).map(|b| width(a, b)).collect();
+            keep_largest(&mut widths, most_flows);
+            for (least, bytes) in &mut talking {
+                let mut here = 0.0f64;
+                for (bytes, width) in bytes.iter().zip(&widths) {
+                    here = here.max(bytes / width);
+                    // Another device is better for this worker.
+                    if here >= *least {
+                        break;
+                    }
+                }
+                *least = least.min(here);
+            }
+        }
+        talking.into_iter().map(|(least, _)| least).fold(0.0, f64::max)
+    }
+
+    fn components(&self, parts: &Parts) -> f64 {
+        let mut flows: Vec<_> = self.demands.flows.iter().collect();
+        flows.sort_unstable_by(|a, b| b.bytes.total_cmp(&a.bytes));
+        let mut talkers = Joined::new(self.workers());
+        let mut bound = 0.0f64;
+        // Where a part is too small for the talkers of at least these bytes, one of them goes over less.
+        for alike in flows.chunk_by(|a, b| a.bytes == b.bytes) {
+            alike.iter().for_each(|flow| talkers.join(flow.from, flow.to));
+            // The widest width that all of them could have; what is above cannot be reached.
+            if let Some(width) = parts.widest(talkers.largest) {
+                bound = bound.max(alike[0].bytes / width);
+            }
+        }
+        bound
+    }
+
+    fn rings(&self, parts: &Parts, search: &Search) -> f64 {
+        let n = self.devices();
+        // Both steps of a device in a ring: no wider than its second widest neighbour, of three devices or more.
+        let mut second = vec![];
+        for a in (0..n).take_while(|_| self.demands.groups.iter().any(|group| group.workers.len() > 2)) {
+            if search.cancelled() {
+                return 0.0;
+            }
+            let others = (0..n).filter(|&b| b != a);
+            let mut widths: Vec<f64> = others.map(|b| self.matrix.at(a, b).max(self.matrix.at(b, a))).collect();
+            keep_largest(&mut widths, 2);
+            second.push(widths.last().copied().unwrap_or(f64::INFINITY));
+        }
         second.sort_unstable_by(|a, b| b.total_cmp(a));
-        let mut distinct = self.widths();
-        distinct.dedup();
-        let parts = self.parts(&distinct);
-        let widest = distinct.first().copied().unwrap_or(f64::INFINITY);
-        // The widest width at which a part has as many devices: a ring stays within one part.
-        let within = |size: usize| distinct.iter().find(|&&width| largest_of(&parts, width) >= size).copied();
-        let bound = |group: &super::Group| {
+        let bound = |group: &Group| {
             let size = group.workers.len();
             let steps = match size {
                 0 | 1 => return 0.0,
-                2 => widest,
+                2 => f64::INFINITY,
                 _ => second.get(size - 1).copied().unwrap_or(f64::INFINITY),
             };
-            group.bytes / steps.min(within(size).unwrap_or(f64::INFINITY))
+            // A ring stays within one part.
+            group.bytes / steps.min(parts.widest(size).unwrap_or(f64::INFINITY))
         };
         self.demands.groups.iter().map(bound).fold(0.0, f64::max)
     }
 }
 
-/// The size of the largest part at a width, from sizes at some widths, narrowest first.
-fn largest_of(parts: &[(f64, usize)], width: f64) -> usize {
-    parts.iter().take_while(|part| part.0 <= width).last().map_or(0, |part| part.1)
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
 
-/// The size of the largest part of `count` things that pairs join.
-fn largest(count: usize, pairs: impl Iterator<Item = (usize, usize)>) -> usize {
-    let mut part: Vec<usize> = (0..count).collect();
-    fn root(part: &mut [usize], mut at: usize) -> usize {
-        while part[at] != at {
-            part[at] = part[part[at]];
-            at = part[at];
+    use super::*;
+    use crate::{
+        cluster::topology::{PairMatrix, named},
+        planner::{
+            parmesan::mapping::{Consider, Demands, Flow},
+            random::SplitMix,
+        },
+    };
+
+    /// The size of the largest part of `count` things that pairs join: by relabelling.
+    fn largest(count: usize, joined: impl Fn(usize, usize) -> bool) -> usize {
+        let mut part: Vec<usize> = (0..count).collect();
+        for a in 0..count {
+            for b in (0..count).filter(|&b| joined(a, b)) {
+                let (keep, gone) = (part[a], part[b]);
+                part.iter_mut().filter(|part| **part == gone).for_each(|part| *part = keep);
+            }
         }
-        at
+        (0..count).map(|own| part.iter().filter(|&&part| part == own).count()).max().unwrap_or(0)
     }
-    for (a, b) in pairs {
-        let (a, b) = (root(&mut part, a), root(&mut part, b));
-        part[a.max(b)] = a.min(b);
+
+    /// Demands and widths that differ for every pair, or are few.
+    fn measured(random: &mut SplitMix, n: usize, few: bool) -> (Demands, PairMatrix) {
+        let mut draw = |values: u64| (1 + random.next() % values) as f64;
+        let values = if few { 4 } else { 1 << 40 };
+        let rows: Vec<Vec<f64>> =
+            (0..n).map(|a| (0..n).map(|b| if a == b { f64::INFINITY } else { draw(values) }).collect()).collect();
+        let workers = n - (draw(2) as usize - 1);
+        let mut demands = Demands::chain(&vec![1.0; workers - 1]);
+        demands.flows.clear();
+        for from in 0..workers {
+            for to in (0..workers).filter(|&to| to != from) {
+                if draw(4) < 2.0 {
+                    demands.flows.push(Flow { from, to, bytes: draw(values) });
+                }
+            }
+        }
+        for size in 2..=workers {
+            demands.groups.push(Group { workers: (0..size).collect(), bytes: draw(values) });
+        }
+        (demands, PairMatrix::new(&rows).unwrap())
     }
-    let mut sizes = vec![0; count];
-    for at in 0..count {
-        sizes[root(&mut part, at)] += 1;
+
+    #[test]
+    fn parts_and_bounds_are_those_of_every_width_looked_at_by_itself() {
+        let topology = named("dgx-1").unwrap();
+        let mut random = SplitMix::new(21);
+        for round in 0..120 {
+            let n = 2 + round % 9;
+            let (demands, matrix) = measured(&mut random, n, round % 2 == 0);
+            let instance = Instance::among(&topology, Arc::new(matrix), &demands, Consider::default());
+            let parts = Parts::of(&instance, &Search::default()).unwrap();
+            let wide = |a: usize, b: usize| instance.matrix.at(a, b).max(instance.matrix.at(b, a));
+            let mut widths: Vec<f64> = (0..n * n).map(|i| instance.matrix.at(i / n, i % n)).collect();
+            widths.retain(|width| width.is_finite());
+            widths.sort_unstable_by(|a, b| b.total_cmp(a));
+            let at = |width: f64| largest(n, |a, b| a != b && wide(a, b) >= width);
+            let widest = |size: usize| widths.iter().copied().find(|&width| at(width) >= size);
+            for size in 2..=n {
+                assert_eq!(parts.widest(size), widest(size), "{round} {size}");
+            }
+            let talkers = |bytes: f64| {
+                let talk = |a: usize, b: usize| {
+                    demands.flows.iter().any(|flow| (flow.from, flow.to) == (a, b) && flow.bytes >= bytes)
+                };
+                largest(demands.workers.len(), talk)
+            };
+            let flows = demands.flows.iter().map(|flow| flow.bytes);
+            let components = flows.map(|bytes| bytes / widest(talkers(bytes)).unwrap()).fold(0.0, f64::max);
+            assert_eq!(instance.components(&parts), components, "{round}");
+            let mut bytes: Vec<f64> = demands.flows.iter().map(|flow| flow.bytes).collect();
+            bytes.sort_unstable_by(|a, b| b.total_cmp(a));
+            let sorted = bytes.iter().zip(&widths).map(|(bytes, width)| bytes / width).fold(0.0, f64::max);
+            assert_eq!(instance.sorted(&Search::default()), sorted, "{round}");
+            if n <= 6 {
+                let least = instance.exhaustive(&Search::default()).unwrap();
+                assert!(instance.lower_bound(&Search::default()) <= instance.cost(&least).seconds, "{round}");
+            }
+        }
     }
-    sizes.into_iter().max().unwrap_or(0)
+
+    #[test]
+    fn a_search_that_was_stopped_has_a_bound_that_is_no_higher() {
+        let topology = named("dgx-1").unwrap();
+        let (demands, matrix) = measured(&mut SplitMix::new(5), 8, false);
+        let instance = Instance::among(&topology, Arc::new(matrix), &demands, Consider::default());
+        let stopped = Search::default();
+        stopped.cancel();
+        assert!(instance.lower_bound(&stopped) <= instance.lower_bound(&Search::default()));
+    }
 }

@@ -6,10 +6,10 @@
 //! ends. Devices that are alike in all they reach count once, as do machines that nobody sits on yet. Loads of shared
 //! channels are added up as workers are placed; rings are checked when they are whole.
 //!
-//! `O(workers · devices / 64)` for a node of the search, `O(workers² · devices / 64)` memory. At most a number of nodes is
-//! looked at, so that the answer is the same on every machine.
+//! `O((workers + degree) · devices / 64)` for a node of the search, `O(workers² · devices / 64)` memory, beside that of
+//! [`Reach`]. At most a number of nodes is looked at, so that the answer is the same on every machine.
 
-use super::{Cost, Instance};
+use super::{Cost, Instance, reach::Reach};
 use crate::planner::{Search, random::SplitMix};
 
 /// How a search for a target ended.
@@ -32,20 +32,14 @@ pub(super) enum Order {
     Random(u64),
 }
 
-/// Threshold graphs for one number of bytes: by device, whom it reaches, and who reaches it.
-struct Allowed {
-    out: Vec<u64>,
-    into: Vec<u64>,
-}
-
 /// A search under way.
 pub(super) struct Feasible<'a, 'b> {
     instance: &'b Instance<'a>,
     target: f64,
     words: usize,
-    /// By flow: the index of its threshold graph.
-    graph_of: Vec<usize>,
-    graphs: Vec<Allowed>,
+    reach: &'b Reach,
+    /// By flow: the narrowest width that is enough for it.
+    narrowest: Vec<f64>,
     /// By group: by device, the bits of the part that it may form a ring in; none where it may not.
     parts: Vec<Vec<Option<usize>>>,
     part_bits: Vec<Vec<Vec<u64>>>,
@@ -76,23 +70,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
         let words = devices.div_ceil(64);
         // What comes out of a division comes out of the same one again, but for this.
         let target = target * (1.0 + 1e-12);
-        let graph = |bytes: f64| {
-            let mut allowed = Allowed { out: vec![0; devices * words], into: vec![0; devices * words] };
-            for a in 0..devices {
-                for b in (0..devices).filter(|&b| b != a) {
-                    if bytes / instance.matrix.at(a, b) <= target {
-                        allowed.out[a * words + b / 64] |= 1 << (b % 64);
-                        allowed.into[b * words + a / 64] |= 1 << (a % 64);
-                    }
-                }
-            }
-            allowed
-        };
-        let mut sizes: Vec<f64> = instance.demands.flows.iter().map(|flow| flow.bytes).collect();
-        sizes.sort_unstable_by(f64::total_cmp);
-        sizes.dedup();
-        let graphs = sizes.iter().map(|&bytes| graph(bytes)).collect();
-        let place = |bytes: f64| sizes.partition_point(|&size| size < bytes);
+        let reach = instance.reach();
         let mut groups_of = vec![vec![]; workers];
         let mut demand = vec![0.0; workers];
         for flow in &instance.demands.flows {
@@ -107,7 +85,8 @@ impl<'a, 'b> Feasible<'a, 'b> {
                 groups_of[worker].push(index);
                 demand[worker] += group.bytes;
             }
-            let (part, bits) = ring_parts(&graph(group.bytes), devices, words, group.workers.len());
+            let wide = |a: usize, b: usize| group.bytes / instance.matrix.at(a, b) <= target;
+            let (part, bits) = ring_parts(wide, devices, words, group.workers.len());
             parts.push(part);
             part_bits.push(bits);
         }
@@ -115,8 +94,8 @@ impl<'a, 'b> Feasible<'a, 'b> {
             instance,
             target,
             words,
-            graph_of: instance.demands.flows.iter().map(|flow| place(flow.bytes)).collect(),
-            graphs,
+            narrowest: instance.demands.flows.iter().map(|flow| reach.narrowest(flow.bytes, target)).collect(),
+            reach,
             parts,
             part_bits,
             groups_of,
@@ -208,7 +187,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
             if self.stands_for_another(state, device, &mut tried) {
                 continue;
             }
-            if let Some(undo) = self.sit(state, depth, worker, device) {
+            if let Some(before) = self.sit(state, depth, worker, device) {
                 let below = self.place(state, depth + 1, search);
                 if below != Some(false) {
                     if below == Some(true) {
@@ -216,7 +195,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
                     }
                     whole = None;
                 }
-                self.rise(state, worker, device, &undo);
+                self.rise(state, worker, device, &before);
                 whole?;
             }
         }
@@ -244,22 +223,21 @@ impl<'a, 'b> Feasible<'a, 'b> {
         false
     }
 
-    /// Seats a worker and narrows its neighbours' domains; what it added to channels, or `None` if that cannot be.
+    /// Seats a worker and narrows its neighbours' domains; the loads of channels before, or `None` if that cannot be.
     fn sit(&self, state: &mut State, depth: usize, worker: usize, device: usize) -> Option<Vec<(u32, f64)>> {
         let words = self.words;
         let (above, below) = state.domains.split_at_mut(depth + 1);
         let domains = &mut below[0];
         domains.copy_from_slice(&above[depth]);
-        let row = |bits: &[u64]| -> Vec<u64> { bits[device * words..(device + 1) * words].to_vec() };
         let mut keep = |other: usize, bits: &[u64]| {
             let own = &mut domains[other * words..(other + 1) * words];
             own.iter_mut().zip(bits).for_each(|(own, bits)| *own &= bits);
         };
         for &flow in &self.instance.leaving[worker] {
-            keep(self.instance.demands.flows[flow].to, &row(&self.graphs[self.graph_of[flow]].out));
+            keep(self.instance.demands.flows[flow].to, self.reach.from(device, self.narrowest[flow]));
         }
         for &flow in &self.instance.arriving[worker] {
-            keep(self.instance.demands.flows[flow].from, &row(&self.graphs[self.graph_of[flow]].into));
+            keep(self.instance.demands.flows[flow].from, self.reach.to(device, self.narrowest[flow]));
         }
         for &group in &self.groups_of[worker] {
             let part = self.parts[group][device]?;
@@ -273,17 +251,18 @@ impl<'a, 'b> Feasible<'a, 'b> {
         state.devices[worker] = device;
         state.used[device] = true;
         state.sitting[self.instance.topology.machine_of(device)] += 1;
-        let mut added = vec![];
-        let ok = self.carry(state, worker, device, &mut added) && self.rings_hold(state, worker);
+        let mut before = vec![];
+        let ok = self.carry(state, worker, device, &mut before) && self.rings_hold(state, worker);
         if !ok {
-            self.rise(state, worker, device, &added);
+            self.rise(state, worker, device, &before);
             return None;
         }
-        Some(added)
+        Some(before)
     }
 
-    /// Adds what a worker exchanges with those that are seated to the channels; false if one carries too much.
-    fn carry(&self, state: &mut State, worker: usize, device: usize, added: &mut Vec<(u32, f64)>) -> bool {
+    /// Adds what a worker exchanges with those that are seated to the channels; false if one carries too much. What each
+    /// carried before is kept: a load that is taken off again leaves its rounding behind.
+    fn carry(&self, state: &mut State, worker: usize, device: usize, before: &mut Vec<(u32, f64)>) -> bool {
         let Some(routes) = &self.instance.routes else { return true };
         let demands = &self.instance.demands;
         let leaving = self.instance.leaving[worker].iter().map(|&flow| (&demands.flows[flow], true));
@@ -295,11 +274,11 @@ impl<'a, 'b> Feasible<'a, 'b> {
             }
             let route = if out { routes.get(device, other) } else { routes.get(other, device) };
             for &channel in &route.channels {
-                let seconds = flow.bytes / self.instance.topology.channel_bandwidth(channel);
-                state.load[channel as usize] += seconds;
-                added.push((channel, seconds));
+                let load = &mut state.load[channel as usize];
+                before.push((channel, *load));
+                *load += flow.bytes / self.instance.topology.channel_bandwidth(channel);
                 // Sums differ by rounding in the order of their parts; the last look is exact.
-                if state.load[channel as usize] > self.target * (1.0 + 1e-9) {
+                if *load > self.target * (1.0 + 1e-9) {
                     return false;
                 }
             }
@@ -316,27 +295,26 @@ impl<'a, 'b> Feasible<'a, 'b> {
         })
     }
 
-    fn rise(&self, state: &mut State, worker: usize, device: usize, added: &[(u32, f64)]) {
+    /// Takes back the worker that was seated last.
+    fn rise(&self, state: &mut State, worker: usize, device: usize, before: &[(u32, f64)]) {
         state.devices[worker] = usize::MAX;
         state.used[device] = false;
         state.sitting[self.instance.topology.machine_of(device)] -= 1;
-        for &(channel, seconds) in added {
-            state.load[channel as usize] -= seconds;
+        for &(channel, load) in before.iter().rev() {
+            state.load[channel as usize] = load;
         }
     }
 }
 
-/// By device the part of a threshold graph that it may form a ring of so many in, and the bits of every part: joined both
-/// ways for two, without dead ends for more.
-fn ring_parts(graph: &Allowed, devices: usize, words: usize, size: usize) -> (Vec<Option<usize>>, Vec<Vec<u64>>) {
-    let bit = |bits: &[u64], a: usize, b: usize| bits[a * words + b / 64] >> (b % 64) & 1 == 1;
-    let joined = |a: usize, b: usize| {
-        if size == 2 {
-            bit(&graph.out, a, b) && bit(&graph.out, b, a)
-        } else {
-            bit(&graph.out, a, b) || bit(&graph.out, b, a)
-        }
-    };
+/// By device the part of the devices that it may form a ring of so many in, over pairs that are wide enough, and the bits of
+/// every part: joined both ways for two, without dead ends for more.
+fn ring_parts(
+    wide: impl Fn(usize, usize) -> bool,
+    devices: usize,
+    words: usize,
+    size: usize,
+) -> (Vec<Option<usize>>, Vec<Vec<u64>>) {
+    let joined = |a: usize, b: usize| if size == 2 { wide(a, b) && wide(b, a) } else { wide(a, b) || wide(b, a) };
     let least = if size == 2 { 1 } else { 2 };
     let mut inside = vec![true; devices];
     loop {

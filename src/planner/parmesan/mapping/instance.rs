@@ -5,11 +5,11 @@
 //! latency: latencies are the same for every mapping but for the hops. `O(flows + groups · r² 2^r)` for a mapping, with
 //! `r ≤ 9` workers in a group counted exactly.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use super::{super::rounded::rounded, Demands, Group};
+use super::{super::rounded::rounded, Demands, Group, reach::Reach};
 use crate::cluster::topology::{PairMatrix, Ring, Routes, Topology};
 
 /// Rings that are remembered.
@@ -87,6 +87,7 @@ pub struct Instance<'a> {
     pub(super) arriving: Vec<Vec<usize>>,
     /// Rings that were asked for, by their devices.
     rings: Mutex<FxHashMap<Vec<usize>, Ring>>,
+    reach: OnceLock<Reach>,
 }
 
 impl<'a> Instance<'a> {
@@ -116,7 +117,8 @@ impl<'a> Instance<'a> {
             leaving[flow.from].push(index);
             arriving[flow.to].push(index);
         }
-        Instance { topology, demands, consider, matrix, routes, leaving, arriving, rings: Mutex::default() }
+        let (rings, reach) = (Mutex::default(), OnceLock::new());
+        Instance { topology, demands, consider, matrix, routes, leaving, arriving, rings, reach }
     }
 
     /// What was assumed of the demands.
@@ -132,6 +134,11 @@ impl<'a> Instance<'a> {
     /// Devices to place them on.
     pub fn devices(&self) -> usize {
         self.matrix.devices()
+    }
+
+    /// Who is reached over which width. Kept once it was asked for.
+    pub(super) fn reach(&self) -> &Reach {
+        self.reach.get_or_init(|| Reach::new(&self.matrix))
     }
 
     /// The widest ring of a group under a mapping, as devices. The same devices always have the same.

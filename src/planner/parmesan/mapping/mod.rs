@@ -19,9 +19,11 @@
 mod baselines;
 mod bipartition;
 mod bounds;
+mod candidates;
 mod feasible;
 mod instance;
 mod on_plan;
+mod reach;
 mod search;
 
 pub use crate::simulate::{Demands, Flow, Group, Worker};

@@ -6,6 +6,7 @@ use thiserror::Error;
 use super::{
     Bottleneck, Cost, Instance,
     baselines::EXHAUSTIVE,
+    candidates::Candidates,
     feasible::{Feasibility, Feasible, Order},
 };
 use crate::{plan::document::MappingPart, planner::Search};
@@ -258,7 +259,7 @@ pub fn map(instance: &Instance<'_>, settings: &MappingSettings, search: &Search)
     if let Some((from, to)) = topology.apart() {
         return Err(MapError::Apart { topology: name(), from: topology.listed(&from), to: topology.listed(&to) });
     }
-    let proved = instance.lower_bound();
+    let proved = instance.lower_bound(search);
     let nodes = settings.budget;
     let mut run = Run { instance, parallel, search, proved, nodes, budget: false, notes: vec![] };
     let idle = instance.demands.flows.is_empty() && instance.demands.groups.is_empty();
@@ -344,9 +345,10 @@ impl Run<'_, '_> {
             return best.1;
         }
         let first = best.clone();
+        let candidates = Candidates::new(instance);
         let mut least = self.proved;
         for _ in 0..ROUNDS {
-            let targets = self.targets(least, best.0.seconds);
+            let targets = self.targets(least, best.0.seconds, &candidates);
             if targets.is_empty() || self.search.cancelled() {
                 break;
             }
@@ -356,7 +358,7 @@ impl Run<'_, '_> {
                     Feasibility::Mapping(..) => {}
                     Feasibility::Proved => {
                         least = least.max(target);
-                        self.proved = self.proved.max(self.above(target, best.0.seconds));
+                        self.proved = self.proved.max(self.above(target, best.0.seconds, &candidates));
                     }
                     Feasibility::Budget => {
                         self.budget = true;
@@ -386,37 +388,18 @@ impl Run<'_, '_> {
         costed.reduce(|a, b| if b.0.is_less(&a.0) { b } else { a }).unwrap_or_default()
     }
 
-    /// Every time that a pair or a ring can take, ascending; without shared links a mapping takes one of them.
-    fn candidates(&self) -> Vec<f64> {
-        let instance = self.instance;
-        let n = instance.devices();
-        let pairs = (0..n).flat_map(|a| (0..n).filter(move |&b| a != b).map(move |b| (a, b)));
-        let mut widths: Vec<f64> = pairs.map(|(a, b)| instance.matrix.at(a, b)).collect();
-        let groups = instance.demands.groups.iter().map(|group| group.bytes);
-        let mut bytes: Vec<f64> = instance.demands.flows.iter().map(|flow| flow.bytes).chain(groups).collect();
-        let distinct = |list: &mut Vec<f64>| {
-            list.sort_unstable_by(f64::total_cmp);
-            list.dedup();
-        };
-        distinct(&mut widths);
-        distinct(&mut bytes);
-        let mut all: Vec<f64> = bytes.iter().flat_map(|b| widths.iter().map(move |w| b / w)).collect();
-        distinct(&mut all);
-        all
-    }
-
     /// The next value that a mapping can have above a target that is disproved.
-    fn above(&self, target: f64, best: f64) -> f64 {
+    fn above(&self, target: f64, best: f64, candidates: &Candidates<'_>) -> f64 {
         if self.instance.consider.shared_links {
             // The target itself, or all that is below the best.
             return if target >= best * (1.0 - 1e-8) { best } else { target };
         }
-        let next = self.candidates().into_iter().find(|&value| value > target * (1.0 + 1e-12));
+        let next = candidates.least(|time| time <= target * (1.0 + 1e-12));
         next.map_or(best, |next| next.min(best))
     }
 
     /// Targets to try between what was disproved or given up and the best so far.
-    fn targets(&self, least: f64, best: f64) -> Vec<f64> {
+    fn targets(&self, least: f64, best: f64, candidates: &Candidates<'_>) -> Vec<f64> {
         let wanted = (self.parallel.degree / self.parallel.same_target).max(1) as usize;
         if best <= self.proved * (1.0 + 1e-9) {
             return vec![];
@@ -431,16 +414,10 @@ impl Run<'_, '_> {
                 (1..=wanted).map(|k| least + (best - least) * k as f64 / (wanted + 1) as f64).collect()
             };
         }
-        let open: Vec<f64> = self
-            .candidates()
-            .into_iter()
-            .filter(|&value| value < best * (1.0 - 1e-12))
-            // What was disproved is not tried again; what is a bound may be attained.
-            .filter(|&value| value > least * (1.0 + 1e-12) || (least <= self.proved && value >= least * (1.0 - 1e-12)))
-            .collect();
-        let mut picked: Vec<usize> = (1..=wanted).map(|k| k * open.len() / (wanted + 1)).collect();
-        picked.dedup();
-        picked.into_iter().filter_map(|at| open.get(at).copied()).collect()
+        // What was disproved is not tried again; what is a bound may be attained.
+        let tried = if least <= self.proved { least * (1.0 - 1e-12) } else { least * (1.0 + 1e-12) };
+        let pass = |time: f64| if least <= self.proved { time < tried } else { time <= tried };
+        candidates.spaced(wanted, pass, best * (1.0 - 1e-12))
     }
 
     /// The targets with what was found for each, ascending. Of several searches for one target the first in order counts

@@ -107,7 +107,7 @@ fn the_search_finds_what_all_mappings_find() {
                 let close = |a: f64, b: f64| (a - b).abs() <= 1e-8 * b;
                 assert!(close(mapping.cost.seconds, least), "{round} {consider:?}: {} {least}", mapping.cost.seconds);
                 assert!(mapping.proved || least == 0.0, "{round} {consider:?} {mapping:?}");
-                assert!(instance.lower_bound() <= least * (1.0 + 1e-12));
+                assert!(instance.lower_bound(&Search::default()) <= least * (1.0 + 1e-12));
                 let mut sorted = mapping.devices.clone();
                 sorted.sort_unstable();
                 sorted.dedup();

@@ -1,0 +1,83 @@
+//! Who is reached over pairs of a width or more, and which widths there are: kept for the searches for many targets.
+//!
+//! A device's neighbours are sorted, the widest first; of every number of them there is a set as bits, so that the devices
+//! that are wide enough are found by bisection and need no graph of their own for every number of bytes.
+//! `O(devices² · (log devices + devices / 64))` time, `O(devices³ / 64)` memory: for the few devices that are searched.
+
+use crate::cluster::topology::PairMatrix;
+
+/// One direction.
+#[derive(Debug)]
+struct Direction {
+    /// By device: widths of its pairs, the widest first.
+    widths: Vec<Vec<f64>>,
+    /// By device and number of neighbours: the bits of so many widest ones.
+    bits: Vec<u64>,
+}
+
+/// Both directions.
+#[derive(Debug)]
+pub(super) struct Reach {
+    words: usize,
+    out: Direction,
+    into: Direction,
+    /// Different widths, the widest first.
+    widths: Vec<f64>,
+}
+
+impl Direction {
+    fn new(devices: usize, words: usize, width: impl Fn(usize, usize) -> f64) -> Self {
+        let (mut widths, mut bits) = (vec![], Vec::with_capacity(devices * devices * words));
+        for a in 0..devices {
+            let mut others: Vec<usize> = (0..devices).filter(|&b| b != a).collect();
+            others.sort_by(|&b, &c| width(a, c).total_cmp(&width(a, b)));
+            let mut own = vec![0u64; words];
+            bits.extend(&own);
+            for &b in &others {
+                own[b / 64] |= 1 << (b % 64);
+                bits.extend(&own);
+            }
+            widths.push(others.into_iter().map(|b| width(a, b)).collect());
+        }
+        Direction { widths, bits }
+    }
+
+    fn row(&self, words: usize, device: usize, narrowest: f64) -> &[u64] {
+        let count = self.widths[device].partition_point(|&width| width >= narrowest);
+        &self.bits[(device * self.widths.len() + count) * words..][..words]
+    }
+}
+
+impl Reach {
+    pub(super) fn new(matrix: &PairMatrix) -> Self {
+        let devices = matrix.devices();
+        let words = devices.div_ceil(64);
+        let out = Direction::new(devices, words, |a, b| matrix.at(a, b));
+        let into = Direction::new(devices, words, |a, b| matrix.at(b, a));
+        let mut widths = out.widths.concat();
+        widths.sort_unstable_by(|a, b| b.total_cmp(a));
+        widths.dedup();
+        Reach { words, out, into, widths }
+    }
+
+    /// Different widths of pairs, the widest first.
+    pub(super) fn widths(&self) -> &[f64] {
+        &self.widths
+    }
+
+    /// The narrowest width over which so many bytes take no longer than a target; infinite where none is wide enough.
+    pub(super) fn narrowest(&self, bytes: f64, target: f64) -> f64 {
+        let enough = self.widths.partition_point(|width| bytes / width <= target);
+        enough.checked_sub(1).map_or(f64::INFINITY, |last| self.widths[last])
+    }
+
+    /// The bits of the devices that a device reaches over a width or more.
+    pub(super) fn from(&self, device: usize, narrowest: f64) -> &[u64] {
+        self.out.row(self.words, device, narrowest)
+    }
+
+    /// The bits of those that reach it.
+    pub(super) fn to(&self, device: usize, narrowest: f64) -> &[u64] {
+        self.into.row(self.words, device, narrowest)
+    }
+}
