@@ -8,7 +8,7 @@
 //!
 //! The widest path is not the fastest for a small message: [`Topology::fastest`] weighs latency against the bytes.
 
-use std::{cmp::Ordering, collections::BinaryHeap};
+use std::{borrow::Cow, cmp::Ordering, collections::BinaryHeap};
 
 use rayon::prelude::*;
 
@@ -143,8 +143,11 @@ impl Topology {
 
     /// What every pair attains by itself. `O(devices · links · log vertices)` time, `O(devices²)` memory.
     pub fn pair_matrix(&self) -> PairMatrix {
-        let rows: Vec<Vec<f64>> = (0..self.devices()).into_par_iter().map(|device| self.pairs_from(device)).collect();
-        PairMatrix { devices: self.devices(), bandwidths: rows.concat() }
+        let devices = self.devices();
+        let mut bandwidths = vec![0.0; devices * devices];
+        let rows = bandwidths.par_chunks_mut(devices.max(1)).enumerate();
+        rows.for_each(|(device, row)| row.copy_from_slice(&self.pairs_from(device)));
+        PairMatrix { devices, bandwidths }
     }
 
     /// The route from a device to another one, of which nothing is kept.
@@ -231,24 +234,29 @@ impl Topology {
     }
 }
 
-/// The routes of all pairs, kept: for searches that look them up again and again.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Routes {
-    devices: usize,
+/// Up to so many devices the routes of all pairs are kept.
+const KEPT: usize = 256;
+
+/// The routes between all devices: of few devices kept, for searches that look them up again and again, of many found when
+/// they are asked for.
+#[derive(Debug, Clone)]
+pub struct Routes<'a> {
+    topology: &'a Topology,
     routes: Vec<Route>,
 }
 
-impl Routes {
-    /// The routes between all devices. `O(devices² · links)` time at worst: for topologies of some hundred devices.
-    pub fn new(topology: &Topology) -> Self {
-        let devices = topology.devices();
+impl<'a> Routes<'a> {
+    /// The routes between all devices. `O(devices² · links)` time at worst where they are kept.
+    pub fn new(topology: &'a Topology) -> Self {
+        let devices = if topology.devices() > KEPT { 0 } else { topology.devices() };
         let row = |from: usize| -> Vec<Route> { (0..devices).map(|to| topology.route(from, to)).collect() };
         let rows: Vec<Vec<Route>> = (0..devices).into_par_iter().map(row).collect();
-        Routes { devices, routes: rows.concat() }
+        Routes { topology, routes: rows.concat() }
     }
 
     /// The route from a device to another.
-    pub fn get(&self, from: usize, to: usize) -> &Route {
-        &self.routes[from * self.devices + to]
+    pub fn get(&self, from: usize, to: usize) -> Cow<'_, Route> {
+        let kept = self.routes.get(from * self.topology.devices() + to);
+        kept.map_or_else(|| Cow::Owned(self.topology.route(from, to)), Cow::Borrowed)
     }
 }

@@ -1,6 +1,6 @@
 //! What a search is compared with: identity, the best of random orders, greedy, annealing, and every mapping there is.
 
-use super::{Cost, Instance};
+use super::{Cost, Group, Instance};
 use crate::planner::{Search, random::SplitMix};
 
 /// Random orders that are drawn.
@@ -43,12 +43,18 @@ impl Instance<'_> {
             between[flow.from].push((flow.to, flow.bytes));
             between[flow.to].push((flow.from, flow.bytes));
         }
+        let mut groups_of = vec![vec![]; workers];
         for group in &self.demands.groups {
-            for &a in &group.workers {
-                between[a].extend(group.workers.iter().filter(|&&b| b != a).map(|&b| (b, group.bytes)));
-            }
+            group.workers.iter().for_each(|&worker| groups_of[worker].push(group));
         }
-        let total: Vec<f64> = between.iter().map(|own| own.iter().map(|(_, bytes)| bytes).sum()).collect();
+        // With whom a worker exchanges what. The pairs within a group are not listed: a large one has very many.
+        let exchanged = |worker: usize| {
+            let within = groups_of[worker].iter().copied().flat_map(move |group: &Group| {
+                group.workers.iter().filter(move |&&other| other != worker).map(|&other| (other, group.bytes))
+            });
+            between[worker].iter().copied().chain(within)
+        };
+        let total: Vec<f64> = (0..workers).map(|worker| exchanged(worker).map(|(_, bytes)| bytes).sum()).collect();
         let mut near = vec![0.0; workers];
         let mut place = vec![usize::MAX; workers];
         let mut used = vec![false; devices];
@@ -60,8 +66,8 @@ impl Instance<'_> {
             });
             let Some(worker) = next else { break };
             let seconds = |device: usize| {
-                let exchanged = between[worker].iter().filter(|(other, _)| place[*other] != usize::MAX);
-                exchanged.fold((0.0f64, 0.0), |(most, sum), &(other, bytes)| {
+                let placed = exchanged(worker).filter(|(other, _)| place[*other] != usize::MAX);
+                placed.fold((0.0f64, 0.0), |(most, sum), (other, bytes)| {
                     let seconds = bytes / self.matrix.both_ways(device, place[other]);
                     (most.max(seconds), sum + seconds)
                 })
@@ -72,7 +78,7 @@ impl Instance<'_> {
             let Some((_, device)) = best else { break };
             place[worker] = device;
             used[device] = true;
-            between[worker].iter().for_each(|&(other, bytes)| near[other] += bytes);
+            exchanged(worker).for_each(|(other, bytes)| near[other] += bytes);
         }
         place
     }

@@ -1,10 +1,14 @@
 //! Recursive bipartition, as Scotch maps (Pellegrini and Roman, 1996): halve the devices where little is joined, halve the
 //! workers where little is said, give each half to a half, and go on.
 //!
-//! Halves are improved by exchanges as long as one gains and nobody stops the search. `O(n³)` time for `n` devices, `O(n²)` memory.
+//! Halves are improved by exchanges as long as one gains and nobody stops the search. `O(n³)` time for `n` devices, `O(n²)`
+//! memory: for [`HALVED`] devices at the most.
 
 use super::Instance;
 use crate::planner::Search;
+
+/// Up to so many devices it is done: what workers say to one another takes 128 MiB then.
+pub(super) const HALVED: usize = 4096;
 
 /// Splits things into the first `size` and the rest such that little lies between; `weight` is what lies between two.
 fn halves(

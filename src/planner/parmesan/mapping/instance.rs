@@ -81,7 +81,7 @@ pub struct Instance<'a> {
     pub(super) consider: Consider,
     pub(super) matrix: Arc<PairMatrix>,
     /// Where links are shared.
-    pub(super) routes: Option<Routes>,
+    pub(super) routes: Option<Routes<'a>>,
     /// By worker: indices of the flows that leave it, and those that arrive.
     pub(super) leaving: Vec<Vec<usize>>,
     pub(super) arriving: Vec<Vec<usize>>,

@@ -6,6 +6,7 @@ use thiserror::Error;
 use super::{
     Bottleneck, Cost, Instance,
     baselines::EXHAUSTIVE,
+    bipartition::HALVED,
     candidates::Candidates,
     feasible::{Feasibility, Feasible, Order},
 };
@@ -159,6 +160,14 @@ pub enum MapError {
         /// The topology's name.
         topology: String,
     },
+    /// Too large for recursive bipartition.
+    #[error("bipartition takes up to {HALVED} devices, and {topology} has {devices}: use greedy or search")]
+    NotHalved {
+        /// Devices there are.
+        devices: usize,
+        /// The topology's name.
+        topology: String,
+    },
     /// Numbers of searches that do not go together.
     #[error(
         "parallel_degree {degree} is no multiple of parallel_same_t {same_target}: so many targets are tried at once as the one goes into the other"
@@ -273,6 +282,7 @@ pub fn map(instance: &Instance<'_>, settings: &MappingSettings, search: &Search)
         Method::Random => (Method::Random, instance.random(settings.seed, search)),
         Method::Greedy => (Method::Greedy, instance.greedy(search)),
         Method::Annealing => (Method::Annealing, instance.annealed(instance.greedy(search), settings.seed, search)),
+        Method::Bipartition if devices > HALVED => return Err(MapError::NotHalved { devices, topology: name() }),
         Method::Bipartition => (Method::Bipartition, instance.bipartition(search)),
         Method::Exhaustive => {
             let every = instance.exhaustive(search).ok_or_else(|| MapError::TooLarge { devices, topology: name() })?;
@@ -331,7 +341,11 @@ impl Run<'_, '_> {
     /// The mapping by search.
     fn searched(&mut self, seed: u64) -> Vec<usize> {
         let instance = self.instance;
-        let mut starts = vec![instance.identity(), instance.greedy(self.search), instance.bipartition(self.search)];
+        let mut starts = vec![instance.identity(), instance.greedy(self.search)];
+        let halved = instance.devices() <= HALVED;
+        if halved {
+            starts.push(instance.bipartition(self.search));
+        }
         let small = instance.devices() <= SEARCHED;
         if small {
             starts = starts.into_par_iter().map(|start| instance.polished(&start, self.search)).collect();
@@ -339,8 +353,9 @@ impl Run<'_, '_> {
         let mut best = self.best(starts);
         if !small {
             self.budget = true;
+            let constructed = if halved { "identity, greedy and bipartition" } else { "identity and greedy" };
             self.notes.push(format!(
-                "above {SEARCHED} devices mappings are constructed and not searched for: the better of identity, greedy and bipartition"
+                "above {SEARCHED} devices mappings are constructed and not searched for: the better of {constructed}"
             ));
             return best.1;
         }
