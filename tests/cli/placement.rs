@@ -533,3 +533,45 @@ fn threads_change_no_placement() {
         assert_eq!(planned(1), planned(4), "{id}");
     }
 }
+
+/// Nodes of these sizes in a row, on two accelerators of 0.9 B without a CPU.
+fn tenths(sizes: &[f64]) -> Value {
+    let node = |(id, size): (usize, &f64)| {
+        value!({"id": id, "supportedOnFpga": true, "cpuLatency": 50.0, "fpgaLatency": 2.0, "isBackwardNode": false,
+            "size": size})
+    };
+    let edges = (1..sizes.len()).map(|to| value!({"sourceId": to - 1, "destId": to, "cost": 1.0}));
+    value!({"maxSizePerFPGA": 0.9, "maxFPGAs": 2, "maxCPUs": 0,
+        "nodes": sizes.iter().enumerate().map(node).collect::<Vec<_>>(), "edges": edges.collect::<Vec<_>>()})
+}
+
+#[test]
+fn an_accelerator_that_is_just_full_is_planned_and_confirmed() {
+    let folder = Folder::new();
+    let workload = folder.file("tenths.json", tenths(&[0.1, 0.3, 0.2, 0.1, 0.2, 0.3, 0.2, 0.1, 0.3]).to_string());
+    for planner in ["placement-dp", "placement-dpl", "placement-pipedream", "placement-ip", "placement-multilevel"] {
+        let planned = json(&["plan", &workload, "--planner", planner, "--json"], 0);
+        let bytes: Vec<f64> =
+            planned["stages"].as_array().unwrap().iter().map(|stage| stage["memory_bytes"].as_f64().unwrap()).collect();
+        assert!(bytes.iter().all(|bytes| (bytes - 0.9).abs() < 1e-9), "{planner}: {bytes:?}");
+        let file = folder.file("plan.json", planned.to_string());
+        stdout(&["check", &workload, &file], 0);
+    }
+}
+
+#[test]
+fn who_heeds_memory_is_not_said_not_to() {
+    let folder = Folder::new();
+    let workload = folder.file("tenths.json", tenths(&[0.6, 0.6, 0.6]).to_string());
+    for (planner, settings) in [
+        ("placement-multilevel", &[][..]),
+        ("placement-multilevel", &["--set", "objective=latency"]),
+        ("placement-latency-greedy", &[]),
+    ] {
+        let refused = json(&[&["plan", &workload, "--planner", planner, "--json"], settings].concat(), 1);
+        assert!(!refused.to_string().contains("heed"), "{refused}");
+    }
+    let refused = json(&["plan", &workload, "--planner", "placement-dp", "--json"], 1);
+    let story = refused["infeasible"]["explanation"].as_str().unwrap();
+    assert!(story.contains("2 B each would do, and a byte less would not"), "{story}");
+}

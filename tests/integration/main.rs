@@ -46,6 +46,7 @@ mod placement_golden;
 mod placement_ip;
 mod placement_ip_golden;
 mod placement_latency;
+mod placement_memory;
 mod placement_partitioners;
 mod plan_edit;
 mod seek;

@@ -7,9 +7,16 @@ use crate::common::reference;
 use plantui::{
     cluster::GivenLimits,
     family,
-    planner::{self, Options, Outcome, Problem, Search},
+    graph::Dag,
+    planner::{
+        self, Options, Outcome, Problem, Search,
+        placement::{PlacementLimits, multilevel},
+    },
     run,
-    workload::{self, Workload},
+    workload::{
+        self, Workload,
+        placement::{PlacementNode, PlacementProfile},
+    },
 };
 
 fn workload(path: &Path) -> Arc<Workload> {
@@ -41,6 +48,29 @@ fn multilevel_is_near_the_best_known_on_generated_graphs() {
         let once = planned("placement-multilevel", &workload, 0, &["restarts=1"]).objective.unwrap();
         assert!(value <= once, "more runs are no worse");
     }
+}
+
+/// A node whose output all others read: one net, of all pins.
+#[test]
+fn a_net_of_twenty_thousand_pins_is_split_evenly() {
+    const NODES: usize = 20_000;
+    let node = |v: usize| PlacementNode {
+        cpu_time: 50.0,
+        accelerator_time: (1 + v % 7) as f64,
+        supported: true,
+        backward: false,
+        size_bytes: 1.0,
+        colour_class: None,
+        layer: None,
+        transfer: if v == 0 { 1.0 } else { 0.0 },
+    };
+    let profile: PlacementProfile = (0..NODES).map(node).collect::<Vec<_>>().into();
+    let dag = Dag::new(NODES, (1..NODES as u32).map(|v| (0, v)).collect()).unwrap();
+    let share = profile.nodes.iter().map(|node| node.accelerator_time).sum::<f64>() / 4.0;
+    let limits = PlacementLimits { accelerators: 4, cpus: 0, memory_bytes: 1e9 };
+    let placed = multilevel::plan(&dag, &profile, &limits, 16, &Search::default(), &|_, _| {});
+    // All four pay for the one tensor.
+    assert!(placed.max_load.is_some_and(|load| load <= share + 2.0), "{:?} for {share}", placed.max_load);
 }
 
 #[test]

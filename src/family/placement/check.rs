@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use super::check_latency;
+use super::{check_latency, room::Room};
 use crate::{
     cluster::Limits,
     plan::{Measure, NodeScore, Plan, Score, Stage, StageScore, Violation},
@@ -29,6 +29,7 @@ pub(crate) fn check(
     if let Measure::Latency { subgraphs } = plan.measure {
         return check_latency::check(workload, profile, limits, plan, subgraphs, stage_of, score);
     }
+    let room = Room::new(profile, limits.memory_limit());
     let (mut accelerators, mut cpus) = (0, 0);
     for (i, stage) in plan.stages.iter().enumerate() {
         if stage.data_parallel != 1 || stage.tensor_parallel != 1 {
@@ -43,7 +44,7 @@ pub(crate) fn check(
         }
         kinds(workload, profile, stage, i, cpu, &mut score.violations);
         let scored = load(workload, profile, stage, i, cpu, stage_of);
-        if !cpu && scored.memory_bytes > limits.memory_limit() {
+        if !cpu && !room.holds(counted_bytes(profile, stage, &room)) {
             let needed_bytes = scored.memory_bytes;
             score.violations.push(Violation::OutOfMemory {
                 stage: i + 1,
@@ -124,6 +125,12 @@ pub(crate) fn kinds(
             });
         }
     }
+}
+
+/// The sizes of a stage's nodes as they count.
+fn counted_bytes(profile: &PlacementProfile, stage: &Stage, room: &Room) -> f64 {
+    let nodes = stage.nodes.iter().filter_map(|node| profile.nodes.get(node.index()));
+    nodes.map(|node| room.counted(node.size_bytes)).sum()
 }
 
 fn load(

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::{
     check::{classes, kinds},
+    room::Room,
     single_sample::{self, Circle},
 };
 use crate::{
@@ -146,13 +147,17 @@ fn memory(
     stage_of: &[Option<usize>],
     violations: &mut Vec<Violation>,
 ) -> Vec<f64> {
-    let mut bytes: BTreeMap<u32, f64> = BTreeMap::new();
+    let room = Room::new(profile, limits.memory_limit());
+    // By device, its bytes, and what they count.
+    let mut bytes: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for (node, stage) in profile.nodes.iter().zip(stage_of) {
         if let Some(device) = stage.and_then(|stage| accelerators[stage]) {
-            *bytes.entry(device).or_default() += node.size_bytes;
+            let (sum, counted) = bytes.entry(device).or_default();
+            *sum += node.size_bytes;
+            *counted += room.counted(node.size_bytes);
         }
     }
-    for (&device, &needed_bytes) in bytes.iter().filter(|&(_, &bytes)| bytes > limits.memory_limit()) {
+    for (&device, &(needed_bytes, _)) in bytes.iter().filter(|(_, (_, counted))| !room.holds(*counted)) {
         let limit_bytes = limits.memory_limit();
         let stages: Vec<usize> =
             (0..plan.stages.len()).filter(|&i| accelerators[i] == Some(device)).map(|i| i + 1).collect();
@@ -161,7 +166,7 @@ fn memory(
             _ => Violation::SharedMemory { stages, needed_bytes, limit_bytes },
         });
     }
-    accelerators.iter().map(|device| device.and_then(|d| bytes.get(&d).copied()).unwrap_or(0.0)).collect()
+    accelerators.iter().map(|device| device.and_then(|d| bytes.get(&d)).map_or(0.0, |&(sum, _)| sum)).collect()
 }
 
 /// What the stages cost, and when they run.

@@ -5,6 +5,7 @@ mod check_latency;
 mod describe;
 mod offers;
 mod program;
+pub(crate) mod room;
 mod sample_program;
 pub mod single_sample;
 pub(crate) mod split_file;

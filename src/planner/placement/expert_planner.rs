@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::{
-    Placed, PlacementLimits, Split, baselines,
+    Asked, Placed, Split, baselines,
     latency_planners::{accelerators, scored},
     planners::{PAPER, outcome, placement_profile},
 };
@@ -68,8 +68,8 @@ fn extended(problem: &Problem) -> Result<Placed, OptionError> {
     let profile = placement_profile(workload).map_err(|reason| LoadError::file(&source, reason.to_string(), ""))?;
     let bytes = formats::read_file(&path)?;
     let named = Split::read(detect::text(&bytes, &source, &detect::PLAN)?, &source, &workload.nodes)?;
-    let limits = PlacementLimits::from(&problem.limits);
-    baselines::expert(&workload.dag, profile, &limits, &named, &workload.nodes)
+    let Asked { profile, limits } = Asked::with(profile, &problem.limits);
+    baselines::expert(&workload.dag, &profile, &limits, &named, &workload.nodes)
         .map_err(|reason| LoadError::file(&source, reason.to_string(), "").into())
 }
 
@@ -99,14 +99,14 @@ impl Planner for Expert {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let Some(profile) = problem.workload.placement() else { return Outcome::new(Status::Infeasible) };
+        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
         let placed = match extended(problem) {
             Ok(placed) => placed,
             Err(refused) => return Outcome::refused(refused.to_string()),
         };
         let mut found = match problem.options.choice("objective") {
-            "latency" => scored(problem, profile, &placed.split.as_ref().map(accelerators).unwrap_or_default()),
-            _ => outcome(&problem.workload, profile, &PlacementLimits::from(&problem.limits), placed, search),
+            "latency" => scored(problem, &asked, &placed.split.as_ref().map(accelerators).unwrap_or_default()),
+            _ => outcome(problem, &asked, placed, search),
         };
         if let (Some(plan), Some(value)) = (&found.plan, found.objective) {
             search.improve(value, plan);

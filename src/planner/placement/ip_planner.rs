@@ -1,7 +1,7 @@
 //! The search over all splits ([`ip`](super::ip)) as a planner of the registry.
 
 use super::{
-    PlacementLimits, Split,
+    Asked, Split,
     ip::{Best, Contiguity, IpSettings, Objective, Question, search},
     planners::{PAPER, placement_profile, plan},
     smallest_memory,
@@ -101,14 +101,13 @@ impl Planner for IntegerProgram {
     }
 
     fn plan(&self, problem: &Problem, handle: &Search) -> Outcome {
-        let workload = &problem.workload;
-        let Some(profile) = workload.placement() else { return Outcome::new(Status::Infeasible) };
-        let limits = PlacementLimits::from(&problem.limits);
+        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let limits = asked.limits;
         let contiguous = problem.options.choice("contiguity") == "contiguous";
         let separate = problem.options.choice("objective") == "separate-maxima";
         let question = Question {
-            dag: &workload.dag,
-            profile,
+            dag: &problem.workload.dag,
+            profile: &asked.profile,
             limits,
             contiguity: if contiguous { Contiguity::Contiguous } else { Contiguity::Free },
             objective: if separate { Objective::SeparateMaxima } else { Objective::MaxLoad },
@@ -126,7 +125,9 @@ impl Planner for IntegerProgram {
                 outcome.plan = Some(as_plan(&split));
                 outcome.objective = Some(value);
             }
-            None if best.status == Status::Infeasible => outcome.infeasible = Some(infeasible(&question, handle)),
+            None if best.status == Status::Infeasible => {
+                outcome.infeasible = Some(infeasible(problem, &question, handle))
+            }
             None => {
                 // Neither found nor disproven: nothing but more time could tell.
                 outcome.status = Status::Cancelled;
@@ -154,8 +155,8 @@ fn answer(
 }
 
 /// Why there is no split: with a CPU there is one, unless classes have to go where they cannot.
-fn infeasible(question: &Question<'_>, handle: &Search) -> Infeasible {
-    let (accelerators, limit) = (question.limits.accelerators, units::bytes_exact(question.limits.memory_bytes));
+fn infeasible(problem: &Problem, question: &Question<'_>, handle: &Search) -> Infeasible {
+    let (accelerators, limit) = (question.limits.accelerators, units::bytes_exact(problem.limits.memory_limit()));
     if question.profile.nodes.iter().any(|node| !node.supported) {
         let explanation = "An accelerator cannot run some of the nodes, and there is no CPU: allow one.".to_string();
         return Infeasible { limits: vec![LimitKind::Cpus], explanation, ..Infeasible::default() };
@@ -163,14 +164,16 @@ fn infeasible(question: &Question<'_>, handle: &Search) -> Infeasible {
     let mut explanation =
         format!("The colour classes cannot be packed into {accelerators} accelerators with {limit} each: allow a CPU.");
     let mut enough = None;
-    if let Some(mut needed) = smallest_memory::any_split(question.profile, accelerators, handle) {
+    // What would do is asked of the sizes as they are given: how they count depends on the memory.
+    let given = problem.workload.placement().unwrap_or(question.profile);
+    if let Some(mut needed) = smallest_memory::any_split(given, accelerators, handle) {
         if question.contiguity == Contiguity::Contiguous {
             // A contiguous split of the DP is convex on every device; some other convex one might do with less.
             let quiet = handle.quiet();
-            let least = smallest_memory::contiguous(question.dag, question.profile, false, accelerators, &quiet);
+            let least = smallest_memory::contiguous(question.dag, given, false, accelerators, &quiet);
             needed.enough = least.unwrap_or(f64::INFINITY).max(needed.at_least);
         }
-        explanation += &needed.sentence();
+        explanation += &needed.sentence(given);
         enough = needed.exact();
     }
     let limits = vec![LimitKind::Memory, LimitKind::Devices];

@@ -7,7 +7,7 @@
 //! Memory and time are those of the algorithms; see [`latency`](super::latency) and [`dp`].
 
 use super::{
-    DeviceKind, PlacementLimits, Split,
+    Asked, DeviceKind, Split,
     dp::{self, DpOptions},
     latency::{
         Instance, LatencySettings, Question, SlotSchedule,
@@ -160,20 +160,19 @@ impl Planner for LatencyPlanner {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let Some(profile) = problem.workload.placement() else { return Outcome::new(Status::Infeasible) };
-        let dag = &problem.workload.dag;
+        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let (dag, profile) = (&problem.workload.dag, &asked.profile);
         let mut outcome = match self.algorithm {
             Algorithm::Greedy => {
-                let split = greedy(dag, profile, problem.limits.devices as usize, problem.limits.memory());
-                scored(problem, profile, &split)
+                let split = greedy(dag, profile, problem.limits.devices as usize, asked.memory());
+                scored(problem, &asked, &split)
             }
-            Algorithm::MaxLoadDp => of_max_load(problem, profile, search),
-            Algorithm::Search => of_search(problem, profile, search),
+            Algorithm::MaxLoadDp => of_max_load(problem, &asked, search),
+            Algorithm::Search => of_search(problem, &asked, search),
         };
         outcome = without_absent_cpus(problem, outcome);
         if outcome.plan.is_some() && outcome.lower_bound.is_none() {
-            let limits = &problem.limits;
-            let instance = Instance::new(dag, profile, limits.devices as usize, 1, limits.memory());
+            let instance = Instance::new(dag, profile, problem.limits.devices as usize, 1, asked.memory());
             outcome.lower_bound = Some(critical_path(&instance));
         }
         if let (Some(plan), Some(value)) = (&outcome.plan, outcome.objective) {
@@ -189,20 +188,20 @@ impl Planner for LatencyPlanner {
 }
 
 /// The split of the max-load DP as a plan for latency.
-fn of_max_load(problem: &Problem, profile: &PlacementProfile, search: &Search) -> Outcome {
-    let limits = PlacementLimits::from(&problem.limits);
-    let placed = dp::plan(&problem.workload.dag, profile, &limits, &DpOptions::default(), &search.quiet());
+fn of_max_load(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
+    let limits = asked.limits;
+    let placed = dp::plan(&problem.workload.dag, &asked.profile, &limits, &DpOptions::default(), &search.quiet());
     let Some(split) = placed.split else {
         if placed.status == Status::Cancelled {
             return Outcome::new(Status::Cancelled);
         }
         let (devices, cpus) = (limits.accelerators, limits.cpus);
-        let memory = units::bytes_exact(limits.memory_bytes);
+        let memory = units::bytes_exact(problem.limits.memory_limit());
         let explanation =
             format!("No contiguous split fits on {devices} accelerators with {memory} each and {cpus} CPUs.");
         return infeasible(vec![LimitKind::Memory], None, explanation);
     };
-    let mut outcome = scored(problem, profile, &accelerators(&split));
+    let mut outcome = scored(problem, asked, &accelerators(&split));
     outcome.statistics.counts = placed.counts;
     if let Some(max_load) = placed.max_load {
         outcome.notes.push(format!(
@@ -240,14 +239,14 @@ pub(super) fn accelerators(split: &Split) -> Vec<Vec<u32>> {
 }
 
 /// The anytime search, from the splits that the max-load algorithms find.
-fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> Outcome {
+fn of_search(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
     /// Graphs with more closed sets start from the linearised split alone, so that the search begins at once.
     const MOST_IDEALS: usize = 5_000;
-    let (dag, limits) = (&problem.workload.dag, PlacementLimits::from(&problem.limits));
+    let (dag, limits) = (&problem.workload.dag, asked.limits);
     let subgraphs = problem.options.number("subgraphs") as u32;
     // Without CPUs the search goes on from splits that use them, but leaves them as soon as it can.
-    let prohibitive = prohibitive(profile);
-    let mut priced = profile.clone();
+    let prohibitive = prohibitive(&asked.profile);
+    let mut priced = asked.profile.clone().into_owned();
     if problem.limits.cpus == 0 {
         priced.nodes.iter_mut().for_each(|node| node.cpu_time += prohibitive);
     }
@@ -259,7 +258,7 @@ fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> 
         profile,
         accelerators: (problem.limits.devices as usize).min(most),
         subgraphs: (subgraphs as usize).min(most),
-        memory_bytes: problem.limits.memory(),
+        memory_bytes: asked.memory(),
     };
     let plan = |schedule: &SlotSchedule| slot_plan(schedule, dag.len(), subgraphs, problem.limits.devices);
     let improved = |schedule: &SlotSchedule| {
@@ -325,10 +324,10 @@ fn at_once(question: &Question<'_>, improved: &dyn Fn(&SlotSchedule), search: &S
 }
 
 /// A split as a plan, scored by the published evaluation; infeasible where it cannot run.
-pub(super) fn scored(problem: &Problem, profile: &PlacementProfile, split: &[Vec<u32>]) -> Outcome {
-    let (dag, limits) = (&problem.workload.dag, &problem.limits);
+pub(super) fn scored(problem: &Problem, asked: &Asked<'_>, split: &[Vec<u32>]) -> Outcome {
+    let (dag, profile, limits) = (&problem.workload.dag, &asked.profile, &problem.limits);
     let unsupported = split.iter().flatten().map(|&v| v as usize).find(|&v| !profile.nodes[v].supported);
-    let schedule = match evaluate(dag, profile, limits.memory(), split) {
+    let schedule = match evaluate(dag, profile, asked.memory(), split) {
         Ok(schedule) => schedule,
         Err(error) => return infeasible(vec![], None, format!("Its split cannot run: {error}.")),
     };
@@ -341,7 +340,7 @@ pub(super) fn scored(problem: &Problem, profile: &PlacementProfile, split: &[Vec
     let heaviest = schedule.memory_excess.iter().map(|excess| excess.bytes).reduce(f64::max);
     if let Some(bytes) = heaviest {
         let explanation = format!(
-            "{worth}, but needs {} on one accelerator, the limit is {}: this planner heeds no memory.",
+            "{worth}, but needs {} on one accelerator, the limit is {}; another planner may find one that fits.",
             units::bytes(bytes),
             units::bytes_exact(limits.memory_limit())
         );

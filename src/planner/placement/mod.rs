@@ -36,7 +36,14 @@ pub(crate) mod scotch;
 pub mod smallest_memory;
 pub(crate) mod split;
 
-use crate::{cluster::Limits, planner::Status};
+use std::borrow::Cow;
+
+use crate::{
+    cluster::Limits,
+    family::placement::room::Room,
+    planner::{Problem, Status},
+    workload::PlacementProfile,
+};
 
 pub use split::{Device, DeviceKind, Split};
 
@@ -47,13 +54,37 @@ pub struct PlacementLimits {
     pub accelerators: u32,
     /// Most CPUs.
     pub cpus: u32,
-    /// Memory of one accelerator, bytes; infinite where nothing limits it.
+    /// What the sizes on one accelerator may sum to, bytes; infinite where nothing limits it.
     pub memory_bytes: f64,
 }
 
-impl From<&Limits> for PlacementLimits {
-    fn from(limits: &Limits) -> Self {
-        PlacementLimits { accelerators: limits.devices, cpus: limits.cpus, memory_bytes: limits.memory_limit() }
+/// What the algorithms are asked: sizes and memory as they count ([`Room`]), so that whatever order an algorithm sums
+/// them in, it holds a split to the memory as the check does.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    /// The profile.
+    pub(crate) profile: Cow<'a, PlacementProfile>,
+    /// The limits.
+    pub(crate) limits: PlacementLimits,
+}
+
+impl<'a> Asked<'a> {
+    /// Of a problem; none if its workload is no device placement.
+    pub(crate) fn of(problem: &'a Problem) -> Option<Self> {
+        problem.workload.placement().map(|profile| Asked::with(profile, &problem.limits))
+    }
+
+    /// Of a profile, within limits.
+    pub(crate) fn with(profile: &'a PlacementProfile, limits: &Limits) -> Self {
+        let room = Room::new(profile, limits.memory_limit());
+        let (accelerators, cpus) = (limits.devices, limits.cpus);
+        let limits = PlacementLimits { accelerators, cpus, memory_bytes: room.limit_bytes() };
+        Asked { profile: room.profile(profile), limits }
+    }
+
+    /// What the sizes on one accelerator may sum to, to compute with: the largest number where nothing limits it.
+    pub(crate) fn memory(&self) -> f64 {
+        self.limits.memory_bytes.min(f64::MAX)
     }
 }
 

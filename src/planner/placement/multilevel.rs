@@ -9,11 +9,12 @@
 //! What differs is the measure: partitioners balance weights and then minimise the cut, here every level is priced by the
 //! load of the busiest accelerator itself, transfers included, so cut and balance are traded as the objective trades them.
 //! Memory comes first, as bytes over the limit. Classes that no accelerator can run go to one CPU if there is one. Nothing
-//! is contiguous, nothing is proven. One candidate more is the first split along the graph (`first_plan`), refined: no
-//! result is worse than it.
+//! is contiguous, nothing is proven but the bound on all splits, and where a split meets it no further run is made. One
+//! candidate more is the first split along the graph (`first_plan`), refined: no result is worse than it.
 //!
-//! A move looks at the classes of the busiest accelerator alone, so a run takes `O(moves · pins)`; runs are independent and
-//! go to as many threads as there are. Results depend on the seed alone. Memory `O(nets · devices)` for each thread.
+//! A move looks at the classes of the busiest accelerator alone, so a run takes `O(moves · devices · pins)`; runs are
+//! independent and go to as many threads as there are. Results depend on the seed alone. Memory `O(nets · devices)` for
+//! each thread.
 
 mod level;
 mod refine;
@@ -34,7 +35,7 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 use level::Level;
-use refine::{State, Value};
+use refine::{State, Value, meets};
 
 /// Coarsening stops at this many vertices per device.
 const COARSEST_PER_DEVICE: usize = 8;
@@ -62,37 +63,78 @@ pub fn plan(
     search.report_bound(lower_bound);
     first.iter().for_each(|(value, split)| improved(*value, split));
     let classes = ClassGraph::new(dag, profile, &Partition::by_colour(profile)).partition;
+    let counts = |levels: usize| vec![("classes", classes.len() as f64), ("levels", levels as f64)];
+    let bounded = |mut placed: Placed, levels| {
+        placed.lower_bound = Some(lower_bound);
+        placed.counts = counts(levels);
+        // What is over its memory is told with what it needs, by whoever gives no such plan out.
+        placed.notes.clear();
+        placed
+    };
+    if let Some((_, split)) = first.as_ref().filter(|(value, _)| meets(*value, lower_bound)) {
+        return bounded(scored(dag, profile, limits, split.clone()), 0);
+    }
     let counted = first.as_ref().map_or(f64::INFINITY, |(value, _)| COUNTED * value);
     let finest = Level::finest(dag, profile, &classes, counted);
+    let begun = first.as_ref().and_then(|(_, split)| devices(split, &classes, limits));
     let ended = AtomicU32::new(0);
-    let begun = first.and_then(|(_, split)| devices(&split, &classes, limits));
+    // The first run whose split meets the bound: none after it could do better, while one before it could be as good.
+    let met = AtomicU32::new(u32::MAX);
+    let question = Question { finest: &finest, limits, lower_bound };
     let found = (0..=runs.max(1)).into_par_iter().map(|run| {
+        if met.load(Ordering::Relaxed) < run {
+            return None;
+        }
         let found = match run {
-            0 => Some(refined(&finest, limits, begun.clone().unwrap_or_else(|| finest.along_order(limits)), 0, search)),
-            _ => one_run(&finest, limits, search.seed(), run, search),
+            0 => {
+                let start = begun.clone().unwrap_or_else(|| finest.along_order(limits));
+                Some(question.refined(&finest, start, 0, search))
+            }
+            _ => question.one_run(search.seed(), run, search),
         };
+        if found.as_ref().is_some_and(|found| found.value.meets(lower_bound)) {
+            met.fetch_min(run, Ordering::Relaxed);
+        }
         let ended = 1 + ended.fetch_add(1, Ordering::Relaxed);
         search.report_fraction(f64::from(ended) / f64::from(runs.max(1) + 1));
         found
     });
-    let found: Vec<Refinement> = found.collect::<Vec<_>>().into_iter().flatten().collect();
+    let mut found = found.collect::<Vec<_>>();
+    let met = met.into_inner();
+    // Some of those after it were under way already, and some not.
+    found.truncate((met as usize).saturating_add(1));
+    let found: Vec<Refinement> = found.into_iter().flatten().collect();
     let levels = found.iter().map(|found| found.levels).max().unwrap_or(0);
     // Of equally good ones the first, however the threads were.
     let best = found.into_iter().reduce(|best, other| if other.value.is_less(&best.value) { other } else { best });
-    let device = best.map_or_else(Vec::new, |found| found.device);
-    let mut stages = vec![(DeviceKind::Accelerator, vec![]); accelerators as usize];
-    stages.push((DeviceKind::Cpu, vec![]));
-    for node in 0..dag.len() {
-        stages[device[classes.class(node)] as usize].1.push(node);
-    }
-    stages.retain(|(_, nodes)| !nodes.is_empty());
-    let mut placed = scored(dag, profile, limits, Split::from_stages(stages));
-    placed.lower_bound = Some(lower_bound);
-    placed.counts = vec![("classes", classes.len() as f64), ("levels", levels as f64)];
-    if search.cancelled() {
+    let refined = best.map(|found| scored(dag, profile, limits, split(&found.device, &classes, limits, dag.len())));
+    let first = first.map(|(_, split)| scored(dag, profile, limits, split));
+    let worth = |placed: &Placed| if placed.notes.is_empty() { placed.max_load } else { None };
+    let better = |refined: Placed, first: Placed| match (worth(&refined), worth(&first)) {
+        (Some(value), Some(known)) if value <= known => refined,
+        (_, Some(_)) => first,
+        _ => refined,
+    };
+    let placed = match (refined, first) {
+        (Some(refined), Some(first)) => better(refined, first),
+        (one, other) => one.or(other).unwrap_or_else(|| Placed::without(Status::Cancelled)),
+    };
+    let mut placed = bounded(placed, levels);
+    if search.cancelled() && met == u32::MAX {
         placed.status = Status::Cancelled;
     }
     placed
+}
+
+/// The split of an assignment of classes.
+fn split(device: &[u32], classes: &Partition, limits: &PlacementLimits, nodes: usize) -> Split {
+    let mut stages = vec![(DeviceKind::Accelerator, vec![]); limits.accelerators as usize];
+    stages.push((DeviceKind::Cpu, vec![]));
+    for node in 0..nodes {
+        stages[device[classes.class(node)] as usize].1.push(node);
+    }
+    stages.retain(|(_, nodes)| !nodes.is_empty());
+    Split::from_stages(stages)
 }
 
 /// What a run ended with.
@@ -117,51 +159,62 @@ fn devices(split: &Split, classes: &Partition, limits: &PlacementLimits) -> Opti
     Some(device)
 }
 
-/// A start on one level, refined there.
-fn refined(level: &Level, limits: &PlacementLimits, start: Vec<u32>, levels: usize, search: &Search) -> Refinement {
-    let device = match State::new(level, limits, start) {
-        Ok(mut state) => {
-            state.refine(search);
-            state.into_devices()
-        }
-        Err(too_large) => too_large,
-    };
-    Refinement { value: level.value(&device, limits), device, levels }
+/// What is the same for all runs.
+struct Question<'a> {
+    finest: &'a Level,
+    limits: &'a PlacementLimits,
+    lower_bound: f64,
 }
 
-/// Coarsens, splits the coarsest level in several ways and refines the best down to the finest; none if cancelled before.
-fn one_run(finest: &Level, limits: &PlacementLimits, seed: u64, run: u32, search: &Search) -> Option<Refinement> {
-    let mut random = SplitMix::new(seed ^ u64::from(run).wrapping_mul(0x2545_f491_4f6c_dd1d));
-    let few = COARSEST_PER_DEVICE * limits.accelerators as usize;
-    // Each level with the vertex of the next coarser one that its vertices are part of.
-    let mut coarser: Vec<(Level, Vec<u32>)> = vec![];
-    loop {
-        if search.cancelled() {
-            return None;
-        }
-        let last = coarser.last().map_or(finest, |(level, _)| level);
-        if last.len() <= few {
-            break;
-        }
-        let (group, groups) = last.matching(limits, &mut random);
-        // Where hardly anything matches, further levels only cost time.
-        if (last.len() - groups) * 20 < last.len() {
-            break;
-        }
-        let merged = last.merged(&group, groups);
-        coarser.push((merged, group));
+impl Question<'_> {
+    /// A start on one level, refined there.
+    fn refined(&self, level: &Level, start: Vec<u32>, levels: usize, search: &Search) -> Refinement {
+        let device = match State::new(level, self.limits, self.lower_bound, start) {
+            Ok(mut state) => {
+                state.refine(search);
+                state.into_devices()
+            }
+            Err(too_large) => too_large,
+        };
+        Refinement { value: level.value(&device, self.limits), device, levels }
     }
-    let levels = coarser.len() + 1;
-    let coarsest = coarser.last().map_or(finest, |(level, _)| level);
-    let starts = [coarsest.along_order(limits), coarsest.largest_first(limits, &mut random)];
-    let [first, second] = starts.map(|start| refined(coarsest, limits, start, levels, search));
-    let mut best = if second.value.is_less(&first.value) { second } else { first };
-    for at in (0..coarser.len()).rev() {
-        let level = if at == 0 { finest } else { &coarser[at - 1].0 };
-        let projected = coarser[at].1.iter().map(|&group| best.device[group as usize]).collect();
-        best = refined(level, limits, projected, levels, search);
+
+    /// Coarsens, splits the coarsest level in several ways and refines the best down to the finest; none if cancelled
+    /// before.
+    fn one_run(&self, seed: u64, run: u32, search: &Search) -> Option<Refinement> {
+        let Question { finest, limits, .. } = *self;
+        let mut random = SplitMix::new(seed ^ u64::from(run).wrapping_mul(0x2545_f491_4f6c_dd1d));
+        let few = COARSEST_PER_DEVICE * limits.accelerators as usize;
+        // Each level with the vertex of the next coarser one that its vertices are part of.
+        let mut coarser: Vec<(Level, Vec<u32>)> = vec![];
+        loop {
+            if search.cancelled() {
+                return None;
+            }
+            let last = coarser.last().map_or(finest, |(level, _)| level);
+            if last.len() <= few {
+                break;
+            }
+            let (group, groups) = last.matching(limits, &mut random);
+            // Where hardly anything matches, further levels only cost time.
+            if (last.len() - groups) * 20 < last.len() {
+                break;
+            }
+            let merged = last.merged(&group, groups);
+            coarser.push((merged, group));
+        }
+        let levels = coarser.len() + 1;
+        let coarsest = coarser.last().map_or(finest, |(level, _)| level);
+        let starts = [coarsest.along_order(limits), coarsest.largest_first(limits, &mut random)];
+        let [first, second] = starts.map(|start| self.refined(coarsest, start, levels, search));
+        let mut best = if second.value.is_less(&first.value) { second } else { first };
+        for at in (0..coarser.len()).rev() {
+            let level = if at == 0 { finest } else { &coarser[at - 1].0 };
+            let projected = coarser[at].1.iter().map(|&group| best.device[group as usize]).collect();
+            best = self.refined(level, projected, levels, search);
+        }
+        Some(best)
     }
-    Some(best)
 }
 
 #[cfg(test)]
@@ -223,6 +276,17 @@ mod tests {
         let cpu: Vec<_> = placed.split.unwrap().devices.into_iter().filter(|d| d.kind == DeviceKind::Cpu).collect();
         assert_eq!(cpu.len(), 1);
         assert_eq!(cpu[0].nodes, [7]);
+    }
+
+    #[test]
+    fn no_run_is_made_where_the_first_split_meets_the_bound() {
+        let (dag, mut profile) = bundles();
+        profile.nodes.iter_mut().for_each(|node| node.transfer = 0.0);
+        let asked = std::cell::Cell::new(0);
+        let placed =
+            plan(&dag, &profile, &limits(2, 0, 100.0), 4, &Search::default(), &|_, _| asked.set(asked.get() + 1));
+        assert_eq!((placed.max_load, asked.get()), (Some(40.0), 1));
+        assert_eq!(placed.counts, [("classes", 8.0), ("levels", 0.0)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Their splits need not be contiguous and prove nothing. Either can be scored by max-load or by single-sample latency.
 
 use super::{
-    Placed, PlacementLimits, Split,
+    Asked, Placed, Split,
     latency_planners::{accelerators, scored},
     multilevel,
     planners::{PAPER, outcome, placement_profile, plan},
@@ -14,7 +14,7 @@ use crate::{
     planner::{
         Bearing, CannotPlan, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Search, Status,
     },
-    workload::{PlacementProfile, Workload},
+    workload::Workload,
 };
 
 const OBJECTIVE: OptionSpec = OptionSpec {
@@ -71,19 +71,19 @@ fn installed() -> Result<std::path::PathBuf, CannotPlan> {
 }
 
 /// The outcome of a split, by the objective that is asked for.
-fn finished(problem: &Problem, profile: &PlacementProfile, placed: Placed, search: &Search) -> Outcome {
+fn finished(problem: &Problem, asked: &Asked<'_>, placed: Placed, search: &Search) -> Outcome {
     let counts = placed.counts.clone();
     let mut found = match (problem.options.choice("objective"), &placed.split) {
         ("latency", Some(split)) => {
             let notes = placed.notes.clone();
-            let mut found = scored(problem, profile, &accelerators(split));
+            let mut found = scored(problem, asked, &accelerators(split));
             found.notes.extend(notes);
             if let (Some(plan), Some(value)) = (&found.plan, found.objective) {
                 search.improve(value, plan);
             }
             found
         }
-        _ => outcome(&problem.workload, profile, &PlacementLimits::from(&problem.limits), placed, search),
+        _ => outcome(problem, asked, placed, search),
     };
     found.statistics.counts = counts;
     found.statistics.seconds = search.elapsed().as_secs_f64();
@@ -113,13 +113,13 @@ impl Planner for Scotch {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let Some(profile) = problem.workload.placement() else { return Outcome::new(Status::Infeasible) };
-        let limits = PlacementLimits::from(&problem.limits);
+        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let (dag, profile, limits) = (&problem.workload.dag, &asked.profile, &asked.limits);
         let placed = installed()
             .map_err(|reason| format!("No split: {reason}."))
-            .and_then(|program| scotch::plan(&program, &problem.workload.dag, profile, &limits, search));
+            .and_then(|program| scotch::plan(&program, dag, profile, limits, search));
         match placed {
-            Ok(placed) => finished(problem, profile, placed, search),
+            Ok(placed) => finished(problem, &asked, placed, search),
             Err(explanation) => Outcome::refused(explanation),
         }
     }
@@ -147,17 +147,17 @@ impl Planner for Multilevel {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let Some(profile) = problem.workload.placement() else { return Outcome::new(Status::Infeasible) };
-        let limits = PlacementLimits::from(&problem.limits);
+        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let (dag, profile, limits) = (&problem.workload.dag, &asked.profile, &asked.limits);
         let runs = problem.options.number("restarts") as u32;
         let by_load = problem.options.choice("objective") == "max-load";
         let improved = |value: f64, split: &Split| {
             if by_load {
-                search.improve(value, &plan(split, &limits));
+                search.improve(value, &plan(split, limits));
             }
         };
         let handle = if by_load { search.clone() } else { search.quiet() };
-        let placed = multilevel::plan(&problem.workload.dag, profile, &limits, runs, &handle, &improved);
-        finished(problem, profile, placed, search)
+        let placed = multilevel::plan(dag, profile, limits, runs, &handle, &improved);
+        finished(problem, &asked, placed, search)
     }
 }

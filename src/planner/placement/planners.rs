@@ -5,7 +5,7 @@
 //! baselines heed no memory; a split of theirs that breaks the limit is refused here, with the memory it needs.
 
 use super::{
-    DeviceKind, Placed, PlacementLimits, Split, baselines,
+    Asked, DeviceKind, Placed, PlacementLimits, Split, baselines,
     dp::{self, DpOptions},
     first_plan, linearise, local_search, pipedream, smallest_memory,
 };
@@ -149,10 +149,8 @@ impl Planner for PlacementPlanner {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let workload = &problem.workload;
-        let Some(profile) = workload.placement() else { return Outcome::new(Status::Infeasible) };
-        let limits = PlacementLimits::from(&problem.limits);
-        let dag = &workload.dag;
+        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let (dag, profile, limits) = (&problem.workload.dag, &*asked.profile, asked.limits);
         // Bounds of narrower questions must not reach whoever watches.
         let (quiet, narrower) = (search.quiet(), search.plans_only());
         let placed = match self.algorithm {
@@ -168,7 +166,7 @@ impl Planner for PlacementPlanner {
             }
             Algorithm::PipeDream => pipedream::plan(dag, profile, &limits, &narrower),
         };
-        let mut outcome = outcome(workload, profile, &limits, placed, search);
+        let mut outcome = outcome(problem, &asked, placed, search);
         // Only the DP over all contiguous splits proves anything about contiguous splits; what holds for all splits is told
         // beside any of them.
         if self.algorithm != Algorithm::Dp {
@@ -183,10 +181,13 @@ impl Planner for PlacementPlanner {
         }
         if let (Algorithm::Dp, Some(story)) = (self.algorithm, &mut outcome.infeasible) {
             let contract_layers = problem.options.flag("contract_layers");
-            let least = smallest_memory::contiguous(dag, profile, contract_layers, limits.accelerators, &quiet);
+            let given = problem.workload.placement();
+            let least = given.and_then(|profile| {
+                smallest_memory::contiguous(dag, profile, contract_layers, limits.accelerators, &quiet)
+            });
             if let Some(bytes) = least {
                 story.smallest_memory_bytes = Some(bytes);
-                story.explanation += &format!(" {} each would do, and no less.", units::bytes(bytes));
+                story.explanation += &smallest_memory::least_sentence(bytes, profile);
             }
         }
         if self.algorithm == Algorithm::Dp && outcome.status == Status::Optimal {
@@ -206,13 +207,9 @@ pub(super) fn placement_profile(workload: &Workload) -> Result<&PlacementProfile
 }
 
 /// The outcome of an algorithm. A split that breaks a limit, which some do not heed, is told and not given out.
-pub(super) fn outcome(
-    workload: &Workload,
-    profile: &PlacementProfile,
-    limits: &PlacementLimits,
-    placed: Placed,
-    search: &Search,
-) -> Outcome {
+pub(super) fn outcome(problem: &Problem, asked: &Asked<'_>, placed: Placed, search: &Search) -> Outcome {
+    let (profile, limits) = (&*asked.profile, &asked.limits);
+    let limit = || units::bytes_exact(problem.limits.memory_limit());
     let statistics = Statistics { counts: placed.counts, ..Statistics::default() };
     let heaviest = placed.split.as_ref().map_or(0.0, |split| heaviest(profile, split));
     let unsupported = placed.split.as_ref().and_then(|split| unsupported(profile, split));
@@ -223,10 +220,10 @@ pub(super) fn outcome(
     let cpus = placed.split.as_ref().map_or(0, |split| split.used(DeviceKind::Cpu));
     let mut broken = LimitKind::Memory;
     let explanation = if let Some(node) = unsupported {
-        let node = workload.nodes[node].label();
+        let node = problem.workload.nodes[node].label();
         Some(format!("Its split{worth} has {node} on an accelerator, which cannot run it."))
     } else if heaviest > limits.memory_bytes {
-        let (needed, limit) = (units::bytes(heaviest), units::bytes_exact(limits.memory_bytes));
+        let (needed, limit) = (units::bytes(heaviest), limit());
         Some(format!(
             "Its split{worth} needs {needed} on one accelerator, the limit is {limit}; another planner may find one that fits."
         ))
@@ -236,7 +233,7 @@ pub(super) fn outcome(
         Some(format!("Its split{worth} uses {cpus} CPU{plural}, and {} are allowed.", limits.cpus))
     } else if placed.split.is_none() && placed.status != Status::Cancelled {
         let (accelerators, cpus) = (limits.accelerators, limits.cpus);
-        let limit = units::bytes_exact(limits.memory_bytes);
+        let limit = limit();
         Some(format!("No split of this planner fits on {accelerators} accelerators with {limit} each and {cpus} CPUs."))
     } else {
         None

@@ -11,7 +11,13 @@ use super::{
     dp::{MOST_IDEALS, Prepared},
     lattice::Lattice,
 };
-use crate::{graph::Dag, planner::Search, units, workload::placement::PlacementProfile};
+use crate::{
+    family::placement::room::{self, Room},
+    graph::Dag,
+    planner::Search,
+    units,
+    workload::placement::PlacementProfile,
+};
 
 /// Bytes per accelerator.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,15 +34,32 @@ impl Needed {
         (self.enough <= self.at_least.ceil()).then_some(self.enough)
     }
 
-    /// In words, to be put after another sentence.
-    pub(super) fn sentence(&self) -> String {
+    /// In words, to be put after another sentence, for the sizes of a profile.
+    pub(super) fn sentence(&self, profile: &PlacementProfile) -> String {
         let (least, enough) = (units::bytes(self.at_least), units::bytes(self.enough));
         match self.exact() {
-            Some(_) => format!(" {least} each would do, and no less."),
+            Some(bytes) => least_sentence(bytes, profile),
             None if self.enough.is_infinite() => format!(" At least {least} each are needed."),
             None => format!(" {enough} each would do, and at least {least} are needed."),
         }
     }
+}
+
+/// That no whole number of bytes below this would do, to be put after another sentence.
+pub(super) fn least_sentence(bytes: f64, profile: &PlacementProfile) -> String {
+    let bytes = units::bytes(bytes);
+    // Where sizes are fractions, a fraction of a byte less might do.
+    let less = if room::has_whole_sizes(profile) { "no less" } else { "a byte less would not" };
+    format!(" {bytes} each would do, and {less}.")
+}
+
+/// The sizes of classes, as they count in a memory.
+fn sizes(profile: &PlacementProfile, partition: &Partition, room: &Room) -> Vec<f64> {
+    let mut sizes = vec![0.0; partition.len()];
+    for (node, cost) in profile.nodes.iter().enumerate() {
+        sizes[partition.class(node)] += room.counted(cost.size_bytes);
+    }
+    sizes
 }
 
 /// The least whole number of bytes with which contiguous splits exist, without CPUs. `None` if no memory would do, the
@@ -54,7 +77,11 @@ pub fn contiguous(
         return None;
     }
     let lattice = Lattice::new(&prepared.graph.order(), MOST_IDEALS, search).ok()?;
-    least(&costs.size, accelerators, search, |memory| segments(&lattice, &costs.size, memory) <= accelerators)
+    least(&costs.size, accelerators, search, |memory| {
+        let room = Room::new(profile, memory);
+        let sizes = sizes(profile, &prepared.graph.partition, &room);
+        segments(&lattice, &sizes, room.limit_bytes()) <= accelerators
+    })
 }
 
 /// What splits of any kind need, without CPUs; the classes are the colours. `None` if no memory would do, or
@@ -64,21 +91,25 @@ pub fn any_split(profile: &PlacementProfile, accelerators: u32, search: &Search)
     if accelerators == 0 || !profile.nodes.iter().all(|node| node.supported) {
         return None;
     }
-    let mut sizes = vec![0.0; partition.len()];
-    for (node, cost) in profile.nodes.iter().enumerate() {
-        sizes[partition.class(node)] += cost.size_bytes;
-    }
-    sizes.sort_by(|a, b| b.total_cmp(a));
-    let enough = least(&sizes, accelerators, search, |memory| first_fit(&sizes, accelerators as usize, memory))?;
-    Some(Needed { at_least: counted(&sizes, accelerators as usize).min(enough), enough })
+    let descending = |room: &Room| {
+        let mut sizes = sizes(profile, &partition, room);
+        sizes.sort_by(|a, b| b.total_cmp(a));
+        sizes
+    };
+    let given = descending(&Room::new(profile, f64::INFINITY));
+    let enough = least(&given, accelerators, search, |memory| {
+        let room = Room::new(profile, memory);
+        first_fit(&descending(&room), accelerators as usize, room.limit_bytes())
+    })?;
+    Some(Needed { at_least: counted(&given, accelerators as usize).min(enough), enough })
 }
 
 /// The least whole number that does, between what every packing needs and what holds everything; `None`
 /// if that does not do, or the search was stopped.
 fn least(sizes: &[f64], accelerators: u32, search: &Search, does: impl Fn(f64) -> bool) -> Option<f64> {
-    let total = sizes.iter().sum::<f64>().ceil();
+    let total: f64 = sizes.iter().sum();
     let largest = sizes.iter().copied().fold(0.0, f64::max);
-    let (mut low, mut high) = ((total / f64::from(accelerators)).max(largest).floor() - 1.0, total);
+    let (mut low, mut high) = ((total / f64::from(accelerators)).max(largest).floor() - 1.0, total.ceil());
     if !does(high) {
         return None;
     }

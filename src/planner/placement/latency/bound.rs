@@ -130,7 +130,7 @@ impl<'i, 'a> Closure<'i, 'a> {
     }
 
     fn fits(&self) -> bool {
-        self.supported && self.bytes <= self.instance.memory_bytes * (1.0 + 1e-12)
+        self.supported && self.bytes <= self.instance.memory_bytes
     }
 
     fn transfers(&self, one: &FixedBitSet, other: &FixedBitSet) -> f64 {
@@ -191,7 +191,7 @@ pub(crate) fn critical_path(instance: &Instance<'_>) -> f64 {
     for &v in instance.dag.topological_order() {
         let v = v as usize;
         let node = &instance.profile.nodes[v];
-        let alone = node.size_bytes <= instance.memory_bytes * (1.0 + 1e-12);
+        let alone = node.size_bytes <= instance.memory_bytes;
         let on_accelerator = instance.accelerators > 0 && node.supported && alone;
         let least = if on_accelerator { node.cpu_time.min(node.accelerator_time) } else { node.cpu_time };
         done[v] = instance.dag.predecessors(v).map(|u| done[u]).fold(0.0, f64::max) + least;

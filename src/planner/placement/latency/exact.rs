@@ -94,8 +94,7 @@ impl Branching<'_, '_> {
             let former = owner.map(|a| self.bytes[a]);
             if let (Some(a), Some(former)) = (owner, former) {
                 let first = unused.is_none_or(|unused| a <= unused);
-                // Keep clear of rounding: the whole assignment is checked at the end.
-                let fits = former + node.size_bytes <= instance.memory_bytes * (1.0 + 1e-12);
+                let fits = former + node.size_bytes <= instance.memory_bytes;
                 if !node.supported || !first || !fits {
                     continue;
                 }

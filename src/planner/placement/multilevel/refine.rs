@@ -3,7 +3,13 @@
 //! A pass moves every vertex once at most, always by the best move, even a bad one, and keeps the best state on the way.
 //! Only what leaves the busiest or an overfull accelerator can help, or what comes to the busiest and spares it more
 //! transfers than it brings time; only such moves are looked at. A counter per net and device prices a move in `O(nets of
-//! the vertex)` for each target, and with the three largest loads at hand the value of a move is known at once.
+//! the vertex)` for each target, and with the three largest loads at hand the value of a move is known at once. What
+//! comes to the busiest spares it transfers only as the last pin of a net that it lacks; beside each counter stand its
+//! pins, folded into one number, which gives that pin without a walk over the net. So a move takes `O(devices · pins of
+//! the busiest)`, however many pins a net has.
+//!
+//! Sizes count as [`Room`](crate::family::placement::room::Room) counts them, so sums of them are exact; where an
+//! accelerator is so overfull that they are not, they are added up afresh.
 
 use super::level::Level;
 use crate::planner::{Search, placement::PlacementLimits};
@@ -12,10 +18,17 @@ use crate::planner::{Search, placement::PlacementLimits};
 const PATIENCE: usize = 40;
 /// Passes over one level.
 const PASSES: usize = 6;
-/// Counters that one state may have (128 MiB).
+/// Counters that one state may have (256 MiB, with what is folded beside them).
 const MOST_COUNTERS: usize = 1 << 25;
 /// Gains below this share are rounding.
 const LEAST_GAIN: f64 = 1e-9;
+/// Vertices that are looked at between two looks at the clock.
+const UNTIL_ASKED: usize = 1024;
+
+/// Whether a load is no more than rounding above a bound.
+pub(super) fn meets(load: f64, bound: f64) -> bool {
+    load <= bound * (1.0 + LEAST_GAIN)
+}
 
 /// How good a state is: bytes over the memory limits, then the busiest device, then the sum of squared loads.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +46,11 @@ impl Value {
             max_load: loads.iter().copied().fold(0.0, f64::max),
             squares: loads.iter().map(|load| load * load).sum(),
         }
+    }
+
+    /// Whether no assignment has a busiest device that is less busy, if none is below `bound`.
+    pub(super) fn meets(&self, bound: f64) -> bool {
+        self.excess <= 0.0 && meets(self.max_load, bound)
     }
 
     /// Whether this is better by more than rounding.
@@ -54,6 +72,10 @@ pub(super) struct State<'a> {
     device: Vec<u32>,
     /// `inside[net · devices + d]`: how many pins of the net are on device `d`.
     inside: Vec<u32>,
+    /// As `inside`, the exclusive or of those pins.
+    folded: Vec<u32>,
+    /// By net, the exclusive or of all its pins.
+    pins_folded: Vec<u32>,
     loads: Vec<f64>,
     sizes: Vec<f64>,
     movable: Vec<bool>,
@@ -63,6 +85,8 @@ pub(super) struct State<'a> {
     /// By vertex, the number of the last search for a move that saw it.
     seen: Vec<u32>,
     clock: u32,
+    /// No assignment of this level has a busiest device below this.
+    bound: f64,
     /// By device, what a vertex would add to its load.
     joining: Vec<f64>,
 }
@@ -76,11 +100,16 @@ struct Candidate {
 }
 
 impl<'a> State<'a> {
-    /// The state of an assignment.
+    /// The state of an assignment; no assignment's busiest device is below `bound`.
     ///
     /// # Errors
     /// The assignment itself, where the counters would take too much memory.
-    pub(super) fn new(level: &'a Level, limits: &PlacementLimits, device: Vec<u32>) -> Result<Self, Vec<u32>> {
+    pub(super) fn new(
+        level: &'a Level,
+        limits: &PlacementLimits,
+        bound: f64,
+        device: Vec<u32>,
+    ) -> Result<Self, Vec<u32>> {
         let devices = limits.accelerators as usize + 1;
         if level.net_cost.len().saturating_mul(devices) > MOST_COUNTERS {
             return Err(device);
@@ -90,6 +119,8 @@ impl<'a> State<'a> {
             devices,
             memory: limits.memory_bytes,
             inside: vec![0; level.net_cost.len() * devices],
+            folded: vec![0; level.net_cost.len() * devices],
+            pins_folded: (0..level.net_cost.len()).map(|net| fold(level.pins(net))).collect(),
             loads: vec![0.0; devices],
             sizes: vec![0.0; devices],
             movable: (0..level.len()).map(|vertex| level.forced(limits, vertex).is_none()).collect(),
@@ -97,6 +128,7 @@ impl<'a> State<'a> {
             place: vec![0; level.len()],
             seen: vec![0; level.len()],
             clock: 0,
+            bound,
             joining: vec![0.0; devices],
             device,
         };
@@ -113,6 +145,7 @@ impl<'a> State<'a> {
     fn reprice(&mut self) {
         let (level, devices) = (self.level, self.devices);
         self.inside.fill(0);
+        self.folded.fill(0);
         self.loads.fill(0.0);
         self.sizes.fill(0.0);
         self.held.iter_mut().for_each(Vec::clear);
@@ -124,6 +157,7 @@ impl<'a> State<'a> {
             self.held[d].push(vertex as u32);
             for &net in level.nets(vertex) {
                 self.inside[net as usize * devices + d] += 1;
+                self.folded[net as usize * devices + d] ^= vertex as u32;
             }
         }
         for (net, inside) in self.inside.chunks_exact(devices).enumerate() {
@@ -196,11 +230,12 @@ impl<'a> State<'a> {
     fn make(&mut self, &Candidate { vertex, to, left, joined }: &Candidate) {
         let from = self.device[vertex] as usize;
         (self.loads[from], self.loads[to]) = (left, joined);
-        self.sizes[from] -= self.level.size[vertex];
-        self.sizes[to] += self.level.size[vertex];
         for &net in self.level.nets(vertex) {
-            self.inside[net as usize * self.devices + from] -= 1;
-            self.inside[net as usize * self.devices + to] += 1;
+            let row = net as usize * self.devices;
+            self.inside[row + from] -= 1;
+            self.inside[row + to] += 1;
+            self.folded[row + from] ^= vertex as u32;
+            self.folded[row + to] ^= vertex as u32;
         }
         let at = self.place[vertex] as usize;
         self.held[from].swap_remove(at);
@@ -210,12 +245,18 @@ impl<'a> State<'a> {
         self.place[vertex] = self.held[to].len() as u32;
         self.held[to].push(vertex as u32);
         self.device[vertex] = to as u32;
+        self.sizes[to] += self.level.size[vertex];
+        if self.sizes[from] > 2.0 * self.memory {
+            self.sizes[from] = self.held[from].iter().map(|&vertex| self.level.size[vertex as usize]).sum();
+        } else {
+            self.sizes[from] -= self.level.size[vertex];
+        }
     }
 
-    /// Passes until one brings nothing.
+    /// Passes until one brings nothing, or nothing better is possible.
     pub(super) fn refine(&mut self, search: &Search) {
         for _ in 0..PASSES {
-            if search.cancelled() || !self.pass(search) {
+            if self.value().meets(self.bound) || search.cancelled() || !self.pass(search) {
                 return;
             }
         }
@@ -227,13 +268,16 @@ impl<'a> State<'a> {
         let mut best = (self.value(), 0);
         let mut made: Vec<(usize, u32)> = vec![];
         while made.len() < best.1 + PATIENCE && !search.cancelled() {
-            let Some(found) = self.best_move(&locked) else { break };
+            let Some(found) = self.best_move(&locked, search) else { break };
             made.push((found.vertex, self.device[found.vertex]));
             self.make(&found);
             locked[found.vertex] = true;
             let value = self.value();
             if value.is_less(&best.0) {
                 best = (value, made.len());
+                if value.meets(self.bound) {
+                    break;
+                }
             }
         }
         for &(vertex, from) in made[best.1..].iter().rev() {
@@ -243,9 +287,14 @@ impl<'a> State<'a> {
         best.1 > 0
     }
 
-    /// The move to the least value.
-    fn best_move(&mut self, locked: &[bool]) -> Option<Candidate> {
+    /// The move to the least value; none if the search is cancelled meanwhile.
+    fn best_move(&mut self, locked: &[bool], search: &Search) -> Option<Candidate> {
         let accelerators = self.devices - 1;
+        let mut looked_at = 0;
+        let mut stopped = move || {
+            looked_at += 1;
+            looked_at % UNTIL_ASKED == 0 && search.cancelled()
+        };
         let busiest = (0..accelerators).fold(0, |best, d| if self.loads[d] > self.loads[best] { d } else { best });
         let around = Around::of(self);
         let mut best: Option<(Value, Candidate)> = None;
@@ -268,6 +317,9 @@ impl<'a> State<'a> {
             }
             for at in 0..self.held[from].len() {
                 let vertex = self.held[from][at] as usize;
+                if stopped() {
+                    return None;
+                }
                 if locked[vertex] {
                     continue;
                 }
@@ -278,7 +330,7 @@ impl<'a> State<'a> {
                 }
             }
         }
-        for vertex in self.near(busiest, locked) {
+        for vertex in self.near(busiest, locked, &mut stopped)? {
             let joined = self.loads[busiest] + self.coming(vertex, busiest);
             if joined < self.loads[busiest] {
                 let from = self.device[vertex] as usize;
@@ -289,27 +341,34 @@ impl<'a> State<'a> {
         best.map(|(_, candidate)| candidate)
     }
 
-    /// Vertices of other accelerators that share a net with one of a device, each once.
-    fn near(&mut self, device: usize, locked: &[bool]) -> Vec<usize> {
+    /// Vertices of other accelerators, each once, without which a device has all pins of some net; none at all if
+    /// `stopped` meanwhile.
+    fn near(&mut self, device: usize, locked: &[bool], stopped: &mut impl FnMut() -> bool) -> Option<Vec<usize>> {
         self.clock += 1;
         let mut near = vec![];
         for &vertex in &self.held[device] {
+            if stopped() {
+                return None;
+            }
             for &net in self.level.nets(vertex as usize) {
-                let pins = self.level.pins(net as usize);
-                if self.inside[net as usize * self.devices + device] == pins.len() as u32 {
+                let (net, at) = (net as usize, net as usize * self.devices + device);
+                if self.inside[at] + 1 != self.level.pins(net).len() as u32 {
                     continue;
                 }
-                for &pin in pins {
-                    let (pin, on) = (pin as usize, self.device[pin as usize] as usize);
-                    let fresh = std::mem::replace(&mut self.seen[pin], self.clock) != self.clock;
-                    if fresh && on != device && on + 1 < self.devices && !locked[pin] {
-                        near.push(pin);
-                    }
+                let missing = (self.pins_folded[net] ^ self.folded[at]) as usize;
+                let fresh = std::mem::replace(&mut self.seen[missing], self.clock) != self.clock;
+                if fresh && self.device[missing] as usize + 1 < self.devices && !locked[missing] {
+                    near.push(missing);
                 }
             }
         }
-        near
+        Some(near)
     }
+}
+
+/// The exclusive or of pins.
+fn fold(pins: &[u32]) -> u32 {
+    pins.iter().fold(0, |folded, pin| folded ^ pin)
 }
 
 /// What is the same for all moves that are compared.
@@ -358,29 +417,101 @@ impl Around {
 mod tests {
     use super::*;
     use crate::{
+        family::placement::room::Room,
         graph::Dag,
-        planner::placement::classes::Partition,
+        planner::{placement::classes::Partition, random::SplitMix},
         workload::{PlacementNode, placement::PlacementProfile},
     };
+
+    fn node(accelerator_time: f64, size_bytes: f64, transfer: f64) -> PlacementNode {
+        PlacementNode {
+            cpu_time: 50.0,
+            accelerator_time,
+            supported: true,
+            backward: false,
+            size_bytes,
+            colour_class: None,
+            layer: None,
+            transfer,
+        }
+    }
+
+    /// The finest level of a graph whose first node's output all others read.
+    fn star(nodes: Vec<PlacementNode>) -> Level {
+        let n = nodes.len();
+        let dag = Dag::new(n, (1..n as u32).map(|v| (0, v)).collect()).unwrap();
+        let profile: PlacementProfile = nodes.into();
+        Level::finest(&dag, &profile, &Partition::by_colour(&profile), f64::INFINITY)
+    }
+
+    #[test]
+    fn what_spares_the_busiest_its_transfers_is_near() {
+        let mut random = SplitMix::new(7);
+        let mut found = 0;
+        for _ in 0..200 {
+            let edges: Vec<(u32, u32)> =
+                (0..9).flat_map(|u| (u + 1..9).map(move |v| (u, v))).filter(|_| random.unit() < 0.2).collect();
+            let profile: PlacementProfile = (0..9).map(|_| node(1.0, 1.0, 8.0)).collect::<Vec<_>>().into();
+            let dag = Dag::new(9, edges).unwrap();
+            let level = Level::finest(&dag, &profile, &Partition::by_colour(&profile), f64::INFINITY);
+            let limits = PlacementLimits { accelerators: 2, cpus: 1, memory_bytes: 9.0 };
+            let device = (0..9).map(|_| (random.unit() * 3.0) as u32).collect();
+            let mut state = State::new(&level, &limits, 0.0, device).unwrap_or_else(|_| unreachable!());
+            for _ in 0..4 {
+                let near = state.near(0, &[false; 9], &mut || false).unwrap();
+                for vertex in (0..9).filter(|&vertex| state.device[vertex] == 1) {
+                    if state.coming(vertex, 0) < 0.0 {
+                        assert!(near.contains(&vertex), "{vertex} of {near:?}, {:?}", state.device);
+                        found += 1;
+                    }
+                }
+                let vertex = random.below(9);
+                if state.device[vertex] < 2 {
+                    let to = 1 - state.device[vertex] as usize;
+                    state.make(&Candidate { vertex, to, left: 0.0, joined: 0.0 });
+                }
+            }
+        }
+        assert!(found > 100, "{found}");
+    }
+
+    #[test]
+    fn a_search_that_is_cancelled_ends_within_a_move() {
+        let level = star((0..3 * UNTIL_ASKED).map(|v| node(1.0, 1.0, if v == 0 { 1.0 } else { 0.0 })).collect());
+        let limits = PlacementLimits { accelerators: 2, cpus: 0, memory_bytes: 1e9 };
+        let mut state = State::new(&level, &limits, 0.0, vec![0; level.len()]).unwrap_or_else(|_| unreachable!());
+        let (search, locked) = (Search::default(), vec![false; level.len()]);
+        assert!(state.best_move(&locked, &search).is_some());
+        search.cancel();
+        assert!(state.best_move(&locked, &search).is_none());
+    }
+
+    #[test]
+    fn what_leaves_an_overfull_accelerator_leaves_nothing_behind() {
+        let profile: PlacementProfile =
+            (0..300).map(|v| node(1.0, 0.1 + f64::from(v % 7) / 10.0, 0.0)).collect::<Vec<_>>().into();
+        let room = Room::new(&profile, 0.9);
+        let level = star(room.profile(&profile).nodes.clone());
+        let limits = PlacementLimits { accelerators: 2, cpus: 0, memory_bytes: room.limit_bytes() };
+        let mut state = State::new(&level, &limits, 0.0, vec![0; 300]).unwrap_or_else(|_| unreachable!());
+        for vertex in 0..299 {
+            state.make(&Candidate { vertex, to: 1, left: 0.0, joined: 0.0 });
+        }
+        assert_eq!(state.sizes[0], level.size[299]);
+        state.make(&Candidate { vertex: 299, to: 1, left: 0.0, joined: 0.0 });
+        assert_eq!(state.sizes[0], 0.0);
+    }
 
     #[test]
     fn moves_are_priced_as_a_fresh_count_prices_them() {
         let edges = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, 5), (4, 6), (5, 7), (6, 7)];
-        let node = |v: usize| PlacementNode {
-            cpu_time: 50.0,
-            accelerator_time: 10.0 + v as f64,
-            supported: true,
-            backward: false,
-            size_bytes: 1.0,
-            colour_class: None,
-            layer: None,
-            transfer: 8.0 / (v + 1) as f64,
-        };
+        let node = |v: usize| node(10.0 + v as f64, 1.0, 8.0 / (v + 1) as f64);
         let profile: PlacementProfile = (0..8).map(node).collect::<Vec<_>>().into();
         let dag = Dag::new(8, edges.to_vec()).unwrap();
         let level = Level::finest(&dag, &profile, &Partition::by_colour(&profile), f64::INFINITY);
         let limits = PlacementLimits { accelerators: 3, cpus: 0, memory_bytes: 3.0 };
-        let mut state = State::new(&level, &limits, vec![0, 1, 2, 0, 1, 2, 0, 1]).unwrap_or_else(|_| unreachable!());
+        let mut state =
+            State::new(&level, &limits, 0.0, vec![0, 1, 2, 0, 1, 2, 0, 1]).unwrap_or_else(|_| unreachable!());
         for (vertex, to) in [(0, 1), (3, 2), (5, 0), (0, 2), (7, 0), (4, 0)] {
             let from = state.device[vertex] as usize;
             let (left, joined) =
