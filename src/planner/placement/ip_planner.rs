@@ -126,7 +126,7 @@ impl Planner for IntegerProgram {
                 outcome.objective = Some(value);
             }
             None if best.status == Status::Infeasible => {
-                outcome.infeasible = Some(infeasible(problem, &question, handle))
+                outcome.infeasible = Some(infeasible(problem, &question, handle));
             }
             None => {
                 // Neither found nor disproven: nothing but more time could tell.

@@ -148,7 +148,7 @@ impl Within<'_> {
     pub(super) fn row(
         &self,
         before: &[Column],
-        arrivals: Vec<Arrival>,
+        arrivals: &[Arrival],
         stages: u32,
         search: &Search,
     ) -> Option<Vec<Column>> {
@@ -161,9 +161,9 @@ impl Within<'_> {
                 let least = self.along_chain(&ways(arrival)?, ends.clone(), search)?;
                 Some(self.column(before, arrival, ends.start, &least))
             };
-            return each(&arrivals, shared, column);
+            return each(arrivals, shared, column);
         }
-        let ways = each(&arrivals, shared, ways)?;
+        let ways = each(arrivals, shared, ways)?;
         let by_state: Vec<f64> = (0..states).flat_map(|k| ways.iter().map(move |ways| ways[k])).collect();
         let end = |&j: &usize| (!search.cancelled()).then(|| self.of_pairs(&by_state, arrivals.len(), j, stages));
         let least = each(&ends.clone().collect::<Vec<_>>(), ends.len() * states > FEW, end)?;

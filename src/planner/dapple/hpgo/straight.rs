@@ -60,7 +60,7 @@ pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Result
         Filling { within, first, fastest: false, traced: true, search }
     };
     let quick = Filling { fastest: true, traced: false, ..filling(f64::INFINITY) }.table(&mut sets)?;
-    let known_s = quick.best().map_or(f64::INFINITY, |column| column.last_block_s());
+    let known_s = quick.best().map_or(f64::INFINITY, Column::last_block_s);
     // Of the ways to a set the one with the least bottleneck is kept, wherever its last stage is, from where the next one may be
     // farther than it was in the quick table: so what was found there need not be found again.
     let wider = ROOM.into_iter().map(|room| known_s * room).take_while(|bound_s| bound_s.is_finite());
@@ -101,7 +101,7 @@ impl Filling<'_> {
         let (mut before, mut kept) = (vec![], 0);
         for stages in 2..=self.within.count {
             let arrivals = self.arrivals(&last, sets);
-            let row = self.within.row(&last, arrivals, stages, self.search).ok_or(NoTable::Cancelled)?;
+            let row = self.within.row(&last, &arrivals, stages, self.search).ok_or(NoTable::Cancelled)?;
             if self.traced {
                 last.iter_mut().for_each(Column::keep_traces);
                 kept += last.iter().map(|column| column.states().len()).sum::<usize>();

@@ -66,15 +66,15 @@ pub(in crate::workload::formats) fn of_bytes(bytes: &[u8], source: &str) -> Opti
     if bytes.get(4..8) == Some(b"TFL3") {
         return Some(model("a TensorFlow Lite model"));
     }
+    let head = &bytes[..bytes.len().min(HEAD)];
     // Of what begins as JSON does the reader names the place that is none.
-    let json = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
+    let json = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) && !head.contains(&0);
     if bytes.get(257..262) == Some(b"ustar") && !json {
         return Some(packed("a tar archive"));
     }
     if let Some(kind) = protobuf(bytes) {
         return Some(kind);
     }
-    let head = &bytes[..bytes.len().min(HEAD)];
     if is_wide(head) {
         return Some(Kind { is: "text in UTF-16 or UTF-32", role: Role::Encoded });
     }
