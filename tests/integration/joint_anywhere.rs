@@ -231,7 +231,7 @@ fn a_stage_that_fills_a_device_to_the_last_fraction_of_a_byte_fits_as_the_check_
     let limits = |devices, memory| Limits {
         devices,
         memory_bytes: Some(memory),
-        microbatches: 1,
+        microbatches: 2,
         bandwidth_bytes_per_s: Some(1.0),
         ..Limits::NEUTRAL
     };
