@@ -14,8 +14,6 @@
 mod antichains;
 mod exact_sum;
 
-use std::collections::BTreeSet;
-
 use fixedbitset::FixedBitSet;
 use thiserror::Error;
 
@@ -251,8 +249,10 @@ impl States {
         let mut all = Self::without_states(&clean);
         let mut first = vec![None; workload.nodes.len()];
         let mut totals = Totals::default();
-        // What is done and still needed, and by how many.
-        let mut open: BTreeSet<usize> = BTreeSet::new();
+        // The outputs of what is done and still needed: what enters leaves again without a trace.
+        let mut open = ExactSum::default();
+        let activation = |u: usize| profile.nodes[clean.kept[u]].activation();
+        // By how many it is.
         let mut needed: Vec<usize> = (0..n).map(|v| clean.dag.out_degree(v)).collect();
         for (state, &v) in clean.dag.topological_order().iter().enumerate() {
             let v = v as usize;
@@ -260,14 +260,13 @@ impl States {
             for u in clean.dag.predecessors(v) {
                 needed[u] -= 1;
                 if needed[u] == 0 {
-                    open.remove(&u);
+                    open.add(-activation(u));
                 }
             }
-            open.insert(v);
-            let activation = |&u: &usize| profile.nodes[clean.kept[u]].activation();
-            all.push(&totals, ExactSum::of(open.iter().map(activation)));
+            open.add(activation(v));
+            all.push(&totals, open.value());
             if needed[v] == 0 {
-                open.remove(&v);
+                open.add(-activation(v));
             }
             all.members.push(vec![clean.kept[v]]);
             first[clean.kept[v].index()] = Some(state as u32);
