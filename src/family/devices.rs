@@ -45,7 +45,8 @@ pub(crate) fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<
     if used >= devices || used == 0 {
         return None;
     }
-    let widest = (1..=devices).rev().find(|&t| profile.nodes.iter().any(|node| node.modes(t).is_some())).unwrap_or(1);
+    let degrees = profile.nodes.iter().flat_map(|node| &node.degrees).map(|degree| degree.degree);
+    let widest = degrees.filter(|&t| t <= devices).max().unwrap_or(1);
     let most = u64::from(microbatches) * u64::from(widest);
     let why = if most < u64::from(devices) {
         let each = counted(widest as usize, "device");

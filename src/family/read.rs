@@ -237,9 +237,10 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     let execution = ExecutionPart { schedule, virtual_stages, warmup }.read(source)?;
     let mut plan = Plan { execution, ..Plan::default() };
     let mut last_states = vec![];
+    let by_id = workload.by_id();
     for (i, Object(part)) in document.stages.into_iter().enumerate() {
         let choices = part.choices.map_or_else(Vec::new, |Pairs(pairs)| pairs);
-        let (nodes, choices) = nodes_with_modes(workload, &part.nodes, choices, source, i, "choices")?;
+        let (nodes, choices) = nodes_with_modes((workload, &by_id), &part.nodes, choices, source, i, "choices")?;
         figures.stages.push(StageFigures {
             compute_s: part.compute_s,
             communication_s: part.communication_s,
@@ -324,11 +325,14 @@ fn same_splits(
     source: &str,
 ) -> Result<(), LoadError> {
     let chosen = operator_parts(workload, plan);
+    let chosen_of: FxHashMap<NodeId, &OperatorPart> = chosen.iter().map(|own| (own.node, own)).collect();
+    let planned: FxHashSet<NodeId> =
+        plan.stages.iter().flat_map(|stage| &stage.nodes).map(|&node| workload.nodes[node].id).collect();
     let mut seen = FxHashSet::default();
     for (i, Object(part)) in parts.iter().enumerate() {
         let refuse =
             |problem: String, repair: &str| Err(LoadError::at(source, format!("operators[{i}].node"), problem, repair));
-        if workload.index_of(part.node).and_then(|node| plan.stage_of(node)).is_none() {
+        if !planned.contains(&part.node) {
             let repair = "the stages' nodes hold: mend it, or remove `operators`";
             return refuse(format!("is {}, which is no node of the stages", part.node), repair);
         }
@@ -336,7 +340,7 @@ fn same_splits(
             return refuse(format!("is {}, which is there already", part.node), "keep one entry for every operator");
         }
         // A choice that cannot be read is the check's to tell.
-        let Some(own) = chosen.iter().find(|own| own.node == part.node) else { continue };
+        let Some(own) = chosen_of.get(&part.node) else { continue };
         let differs = |name: &String| part.splits.get(name).is_some_and(|said| Some(said) != own.splits.get(name));
         if let Some(name) = part.splits.keys().find(|name| differs(name)) {
             let there = own.splits.get(name).map_or_else(|| "nothing".to_string(), ToString::to_string);
@@ -394,9 +398,10 @@ fn measure(
     Ok(*measure)
 }
 
-/// A stage's node indices, ascending, with the mode of each. Every node needs exactly one, and nothing else has any.
+/// A stage's node indices, ascending, with the mode of each. Every node needs exactly one, and nothing else has any. The
+/// workload comes with [`Workload::by_id`].
 pub(crate) fn nodes_with_modes(
-    workload: &Workload,
+    (workload, by_id): (&Workload, &FxHashMap<NodeId, NodeIndex>),
     ids: &[NodeId],
     modes: Vec<(String, String)>,
     source: &str,
@@ -418,7 +423,7 @@ pub(crate) fn nodes_with_modes(
     }
     let mut pairs = Vec::with_capacity(ids.len());
     for (i, &id) in ids.iter().enumerate() {
-        let Some(index) = workload.index_of(id) else {
+        let Some(&index) = by_id.get(&id) else {
             let problem = format!("is {id}, which is no node of {}", workload.name);
             let repair = "check that plan and workload belong together";
             return Err(LoadError::at(source, format!("stages[{stage}].nodes[{i}]"), problem, repair));

@@ -118,6 +118,15 @@ impl Dag {
         &self.in_edges[self.in_start[v] as usize..self.in_start[v + 1] as usize]
     }
 
+    /// By edge, its place among those into the vertex that it leads to. `O(edges)`.
+    pub fn places_of_arrival(&self) -> Vec<usize> {
+        let mut places = vec![0; self.edges.len()];
+        for v in 0..self.len() {
+            self.in_edges(v).iter().enumerate().for_each(|(place, &edge)| places[edge as usize] = place);
+        }
+        places
+    }
+
     /// Number of edges into `v`.
     pub fn in_degree(&self, v: usize) -> usize {
         self.in_edges(v).len()

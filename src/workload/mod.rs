@@ -26,6 +26,8 @@ pub(crate) mod training;
 
 use std::fmt;
 
+use rustc_hash::FxHashMap;
+
 use crate::{cluster::GivenLimits, graph::Dag};
 
 pub use crate::source::LoadError;
@@ -174,9 +176,14 @@ impl Workload {
         }
     }
 
-    /// The node with this id.
+    /// The node with this id. `O(nodes)`: whoever asks for many asks [`Workload::by_id`].
     pub fn index_of(&self, id: NodeId) -> Option<NodeIndex> {
         self.nodes.iter().position(|node| node.id == id).map(NodeIndex::new)
+    }
+
+    /// All nodes by their ids.
+    pub(crate) fn by_id(&self) -> FxHashMap<NodeId, NodeIndex> {
+        self.nodes.iter().enumerate().map(|(at, node)| (node.id, NodeIndex::new(at))).collect()
     }
 
     /// Parameters at tensor degree 1, in elements; 0 where the profile does not tell. Piper's files count them as

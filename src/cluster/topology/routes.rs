@@ -2,13 +2,13 @@
 //!
 //! The route of a pair is the path whose narrowest link is widest; of several the one with the fewest hops, of those the
 //! one with the least latency, of those the one that leaves by the earlier link. What is widest alone is found by
-//! Dijkstra's algorithm on the minimum of bandwidths; hops and latency are then counted among the links that are wide
-//! enough, since the shortest of the widest paths is no path of widest ones. `O(links · log vertices)` for a pair,
-//! `O(vertices)` memory.
+//! Dijkstra's algorithm on the minimum of bandwidths, which ends when all vertices are reached as widely as any still can
+//! be; hops and latency are then counted among the links that are wide enough, since the shortest of the widest paths is no
+//! path of widest ones. `O(links · log vertices)` for a pair at worst, `O(vertices)` memory.
 //!
 //! The widest path is not the fastest for a small message: [`Topology::fastest`] weighs latency against the bytes.
 
-use std::{borrow::Cow, cmp::Ordering, collections::BinaryHeap};
+use std::{borrow::Cow, cmp::Ordering, collections::{BinaryHeap, VecDeque}};
 
 use rayon::prelude::*;
 
@@ -115,29 +115,48 @@ pub(super) type Arrival = Option<(u32, u32)>;
 pub(super) const BY_HOPS: fn(f64) -> (f64, f64) = |latency_s| (1.0, latency_s);
 
 impl Topology {
-    /// By vertex, the width of the widest path to it from a vertex.
-    fn widths(&self, source: u32) -> Vec<f64> {
+    /// By vertex, the width of the widest path to it from a vertex; where a target is named, that of the target at least.
+    fn widths(&self, source: u32, target: Option<u32>) -> Vec<f64> {
         let mut width = vec![0.0f64; self.vertices().len()];
         width[source as usize] = f64::INFINITY;
-        let mut heap = BinaryHeap::from([Wide(f64::INFINITY, source)]);
-        while let Some(Wide(here, v)) = heap.pop() {
-            if here < width[v as usize] || (v != source && !self.passes(v)) {
-                continue;
+        // Vertices as wide as any can be that is left, and narrower ones; how many are reached so widely, or more.
+        let (mut here, mut level, mut heap) = (f64::INFINITY, VecDeque::from([source]), BinaryHeap::<Wide>::new());
+        let mut reached = 1;
+        loop {
+            while let Some(v) = level.pop_front() {
+                if reached == width.len() || target.is_some_and(|target| width[target as usize] >= here) {
+                    return width;
+                }
+                for hop in self.hops(v) {
+                    let through = here.min(hop.bandwidth);
+                    if through > width[hop.to as usize] {
+                        width[hop.to as usize] = through;
+                        reached += usize::from(through == here);
+                        match through == here {
+                            true if self.passes(hop.to) => level.push_back(hop.to),
+                            true => {}
+                            false => heap.push(Wide(through, hop.to)),
+                        }
+                    }
+                }
             }
-            for hop in self.hops(v) {
-                let through = here.min(hop.bandwidth);
-                if through > width[hop.to as usize] {
-                    width[hop.to as usize] = through;
-                    heap.push(Wide(through, hop.to));
+            let Some(&Wide(next, _)) = heap.peek() else { return width };
+            here = next;
+            while heap.peek().is_some_and(|wide| wide.0 == here) {
+                let Some(Wide(_, v)) = heap.pop() else { break };
+                if width[v as usize] == here {
+                    reached += 1;
+                    if self.passes(v) {
+                        level.push_back(v);
+                    }
                 }
             }
         }
-        width
     }
 
     /// Bytes per second that a device attains to each device by itself.
     pub fn pairs_from(&self, device: usize) -> Vec<f64> {
-        let widths = self.widths(self.vertex_of(device));
+        let widths = self.widths(self.vertex_of(device), None);
         (0..self.devices()).map(|other| widths[self.vertex_of(other) as usize]).collect()
     }
 
@@ -152,7 +171,8 @@ impl Topology {
 
     /// The route from a device to another one, of which nothing is kept.
     pub(super) fn route_alone(&self, from: usize, to: usize) -> Route {
-        let bandwidth = self.widths(self.vertex_of(from))[self.vertex_of(to) as usize];
+        let target = self.vertex_of(to);
+        let bandwidth = self.widths(self.vertex_of(from), Some(target))[target as usize];
         if bandwidth == 0.0 {
             return Route::default();
         }
@@ -202,7 +222,7 @@ impl Topology {
             if Some(v) == target {
                 break;
             }
-            if (first, second) != length[v as usize] || (v != source && !self.passes(v)) {
+            if (first, second) != length[v as usize] {
                 continue;
             }
             for (index, hop) in (0..).zip(self.hops(v)).filter(|(_, hop)| hop.bandwidth >= width) {
@@ -211,7 +231,10 @@ impl Topology {
                 if there < length[hop.to as usize] {
                     length[hop.to as usize] = there;
                     before[hop.to as usize] = Some((v, index));
-                    heap.push(Near(there.0, there.1, hop.to));
+                    // What leads nowhere need not wait for its turn.
+                    if Some(hop.to) == target || self.passes(hop.to) {
+                        heap.push(Near(there.0, there.1, hop.to));
+                    }
                 }
             }
         }

@@ -15,17 +15,25 @@ pub struct LinkRule {
 }
 
 impl LinkRule {
-    /// The slowest pairs. `O(devices · links · log vertices)`; where all machines are alike those of the first stand for all.
+    /// The slowest pairs. `O(devices · links · log vertices)` when it is asked for the first time; where all machines are
+    /// alike those of the first stand for all.
     pub fn of(topology: &Topology) -> Self {
+        topology.kept_rule(|| Self::found(topology))
+    }
+
+    fn found(topology: &Topology) -> Self {
         let mut rule = LinkRule { any: f64::INFINITY, within: f64::INFINITY, across: f64::INFINITY };
         let first = topology.machines().sizes().first().map_or(0, |&size| usize::from(size));
         let asked = if topology.alike { first } else { topology.devices() };
+        let sizes = topology.machines();
+        let sizes = sizes.sizes().iter().map(|&size| usize::from(size));
+        let machine: Vec<usize> = sizes.enumerate().flat_map(|(at, size)| std::iter::repeat_n(at, size)).collect();
         for device in 0..asked {
             for (other, bandwidth) in topology.pairs_from(device).into_iter().enumerate() {
                 if other == device {
                     continue;
                 }
-                let together = topology.machine_of(device) == topology.machine_of(other);
+                let together = machine[device] == machine[other];
                 let slowest = if together { &mut rule.within } else { &mut rule.across };
                 *slowest = slowest.min(bandwidth);
             }

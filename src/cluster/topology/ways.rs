@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::{
-    Route, Topology,
+    LinkRule, Route, Topology,
     collectives::Cost,
     routes::{Arrival, BY_HOPS},
 };
@@ -33,6 +33,8 @@ struct Tree {
 pub(super) struct Kept {
     /// Whether data passed through devices then, and by device the paths from there.
     trees: OnceLock<(bool, Box<[OnceLock<Tree>]>)>,
+    /// The slowest pairs, with whether data passed through devices and machines were alike then.
+    rule: OnceLock<((bool, bool), LinkRule)>,
     /// What a byte takes round the rings of a group, by its devices.
     rings: Mutex<FxHashMap<Vec<usize>, Cost>>,
 }
@@ -68,6 +70,13 @@ impl Topology {
         let width = tree.widths[to];
         let Some((_, before)) = tree.by_width.iter().find(|own| own.0 == width) else { return Route::default() };
         self.follow(before, to)
+    }
+
+    /// The slowest pairs, found once.
+    pub(super) fn kept_rule(&self, find: impl Fn() -> LinkRule) -> LinkRule {
+        let now = (self.relay, self.alike);
+        let &(then, rule) = self.kept.rule.get_or_init(|| (now, find()));
+        if then == now { rule } else { find() }
     }
 
     /// What a group's rings cost, found once for the same devices.

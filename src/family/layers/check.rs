@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The paper picks one `Q`, the one with the longest time without all-reduces; here every stage is tried, since the
-//! all-reduce of another may end last. `O(stages²)`, after costs in `O(nodes + edges · stages)`.
+//! all-reduce of another may end last. `O(stages²)`, after costs in `O(nodes + edges)`.
 //!
 //! The published planner's own length is recomputed from the states that the plan names.
 

@@ -2,12 +2,15 @@
 //!
 //! One microbatch is computed by all devices of a stage together, each on its share of the samples (Fan et al., PPoPP 2021,
 //! section 3). What a cut sends is every output that some later stage needs, once, passed on from stage to stage.
-//! `O(nodes + edges · stages)`.
+//! `O(nodes + edges + stages)`.
 
 use crate::{
     cluster::Limits,
     plan::{Length, Plan, SpeedupModel},
-    workload::{LayerProfile, Workload, states},
+    workload::{
+        LayerProfile, Workload,
+        states::{self, ExactSum},
+    },
 };
 
 /// What one stage costs.
@@ -137,13 +140,21 @@ fn cut_bytes(
     stage_of: &[usize],
     stages: usize,
 ) -> Vec<f64> {
-    let mut bytes = vec![0.0; stages];
+    // By stage: what is needed after it for the first time, and what is needed no longer.
+    let mut changes: Vec<Vec<f64>> = vec![vec![]; stages + 1];
     for u in (0..kept.len()).filter(|&u| kept[u] && stage_of[u] != usize::MAX) {
+        let own = stage_of[u];
         let needed =
             workload.dag.successors(u).filter(|&w| kept[w] && stage_of[w] != usize::MAX).map(|w| stage_of[w]).max();
-        for cut in bytes.iter_mut().take(needed.unwrap_or(0)).skip(stage_of[u]) {
-            *cut += profile.nodes[u].activation();
+        if let Some(needed) = needed.filter(|&needed| needed > own) {
+            changes[own].push(profile.nodes[u].activation());
+            changes[needed].push(-profile.nodes[u].activation());
         }
     }
-    bytes
+    let mut now = ExactSum::default();
+    let after = |changes: &Vec<f64>| {
+        changes.iter().for_each(|&bytes| now.add(bytes));
+        now.value()
+    };
+    changes.iter().take(stages).map(after).collect()
 }

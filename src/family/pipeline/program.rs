@@ -107,6 +107,7 @@ fn transfers(
     bandwidth: f64,
 ) -> Vec<Transfer> {
     let dag = &workload.dag;
+    let arriving = dag.places_of_arrival();
     let mut bytes_of: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
     for source in 0..dag.len() {
         for (slot, &edge) in dag.out_edges(source).iter().enumerate() {
@@ -117,8 +118,7 @@ fn transfers(
             if from >= to {
                 continue;
             }
-            let incoming = dag.in_edges(destination).iter().position(|&e| e == edge);
-            let gathered = incoming.map_or(0.0, |i| consumer.sync_in[i]).max(producer.sync_out[slot]);
+            let gathered = consumer.sync_in[arriving[edge as usize]].max(producer.sync_out[slot]);
             bytes_of.entry((from, to)).or_default().push(edge_bytes[edge as usize] + gathered);
         }
     }

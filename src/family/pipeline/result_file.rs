@@ -126,8 +126,10 @@ pub(crate) fn to_json(workload: &Workload, plan: &Plan) -> String {
 pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
     let result: RawResult = parse(text, source)?;
     let mut plan = Plan { measure: family::measure(workload), ..Plan::default() };
+    let by_id = workload.by_id();
     for (i, Object(part)) in result.stages.into_iter().enumerate() {
-        let (nodes, choices) = nodes_with_modes(workload, &part.nodes, part.tmpc_ids.0, source, i, "TMPCids")?;
+        let own = (workload, &by_id);
+        let (nodes, choices) = nodes_with_modes(own, &part.nodes, part.tmpc_ids.0, source, i, "TMPCids")?;
         plan.stages.push(Stage {
             nodes,
             choices,

@@ -298,6 +298,7 @@ impl Costs {
             let Ways { fast, small, .. } = self.ways[node];
             [Some(fast), small].into_iter().flatten().map(|way| of(&modes[node][way])).fold(f64::INFINITY, f64::min)
         };
+        let arriving = dag.places_of_arrival();
         let mut between = std::collections::BTreeMap::new();
         for source in 0..dag.len() {
             for (slot, &edge) in dag.out_edges(source).iter().enumerate() {
@@ -306,8 +307,8 @@ impl Costs {
                 if from == to {
                     continue;
                 }
-                let incoming = dag.in_edges(target).iter().position(|&e| e == edge);
-                let gathered = incoming.map_or(0.0, |i| least(target, &|mode| mode.sync_in[i]));
+                let incoming = arriving[edge as usize];
+                let gathered = least(target, &|mode| mode.sync_in[incoming]);
                 let gathered = gathered.max(least(source, &|mode| mode.sync_out[slot]));
                 let seconds = (profile.edge_bytes[edge as usize] + gathered) / bandwidth;
                 *between.entry((from as u32, to as u32)).or_insert(0.0) += seconds;
