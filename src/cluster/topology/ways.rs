@@ -2,7 +2,7 @@
 //!
 //! A route is that of [`Topology::route`]. From one device there is a tree of shortest paths for every bandwidth that some
 //! other device is reached with, and these are few. `O(links · log vertices)` time for each device and bandwidth,
-//! `O(vertices)` memory for each; above [`KEPT`] devices nothing is kept, and every route is found by itself.
+//! `O(vertices)` memory for each; above [`KEPT`] devices every route is found by itself, and the last [`MOST_ROUTES`] are kept.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -16,6 +16,8 @@ use super::{
 
 /// Up to so many devices trees are kept.
 const KEPT: usize = 1024;
+/// Routes that are kept of more devices.
+const MOST_ROUTES: usize = 1 << 16;
 /// Groups whose rings are kept.
 const MOST_RINGS: usize = 4096;
 
@@ -33,6 +35,8 @@ struct Tree {
 pub(super) struct Kept {
     /// Whether data passed through devices then, and by device the paths from there.
     trees: OnceLock<(bool, Box<[OnceLock<Tree>]>)>,
+    /// Routes of pairs, with whether data passed through devices then.
+    routes: Mutex<FxHashMap<(usize, usize, bool), Route>>,
     /// The slowest pairs, with whether data passed through devices and machines were alike then.
     rule: OnceLock<((bool, bool), LinkRule)>,
     /// What a byte takes round the rings of a group, by its devices.
@@ -59,7 +63,7 @@ impl Topology {
             return Route { bandwidth: f64::INFINITY, ..Route::default() };
         }
         if self.devices() > KEPT {
-            return self.route_alone(from, to);
+            return self.route_kept(from, to);
         }
         let begun = || (self.relay, (0..self.devices()).map(|_| OnceLock::new()).collect());
         let (relay, trees) = self.kept.trees.get_or_init(begun);
@@ -70,6 +74,22 @@ impl Topology {
         let width = tree.widths[to];
         let Some((_, before)) = tree.by_width.iter().find(|own| own.0 == width) else { return Route::default() };
         self.follow(before, to)
+    }
+
+    /// The same of more devices than trees are kept of.
+    fn route_kept(&self, from: usize, to: usize) -> Route {
+        let key = (from, to, self.relay);
+        let known = || self.kept.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(route) = known().get(&key) {
+            return route.clone();
+        }
+        let route = self.route_alone(from, to);
+        let mut known = known();
+        if known.len() >= MOST_ROUTES {
+            known.clear();
+        }
+        known.insert(key, route.clone());
+        route
     }
 
     /// The slowest pairs, found once.
@@ -117,6 +137,7 @@ mod tests {
                 for to in (0..topology.devices()).filter(|&to| to != from) {
                     let (kept, found) = (topology.route(from, to), topology.route_alone(from, to));
                     assert_eq!(kept, found, "{name}: {from} {to}");
+                    assert_eq!((topology.route_kept(from, to), topology.route_kept(from, to)), (kept, found));
                 }
             }
         }
