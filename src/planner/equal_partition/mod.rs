@@ -290,10 +290,11 @@ impl Trial<'_> {
     /// All stage counts; false if cancelled.
     fn all(&mut self, dealt: &Dealt, separate_ends: bool) -> bool {
         let ends = if separate_ends { 2 } else { 0 };
-        let most = (self.limits.devices as usize).min(dealt.dealt() + ends);
+        // Every stage takes a device, and a microbatch in flight.
+        let most = (self.limits.devices.min(self.limits.microbatches) as usize).min(dealt.dealt() + ends);
         (1..=most.saturating_sub(ends)).all(|count| {
             self.search.report_fraction(count as f64 / most as f64);
-            self.stages(dealt, count, separate_ends)
+            !self.search.cancelled() && self.stages(dealt, count, separate_ends)
         })
     }
 
