@@ -118,11 +118,20 @@ impl Dag {
         &self.in_edges[self.in_start[v] as usize..self.in_start[v + 1] as usize]
     }
 
+    /// By edge, its place among those out of the vertex that it comes from. `O(edges)`.
+    pub fn places_of_departure(&self) -> Vec<usize> {
+        self.places(|v| self.out_edges(v))
+    }
+
     /// By edge, its place among those into the vertex that it leads to. `O(edges)`.
     pub fn places_of_arrival(&self) -> Vec<usize> {
+        self.places(|v| self.in_edges(v))
+    }
+
+    fn places<'a>(&'a self, of: impl Fn(usize) -> &'a [u32]) -> Vec<usize> {
         let mut places = vec![0; self.edges.len()];
         for v in 0..self.len() {
-            self.in_edges(v).iter().enumerate().for_each(|(place, &edge)| places[edge as usize] = place);
+            of(v).iter().enumerate().for_each(|(place, &edge)| places[edge as usize] = place);
         }
         places
     }

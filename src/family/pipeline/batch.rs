@@ -126,6 +126,7 @@ fn costs(
         let d = f64::from(stage.data_parallel.max(1));
         stages.push([forward, both - forward, 4.0 * (d - 1.0) / d * parameters / bandwidth, recompute]);
     }
+    let (leaving, arriving) = (workload.dag.places_of_departure(), workload.dag.places_of_arrival());
     let mut between = BTreeMap::new();
     for (edge, &(u, v)) in workload.dag.edges().iter().enumerate() {
         let (u, v) = (u as usize, v as usize);
@@ -134,9 +135,7 @@ fn costs(
             continue;
         };
         if from < to {
-            let place = |edges: &[u32]| edges.iter().position(|&e| e as usize == edge);
-            let out = place(workload.dag.out_edges(u)).map_or(0.0, |slot| producer.sync_out[slot]);
-            let into = place(workload.dag.in_edges(v)).map_or(0.0, |slot| consumer.sync_in[slot]);
+            let (out, into) = (producer.sync_out[leaving[edge]], consumer.sync_in[arriving[edge]]);
             *between.entry((from, to)).or_insert(0.0) += (profile.edge_bytes[edge] + out.max(into)) / bandwidth;
         }
     }
