@@ -1,9 +1,12 @@
 //! From a plan for latency to what is simulated: one sample alone.
 //!
-//! Parts of a stage that overlap get rows of their own: each goes to the first row that is free. `O(p log p + p r)` for `p`
-//! parts on at most `r` rows of a stage.
+//! Parts of a stage that overlap get rows of their own: each goes to the first row that is free. `O(p log p + p s)` for `p`
+//! parts of `s` stages.
 
-use std::collections::BTreeMap;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+};
 
 use crate::{
     family::placement::single_sample,
@@ -61,19 +64,61 @@ fn name(workload: &Workload, nodes: &[NodeIndex]) -> String {
     }
 }
 
+/// The rows of a stage: those taken, by the time at which they are free (times are not negative: their bits are in order),
+/// and those that are free, the first of them first.
+#[derive(Default)]
+struct Rows {
+    taken: BinaryHeap<Reverse<(u64, u32)>>,
+    free: BinaryHeap<Reverse<u32>>,
+    count: u32,
+}
+
+impl Rows {
+    /// The first row that is free at a time, taken until another. Times never come before those asked for earlier.
+    fn take(&mut self, start: f64, until: f64) -> u32 {
+        while let Some(&Reverse((end, row))) = self.taken.peek()
+            && f64::from_bits(end) <= start
+        {
+            self.taken.pop();
+            self.free.push(Reverse(row));
+        }
+        let row = self.free.pop().map_or(self.count, |Reverse(row)| row);
+        self.count = self.count.max(row + 1);
+        self.taken.push(Reverse((until.max(0.0).to_bits(), row)));
+        row
+    }
+}
+
 /// The row of every part within its stage, and the rows of every stage.
 fn rows(sample: &SingleSample, stages: usize) -> (Vec<u32>, Vec<u32>) {
-    let mut free: Vec<Vec<f64>> = vec![vec![]; stages];
+    let mut of_stage: Vec<Rows> = std::iter::repeat_with(Rows::default).take(stages).collect();
     let mut rows = vec![0; sample.parts.len()];
     for index in by_time(&sample.parts) {
         let part = &sample.parts[index];
-        let free = &mut free[part.stage];
-        let row = free.iter().position(|&free| free <= part.start).unwrap_or_else(|| {
-            free.push(0.0);
-            free.len() - 1
-        });
-        free[row] = part.finish();
-        rows[index] = row as u32;
+        rows[index] = of_stage[part.stage].take(part.start, part.finish());
     }
-    (rows, free.iter().map(|free| free.len().max(1) as u32).collect())
+    (rows, of_stage.iter().map(|rows| rows.count.max(1)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::random::SplitMix;
+
+    #[test]
+    fn every_part_goes_to_the_first_row_that_is_free() {
+        let mut random = SplitMix::new(7);
+        for round in 0..200 {
+            let (mut rows, mut free, mut start) = (Rows::default(), Vec::<f64>::new(), 0.0);
+            for _ in 0..60 {
+                start += (random.next() % 3) as f64;
+                let until = start + (random.next() % (1 + round % 20)) as f64;
+                let first = free.iter().position(|&free| free <= start).unwrap_or(free.len());
+                free.resize(free.len().max(first + 1), 0.0);
+                free[first] = until;
+                assert_eq!(rows.take(start, until), first as u32, "{round}");
+                assert_eq!(rows.count as usize, free.len(), "{round}");
+            }
+        }
+    }
 }
