@@ -150,6 +150,20 @@ fn converted_networks_have_a_plan_before_their_search_begins() {
 }
 
 #[test]
+fn networks_as_wide_as_long_have_a_plan_for_thousands_of_devices() {
+    // What is done again for every edge of a node, or for every pair of devices, takes minutes here.
+    let nodes = 60_000;
+    let behind = (1..nodes - 1).map(|from| (from, nodes - 1));
+    let edges: Vec<(usize, usize)> = star(nodes - 1).into_iter().chain(behind).collect();
+    let workload = pipeline_of(nodes, &edges, 4_096, 1e15);
+    for planner in ["piper", "joint", "equal-partition", "parmesan"] {
+        let outcome = first_plan(planner, &problem(planner, &workload, &[]));
+        let plan = outcome.plan.unwrap_or_else(|| panic!("{planner}: {:?}", outcome.infeasible));
+        assert_eq!(plan.stages.iter().map(|stage| stage.nodes.len()).sum::<usize>(), nodes, "{planner}");
+    }
+}
+
+#[test]
 fn what_cannot_fit_is_told_before_anything_is_searched() {
     let workload = pipeline(5_000, 64, 2e8);
     let outcome = planned("piper", &problem("piper", &workload, &[]), None);

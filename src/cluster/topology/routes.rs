@@ -8,7 +8,11 @@
 //!
 //! The widest path is not the fastest for a small message: [`Topology::fastest`] weighs latency against the bytes.
 
-use std::{borrow::Cow, cmp::Ordering, collections::{BinaryHeap, VecDeque}};
+use std::{
+    borrow::Cow,
+    cmp::Ordering,
+    collections::{BinaryHeap, VecDeque},
+};
 
 use rayon::prelude::*;
 
@@ -281,5 +285,85 @@ impl<'a> Routes<'a> {
     pub fn get(&self, from: usize, to: usize) -> Cow<'_, Route> {
         let kept = self.routes.get(from * self.topology.devices() + to);
         kept.map_or_else(|| Cow::Owned(self.topology.route(from, to)), Cow::Borrowed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{Duplex, Link, LinkRule, Vertex, VertexKind},
+        *,
+    };
+
+    /// Devices in two machines and switches, with links of a few bandwidths in any direction.
+    fn wired(random: &mut impl FnMut() -> u32, relay: bool) -> Topology {
+        let (devices, switches) = (3 + random() % 5, random() % 4);
+        let vertex = |at: u32| Vertex {
+            name: format!("v{at}"),
+            kind: if at < devices { VertexKind::Device } else { VertexKind::Switch },
+            machine: Some(u32::from(2 * at >= devices)).filter(|_| at < devices),
+        };
+        let mut links = vec![];
+        for from in 0..devices + switches {
+            for to in 0..devices + switches {
+                let draw = random();
+                if from != to && draw % 3 == 0 {
+                    let duplex = [Duplex::Full, Duplex::Half, Duplex::OneWay][draw as usize / 3 % 3];
+                    let bandwidth = [1e9, 2e9, 2e9, 7e9, 9e9][draw as usize / 9 % 5];
+                    links.push(Link { from, to, bandwidth, latency_s: 0.0, duplex, what: String::new() });
+                }
+            }
+        }
+        let mut topology = Topology::new("wired", (0..devices + switches).map(vertex).collect(), links).unwrap();
+        topology.relay = relay;
+        topology
+    }
+
+    /// Whether a device reaches another along links of at least this width.
+    fn reaches(topology: &Topology, from: usize, to: usize, width: f64) -> bool {
+        let mut seen = vec![topology.vertex_of(from)];
+        let mut at = 0;
+        while at < seen.len() {
+            let v = seen[at];
+            at += 1;
+            if at > 1 && !topology.passes(v) {
+                continue;
+            }
+            let wide = topology.hops(v).iter().filter(|hop| hop.bandwidth >= width).map(|hop| hop.to);
+            let fresh: Vec<u32> = wide.filter(|to| !seen.contains(to)).collect();
+            fresh.into_iter().for_each(|to| {
+                if !seen.contains(&to) {
+                    seen.push(to)
+                }
+            });
+        }
+        seen.contains(&topology.vertex_of(to))
+    }
+
+    #[test]
+    fn pairs_attain_the_widest_width_at_which_one_reaches_the_other() {
+        let mut state = 11u64;
+        let mut random = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as u32
+        };
+        for round in 0..200 {
+            let topology = wired(&mut random, round % 2 == 0);
+            let mut rule = LinkRule { any: f64::INFINITY, within: f64::INFINITY, across: f64::INFINITY };
+            for from in 0..topology.devices() {
+                let widths = topology.pairs_from(from);
+                for to in (0..topology.devices()).filter(|&to| to != from) {
+                    let wide = |width: &f64| reaches(&topology, from, to, *width);
+                    let width = [9e9, 7e9, 2e9, 1e9].into_iter().find(wide).unwrap_or(0.0);
+                    assert_eq!(widths[to], width, "{round}: {from} {to}");
+                    assert_eq!(topology.route_alone(from, to).bandwidth, width, "{round}: {from} {to}");
+                    let together = topology.machine_of(from) == topology.machine_of(to);
+                    let slowest = if together { &mut rule.within } else { &mut rule.across };
+                    *slowest = slowest.min(width);
+                }
+            }
+            rule.any = rule.within.min(rule.across);
+            assert_eq!((LinkRule::of(&topology), LinkRule::of(&topology)), (rule, rule), "{round}");
+        }
     }
 }

@@ -103,16 +103,19 @@ fn rows(sample: &SingleSample, stages: usize) -> (Vec<u32>, Vec<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::planner::random::SplitMix;
 
     #[test]
     fn every_part_goes_to_the_first_row_that_is_free() {
-        let mut random = SplitMix::new(7);
+        let mut state = 7u64;
+        let mut random = |values: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((state >> 33) % values) as f64
+        };
         for round in 0..200 {
             let (mut rows, mut free, mut start) = (Rows::default(), Vec::<f64>::new(), 0.0);
             for _ in 0..60 {
-                start += (random.next() % 3) as f64;
-                let until = start + (random.next() % (1 + round % 20)) as f64;
+                start += random(3);
+                let until = start + random(1 + round % 20);
                 let first = free.iter().position(|&free| free <= start).unwrap_or(free.len());
                 free.resize(free.len().max(first + 1), 0.0);
                 free[first] = until;
