@@ -307,7 +307,7 @@ mod tests {
         for from in 0..devices + switches {
             for to in 0..devices + switches {
                 let draw = random();
-                if from != to && draw % 3 == 0 {
+                if from != to && draw.is_multiple_of(3) {
                     let duplex = [Duplex::Full, Duplex::Half, Duplex::OneWay][draw as usize / 3 % 3];
                     let bandwidth = [1e9, 2e9, 2e9, 7e9, 9e9][draw as usize / 9 % 5];
                     links.push(Link { from, to, bandwidth, latency_s: 0.0, duplex, what: String::new() });
@@ -331,11 +331,7 @@ mod tests {
             }
             let wide = topology.hops(v).iter().filter(|hop| hop.bandwidth >= width).map(|hop| hop.to);
             let fresh: Vec<u32> = wide.filter(|to| !seen.contains(to)).collect();
-            fresh.into_iter().for_each(|to| {
-                if !seen.contains(&to) {
-                    seen.push(to)
-                }
-            });
+            seen.extend(fresh);
         }
         seen.contains(&topology.vertex_of(to))
     }
