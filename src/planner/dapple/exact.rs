@@ -236,8 +236,12 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
         let arrived = if from == 0 {
             Some(())
         } else if shared {
-            let all = places.all.par_iter().zip(&mut ends).with_max_len(share(places.all.len()));
-            all.try_for_each_init(Front::default, |front, at| arrive(front, &begun, at))
+            // By parts: a step to the next place costs a thread no more than it costs one alone.
+            let part = share(places.all.len());
+            let parts = places.all.par_chunks(part).zip(ends.par_chunks_mut(part));
+            parts.with_max_len(1).try_for_each_init(Front::default, |front, (places, ends)| {
+                places.iter().zip(ends).try_for_each(|at| arrive(front, &begun, at))
+            })
         } else {
             places.all.iter().zip(&mut ends).try_for_each(|at| arrive(&mut spare.own, &begun, at))
         };
