@@ -28,15 +28,19 @@
 //! only the best suffixes are kept. Places are shared among threads. Time `O(positions · places · (positions + kinds) · labels²)`,
 //! memory `O(positions · places · labels)`, both at worst.
 
-use std::ops::Range;
-
-use rayon::prelude::*;
+use std::{
+    ops::Range,
+    sync::{
+        Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+};
 
 use super::{
     costs::{Costs, Recompute},
     places::{Place, Places},
 };
-use crate::planner::Search;
+use crate::planner::{Search, team::in_step};
 
 /// What is kept of a suffix.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +59,7 @@ struct Label {
 }
 
 /// So many ends of stages and labels tried at one position take longer than sharing them out among threads.
-const MUCH: u64 = 4_000;
+const MUCH: u64 = 500;
 /// So many places that nothing is tried at take as long as one try.
 const PLACES_A_TRY: usize = 2;
 /// The empty suffix.
@@ -208,59 +212,111 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     };
     // By position and beginning: suffixes that begin there with a stage, by kind of its place, if there are any.
     let mut begins: Vec<Vec<(usize, Fronts)>> = vec![vec![]; end];
-    // By place: where a stage there may end, least compute first, with the suffixes behind it and the link to them.
-    let nothing = Fronts { of: vec![(end, 0..1)], labels: vec![NOTHING] };
-    let mut ends: Vec<Fronts> = vec![nothing; places.all.len()];
-    let mut spare = Room::default();
-    // Ends of stages and labels tried at the position before.
-    let (mut tried, mut all) = (0, 0);
-    for from in (0..end).rev() {
-        let look = look(from);
-        // What begins at a place rests on later positions alone: places know nothing of one another.
-        let begin = |room: &mut Room, beginning: &Range<usize>| look.begin(from, beginning.clone(), &ends, room);
-        let arrive = |front: &mut Front, begun: &[Fronts], (place, ends): (&Place, &mut Fronts)| {
-            look.arrive(from, &begun[place.next], place, ends, front)
-        };
-        // Threads share what takes longer than that.
-        let shared = tried + (places.all.len() / PLACES_A_TRY) as u64 > MUCH;
-        let begun: Option<Vec<(Fronts, u64)>> = if shared {
-            let all = places.beginnings.par_iter().with_max_len(share(places.beginnings.len()));
-            all.map_init(Room::default, begin).collect()
-        } else {
-            places.beginnings.iter().map(|beginning| begin(&mut spare, beginning)).collect()
-        };
-        let Some(begun) = begun else { return Ended::Cancelled };
-        tried = begun.iter().map(|(_, tried)| tried).sum();
-        all += tried;
-        let begun: Vec<Fronts> = begun.into_iter().map(|(fronts, _)| fronts).collect();
-        let arrived = if from == 0 {
-            Some(())
-        } else if shared {
-            // By parts: a step to the next place costs a thread no more than it costs one alone.
-            let part = share(places.all.len());
-            let parts = places.all.par_chunks(part).zip(ends.par_chunks_mut(part));
-            parts.with_max_len(1).try_for_each_init(Front::default, |front, (places, ends)| {
-                places.iter().zip(ends).try_for_each(|at| arrive(front, &begun, at))
-            })
-        } else {
-            places.all.iter().zip(&mut ends).try_for_each(|at| arrive(&mut spare.own, &begun, at))
-        };
-        if arrived.is_none() {
-            return Ended::Cancelled;
+    let parts: Vec<Mutex<Part>> = places.beginnings.iter().map(|own| Mutex::new(Part::new(own.clone(), end))).collect();
+    let threads = rayon::current_num_threads().min(parts.len());
+    let rooms: Vec<Mutex<Room>> = (0..threads).map(|_| Mutex::default()).collect();
+    let (step, next, tried, stopped) =
+        (RwLock::new(Step::default()), AtomicUsize::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    // What begins at a place rests on later positions alone, and so does where stages there may end: of all beginnings the
+    // places know nothing of one another.
+    let work = |hand: usize, hands: usize| {
+        let (step, mut room) = (step.read().unwrap_or_else(PoisonError::into_inner), locked(&rooms[hand]));
+        let (from, share) = (step.from, (parts.len() / (8 * hands)).max(1));
+        let (here, behind) = (look(from), (from + 1 < end).then(|| look(from + 1)));
+        let mut own = 0;
+        loop {
+            let first = next.fetch_add(share, Relaxed);
+            for part in parts.iter().skip(first).take(share) {
+                let part = &mut *locked(part);
+                let arrived = behind.as_ref().is_none_or(|look| {
+                    let all = places.all[part.places.clone()].iter().zip(&mut part.ends);
+                    let mut each = all.map(|(place, ends)| {
+                        look.arrive(from + 1, &step.begun[place.next], place, ends, &mut room.own)
+                    });
+                    each.all(|arrived| arrived.is_some())
+                });
+                match arrived.then(|| here.begin(from, part.places.clone(), &part.ends, &mut room)).flatten() {
+                    Some((begun, tried)) => (part.begun, own) = (begun, own + tried),
+                    None => stopped.store(true, Relaxed),
+                }
+            }
+            if first >= parts.len() || stopped.load(Relaxed) {
+                break;
+            }
         }
-        begins[from] = begun.into_iter().enumerate().filter(|(_, fronts)| !fronts.of.is_empty()).collect();
-        search.report_fraction(1.0 - from as f64 / end as f64);
+        tried.fetch_add(own, Relaxed);
+    };
+    let mut all = 0;
+    let done = in_step(threads, work, |together| {
+        for from in (0..end).rev() {
+            let now = || step.write().unwrap_or_else(PoisonError::into_inner);
+            now().from = from;
+            next.store(0, Relaxed);
+            // Threads share what takes longer than that.
+            if tried.swap(0, Relaxed) + (places.all.len() / PLACES_A_TRY) as u64 > MUCH {
+                together();
+            } else {
+                work(0, 1);
+            }
+            if stopped.load(Relaxed) {
+                return false;
+            }
+            all += tried.load(Relaxed);
+            let begun = parts.iter().map(|part| std::mem::take(&mut locked(part).begun)).collect();
+            let before = std::mem::replace(&mut now().begun, begun);
+            if from + 1 < end {
+                begins[from + 1] = any(before);
+            }
+            search.report_fraction(1.0 - from as f64 / end as f64);
+        }
+        true
+    });
+    if !done {
+        return Ended::Cancelled;
     }
+    begins[0] = any(step.into_inner().unwrap_or_else(PoisonError::into_inner).begun);
     Ended::Done(traced(&begins, places, end), all)
 }
 
-/// So many, of `count`, for one thread at a time.
-fn share(count: usize) -> usize {
-    (count / (8 * rayon::current_num_threads())).max(1)
+/// Those that there is anything of, with their numbers.
+fn any(begun: Vec<Fronts>) -> Vec<(usize, Fronts)> {
+    begun.into_iter().enumerate().filter(|(_, fronts)| !fronts.of.is_empty()).collect()
 }
 
-/// Fronts that are filled and emptied again: of a place, and by kind. Empty in between.
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The places where the same is occupied before.
+#[repr(align(128))]
+struct Part {
+    places: Range<usize>,
+    /// By place: where a stage there may end, least compute first, with the suffixes behind it and the link to them.
+    ends: Vec<Fronts>,
+    /// What begins there at the position at hand.
+    begun: Fronts,
+}
+
+impl Part {
+    fn new(places: Range<usize>, end: usize) -> Self {
+        let nothing = Fronts { of: vec![(end, 0..1)], labels: vec![NOTHING] };
+        Part { ends: vec![nothing; places.len()], places, begun: Fronts::default() }
+    }
+}
+
+/// What threads do together.
 #[derive(Default)]
+struct Step {
+    /// Position at which suffixes are to begin.
+    from: usize,
+    /// By beginning: what begins at the position behind it.
+    begun: Vec<Fronts>,
+}
+
+/// Fronts that are filled and emptied again: of a place, and by kind. Empty in between. On cache lines of its own: a thread
+/// writes to its own all the time.
+#[derive(Default)]
+#[repr(align(128))]
 struct Room {
     own: Front,
     kinds: Vec<Front>,
@@ -280,7 +336,7 @@ struct Look<'a> {
 
 impl Look<'_> {
     /// The suffixes that begin at a position with a stage on one of some places, before which the same is occupied, by kind of
-    /// the place, the shortest first; and how much was tried. `None` if cancelled.
+    /// the place, the shortest first; and how much was tried. `ends` are those of these places. `None` if cancelled.
     fn begin(&self, from: usize, beginning: Range<usize>, ends: &[Fronts], room: &mut Room) -> Option<(Fronts, u64)> {
         let (mut fronts, mut tried) = (Fronts::default(), 0);
         if self.search.cancelled() {
@@ -293,8 +349,8 @@ impl Look<'_> {
             return Some((fronts, tried));
         }
         let Room { own, kinds } = room;
-        for at in beginning {
-            tried += self.begin_at(from, at, &ends[at], own)?;
+        for (at, ends) in beginning.zip(ends) {
+            tried += self.begin_at(from, at, ends, own)?;
             let kind = self.places.all[at].kind;
             if kinds.len() <= kind {
                 kinds.resize_with(kind + 1, Front::default);
