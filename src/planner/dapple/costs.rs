@@ -139,8 +139,10 @@ impl Costs {
         let [forward_s, backward_s, parameter_bytes, activation_bytes, cut_bytes] =
             std::array::from_fn(|of| sums.iter().map(|sums| sums[of]).collect::<Vec<f64>>());
         let later = |from: usize| -> FixedBitSet {
+            let mut later = FixedBitSet::with_capacity(positions.len());
             let within = |&to: &usize| positions[from].done.is_subset(&positions[to].done);
-            (from + 1..positions.len()).filter(within).collect()
+            (from + 1..positions.len()).filter(within).for_each(|to| later.insert(to));
+            later
         };
         let mut by_compute: Vec<usize> = (0..positions.len()).collect();
         let compute_s = |at: usize| forward_s[at] + backward_s[at];

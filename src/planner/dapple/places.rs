@@ -64,6 +64,16 @@ impl Places {
     /// The places on some machines for stages of at most `widest` devices: all of them, or, where there are too many,
     /// coarse ones before finer ones, the fewer the more positions the network has.
     pub(super) fn ladder(machines: &Machines, links: &Links, widest: u32, positions: usize) -> Vec<Places> {
+        Self::rungs(machines, links, widest, positions, BLOCKS.len())
+    }
+
+    /// The coarsest of them.
+    pub(super) fn coarsest(machines: &Machines, links: &Links, widest: u32, positions: usize) -> Option<Places> {
+        Self::rungs(machines, links, widest, positions, 1).pop()
+    }
+
+    /// At most so many of them, the coarsest.
+    fn rungs(machines: &Machines, links: &Links, widest: u32, positions: usize, count: usize) -> Vec<Places> {
         let policies = |occupied: Devices, need: u32| placement::next(machines, occupied, need);
         if machines.devices() <= placement::MOST
             && let Some(places) = explore(machines, links, widest, &policies)
@@ -73,7 +83,7 @@ impl Places {
         let mut rungs = vec![];
         let mut known = 0;
         let most = (2 * MOST_LOOKED / positions.max(1)).isqrt().max(BLOCKS[0]);
-        for blocks in BLOCKS.map(|blocks| blocks.min(most)) {
+        for blocks in BLOCKS[..count].iter().map(|&blocks| blocks.min(most)) {
             let ends = block_ends(machines, blocks);
             if ends.len() > known {
                 known = ends.len();

@@ -218,7 +218,7 @@ impl Hunt<'_> {
         let mut best = Best::default();
         let Some(&(widest, microbatches)) = self.widths().first() else { return best };
         let costs = Costs::new(self.workload, self.profile, self.states, self.limits, &self.model, microbatches);
-        if let Some(places) = Places::ladder(&self.limits.machines, &self.model.links, widest, costs.end()).first() {
+        if let Some(places) = &Places::coarsest(&self.limits.machines, &self.model.links, widest, costs.end()) {
             let effort = Effort { labels: 1, below_s: f64::MAX, recompute: self.recompute, stages: self.stages };
             if let Ended::Done(Some(found), _) =
                 exact::search(&costs, places, self.limits.devices, &effort, &self.search.plans_only())
@@ -252,7 +252,16 @@ impl Hunt<'_> {
                 }
             }
         }
-        let mut published = self.published();
+        // What both begin with is found side by side.
+        let ladder =
+            |widest: u32, costs: &Costs| Places::ladder(&self.limits.machines, &self.model.links, widest, costs.end());
+        let prepared = |width: (u32, u32), costs: Option<Costs>| {
+            let costs = costs.unwrap_or_else(|| costs_of(width));
+            let places = ladder(width.0, &costs);
+            (costs, places)
+        };
+        let (mut published, mut first) =
+            rayon::join(|| self.published(), || widths.first().map(|&width| prepared(width, first)));
         // What the published planner finds is a good start wherever its plans fit.
         published.candidates.retain(|candidate| {
             let stopped = self.search.cancelled() && best.plan.is_some();
@@ -261,9 +270,8 @@ impl Hunt<'_> {
         let mut proven = self.complete;
         let (mut positions, mut tried) = (0, 0);
         for width in widths {
-            let (widest, costs) = (width.0, first.take().unwrap_or_else(|| costs_of(width)));
+            let (costs, ladder) = first.take().unwrap_or_else(|| prepared(width, None));
             positions = costs.end();
-            let ladder = Places::ladder(&self.limits.machines, &self.model.links, widest, positions);
             let mut finest: Option<(&Places, u64)> = None;
             for places in &ladder {
                 let growth = |coarser: &Places| (places.all.len() as f64 / coarser.all.len() as f64).powf(1.5);
