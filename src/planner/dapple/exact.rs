@@ -62,6 +62,8 @@ struct Label {
 const MUCH: u64 = 500;
 /// So many places that nothing is tried at take as long as one try.
 const PLACES_A_TRY: usize = 2;
+/// Shares of the places for each thread, about.
+const SHARES: usize = 16;
 /// The empty suffix.
 const NOTHING: Label =
     Label { x: f64::NEG_INFINITY, z: f64::NEG_INFINITY, v: f64::NEG_INFINITY, stages: 0, place: 0, end: 0, next: 0 };
@@ -215,18 +217,25 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     let parts: Vec<Mutex<Part>> = places.beginnings.iter().map(|own| Mutex::new(Part::new(own.clone(), end))).collect();
     let threads = rayon::current_num_threads().min(parts.len());
     let rooms: Vec<Mutex<Room>> = (0..threads).map(|_| Mutex::default()).collect();
-    let (step, next, tried, stopped) =
-        (RwLock::new(Step::default()), AtomicUsize::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let shares = shares(places, SHARES * threads);
+    // By share: the position that it was last taken for.
+    let taken: Vec<AtomicUsize> = shares.iter().map(|_| AtomicUsize::new(usize::MAX)).collect();
+    let (step, tried, stopped) = (RwLock::new(Step::default()), AtomicU64::new(0), AtomicBool::new(false));
     // What begins at a place rests on later positions alone, and so does where stages there may end: of all beginnings the
     // places know nothing of one another.
     let work = |hand: usize, hands: usize| {
         let (step, mut room) = (step.read().unwrap_or_else(PoisonError::into_inner), locked(&rooms[hand]));
-        let (from, share) = (step.from, (parts.len() / (8 * hands)).max(1));
+        let from = step.from;
         let (here, behind) = (look(from), (from + 1 < end).then(|| look(from + 1)));
-        let mut own = 0;
-        loop {
-            let first = next.fetch_add(share, Relaxed);
-            for part in parts.iter().skip(first).take(share) {
+        let mut all = 0;
+        // Everyone begins with the same shares at every position, and then takes what others have not come to.
+        let own = hand * shares.len() / hands..(hand + 1) * shares.len() / hands;
+        let others = (0..shares.len()).rev().filter(|share| !own.contains(share));
+        for share in own.clone().chain(others) {
+            if taken[share].swap(from, Relaxed) == from {
+                continue;
+            }
+            for part in &parts[shares[share].clone()] {
                 let part = &mut *locked(part);
                 let arrived = behind.as_ref().is_none_or(|look| {
                     let all = places.all[part.places.clone()].iter().zip(&mut part.ends);
@@ -236,22 +245,21 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
                     each.all(|arrived| arrived.is_some())
                 });
                 match arrived.then(|| here.begin(from, part.places.clone(), &part.ends, &mut room)).flatten() {
-                    Some((begun, tried)) => (part.begun, own) = (begun, own + tried),
+                    Some((begun, tried)) => (part.begun, all) = (begun, all + tried),
                     None => stopped.store(true, Relaxed),
                 }
             }
-            if first >= parts.len() || stopped.load(Relaxed) {
+            if stopped.load(Relaxed) {
                 break;
             }
         }
-        tried.fetch_add(own, Relaxed);
+        tried.fetch_add(all, Relaxed);
     };
     let mut all = 0;
     let done = in_step(threads, work, |together| {
         for from in (0..end).rev() {
             let now = || step.write().unwrap_or_else(PoisonError::into_inner);
             now().from = from;
-            next.store(0, Relaxed);
             // Threads share what takes longer than that.
             if tried.swap(0, Relaxed) + (places.all.len() / PLACES_A_TRY) as u64 > MUCH {
                 together();
@@ -276,6 +284,20 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     }
     begins[0] = any(step.into_inner().unwrap_or_else(PoisonError::into_inner).begun);
     Ended::Done(traced(&begins, places, end), all)
+}
+
+/// Beginnings side by side, with about as many places each: so many shares of them at the most.
+fn shares(places: &Places, most: usize) -> Vec<Range<usize>> {
+    let enough = places.all.len().div_ceil(most.max(1)).max(1);
+    let (mut shares, mut first, mut count) = (vec![], 0, 0);
+    for (at, own) in places.beginnings.iter().enumerate() {
+        count += own.len();
+        if count >= enough || at + 1 == places.beginnings.len() {
+            shares.push(first..at + 1);
+            (first, count) = (at + 1, 0);
+        }
+    }
+    shares
 }
 
 /// Those that there is anything of, with their numbers.
