@@ -59,7 +59,7 @@ struct Label {
 }
 
 /// So many ends of stages and labels tried at one position take longer than sharing them out among threads.
-const MUCH: u64 = 500;
+const MUCH: u64 = 60;
 /// So many places that nothing is tried at take as long as one try.
 const PLACES_A_TRY: usize = 2;
 /// Shares of the places for each thread, about.

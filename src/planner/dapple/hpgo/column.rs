@@ -167,11 +167,11 @@ impl Within<'_> {
         let by_state: Vec<f64> = (0..states).flat_map(|k| ways.iter().map(move |ways| ways[k])).collect();
         let end = |&j: &usize| (!search.cancelled()).then(|| self.of_pairs(&by_state, arrivals.len(), j, stages));
         let least = each(&ends.clone().collect::<Vec<_>>(), ends.len() * states > FEW, end)?;
-        let column = |(at, arrival): (usize, &Arrival)| {
+        let column = |&at: &usize| {
             let least: Vec<Least> = least.iter().map(|least| least[at]).collect();
-            self.column(before, arrival, ends.start, &least)
+            Some(self.column(before, &arrivals[at], ends.start, &least))
         };
-        Some(arrivals.iter().enumerate().map(column).collect())
+        each(&(0..arrivals.len()).collect::<Vec<_>>(), shared, column)
     }
 
     /// By state the least bottleneck of what ends there and sends its output to a set; infinite where none is within the bound.
