@@ -18,15 +18,17 @@
 mod lines;
 mod sample;
 
-use std::{collections::BTreeMap, io};
+use std::{borrow::Cow, collections::BTreeMap, io};
 
-use serde_json::{Value, json};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use serde_json::{Value, json, to_writer};
 
 use lines::{Line, Lines};
 
 use crate::{
     plan::Plan,
-    simulate::{Event, EventKind, Pipeline, SampleRun, Schedule, Setting, Timeline},
+    simulate::{Event, EventKind, Pipeline, Schedule, Setting, Timeline},
 };
 
 const COMPUTE: u32 = 0;
@@ -70,10 +72,78 @@ pub fn write(
         between = ",\n";
     }
     for line in Lines::new(timeline, schedule).iter() {
-        write!(out, "{between}{}", trace.json(&line))?;
+        out.write_all(between.as_bytes())?;
+        trace.write(&mut *out, &line)?;
         between = ",\n";
     }
     writeln!(out, "\n]}}")
+}
+
+/// Something that lasts.
+#[derive(Serialize)]
+struct Slice<'a> {
+    name: Cow<'a, str>,
+    cat: &'static str,
+    ph: &'static str,
+    pid: u32,
+    tid: u32,
+    ts: f64,
+    dur: f64,
+    args: Args,
+}
+
+/// What is told of it.
+#[derive(Default, Serialize)]
+struct Args {
+    stage: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replicas: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replica: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    microbatch: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    src: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dst: Option<u32>,
+}
+
+/// An end of an arrow.
+#[derive(Serialize)]
+struct Arrow {
+    name: &'static str,
+    cat: &'static str,
+    ph: &'static str,
+    id: usize,
+    pid: u32,
+    tid: u32,
+    ts: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bp: Option<&'static str>,
+}
+
+/// A value at a time.
+#[derive(Serialize)]
+struct Counter {
+    name: &'static str,
+    ph: &'static str,
+    pid: u32,
+    tid: u32,
+    ts: f64,
+    args: Bytes,
+}
+
+#[derive(Serialize)]
+struct Bytes {
+    bytes: f64,
 }
 
 struct Trace<'a> {
@@ -90,6 +160,8 @@ struct Trace<'a> {
     /// Thread of every link, by sender and receiver, and whether gradients go over it: where a schedule has several parts of
     /// the model on a device, both may go the same way at the same time.
     links: BTreeMap<(u32, u32, bool), u32>,
+    /// Bytes of a transfer, by the stages at its ends.
+    bytes: FxHashMap<(usize, usize), f64>,
     /// One step of time, microseconds.
     grain: f64,
 }
@@ -113,6 +185,8 @@ impl<'a> Trace<'a> {
             devices,
             links_pid,
             links: BTreeMap::new(),
+            // Of several the first.
+            bytes: pipeline.transfers.iter().rev().map(|t| ((t.from, t.to), t.bytes)).collect(),
             grain: 2f64.powi(exponent.clamp(-1000.0, 1000.0) as i32),
         };
         let mut links: BTreeMap<(u32, u32, bool), u32> =
@@ -189,43 +263,48 @@ impl<'a> Trace<'a> {
         all
     }
 
-    fn json(&self, line: &Line<'_>) -> Value {
-        match *line {
+    fn write(&self, out: impl io::Write, line: &Line<'_>) -> io::Result<()> {
+        let written = match *line {
             Line::Slice(event) => {
                 let (tid, category) = lane(event);
-                self.slice(event, self.pid(event.stage as usize, event.replica), tid, category)
+                to_writer(out, &self.slice(event, self.pid(event.stage as usize, event.replica), tid, category))
             }
             Line::Link(event) => {
                 let tid = self.link(event).and_then(|link| self.links.get(&link)).copied().unwrap_or_default();
-                self.slice(event, self.links_pid, tid, lane(event).1)
+                to_writer(out, &self.slice(event, self.links_pid, tid, lane(event).1))
             }
-            Line::ArrowStart(event, id) => self.arrow(event, id, "s"),
-            Line::ArrowEnd(event, id) => {
-                let mut arrow = self.arrow(event, id, "f");
-                arrow["bp"] = "e".into();
-                arrow
-            }
+            Line::ArrowStart(event, id) => to_writer(out, &self.arrow(event, id, "s", None)),
+            Line::ArrowEnd(event, id) => to_writer(out, &self.arrow(event, id, "f", Some("e"))),
             Line::Counter { stage, time_s, bytes } => {
                 let bytes = (bytes - self.pipeline.stages[stage].fixed_bytes).max(0.0);
-                json!({
-                    "name": "activations in flight", "ph": "C", "pid": self.pid(stage, 0), "tid": COMPUTE,
-                    "ts": self.micros(time_s), "args": {"bytes": bytes},
-                })
+                let (pid, ts, args) = (self.pid(stage, 0), self.micros(time_s), Bytes { bytes });
+                to_writer(out, &Counter { name: "activations in flight", ph: "C", pid, tid: COMPUTE, ts, args })
             }
-        }
+        };
+        Ok(written?)
     }
 
-    fn arrow(&self, event: &Event, id: usize, phase: &str) -> Value {
-        json!({
-            "name": "transfer", "cat": "p2p", "ph": phase, "id": id, "pid": self.pid(event.stage as usize, event.replica),
-            "tid": lane(event).0, "ts": self.micros(event.start_s),
-        })
+    fn arrow(&self, event: &Event, id: usize, ph: &'static str, bp: Option<&'static str>) -> Arrow {
+        let (pid, tid) = (self.pid(event.stage as usize, event.replica), lane(event).0);
+        Arrow { name: "transfer", cat: "p2p", ph, id, pid, tid, ts: self.micros(event.start_s), bp }
     }
 
-    fn slice(&self, event: &Event, pid: u32, tid: u32, category: &str) -> Value {
-        let (start, end) = (self.micros(event.start_s), self.micros(event.end_s));
-        let mut args = json!({"stage": event.stage + 1});
+    fn slice(&self, event: &Event, pid: u32, tid: u32, cat: &'static str) -> Slice<'_> {
+        let (ts, end) = (self.micros(event.start_s), self.micros(event.end_s));
+        let mut args = Args { stage: event.stage + 1, ..Args::default() };
+        let slice = |name, args| Slice { name, cat, ph: "X", pid, tid, ts, dur: end - ts, args };
         let m = event.microbatch;
+        if let Some(run) = &self.pipeline.single_sample {
+            let part = m as usize;
+            let name = match event.kind {
+                EventKind::ToHost => "to host",
+                EventKind::FromHost => "from host",
+                _ => run.names[part].as_str(),
+            };
+            (args.row, args.part) = (Some(event.replica), Some(m));
+            args.nodes = Some(run.sample.parts[part].nodes.len());
+            return slice(name.into(), args);
+        }
         let name = match event.kind {
             EventKind::Forward => format!("F m{m}"),
             EventKind::Recompute => format!("R m{m}"),
@@ -239,53 +318,21 @@ impl<'a> Trace<'a> {
             EventKind::ToHost => "to host".into(),
             EventKind::FromHost => "from host".into(),
         };
-        if let Some(run) = &self.pipeline.single_sample {
-            return self.part(run, event, (pid, tid, category), (start, end));
-        }
         if event.kind == EventKind::AllReduce {
-            args["replicas"] = self.timeline.replicas[event.stage as usize].into();
-        } else if event.kind == EventKind::OptimizerStep {
-            args["replica"] = event.replica.into();
+            args.replicas = Some(self.timeline.replicas[event.stage as usize]);
         } else {
-            args["replica"] = event.replica.into();
-            args["microbatch"] = m.into();
-            if self.parts {
-                args["part"] = event.part.into();
+            args.replica = Some(event.replica);
+            if event.kind != EventKind::OptimizerStep {
+                args.microbatch = Some(m);
+                args.part = self.parts.then_some(event.part);
             }
         }
         if let (Some((from, to)), Some((receiver, _))) = (self.ends(event), event.receiver(self.schedule)) {
             let pair = (receiver.min(event.stage) as usize, receiver.max(event.stage) as usize);
-            if let Some(transfer) = self.pipeline.transfers.iter().find(|t| (t.from, t.to) == pair) {
-                args["bytes"] = transfer.bytes.into();
-            }
-            args["src"] = from.into();
-            args["dst"] = to.into();
+            args.bytes = self.bytes.get(&pair).copied();
+            (args.src, args.dst) = (Some(from), Some(to));
         }
-        json!({
-            "name": name, "cat": category, "ph": "X", "pid": pid, "tid": tid, "ts": start, "dur": end - start, "args": args,
-        })
-    }
-
-    /// A slice of a single sample: what a part does.
-    fn part(
-        &self,
-        run: &SampleRun,
-        event: &Event,
-        (pid, tid, category): (u32, u32, &str),
-        (start, end): (f64, f64),
-    ) -> Value {
-        let part = event.microbatch as usize;
-        let name = match event.kind {
-            EventKind::ToHost => "to host",
-            EventKind::FromHost => "from host",
-            _ => &run.names[part],
-        };
-        let args = json!({
-            "stage": event.stage + 1, "row": event.replica, "part": part, "nodes": run.sample.parts[part].nodes.len(),
-        });
-        json!({
-            "name": name, "cat": category, "ph": "X", "pid": pid, "tid": tid, "ts": start, "dur": end - start, "args": args,
-        })
+        slice(name.into(), args)
     }
 }
 

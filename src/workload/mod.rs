@@ -176,7 +176,7 @@ impl Workload {
         }
     }
 
-    /// The node with this id. `O(nodes)`: whoever asks for many asks [`Workload::by_id`].
+    /// The node with this id. `O(nodes)`.
     pub fn index_of(&self, id: NodeId) -> Option<NodeIndex> {
         self.nodes.iter().position(|node| node.id == id).map(NodeIndex::new)
     }
