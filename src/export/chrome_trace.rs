@@ -71,9 +71,12 @@ pub fn write(
         write!(out, "{between}{metadata}")?;
         between = ",\n";
     }
+    let mut text = vec![];
     for line in Lines::new(timeline, schedule).iter() {
-        out.write_all(between.as_bytes())?;
-        trace.write(&mut *out, &line)?;
+        text.clear();
+        text.extend_from_slice(between.as_bytes());
+        trace.write(&mut text, &line)?;
+        out.write_all(&text)?;
         between = ",\n";
     }
     writeln!(out, "\n]}}")
