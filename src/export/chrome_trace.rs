@@ -43,7 +43,7 @@ pub fn to_json(plan: &Plan, pipeline: &Pipeline, schedule: Schedule, timeline: &
     String::from_utf8(text).expect("JSON is UTF-8")
 }
 
-/// Writes the trace, an event a line, in many small pieces: hand in a buffered writer. Long batches make hundreds of
+/// Writes the trace line by line, an event each: hand in a buffered writer. Long batches make hundreds of
 /// megabytes (200 MB for 64 stages and 2,000 microbatches), of which none is kept.
 ///
 /// # Errors

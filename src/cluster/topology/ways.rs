@@ -2,9 +2,14 @@
 //!
 //! A route is that of [`Topology::route`]. From one device there is a tree of shortest paths for every bandwidth that some
 //! other device is reached with, and these are few. `O(links · log vertices)` time for each device and bandwidth,
-//! `O(vertices)` memory for each; above [`KEPT`] devices every route is found by itself, and the last [`MOST_ROUTES`] are kept.
+//! `O(vertices)` memory for each; above [`KEPT`] devices every route is found by itself, and at most
+//! [`MOST_ROUTES`] are kept.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::{
+    borrow::Borrow,
+    hash::Hash,
+    sync::{Mutex, OnceLock, PoisonError},
+};
 
 use rustc_hash::FxHashMap;
 
@@ -56,6 +61,26 @@ impl PartialEq for Kept {
     }
 }
 
+/// What is kept of a key, or is found of it and kept then; nobody waits while it is found. Of so many at the most.
+fn known<K, Q, V>(all: &Mutex<FxHashMap<K, V>>, most: usize, key: &Q, find: impl FnOnce() -> V) -> V
+where
+    K: Borrow<Q> + Hash + Eq,
+    Q: ToOwned<Owned = K> + Hash + Eq + ?Sized,
+    V: Clone,
+{
+    let known = || all.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(value) = known().get(key) {
+        return value.clone();
+    }
+    let value = find();
+    let mut known = known();
+    if known.len() >= most {
+        known.clear();
+    }
+    known.insert(key.to_owned(), value.clone());
+    value
+}
+
 impl Topology {
     /// The route from a device to another.
     pub fn route(&self, from: usize, to: usize) -> Route {
@@ -78,18 +103,7 @@ impl Topology {
 
     /// The same of more devices than trees are kept of.
     fn route_kept(&self, from: usize, to: usize) -> Route {
-        let key = (from, to, self.relay);
-        let known = || self.kept.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(route) = known().get(&key) {
-            return route.clone();
-        }
-        let route = self.route_alone(from, to);
-        let mut known = known();
-        if known.len() >= MOST_ROUTES {
-            known.clear();
-        }
-        known.insert(key, route.clone());
-        route
+        known(&self.kept.routes, MOST_ROUTES, &(from, to, self.relay), || self.route_alone(from, to))
     }
 
     /// The slowest pairs, found once.
@@ -101,17 +115,7 @@ impl Topology {
 
     /// What a group's rings cost, found once for the same devices.
     pub(super) fn rings_cost(&self, devices: &[usize], find: impl FnOnce() -> Cost) -> Cost {
-        let known = || self.kept.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&cost) = known().get(devices) {
-            return cost;
-        }
-        let cost = find();
-        let mut known = known();
-        if known.len() >= MOST_RINGS {
-            known.clear();
-        }
-        known.insert(devices.to_vec(), cost);
-        cost
+        known(&self.kept.rings, MOST_RINGS, devices, find)
     }
 
     fn tree(&self, from: usize) -> Tree {

@@ -236,16 +236,8 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
                 continue;
             }
             for part in &parts[shares[share].clone()] {
-                let part = &mut *locked(part);
-                let arrived = behind.as_ref().is_none_or(|look| {
-                    let all = places.all[part.places.clone()].iter().zip(&mut part.ends);
-                    let mut each = all.map(|(place, ends)| {
-                        look.arrive(from + 1, &step.begun[place.next], place, ends, &mut room.own)
-                    });
-                    each.all(|arrived| arrived.is_some())
-                });
-                match arrived.then(|| here.begin(from, part.places.clone(), &part.ends, &mut room)).flatten() {
-                    Some((begun, tried)) => (part.begun, all) = (begun, all + tried),
+                match locked(part).go_on(&here, behind.as_ref(), &step, &mut room) {
+                    Some(tried) => all += tried,
                     None => stopped.store(true, Relaxed),
                 }
             }
@@ -323,6 +315,19 @@ impl Part {
     fn new(places: Range<usize>, end: usize) -> Self {
         let nothing = Fronts { of: vec![(end, 0..1)], labels: vec![NOTHING] };
         Part { ends: vec![nothing; places.len()], places, begun: Fronts::default() }
+    }
+
+    /// Adds the position behind to the ends of stages, if it is not the network's end, then finds what begins at the position
+    /// at hand; how much was tried, `None` if cancelled.
+    fn go_on(&mut self, here: &Look<'_>, behind: Option<&Look<'_>>, step: &Step, room: &mut Room) -> Option<u64> {
+        if let Some(behind) = behind {
+            for (place, ends) in here.places.all[self.places.clone()].iter().zip(&mut self.ends) {
+                behind.arrive(step.from + 1, &step.begun[place.next], place, ends, &mut room.own)?;
+            }
+        }
+        let (begun, tried) = here.begin(step.from, self.places.clone(), &self.ends, room)?;
+        self.begun = begun;
+        Some(tried)
     }
 }
 

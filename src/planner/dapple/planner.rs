@@ -253,11 +253,9 @@ impl Hunt<'_> {
             }
         }
         // What both begin with is found side by side.
-        let ladder =
-            |widest: u32, costs: &Costs| Places::ladder(&self.limits.machines, &self.model.links, widest, costs.end());
         let prepared = |width: (u32, u32), costs: Option<Costs>| {
             let costs = costs.unwrap_or_else(|| costs_of(width));
-            let places = ladder(width.0, &costs);
+            let places = Places::ladder(&self.limits.machines, &self.model.links, width.0, costs.end());
             (costs, places)
         };
         let (mut published, mut first) =
