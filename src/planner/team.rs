@@ -8,7 +8,10 @@
 
 use std::{
     hint,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        PoisonError, RwLock, RwLockWriteGuard,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     thread,
 };
 
@@ -16,6 +19,8 @@ use std::{
 const LOOKS: usize = 500;
 /// A step is its number times this and how many hands it is for.
 const HANDS: usize = 1 << 10;
+/// Shares of what is done in pieces for each hand, about.
+const SHARES: usize = 8;
 /// What is told when there are no more steps.
 const ENDED: usize = usize::MAX;
 
@@ -117,6 +122,46 @@ impl Team {
     }
 }
 
+/// What is done in pieces, step by step: which is done by which hand is all the same.
+pub(in crate::planner) struct Pieces<T> {
+    task: RwLock<T>,
+    /// Pieces in the step at hand, and the first that nobody has taken.
+    count: AtomicUsize,
+    next: AtomicUsize,
+}
+
+impl<T> Pieces<T> {
+    /// Of a task that has none yet.
+    pub(in crate::planner) fn new(task: T) -> Self {
+        Pieces { task: RwLock::new(task), count: AtomicUsize::new(0), next: AtomicUsize::new(0) }
+    }
+
+    /// The task, to be changed by the leader between two steps.
+    pub(in crate::planner) fn task(&self) -> RwLockWriteGuard<'_, T> {
+        self.task.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// So many pieces are to be taken in the next step.
+    pub(in crate::planner) fn offer(&self, count: usize) {
+        self.count.store(count, Ordering::Relaxed);
+        self.next.store(0, Ordering::Relaxed);
+    }
+
+    /// Does pieces as long as there are any: one of so many hands.
+    pub(in crate::planner) fn take(&self, hands: usize, of: impl Fn(&T, usize)) {
+        let task = self.task.read().unwrap_or_else(PoisonError::into_inner);
+        let count = self.count.load(Ordering::Relaxed);
+        let share = count.div_ceil(SHARES * hands).max(1);
+        loop {
+            let first = self.next.fetch_add(share, Ordering::Relaxed);
+            if first >= count {
+                return;
+            }
+            (first..count.min(first + share)).for_each(|at| of(&task, at));
+        }
+    }
+}
+
 /// What is seen once there is something to see.
 pub(in crate::planner) fn look_for<T>(mut see: impl FnMut() -> Option<T>) -> T {
     for _ in 0..LOOKS {
@@ -189,6 +234,30 @@ mod tests {
             (0..8).into_par_iter().map(sum).collect()
         });
         assert_eq!(sums, [0; 8]);
+    }
+
+    #[test]
+    fn every_piece_is_done_once() {
+        for threads in [1, 2, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let pieces = Pieces::new(vec![]);
+            let piece = |done: &Vec<AtomicUsize>, at: usize| _ = done[at].fetch_add(1, Ordering::Relaxed);
+            let work = |_, hands| pieces.take(hands, piece);
+            pool.install(|| {
+                in_step(threads, work, |all| {
+                    for count in 0..300 {
+                        *pieces.task() = (0..count).map(|_| AtomicUsize::new(0)).collect();
+                        pieces.offer(count);
+                        if count % 7 == 0 {
+                            pieces.take(1, piece);
+                        } else {
+                            all();
+                        }
+                        assert!(pieces.task().iter().all(|done| done.load(Ordering::Relaxed) == 1));
+                    }
+                });
+            });
+        }
     }
 
     #[test]

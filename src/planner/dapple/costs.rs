@@ -7,8 +7,11 @@
 //! Differences of times lose nothing that counts, since every plan takes at least its share of the whole. Parameters are
 //! different: on one device none are exchanged, however many. Where they are no whole bytes they are added up by node.
 
+use std::collections::hash_map::Entry;
+
 use fixedbitset::FixedBitSet;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use crate::{
     cluster::Limits,
@@ -33,6 +36,8 @@ pub(super) struct Costs {
     forward_s: Vec<f64>,
     /// The same of the backward pass.
     backward_s: Vec<f64>,
+    /// By position the most of both up to it or any before it.
+    most_before_s: Vec<f64>,
     parameter_bytes: Vec<f64>,
     /// The same by node where a difference of sums would drown what is small; empty where sums are exact.
     node_parameters: Vec<f64>,
@@ -62,7 +67,9 @@ fn positions(dag: &Dag, kept: &[bool], states: &States) -> Vec<Position> {
     planned.extend((0..n).filter(|&v| kept[v]));
     let mut left = planned.clone();
     (0..states.len()).for_each(|state| left.difference_with(&states.covered(state)));
-    let mut found: Vec<Position> = vec![Position { done: FixedBitSet::with_capacity(n), state: 0 }];
+    let nothing = FixedBitSet::with_capacity(n);
+    let mut numbers = FxHashMap::from_iter([(nothing.clone(), 0)]);
+    let mut found = vec![Position { done: nothing, state: 0 }];
     for state in 0..states.len() {
         let mut done = states.covered(state);
         done.intersect_with(&planned);
@@ -73,9 +80,12 @@ fn positions(dag: &Dag, kept: &[bool], states: &States) -> Vec<Position> {
                 done.insert(v as usize);
             }
         }
-        match found.iter_mut().rev().find(|known| known.done == done) {
-            Some(same) => same.state = state,
-            None => found.push(Position { done, state }),
+        match numbers.entry(done) {
+            Entry::Occupied(same) => found[*same.get()].state = state,
+            Entry::Vacant(new) => {
+                found.push(Position { done: new.key().clone(), state });
+                new.insert(found.len() - 1);
+            }
         }
     }
     found.sort_by_key(|position| position.done.count_ones(..));
@@ -138,8 +148,13 @@ impl Costs {
         let sums: Vec<[f64; 5]> = positions.par_iter().map(each).collect();
         let [forward_s, backward_s, parameter_bytes, activation_bytes, cut_bytes] =
             std::array::from_fn(|of| sums.iter().map(|sums| sums[of]).collect::<Vec<f64>>());
+        let chain = positions.windows(2).all(|pair| pair[0].done.is_subset(&pair[1].done));
         let later = |from: usize| -> FixedBitSet {
             let mut later = FixedBitSet::with_capacity(positions.len());
+            if chain {
+                later.insert_range(from + 1..);
+                return later;
+            }
             let within = |&to: &usize| positions[from].done.is_subset(&positions[to].done);
             (from + 1..positions.len()).filter(within).for_each(|to| later.insert(to));
             later
@@ -149,6 +164,11 @@ impl Costs {
         by_compute.sort_by(|&a, &b| compute_s(a).total_cmp(&compute_s(b)));
         let mut ranks = vec![0; positions.len()];
         by_compute.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank as u32);
+        let most = |most: &mut f64, at| {
+            *most = most.max(compute_s(at));
+            Some(*most)
+        };
+        let most_before_s = (0..positions.len()).scan(0.0, most).collect();
         Costs {
             later: (0..positions.len()).into_par_iter().map(later).collect(),
             ranks,
@@ -158,6 +178,7 @@ impl Costs {
             cut_bytes,
             forward_s,
             backward_s,
+            most_before_s,
             positions,
             microbatches,
             memory_bytes: limits.memory(),
@@ -188,6 +209,11 @@ impl Costs {
     /// Whether a planned node is done at a position.
     pub(super) fn is_done(&self, position: usize, node: usize) -> bool {
         self.positions[position].done.contains(node)
+    }
+
+    /// The least that [`compute_s`](Self::compute_s) is from a position or any before it to another.
+    pub(super) fn least_compute_s(&self, from: usize, to: usize) -> f64 {
+        self.forward_s[to] + self.backward_s[to] - self.most_before_s[from]
     }
 
     /// Forward and backward seconds of the whole batch between two positions on one device.

@@ -25,7 +25,8 @@
 //! cannot beat the best plan known, by its own length and a bound on what comes before, is dropped.
 //! Of most positions and places there is no suffix that counts: only those that have one are looked at. To a stage it makes no
 //! difference on which of the places behind it a suffix begins as long as the link is the same: of all places of a kind
-//! only the best suffixes are kept. Places are shared among threads. Time `O(positions · places · (positions + kinds) · labels²)`,
+//! only the best suffixes are kept. An end that no stage on a place can reach any more from earlier positions is forgotten, and
+//! places without ends are passed over. Places are shared among threads. Time `O(positions · places · (positions + kinds) · labels²)`,
 //! memory `O(positions · places · labels)`, both at worst.
 
 use std::{
@@ -61,7 +62,9 @@ struct Label {
 /// So many ends of stages and labels tried at one position take longer than sharing them out among threads.
 const MUCH: u64 = 60;
 /// So many places that nothing is tried at take as long as one try.
-const PLACES_A_TRY: usize = 2;
+const PLACES_A_TRY: usize = 30;
+/// Sums of compute are off by less.
+const ROUNDING: f64 = 1e-9;
 /// Shares of the places for each thread, about.
 const SHARES: usize = 16;
 /// The empty suffix.
@@ -142,6 +145,14 @@ impl Fronts {
         }
     }
 
+    /// Forgets the fronts from the `at`-th on.
+    fn forget_from(&mut self, at: usize) {
+        self.of.truncate(at);
+        if at == 0 {
+            self.labels = vec![];
+        }
+    }
+
     fn iter(&self) -> impl Iterator<Item = (usize, &[Label])> {
         self.of.iter().map(|(of, own)| (*of, &self.labels[own.clone()]))
     }
@@ -213,14 +224,16 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
         Look { costs, places, devices, effort, stages, below, search }
     };
     // By position and beginning: suffixes that begin there with a stage, by kind of its place, if there are any.
-    let mut begins: Vec<Vec<(usize, Fronts)>> = vec![vec![]; end];
-    let parts: Vec<Mutex<Part>> = places.beginnings.iter().map(|own| Mutex::new(Part::new(own.clone(), end))).collect();
+    let mut begins: Vec<Vec<(usize, Fronts)>> = vec![vec![]; end + 1];
+    let parts: Vec<Mutex<Part>> =
+        places.beginnings.iter().map(|own| Mutex::new(Part::new(places, own.clone(), end))).collect();
     let threads = rayon::current_num_threads().min(parts.len());
     let rooms: Vec<Mutex<Room>> = (0..threads).map(|_| Mutex::default()).collect();
     let shares = shares(places, SHARES * threads);
     // By share: the position that it was last taken for.
     let taken: Vec<AtomicUsize> = shares.iter().map(|_| AtomicUsize::new(usize::MAX)).collect();
-    let (step, tried, stopped) = (RwLock::new(Step::default()), AtomicU64::new(0), AtomicBool::new(false));
+    let step = RwLock::new(Step { from: end, begun: vec![], numbers: vec![None; parts.len()] });
+    let (tried, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
     // What begins at a place rests on later positions alone, and so does where stages there may end: of all beginnings the
     // places know nothing of one another.
     let work = |hand: usize, hands: usize| {
@@ -235,10 +248,14 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
             if taken[share].swap(from, Relaxed) == from {
                 continue;
             }
-            for part in &parts[shares[share].clone()] {
-                match locked(part).go_on(&here, behind.as_ref(), &step, &mut room) {
-                    Some(tried) => all += tried,
-                    None => stopped.store(true, Relaxed),
+            for at in shares[share].clone() {
+                let Some((begun, tried)) = locked(&parts[at]).go_on(&here, behind.as_ref(), &step, &mut room) else {
+                    stopped.store(true, Relaxed);
+                    continue;
+                };
+                all += tried;
+                if !begun.of.is_empty() {
+                    room.begun.push((at, begun));
                 }
             }
             if stopped.load(Relaxed) {
@@ -262,11 +279,8 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
                 return false;
             }
             all += tried.load(Relaxed);
-            let begun = parts.iter().map(|part| std::mem::take(&mut locked(part).begun)).collect();
-            let before = std::mem::replace(&mut now().begun, begun);
-            if from + 1 < end {
-                begins[from + 1] = any(before);
-            }
+            let begun = rooms.iter().flat_map(|room| std::mem::take(&mut locked(room).begun));
+            begins[from + 1] = now().have(begun.collect());
             search.report_fraction(1.0 - from as f64 / end as f64);
         }
         true
@@ -274,7 +288,7 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     if !done {
         return Ended::Cancelled;
     }
-    begins[0] = any(step.into_inner().unwrap_or_else(PoisonError::into_inner).begun);
+    begins[0] = step.into_inner().unwrap_or_else(PoisonError::into_inner).begun;
     Ended::Done(traced(&begins, places, end), all)
 }
 
@@ -292,11 +306,6 @@ fn shares(places: &Places, most: usize) -> Vec<Range<usize>> {
     shares
 }
 
-/// Those that there is anything of, with their numbers.
-fn any(begun: Vec<Fronts>) -> Vec<(usize, Fronts)> {
-    begun.into_iter().enumerate().filter(|(_, fronts)| !fronts.of.is_empty()).collect()
-}
-
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -305,48 +314,74 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 #[repr(align(128))]
 struct Part {
     places: Range<usize>,
+    /// By place: where the next stage can sit.
+    next: Vec<usize>,
     /// By place: where a stage there may end, least compute first, with the suffixes behind it and the link to them.
     ends: Vec<Fronts>,
-    /// What begins there at the position at hand.
-    begun: Fronts,
+    /// The places that have any, ascending.
+    open: Vec<usize>,
 }
 
 impl Part {
-    fn new(places: Range<usize>, end: usize) -> Self {
+    fn new(all: &Places, places: Range<usize>, end: usize) -> Self {
         let nothing = Fronts { of: vec![(end, 0..1)], labels: vec![NOTHING] };
-        Part { ends: vec![nothing; places.len()], places, begun: Fronts::default() }
+        let next = all.all[places.clone()].iter().map(|place| place.next).collect();
+        Part { next, ends: vec![nothing; places.len()], open: (0..places.len()).collect(), places }
     }
 
     /// Adds the position behind to the ends of stages, if it is not the network's end, then finds what begins at the position
-    /// at hand; how much was tried, `None` if cancelled.
-    fn go_on(&mut self, here: &Look<'_>, behind: Option<&Look<'_>>, step: &Step, room: &mut Room) -> Option<u64> {
+    /// at hand, and how much was tried; `None` if cancelled.
+    fn go_on(
+        &mut self,
+        here: &Look<'_>,
+        behind: Option<&Look<'_>>,
+        step: &Step,
+        room: &mut Room,
+    ) -> Option<(Fronts, u64)> {
         if let Some(behind) = behind {
-            for (place, ends) in here.places.all[self.places.clone()].iter().zip(&mut self.ends) {
-                behind.arrive(step.from + 1, &step.begun[place.next], place, ends, &mut room.own)?;
+            for (at, &next) in self.next.iter().enumerate() {
+                let Some(number) = step.numbers[next] else { continue };
+                let (place, ends) = (&here.places.all[self.places.start + at], &mut self.ends[at]);
+                let was_open = !ends.of.is_empty();
+                behind.arrive(step.from + 1, &step.begun[number as usize].1, place, ends, &mut room.own)?;
+                if !was_open && !ends.of.is_empty() {
+                    self.open.insert(self.open.partition_point(|&other| other < at), at);
+                }
             }
         }
-        let (begun, tried) = here.begin(step.from, self.places.clone(), &self.ends, room)?;
-        self.begun = begun;
-        Some(tried)
+        here.begin(step.from, self, room)
     }
 }
 
 /// What threads do together.
-#[derive(Default)]
 struct Step {
     /// Position at which suffixes are to begin.
     from: usize,
-    /// By beginning: what begins at the position behind it.
-    begun: Vec<Fronts>,
+    /// What begins at the position behind it, by beginning, if anything does.
+    begun: Vec<(usize, Fronts)>,
+    /// By beginning: which of them.
+    numbers: Vec<Option<u32>>,
 }
 
-/// Fronts that are filled and emptied again: of a place, and by kind. Empty in between. On cache lines of its own: a thread
+impl Step {
+    /// What has begun now, in any order; returns what had before.
+    fn have(&mut self, mut begun: Vec<(usize, Fronts)>) -> Vec<(usize, Fronts)> {
+        begun.sort_unstable_by_key(|(beginning, _)| *beginning);
+        self.begun.iter().for_each(|(beginning, _)| self.numbers[*beginning] = None);
+        (0..).zip(&begun).for_each(|(number, (beginning, _))| self.numbers[*beginning] = Some(number));
+        std::mem::replace(&mut self.begun, begun)
+    }
+}
+
+/// Fronts that are filled and emptied again, of a place and by kind, empty in between; and what was found. On cache lines of its own: a thread
 /// writes to its own all the time.
 #[derive(Default)]
 #[repr(align(128))]
 struct Room {
     own: Front,
     kinds: Vec<Front>,
+    /// By beginning what its thread found at the position at hand.
+    begun: Vec<(usize, Fronts)>,
 }
 
 /// What a search goes by.
@@ -362,28 +397,35 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The suffixes that begin at a position with a stage on one of some places, before which the same is occupied, by kind of
-    /// the place, the shortest first; and how much was tried. `ends` are those of these places. `None` if cancelled.
-    fn begin(&self, from: usize, beginning: Range<usize>, ends: &[Fronts], room: &mut Room) -> Option<(Fronts, u64)> {
+    /// The suffixes that begin at a position with a stage on one of some places, by kind of the place, the shortest first; and
+    /// how much was tried. `None` if cancelled.
+    fn begin(&self, from: usize, part: &mut Part, room: &mut Room) -> Option<(Fronts, u64)> {
         let (mut fronts, mut tried) = (Fronts::default(), 0);
         if self.search.cancelled() {
             return None;
         }
-        let Some(occupied) = self.places.all[beginning.clone()].first().map(|place| place.occupied_before) else {
+        let Part { places, ends, open, .. } = part;
+        let Some(occupied) = self.places.all[places.clone()].first().map(|place| place.occupied_before) else {
             return Some((fronts, tried));
         };
         if (occupied == 0) != (from == 0) || !self.may_come_before(from, occupied) {
             return Some((fronts, tried));
         }
-        let Room { own, kinds } = room;
-        for (at, ends) in beginning.zip(ends) {
-            tried += self.begin_at(from, at, ends, own)?;
-            let kind = self.places.all[at].kind;
-            if kinds.len() <= kind {
-                kinds.resize_with(kind + 1, Front::default);
+        let Room { own, kinds, .. } = room;
+        let mut any = 0;
+        for &at in &*open {
+            tried += self.begin_at(from, places.start + at, &mut ends[at], own)?;
+            if !own.labels.is_empty() {
+                let kind = self.places.all[places.start + at].kind;
+                any = any.max(kind + 1);
+                if kinds.len() < any {
+                    kinds.resize_with(any, Front::default);
+                }
+                own.labels.drain(..).for_each(|label| kinds[kind].add(label, self.stages, usize::MAX));
             }
-            own.labels.drain(..).for_each(|label| kinds[kind].add(label, self.stages, usize::MAX));
         }
+        open.retain(|&at| !ends[at].of.is_empty());
+        let kinds = &mut kinds[..any];
         fronts.labels.reserve_exact(kinds.iter().map(|front| front.labels.len()).sum());
         for (kind, front) in kinds.iter_mut().enumerate() {
             front.labels.sort_by(|a, b| a.z.total_cmp(&b.z));
@@ -408,16 +450,19 @@ impl Look<'_> {
         (label.z + filled).max(label.x + filled_and_drained) < self.below
     }
 
-    /// The suffixes that begin at a position with a stage on a place, and how much was tried; `None` if cancelled.
-    fn begin_at(&self, from: usize, at: usize, ends: &Fronts, front: &mut Front) -> Option<u64> {
+    /// The suffixes that begin at a position with a stage on a place, and how much was tried; `None` if cancelled. Ends that are
+    /// too far for any stage from here on are forgotten.
+    fn begin_at(&self, from: usize, at: usize, ends: &mut Fronts, front: &mut Front) -> Option<u64> {
         let Look { costs, devices, effort, below, .. } = *self;
         let (place, end, m) = (&self.places.all[at], costs.end(), f64::from(costs.microbatches));
         let (left, before) = (devices - place.occupied_after, self.before(from, place.occupied_before));
+        let longest_s = below * f64::from(place.count);
         let later = costs.later(from);
-        let mut tried = 0;
-        for (to, behind) in ends.iter().filter(|&(to, _)| later.contains(to)) {
+        let (mut tried, mut too_far) = (0, None);
+        for (number, (to, behind)) in ends.iter().enumerate().filter(|&(_, (to, _))| later.contains(to)) {
             tried += 1;
             if costs.compute_s(from, to) / f64::from(place.count) >= below {
+                too_far = (costs.least_compute_s(from, to) > longest_s * (1.0 + ROUNDING)).then_some(number);
                 break;
             }
             let all_reduce = place.all_reduce * costs.parameters(from, to);
@@ -442,6 +487,9 @@ impl Look<'_> {
                 }
             }
         }
+        if let Some(number) = too_far {
+            ends.forget_from(number);
+        }
         Some(tried)
     }
 
@@ -449,9 +497,6 @@ impl Look<'_> {
     /// and is left so.
     fn arrive(&self, from: usize, begun: &Fronts, place: &Place, ends: &mut Fronts, front: &mut Front) -> Option<()> {
         let Look { costs, effort, .. } = *self;
-        if begun.of.is_empty() {
-            return Some(());
-        }
         if self.search.cancelled() {
             return None;
         }

@@ -12,12 +12,13 @@ use super::{
     places::Places,
     settings,
 };
+use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::{
     cluster::{LimitKind, Limits},
     family::{self, layers::costs},
-    plan::{Basis, Length, Measure, Plan, SpeedupModel, Stage},
+    plan::{Basis, Length, Measure, Plan, Score, SpeedupModel, Stage, StageScore},
     planner::{
         Bearing, CannotPlan, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves,
         Search, Status, Tunable, pipeline_options,
@@ -261,10 +262,18 @@ impl Hunt<'_> {
         let (mut published, mut first) =
             rayon::join(|| self.published(), || widths.first().map(|&width| prepared(width, first)));
         // What the published planner finds is a good start wherever its plans fit.
-        published.candidates.retain(|candidate| {
-            let stopped = self.search.cancelled() && best.plan.is_some();
-            !stopped && self.offer(&mut best, self.synchronous(&published.model, candidate))
-        });
+        let mut fitting = vec![];
+        for few in published.candidates.chunks(rayon::current_num_threads()) {
+            if self.search.cancelled() && best.plan.is_some() {
+                break;
+            }
+            let plans: Vec<_> = few.par_iter().map(|candidate| self.synchronous(&published.model, candidate)).collect();
+            for (candidate, (plan, score)) in few.iter().zip(plans).filter(|(_, (_, score))| score.is_valid()) {
+                best.offer(self.search, score.value, plan);
+                fitting.push(candidate.clone());
+            }
+        }
+        published.candidates = fitting;
         let mut proven = self.complete;
         let (mut positions, mut tried) = (0, 0);
         for width in widths {
@@ -323,12 +332,11 @@ impl Hunt<'_> {
         }
         let candidates = published.candidates.iter().take_while(|_| !self.search.cancelled());
         let simulated = candidates.map(|candidate| {
-            let plan = self.synchronous(&published.model, candidate);
-            (self.simulated_s(&plan), plan)
+            let (plan, score) = self.synchronous(&published.model, candidate);
+            (self.simulated_s(&plan), plan, score.value)
         });
-        let best = simulated.reduce(|best, other| if other.0 < best.0 { other } else { best })?;
-        let value = || family::check(self.workload, self.limits, &best.1).value;
-        (best.0 < self.simulated_s(plan)).then(|| (value(), best.1.clone()))
+        let (best_s, best, value) = simulated.reduce(|best, other| if other.0 < best.0 { other } else { best })?;
+        (best_s < self.simulated_s(plan)).then_some((value, best))
     }
 
     /// The widest stage allowed with the microbatches there are then, widest first.
@@ -348,14 +356,12 @@ impl Hunt<'_> {
         widths
     }
 
-    /// Keeps a plan if it is better and breaks no rule; whether it breaks none.
-    fn offer(&self, best: &mut Best, plan: Plan) -> bool {
+    /// Keeps a plan if it is better and breaks no rule.
+    fn offer(&self, best: &mut Best, plan: Plan) {
         let score = family::check(self.workload, self.limits, &plan);
-        let valid = score.is_valid();
-        if valid {
+        if score.is_valid() {
             best.offer(self.search, score.value, plan);
         }
-        valid
     }
 
     /// What the published planner finds, where its tables hold so many devices.
@@ -381,25 +387,25 @@ impl Hunt<'_> {
         Published { model, best, candidates: all.plans, data_parallel }
     }
 
-    /// A plan of the published planner as a synchronous pipeline, with recomputation where it is needed and allowed.
-    fn synchronous(&self, model: &HpgoModel<'_>, candidate: &Candidate) -> Plan {
+    /// A plan of the published planner as a synchronous pipeline with its score: with recomputation on the stages that need it,
+    /// if that is allowed.
+    fn synchronous(&self, model: &HpgoModel<'_>, candidate: &Candidate) -> (Plan, Score) {
         let mut plan = hpgo::planner::plan(model, self.states, candidate);
         plan.measure = Measure::Speedup(self.model);
-        self.with_recomputation(plan)
-    }
-
-    /// The plan with recomputation on the stages that need it, if that is allowed.
-    fn with_recomputation(&self, mut plan: Plan) -> Plan {
-        if self.recompute == Recompute::Never {
-            return plan;
+        let score = family::check(self.workload, self.limits, &plan);
+        let recomputes = |stage: &StageScore| match self.recompute {
+            Recompute::Never => false,
+            Recompute::Auto => stage.memory_bytes > self.limits.memory(),
+            Recompute::Always => true,
+        };
+        if !score.stages.iter().any(recomputes) {
+            return (plan, score);
+        }
+        for (stage, _) in plan.stages.iter_mut().zip(&score.stages).filter(|(_, scored)| recomputes(scored)) {
+            stage.choices.fill(Choice::Recompute);
         }
         let score = family::check(self.workload, self.limits, &plan);
-        for (stage, scored) in plan.stages.iter_mut().zip(&score.stages) {
-            if self.recompute == Recompute::Always || scored.memory_bytes > self.limits.memory() {
-                stage.choices.fill(Choice::Recompute);
-            }
-        }
-        plan
+        (plan, score)
     }
 
     /// A plan that was found, over nodes.

@@ -9,21 +9,16 @@
 //!
 //! In a chain `C` falls as `k` grows and grows with `j`. The `k` whose compute is at least the least way `w` among the later
 //! ones are the first few, more of them as `j` grows: the last of these and the least way behind them are all that is looked at,
-//! and both move on only, so that a column takes `O(L)`. Where states branch, all pairs are looked at.
+//! and both move on only, so that a column takes `O(L)`. Where states branch, the `k` are looked at by growing compute, until it
+//! is more than what is known already.
 
-use std::{collections::VecDeque, ops::Range};
-
-use rayon::prelude::*;
+use std::{collections::VecDeque, ops::Range, sync::OnceLock};
 
 use super::{model::HpgoModel, placement::Devices};
 use crate::planner::Search;
 
-/// No state.
-const NONE: u32 = u32::MAX;
 /// Sums along a chain are off by less.
 const ROUNDING: f64 = 1e-9;
-/// Cells that are few enough for one thread.
-const FEW: usize = 4_000;
 
 /// Where the last stage of a prefix may sit.
 #[derive(Debug, Clone, Copy)]
@@ -95,10 +90,30 @@ impl Column {
     }
 }
 
+/// What the last stage of a prefix may be that ends with some state.
+struct Last {
+    /// Seconds of its states.
+    compute_s: f64,
+    /// The last state of the stage before.
+    before: u32,
+}
+
+/// By the state that a stage ends with, what it may be, least compute first: found when it is asked for. Where all are asked
+/// for, 16 bytes for each pair of states.
+pub(super) struct Pairs(Vec<OnceLock<Box<[Last]>>>);
+
+impl Pairs {
+    /// For so many states.
+    pub(super) fn new(states: usize) -> Self {
+        Pairs((0..states).map(|_| OnceLock::new()).collect())
+    }
+}
+
 /// What a table is made of.
 #[derive(Clone, Copy)]
 pub(super) struct Within<'a> {
     pub(super) model: &'a HpgoModel<'a>,
+    pub(super) pairs: &'a Pairs,
     /// Whether each state covers all that the one before it covers.
     pub(super) chain: bool,
     /// Stages of the whole pipeline, and such pipelines side by side.
@@ -109,7 +124,10 @@ pub(super) struct Within<'a> {
 }
 
 /// A bottleneck, and the last state of the stage before; infinite where there is none.
-type Least = (f64, u32);
+pub(super) type Least = (f64, u32);
+
+/// No prefix.
+const NOTHING: Least = (f64::INFINITY, u32::MAX);
 
 impl Within<'_> {
     /// Seconds of the states from one to another.
@@ -128,7 +146,7 @@ impl Within<'_> {
     }
 
     /// From the first state that so many stages may end with to one past the last.
-    fn ends(&self, stages: u32) -> Range<usize> {
+    pub(super) fn ends(&self, stages: u32) -> Range<usize> {
         let mut states = 0..self.model.states();
         let first = states.find(|&j| self.may_end(j, stages));
         let last = states.rfind(|&j| self.may_end(j, stages)).or(first);
@@ -144,38 +162,8 @@ impl Within<'_> {
         Column { occupied, sources: vec![source], first: ends.start, block_s, traces }
     }
 
-    /// The columns of one stage more, which ends as the `stages`-th; `None` if the search was cancelled meanwhile.
-    pub(super) fn row(
-        &self,
-        before: &[Column],
-        arrivals: &[Arrival],
-        stages: u32,
-        search: &Search,
-    ) -> Option<Vec<Column>> {
-        let ends = self.ends(stages);
-        let states = self.model.states();
-        let shared = arrivals.len() * states > FEW;
-        let ways = |arrival: &Arrival| (!search.cancelled()).then(|| self.ways(before, arrival));
-        if self.chain {
-            let column = |arrival: &Arrival| {
-                let least = self.along_chain(&ways(arrival)?, ends.clone(), search)?;
-                Some(self.column(before, arrival, ends.start, &least))
-            };
-            return each(arrivals, shared, column);
-        }
-        let ways = each(arrivals, shared, ways)?;
-        let by_state: Vec<f64> = (0..states).flat_map(|k| ways.iter().map(move |ways| ways[k])).collect();
-        let end = |&j: &usize| (!search.cancelled()).then(|| self.of_pairs(&by_state, arrivals.len(), j, stages));
-        let least = each(&ends.clone().collect::<Vec<_>>(), ends.len() * states > FEW, end)?;
-        let column = |&at: &usize| {
-            let least: Vec<Least> = least.iter().map(|least| least[at]).collect();
-            Some(self.column(before, &arrivals[at], ends.start, &least))
-        };
-        each(&(0..arrivals.len()).collect::<Vec<_>>(), shared, column)
-    }
-
     /// By state the least bottleneck of what ends there and sends its output to a set; infinite where none is within the bound.
-    fn ways(&self, before: &[Column], arrival: &Arrival) -> Vec<f64> {
+    pub(super) fn ways(&self, before: &[Column], arrival: &Arrival) -> Vec<f64> {
         let mut least = vec![f64::INFINITY; self.model.states()];
         for way in &arrival.ways {
             for k in before[way.0.column as usize].states() {
@@ -203,7 +191,7 @@ impl Within<'_> {
     }
 
     /// The cells of a column from what is least by state.
-    fn column(&self, before: &[Column], arrival: &Arrival, first: usize, least: &[Least]) -> Column {
+    pub(super) fn column(&self, before: &[Column], arrival: &Arrival, first: usize, least: &[Least]) -> Column {
         let is_there = |(block_s, _): &Least| block_s.is_finite();
         let from = least.iter().position(is_there).unwrap_or(least.len());
         let least = &least[from..least.iter().rposition(is_there).map_or(from, |last| last + 1)];
@@ -225,7 +213,7 @@ impl Within<'_> {
     }
 
     /// Of a chain: by last state the least bottleneck; of equal ones that with the longest last stage. `None` if cancelled.
-    fn along_chain(&self, ways: &[f64], ends: Range<usize>, search: &Search) -> Option<Vec<Least>> {
+    pub(super) fn along_chain(&self, ways: &[f64], ends: Range<usize>, search: &Search) -> Option<Vec<Least>> {
         let mut least = Vec::with_capacity(ends.len());
         // Up to `open` each state is followed by as much compute as the least way from there on takes; of those from there on up
         // to `next`, the ways that are less than all behind them, ascending.
@@ -250,7 +238,7 @@ impl Within<'_> {
                 }
                 open += 1;
             }
-            let mut best = (f64::INFINITY, NONE);
+            let mut best = NOTHING;
             for k in waiting.front().copied().into_iter().chain((0..open).rev()) {
                 let compute_s = self.compute_s(k + 1, j);
                 if compute_s > best.0.min(self.bound_s) {
@@ -266,41 +254,38 @@ impl Within<'_> {
         Some(least)
     }
 
-    /// By arrival the least bottleneck with this last state; of equal ones that with the longest last stage. `ways` go by state,
-    /// then arrival.
-    fn of_pairs(&self, ways: &[f64], arrivals: usize, j: usize, stages: u32) -> Vec<Least> {
-        let mut least = vec![(f64::INFINITY, NONE); arrivals];
+    /// What a stage may be that ends with a state.
+    fn ending(&self, j: usize) -> &[Last] {
+        self.pairs.0[j].get_or_init(|| {
+            let last = |k: usize| Last { compute_s: self.compute_s(k + 1, j), before: k as u32 };
+            // Where branches are short that is nearly their order already.
+            let mut all: Box<[Last]> = self.model.before_backwards(j).map(last).collect();
+            all.sort_by(|a, b| a.compute_s.total_cmp(&b.compute_s));
+            all
+        })
+    }
+
+    /// Of any states: for each of these ways by state the least bottleneck with this last state; of equal ones that with the
+    /// longest last stage.
+    pub(super) fn of_pairs<'w>(&self, ways: impl Iterator<Item = &'w Vec<f64>>, j: usize, stages: u32) -> Vec<Least> {
         if !self.may_end(j, stages) {
-            return least;
+            return ways.map(|_| NOTHING).collect();
         }
-        let mut worst = self.bound_s;
-        for k in self.model.before_backwards(j) {
-            let compute_s = self.compute_s(k + 1, j);
-            if compute_s > worst {
-                continue;
-            }
-            let mut any = false;
-            for (known, &way_s) in least.iter_mut().zip(&ways[k * arrivals..]) {
-                let block_s = way_s.max(compute_s);
-                if block_s <= known.0 && way_s < f64::INFINITY {
-                    *known = (block_s, k as u32);
-                    any = true;
+        let ending = self.ending(j);
+        let least = |ways: &Vec<f64>| {
+            let (mut least, mut worst) = (NOTHING, self.bound_s.min(f64::MAX));
+            for last in ending {
+                if last.compute_s > worst {
+                    break;
+                }
+                let way_s = ways[last.before as usize];
+                if way_s <= worst {
+                    worst = way_s.max(last.compute_s);
+                    least = if worst < least.0 { (worst, last.before) } else { (worst, last.before.min(least.1)) };
                 }
             }
-            if any {
-                worst = self.bound_s.min(least.iter().fold(0.0, |worst: f64, known| worst.max(known.0)));
-            }
-        }
-        least
-    }
-}
-
-/// What becomes of each, in their order, by threads together if it is much; `None` if of one of them nothing does.
-fn each<T: Sync, R: Send>(all: &[T], shared: bool, of: impl Fn(&T) -> Option<R> + Sync + Send) -> Option<Vec<R>> {
-    if shared {
-        let share = (all.len() / (8 * rayon::current_num_threads())).max(1);
-        all.par_iter().with_max_len(share).map(of).collect()
-    } else {
-        all.iter().map(of).collect()
+            least
+        };
+        ways.map(least).collect()
     }
 }

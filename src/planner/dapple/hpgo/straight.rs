@@ -12,12 +12,16 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::{
-    column::{Arrival, Column, Source, Within},
+    column::{Arrival, Column, Pairs, Source, Within},
     length::Stage,
     model::HpgoModel,
     placement::{self, Devices},
+    row::{self, Row},
 };
-use crate::planner::Search;
+use crate::planner::{
+    Search,
+    team::{Pieces, in_step},
+};
 
 /// Bottlenecks that are tried one after the other before any may do, as multiples of one that can be had.
 const ROOM: [f64; 3] = [1.0, 1.25, 2.0];
@@ -54,9 +58,9 @@ pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Result
         return Ok(None);
     }
     let Some(first) = placement::next_of_fresh(&model.machines, pipelines) else { return Ok(None) };
-    let mut sets = Sets::default();
+    let (mut sets, pairs) = (Sets::default(), &Pairs::new(model.states()));
     let filling = |bound_s| {
-        let within = Within { model, chain: model.is_chain(), count, pipelines, bound_s };
+        let within = Within { model, pairs, chain: model.is_chain(), count, pipelines, bound_s };
         Filling { within, first, fastest: false, traced: true, search }
     };
     let quick = Filling { fastest: true, traced: false, ..filling(f64::INFINITY) }.table(&mut sets)?;
@@ -97,22 +101,33 @@ impl Filling<'_> {
     /// The cells that a pipeline within the bound may come by.
     fn table(&self, sets: &mut Sets) -> Result<Filled, NoTable> {
         let source = Source { column: 0, last: sets.number(self.first) };
-        let mut last = vec![self.within.first_column(self.first, source)];
-        let (mut before, mut kept) = (vec![], 0);
-        for stages in 2..=self.within.count {
-            let arrivals = self.arrivals(&last, sets);
-            let row = self.within.row(&last, &arrivals, stages, self.search).ok_or(NoTable::Cancelled)?;
-            if self.traced {
-                last.iter_mut().for_each(Column::keep_traces);
-                kept += last.iter().map(|column| column.states().len()).sum::<usize>();
-                if kept > MOST_TRACES {
-                    return Err(NoTable::TooLarge);
+        let row = Pieces::new(Row::default());
+        row.task().before = vec![self.within.first_column(self.first, source)];
+        let piece = |row: &Row, at| row.piece(&self.within, at, self.search);
+        in_step(
+            rayon::current_num_threads(),
+            |_, hands| row.take(hands, piece),
+            |all| {
+                let together = |much| if much { _ = all() } else { row.take(1, piece) };
+                let (mut before, mut kept) = (vec![], 0);
+                for stages in 2..=self.within.count {
+                    let arrivals = self.arrivals(&row.task().before, sets);
+                    let columns =
+                        row::make(&row, &self.within, arrivals, stages, &together).ok_or(NoTable::Cancelled)?;
+                    let mut last = std::mem::replace(&mut row.task().before, columns);
+                    if self.traced {
+                        last.iter_mut().for_each(Column::keep_traces);
+                        kept += last.iter().map(|column| column.states().len()).sum::<usize>();
+                        if kept > MOST_TRACES {
+                            return Err(NoTable::TooLarge);
+                        }
+                        before.push(last);
+                    }
                 }
-                before.push(last);
-            }
-            last = row;
-        }
-        Ok(Filled { last, before })
+                let last = std::mem::take(&mut row.task().before);
+                Ok(Filled { last, before })
+            },
+        )
     }
 
     /// What may be occupied with one stage more than by any of these columns, in the order of sets.
