@@ -3,7 +3,7 @@
 //! The route of a pair is the path whose narrowest link is widest; of several the one with the fewest hops, of those the
 //! one with the least latency, of those the one that leaves by the earlier link. What is widest alone is found by
 //! Dijkstra's algorithm on the minimum of bandwidths, which ends when all vertices are reached as widely as any still can
-//! be; hops and latency are then counted among the links that are wide enough, since the shortest of the widest paths is no
+//! be; hops are then counted level by level among the links that are wide enough, since the shortest of the widest paths is no
 //! path of widest ones. `O(links · log vertices)` for a pair at worst, `O(vertices)` memory.
 //!
 //! The widest path is not the fastest for a small message: [`Topology::fastest`] weighs latency against the bytes.
@@ -97,13 +97,13 @@ impl PartialOrd for Wide {
     }
 }
 
-/// A vertex on the way, by hops and latency (or latency and hops), least first, then the lowest vertex.
+/// A vertex on the way, by latency and hops, least first, then the lowest vertex.
 #[derive(PartialEq)]
-struct Near(f64, f64, u32);
+struct Near(f64, u32, u32);
 impl Eq for Near {}
 impl Ord for Near {
     fn cmp(&self, other: &Self) -> Ordering {
-        other.0.total_cmp(&self.0).then(other.1.total_cmp(&self.1)).then(other.2.cmp(&self.2))
+        other.0.total_cmp(&self.0).then((other.1, other.2).cmp(&(self.1, self.2)))
     }
 }
 impl PartialOrd for Near {
@@ -114,9 +114,6 @@ impl PartialOrd for Near {
 
 /// How a vertex is reached: the vertex before it, and which of its hops leads on; `None` where no path does.
 pub(super) type Arrival = Option<(u32, u32)>;
-
-/// Lengths of a hop with a latency: hops count first.
-pub(super) const BY_HOPS: fn(f64) -> (f64, f64) = |latency_s| (1.0, latency_s);
 
 impl Topology {
     /// By vertex, the width of the widest path to it from a vertex; where a target is named, that of the target at least.
@@ -180,7 +177,7 @@ impl Topology {
         if bandwidth == 0.0 {
             return Route::default();
         }
-        self.shortest(from, to, bandwidth, BY_HOPS)
+        self.follow(&self.fewest_hops(from, Some(to), bandwidth), to)
     }
 
     /// The fastest route for a message of so many bytes that has the links for itself: latency and bytes over the
@@ -195,7 +192,7 @@ impl Topology {
         widths.dedup();
         let widest = best.bandwidth;
         for width in widths.into_iter().filter(|&width| width <= widest) {
-            let route = self.shortest(from, to, width, |hop_latency| (hop_latency, 1.0));
+            let route = self.follow(&self.least_latency(from, to, width), to);
             if route.seconds(bytes) < best.seconds(bytes) {
                 best = route;
             }
@@ -203,40 +200,59 @@ impl Topology {
         best
     }
 
-    /// The shortest route along links of at least this width, by a pair of lengths of which the first counts first.
-    fn shortest(&self, from: usize, to: usize, width: f64, lengths: impl Fn(f64) -> (f64, f64)) -> Route {
-        self.follow(&self.shortest_paths(from, Some(to), width, lengths), to)
+    /// The paths of fewest hops from a device along links of at least this width, of those the ones with the least latency: by
+    /// vertex how it is reached. No farther than to a device, if one is named.
+    pub(super) fn fewest_hops(&self, from: usize, to: Option<usize>, width: f64) -> Vec<Arrival> {
+        let (source, target) = (self.vertex_of(from), to.map(|to| self.vertex_of(to)));
+        let mut before = vec![None; self.vertices().len()];
+        // Hops and latency. What a level is reached by lies in the one before: behind it nothing changes.
+        let mut length = vec![(u32::MAX, f64::INFINITY); self.vertices().len()];
+        length[source as usize] = (0, 0.0);
+        let mut level = vec![source];
+        while !level.is_empty() && !target.is_some_and(|target| level.contains(&target)) {
+            let mut next = vec![];
+            for v in level.into_iter().filter(|&v| v == source || self.passes(v)) {
+                let (hops, latency_s) = length[v as usize];
+                for (index, hop) in (0..).zip(self.hops(v)).filter(|(_, hop)| hop.bandwidth >= width) {
+                    let there = (hops + 1, latency_s + hop.latency_s);
+                    let known = &mut length[hop.to as usize];
+                    if there < *known {
+                        if known.0 == u32::MAX {
+                            next.push(hop.to);
+                        }
+                        *known = there;
+                        before[hop.to as usize] = Some((v, index));
+                    }
+                }
+            }
+            next.sort_unstable_by(|&a, &b| length[a as usize].1.total_cmp(&length[b as usize].1).then(a.cmp(&b)));
+            level = next;
+        }
+        before
     }
 
-    /// The shortest paths from a device along such links, of which that to a device, if one is named, is whole: by vertex
-    /// how it is reached.
-    pub(super) fn shortest_paths(
-        &self,
-        from: usize,
-        to: Option<usize>,
-        width: f64,
-        lengths: impl Fn(f64) -> (f64, f64),
-    ) -> Vec<Arrival> {
-        let (source, target) = (self.vertex_of(from), to.map(|to| self.vertex_of(to)));
-        let mut length = vec![(f64::INFINITY, f64::INFINITY); self.vertices().len()];
+    /// The path of least latency from a device to another along links of at least this width, of several that of fewest hops:
+    /// by vertex how it is reached.
+    fn least_latency(&self, from: usize, to: usize, width: f64) -> Vec<Arrival> {
+        let (source, target) = (self.vertex_of(from), self.vertex_of(to));
+        let mut length = vec![(f64::INFINITY, u32::MAX); self.vertices().len()];
         let mut before = vec![None; self.vertices().len()];
-        length[source as usize] = (0.0, 0.0);
-        let mut heap = BinaryHeap::from([Near(0.0, 0.0, source)]);
-        while let Some(Near(first, second, v)) = heap.pop() {
-            if Some(v) == target {
+        length[source as usize] = (0.0, 0);
+        let mut heap = BinaryHeap::from([Near(0.0, 0, source)]);
+        while let Some(Near(latency_s, hops, v)) = heap.pop() {
+            if v == target {
                 break;
             }
-            if (first, second) != length[v as usize] {
+            if (latency_s, hops) != length[v as usize] {
                 continue;
             }
             for (index, hop) in (0..).zip(self.hops(v)).filter(|(_, hop)| hop.bandwidth >= width) {
-                let step = lengths(hop.latency_s);
-                let there = (first + step.0, second + step.1);
+                let there = (latency_s + hop.latency_s, hops + 1);
                 if there < length[hop.to as usize] {
                     length[hop.to as usize] = there;
                     before[hop.to as usize] = Some((v, index));
                     // What leads nowhere need not wait for its turn.
-                    if Some(hop.to) == target || self.passes(hop.to) {
+                    if hop.to == target || self.passes(hop.to) {
                         heap.push(Near(there.0, there.1, hop.to));
                     }
                 }
@@ -295,7 +311,7 @@ mod tests {
         *,
     };
 
-    /// Devices in two machines and switches, with links of a few bandwidths in any direction.
+    /// Devices in two machines and switches, with links of a few bandwidths and latencies in any direction.
     fn wired(random: &mut impl FnMut() -> u32, relay: bool) -> Topology {
         let (devices, switches) = (3 + random() % 5, random() % 4);
         let vertex = |at: u32| Vertex {
@@ -310,7 +326,8 @@ mod tests {
                 if from != to && draw.is_multiple_of(3) {
                     let duplex = [Duplex::Full, Duplex::Half, Duplex::OneWay][draw as usize / 3 % 3];
                     let bandwidth = [1e9, 2e9, 2e9, 7e9, 9e9][draw as usize / 9 % 5];
-                    links.push(Link { from, to, bandwidth, latency_s: 0.0, duplex, what: String::new() });
+                    let latency_s = f64::from(draw / 64 % 4);
+                    links.push(Link { from, to, bandwidth, latency_s, duplex, what: String::new() });
                 }
             }
         }
@@ -336,8 +353,25 @@ mod tests {
         seen.contains(&topology.vertex_of(to))
     }
 
+    /// By hops the least latency of a walk from a device to another along links of at least this width.
+    fn latencies(topology: &Topology, from: usize, to: usize, width: f64) -> Vec<f64> {
+        let count = topology.vertices().len();
+        let mut least = vec![f64::INFINITY; count];
+        least[topology.vertex_of(from) as usize] = 0.0;
+        let further = |hops: usize| {
+            let before = std::mem::replace(&mut least, vec![f64::INFINITY; count]);
+            for v in (0..count).filter(|&v| hops == 0 || topology.passes(v as u32)) {
+                for hop in topology.hops(v as u32).iter().filter(|hop| hop.bandwidth >= width) {
+                    least[hop.to as usize] = least[hop.to as usize].min(before[v] + hop.latency_s);
+                }
+            }
+            least[topology.vertex_of(to) as usize]
+        };
+        (0..count).map(further).collect()
+    }
+
     #[test]
-    fn pairs_attain_the_widest_width_at_which_one_reaches_the_other() {
+    fn routes_are_as_wide_as_reachability_says_then_as_short_as_walks() {
         let mut state = 11u64;
         let mut random = || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -352,7 +386,15 @@ mod tests {
                     let wide = |width: &f64| reaches(&topology, from, to, *width);
                     let width = [9e9, 7e9, 2e9, 1e9].into_iter().find(wide).unwrap_or(0.0);
                     assert_eq!(widths[to], width, "{round}: {from} {to}");
-                    assert_eq!(topology.route_alone(from, to).bandwidth, width, "{round}: {from} {to}");
+                    let route = topology.route_alone(from, to);
+                    assert_eq!(route.bandwidth, width, "{round}: {from} {to}");
+                    let by_hops = latencies(&topology, from, to, width);
+                    let fewest = by_hops.iter().position(|latency_s| latency_s.is_finite()).filter(|_| width > 0.0);
+                    let expected = fewest.map_or((0, 0.0), |hops| (hops + 1, by_hops[hops]));
+                    assert_eq!((route.channels.len(), route.latency_s), expected, "{round}: {from} {to}");
+                    let least =
+                        latencies(&topology, from, to, 0.0).into_iter().reduce(f64::min).filter(|_| width > 0.0);
+                    assert_eq!(topology.fastest(from, to, 0.0).latency_s, least.unwrap_or(0.0), "{round}: {from} {to}");
                     let together = topology.machine_of(from) == topology.machine_of(to);
                     let slowest = if together { &mut rule.within } else { &mut rule.across };
                     *slowest = slowest.min(width);

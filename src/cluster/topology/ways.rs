@@ -13,11 +13,7 @@ use std::{
 
 use rustc_hash::FxHashMap;
 
-use super::{
-    LinkRule, Route, Topology,
-    collectives::Cost,
-    routes::{Arrival, BY_HOPS},
-};
+use super::{LinkRule, Route, Topology, collectives::Cost, routes::Arrival};
 
 /// Up to so many devices trees are kept.
 const KEPT: usize = 1024;
@@ -31,7 +27,7 @@ const MOST_RINGS: usize = 4096;
 struct Tree {
     /// By device, the width of the widest path.
     widths: Vec<f64>,
-    /// By width: [`Topology::shortest_paths`] of it.
+    /// By width: [`Topology::fewest_hops`] of it.
     by_width: Vec<(f64, Vec<Arrival>)>,
 }
 
@@ -124,7 +120,7 @@ impl Topology {
         own.retain(|&width| width > 0.0);
         own.sort_unstable_by(f64::total_cmp);
         own.dedup();
-        let by_width = own.into_iter().map(|width| (width, self.shortest_paths(from, None, width, BY_HOPS))).collect();
+        let by_width = own.into_iter().map(|width| (width, self.fewest_hops(from, None, width))).collect();
         Tree { widths, by_width }
     }
 }
