@@ -26,8 +26,8 @@
 //! Of most positions and places there is no suffix that counts: only those that have one are looked at. To a stage it makes no
 //! difference on which of the places behind it a suffix begins as long as the link is the same: of all places of a kind
 //! only the best suffixes are kept. An end that no stage on a place can reach any more from earlier positions is forgotten, and
-//! places without ends are passed over. Places are shared among threads. Time `O(positions · places · (positions + kinds) · labels²)`,
-//! memory `O(positions · places · labels)`, both at worst.
+//! places without ends are passed over. Places are shared among threads. Time
+//! `O(positions · places · (positions + kinds) · labels²)`, memory `O(positions · places · labels)`, both at worst.
 
 use std::{
     ops::Range,
@@ -373,8 +373,8 @@ impl Step {
     }
 }
 
-/// Fronts that are filled and emptied again, of a place and by kind, empty in between; and what was found. On cache lines of its own: a thread
-/// writes to its own all the time.
+/// Fronts that are filled and emptied again, of a place and by kind, empty in between, and what was found. On cache lines of its
+/// own: a thread writes to its own all the time.
 #[derive(Default)]
 #[repr(align(128))]
 struct Room {

@@ -4,8 +4,8 @@
 //! [`Column`] for each set that may be occupied. Where a stage may sit behind another follows from the devices of both alone. A
 //! table that puts every stage on the devices that are reached fastest comes first and finds a bottleneck that can be had: what
 //! exceeds it, or leaves more compute than the stages that follow can do within it, is not kept, unless nothing else is left.
-//! Time `O(L · s · sets)` where the states are a chain, `O(L² · s · sets)` where they branch, and memory `O(L · s · sets)`, all
-//! at worst. Of a table that grows beyond [`MOST_TRACES`] nothing is found.
+//! Time `O(L · s · sets)` where the states are a chain, `O(L² · s · sets)` where they branch, and memory `O(L · s · sets)`, where
+//! they branch `O(L²)` more, all at worst. Of a table that grows beyond [`MOST_TRACES`] nothing is found.
 
 use std::collections::BTreeMap;
 
