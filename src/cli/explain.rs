@@ -67,7 +67,7 @@ pub(crate) struct ExplainArgs {
     limits: LimitArgs,
     #[command(flatten)]
     planning: PlannerArgs,
-    /// Time for each re-plan [default: 2s, or twice what the plan took]
+    /// Time for each re-plan [default: 2s, or twice what the plan took; under a deadline as long again for all of them]
     #[arg(long, value_name = "TIME", value_parser = arguments::deadline)]
     each: Option<Duration>,
     /// Says below what the words of the explanation mean, each with a small picture
@@ -97,8 +97,10 @@ struct Explained {
     links: OnLinks,
     /// The most time that a re-plan was given.
     each: Duration,
-    /// Questions that were not asked because of Ctrl-C.
+    /// Questions that were not asked.
     unasked: usize,
+    /// Whether that is for want of time, and not because of Ctrl-C.
+    late: bool,
 }
 
 impl ExplainArgs {
@@ -138,19 +140,21 @@ impl ExplainArgs {
         let planner = task.planner;
         let mut planned = watched((planner.info().name, measure), &search, &interrupt, || task.plan(&search))?;
         let each = self.each.unwrap_or_else(|| LEAST_SHARE.max(2 * started.elapsed()));
+        let all = self.planning.deadline.filter(|_| self.each.is_none());
         planned.simulate_when(Setup::default(), |simulate| simulating(&search, &interrupt, simulate));
         let Some(base) = Base::new(planner, &planned.problem, &planned.outcome, planned.score.as_ref()) else {
             return Ok((planned, None));
         };
         let mut explanation = Explanation::default();
         let questions = base.questions();
+        let asking = whole.part(all);
         for question in &questions {
             let asked =
-                watched(("re-planning", measure), &whole, &interrupt, || base.ask(question, Some(each), &whole));
+                watched(("re-planning", measure), &asking, &interrupt, || base.ask(question, Some(each), &asking));
             let Some(answer) = asked else { break };
             answer.fault.iter().for_each(|fault| tell_bug(&format!("{}: {fault}", answer.label)));
             explanation.add(answer);
-            whole.report_fraction(explanation.answers().len() as f64 / questions.len() as f64);
+            asking.report_fraction(explanation.answers().len() as f64 / questions.len() as f64);
         }
         let simulated = planned.simulation.as_ref().map(|s| (&s.pipeline, &s.timeline));
         let bottleneck = Bottleneck::of(&base.problem.workload, &base.plan, &base.score, simulated);
@@ -159,16 +163,17 @@ impl ExplainArgs {
         let others = if unasked == 0 { rivals::asked(&base) } else { vec![] };
         let rival = |&other: &_| {
             let own = (&base, losses.as_ref()?);
-            watched(("published planners", measure), &whole, &interrupt, || rivals::rival(other, own, each, &whole))
+            watched(("published planners", measure), &asking, &interrupt, || rivals::rival(other, own, each, &asking))
         };
         let rivals = others.iter().filter_map(rival).collect();
-        let links = OnLinks::of(&base, &whole.part(Some(each)));
-        Ok((planned, Some(Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked })))
+        let links = OnLinks::of(&base, &asking.part(Some(each)));
+        let late = !whole.cancelled();
+        Ok((planned, Some(Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked, late })))
     }
 }
 
 fn text(planned: &Run, explained: &Explained) -> String {
-    let Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked } = explained;
+    let Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked, late } = explained;
     let mut text = String::new();
     let workload = &base.problem.workload;
     line(&mut text, format_args!("{}: {}", report::about(workload), planned.planner.info().name));
@@ -195,7 +200,9 @@ fn text(planned: &Run, explained: &Explained) -> String {
         format_args!("every figure is a re-plan: {asked} of them, each within {}", units::seconds(each.as_secs_f64())),
     );
     if *unasked > 0 {
-        line(&mut text, format_args!("stopped: {} not asked", counted(*unasked, "question")));
+        let why = if *late { "the deadline has passed" } else { "stopped" };
+        let would_do = if *late { "; a longer --deadline would do, or --each" } else { "" };
+        line(&mut text, format_args!("{why}: {} not asked{would_do}", counted(*unasked, "question")));
     }
     report::notes(&mut text, &planned.outcome.notes);
     text
@@ -446,7 +453,7 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a Explained>) -> ExplainDo
         complete: false,
         explanation: planned.outcome.infeasible.as_ref().map(|story| story.explanation.as_str()),
     };
-    let Some(Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked }) = explained else {
+    let Some(Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked, .. }) = explained else {
         return document;
     };
     document.links = Some(links).filter(|links| !links.is_empty());

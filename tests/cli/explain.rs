@@ -116,6 +116,18 @@ fn results_go_to_files_that_are_not_replaced_unasked() {
 }
 
 #[test]
+fn under_a_deadline_questions_have_as_long_again_unless_each_is_given_time() {
+    let layers = "inputs/bert32-layers.txt";
+    let asked = ["explain", layers, "--machines", "4x8", "--planner", "dapple", "--deadline", "1us"];
+    let text = stdout(&asked, 0);
+    assert!(text.contains("the deadline has passed: ") && text.contains("not asked; a longer --deadline"), "{text}");
+    let document = json(&[&asked[..], &["--json"]].concat(), 0);
+    assert_eq!(document["complete"], false);
+    let text = stdout(&[&asked[..], &["--each", "1ms"]].concat(), 0);
+    assert!(!text.contains("not asked"), "{text}");
+}
+
+#[test]
 fn links_of_a_topology_are_told_and_what_faster_ones_would_be_worth() {
     let layers = "inputs/bert32-layers.txt";
     let asked = ["--planner", "parmesan", "--topology", "2xdgx-1+eth-25g", "--set", "replicas=false", "--each", "20ms"];

@@ -190,10 +190,19 @@ struct Totals {
 
 impl Totals {
     fn add(&mut self, node: &LayerNode) {
-        self.compute_s.add((node.forward_ms + node.backward_ms) / 1000.0);
-        self.forward_s.add(node.forward_ms / 1000.0);
-        self.activation_bytes.add(node.activation());
-        self.parameter_bytes.add(node.parameter_bytes);
+        self.add_times(node, 1.0);
+    }
+
+    /// What has been added leaves again without a trace.
+    fn take_away(&mut self, node: &LayerNode) {
+        self.add_times(node, -1.0);
+    }
+
+    fn add_times(&mut self, node: &LayerNode, sign: f64) {
+        self.compute_s.add(sign * ((node.forward_ms + node.backward_ms) / 1000.0));
+        self.forward_s.add(sign * (node.forward_ms / 1000.0));
+        self.activation_bytes.add(sign * node.activation());
+        self.parameter_bytes.add(sign * node.parameter_bytes);
     }
 }
 
@@ -317,15 +326,18 @@ impl States {
         let mut all = Self::without_states(clean);
         let mut on_workload = Vec::with_capacity(states.len());
         let mut taken = FixedBitSet::with_capacity(workload.nodes.len());
+        // From one state to the next little changes.
+        let (mut totals, mut last) = (Totals::default(), FixedBitSet::with_capacity(clean.dag.len()));
         for (covered, antichain) in states {
-            let mut totals = Totals::default();
-            covered.ones().for_each(|i| totals.add(cost(i)));
+            covered.difference(&last).for_each(|i| totals.add(cost(i)));
+            last.difference(&covered).for_each(|i| totals.take_away(cost(i)));
             all.push(&totals, ExactSum::of(antichain.iter().map(|&i| cost(i).activation())));
             let mut nodes = FixedBitSet::with_capacity(workload.nodes.len());
             nodes.extend(covered.ones().map(|i| clean.kept[i].index()));
             all.members.push(nodes.difference(&taken).map(NodeIndex::new).collect());
             taken.union_with(&nodes);
             on_workload.push(nodes);
+            last = covered;
         }
         all.reach = Reach::Sets { covered: on_workload, before };
         all.settle(&workload.dag, &taken);
