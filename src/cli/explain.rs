@@ -195,10 +195,10 @@ fn text(planned: &Run, explained: &Explained) -> String {
     links.tell(&mut text, &base.plan);
     line(&mut text, format_args!("limits: {}", report::limits(workload, &base.problem.limits)));
     let asked = explanation.answers().len();
-    line(
-        &mut text,
-        format_args!("every figure is a re-plan: {asked} of them, each within {}", units::seconds(each.as_secs_f64())),
-    );
+    if asked > 0 {
+        let each = units::seconds(each.as_secs_f64());
+        line(&mut text, format_args!("every figure is a re-plan: {asked} of them, each within {each}"));
+    }
     if *unasked > 0 {
         let why = if *late { "the deadline has passed" } else { "stopped" };
         let would_do = if *late { "; a longer --deadline would do, or --each" } else { "" };
@@ -237,6 +237,10 @@ fn called(part: &'static str) -> &'static str {
 
 fn what_binds(text: &mut String, base: &Base, explanation: &Explanation) {
     let causes = explanation.causes(base);
+    if explanation.answers().is_empty() {
+        line(text, format_args!("binding limits: not looked for, nothing was planned again\n"));
+        return;
+    }
     line(text, format_args!("binding limits (found by planning without each)"));
     for cause in &causes {
         let Cause { kind, how, without, difference, value, .. } = cause;

@@ -121,6 +121,7 @@ fn under_a_deadline_questions_have_as_long_again_unless_each_is_given_time() {
     let asked = ["explain", layers, "--machines", "4x8", "--planner", "dapple", "--deadline", "1us"];
     let text = stdout(&asked, 0);
     assert!(text.contains("the deadline has passed: ") && text.contains("not asked; a longer --deadline"), "{text}");
+    assert!(text.contains("binding limits: not looked for") && !text.contains("every figure"), "{text}");
     let document = json(&[&asked[..], &["--json"]].concat(), 0);
     assert_eq!(document["complete"], false);
     let text = stdout(&[&asked[..], &["--each", "1ms"]].concat(), 0);
