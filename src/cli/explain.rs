@@ -148,9 +148,14 @@ impl ExplainArgs {
         let mut explanation = Explanation::default();
         let questions = base.questions();
         let asking = whole.part(all);
-        for question in &questions {
+        // What is left is shared out, a little less each, so that no answer is lost to the end of all.
+        let share = |among: usize| asking.remaining().map_or(each, |left| each.min(left.mul_f64(0.9) / among as u32));
+        let mut longest = Duration::ZERO;
+        for (number, question) in questions.iter().enumerate() {
+            let share = share(questions.len() - number);
+            longest = longest.max(share);
             let asked =
-                watched(("re-planning", measure), &asking, &interrupt, || base.ask(question, Some(each), &asking));
+                watched(("re-planning", measure), &asking, &interrupt, || base.ask(question, Some(share), &asking));
             let Some(answer) = asked else { break };
             answer.fault.iter().for_each(|fault| tell_bug(&format!("{}: {fault}", answer.label)));
             explanation.add(answer);
@@ -163,10 +168,13 @@ impl ExplainArgs {
         let others = if unasked == 0 { rivals::asked(&base) } else { vec![] };
         let rival = |&other: &_| {
             let own = (&base, losses.as_ref()?);
-            watched(("published planners", measure), &asking, &interrupt, || rivals::rival(other, own, each, &asking))
+            watched(("published planners", measure), &asking, &interrupt, || {
+                rivals::rival(other, own, share(1), &asking)
+            })
         };
         let rivals = others.iter().filter_map(rival).collect();
         let links = OnLinks::of(&base, &asking.part(Some(each)));
+        let each = longest;
         let late = !whole.cancelled();
         Ok((planned, Some(Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked, late })))
     }
