@@ -149,10 +149,11 @@ impl ExplainArgs {
         let questions = base.questions();
         let asking = whole.part(all);
         // What is left is shared out, a little less each, so that no answer is lost to the end of all.
-        let share = |among: usize| asking.remaining().map_or(each, |left| each.min(left.mul_f64(0.9) / among as u32));
+        let share_among =
+            |among: usize| asking.remaining().map_or(each, |left| each.min(left.mul_f64(0.9) / among as u32));
         let mut longest = Duration::ZERO;
         for (number, question) in questions.iter().enumerate() {
-            let share = share(questions.len() - number);
+            let share = share_among(questions.len() - number);
             longest = longest.max(share);
             let asked =
                 watched(("re-planning", measure), &asking, &interrupt, || base.ask(question, Some(share), &asking));
@@ -164,18 +165,18 @@ impl ExplainArgs {
         let simulated = planned.simulation.as_ref().map(|s| (&s.pipeline, &s.timeline));
         let bottleneck = Bottleneck::of(&base.problem.workload, &base.plan, &base.score, simulated);
         let losses = planned.simulation.as_ref().and_then(Losses::of_simulation);
-        let unasked = questions.len() - explanation.answers().len();
+        let mut unasked = questions.len() - explanation.answers().len();
         let others = if unasked == 0 { rivals::asked(&base) } else { vec![] };
-        let rival = |&other: &_| {
-            let own = (&base, losses.as_ref()?);
-            watched(("published planners", measure), &asking, &interrupt, || {
-                rivals::rival(other, own, share(1), &asking)
-            })
+        let rival = |(number, &other): (usize, &_)| {
+            let (own, share) = ((&base, losses.as_ref()?), share_among(others.len() - number));
+            watched(("published planners", measure), &asking, &interrupt, || rivals::rival(other, own, share, &asking))
         };
-        let rivals = others.iter().filter_map(rival).collect();
+        let rivals: Vec<Rival> = others.iter().enumerate().filter_map(rival).collect();
+        if asking.cancelled() {
+            unasked += others.len() - rivals.len();
+        }
         let links = OnLinks::of(&base, &asking.part(Some(each)));
-        let each = longest;
-        let late = !whole.cancelled();
+        let (each, late) = (longest, !whole.cancelled());
         Ok((planned, Some(Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked, late })))
     }
 }
