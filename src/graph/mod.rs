@@ -9,4 +9,5 @@ mod successor_sets;
 
 pub use components::strong_components;
 pub use dag::{Dag, GraphError};
+pub(crate) use successor_sets::lies_within;
 pub use successor_sets::{Enumeration, SuccessorSets};

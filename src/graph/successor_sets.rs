@@ -30,6 +30,17 @@ pub struct SuccessorSets {
     below: Vec<u32>,
 }
 
+/// Whether a set with some bits lies within one with others.
+#[inline]
+pub(crate) fn lies_within(inner: &[u64], outer: &[u64]) -> bool {
+    // By place: what iterators in step leave to the linker to put in line costs the planners a tenth of their time.
+    let mut word = 0;
+    while word < inner.len().min(outer.len()) && inner[word] & !outer[word] == 0 {
+        word += 1;
+    }
+    word == inner.len().min(outer.len())
+}
+
 /// The marks of a vertex: bits of which those of others tell nothing. A set has those of its members, added without carrying.
 fn mark(v: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -256,6 +267,7 @@ impl SuccessorSets {
     }
 
     /// Number of sets.
+    #[inline]
     pub fn len(&self) -> usize {
         self.sizes.len()
     }
@@ -266,21 +278,25 @@ impl SuccessorSets {
     }
 
     /// Number of vertices of the graph.
+    #[inline]
     pub fn vertices(&self) -> usize {
         self.n
     }
 
     /// Number of 64-bit words in a row.
+    #[inline]
     pub fn words(&self) -> usize {
         self.words
     }
 
     /// The bits of a set.
+    #[inline]
     pub fn row(&self, set: usize) -> &[u64] {
         &self.bits[set * self.words..(set + 1) * self.words]
     }
 
     /// Number of members of a set.
+    #[inline]
     pub fn size(&self, set: usize) -> usize {
         self.sizes[set] as usize
     }
@@ -294,8 +310,7 @@ impl SuccessorSets {
     /// Whether every member of `inner` is one of `outer`.
     #[inline]
     pub fn is_subset(&self, inner: usize, outer: usize) -> bool {
-        let (a, b) = (self.row(inner), self.row(outer));
-        a.iter().zip(b).all(|(a, b)| a & !b == 0)
+        lies_within(self.row(inner), self.row(outer))
     }
 
     /// Members of a set, by increasing index.

@@ -9,6 +9,7 @@
 //! `O(sets)` memory and time for each degree.
 
 use super::{lean, lean::Lean, model::PiperModel};
+use crate::graph::lies_within;
 
 /// Sets in a block, large and small ones.
 pub(super) const SIZES: [usize; 2] = [128, 16];
@@ -56,7 +57,7 @@ impl Blocks {
     #[inline]
     pub(super) fn may_be_within(&self, block: usize, outer: &[u64]) -> bool {
         let all = &self.all[block * self.words..(block + 1) * self.words];
-        all.iter().zip(outer).all(|(all, outer)| all & !outer == 0)
+        lies_within(all, outer)
     }
 
     /// What a stage of `outer` in front of any set of a block takes at the least at a degree: seconds of its nodes in their

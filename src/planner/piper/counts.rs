@@ -17,6 +17,16 @@ const WHOLE: f64 = (1_u64 << 52) as f64;
 /// A figure at each price.
 pub(super) type Figures = [f64; PRICES];
 
+/// A figure made at each price, in line wherever it is made.
+#[inline]
+pub(super) fn at_each<T: Copy + Default>(figure: impl Fn(usize) -> T) -> [T; PRICES] {
+    let mut figures = [T::default(); PRICES];
+    for (i, at) in figures.iter_mut().enumerate() {
+        *at = figure(i);
+    }
+    figures
+}
+
 /// What a node, or the nodes of a set, pay beside their memory and hold, at each price.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sums {
@@ -37,11 +47,11 @@ impl Sums {
     /// What is paid at these prices, memory included.
     #[inline]
     pub(super) fn paid(&self, prices: &Figures) -> Figures {
-        std::array::from_fn(|i| self.cost[i] + prices[i] * self.bytes[i])
+        at_each(|i| self.cost[i] + prices[i] * self.bytes[i])
     }
 
     fn map(&self, to: impl Fn(f64) -> f64) -> Sums {
-        Sums { cost: self.cost.map(&to), bytes: self.bytes.map(&to) }
+        Sums { cost: at_each(|i| to(self.cost[i])), bytes: at_each(|i| to(self.bytes[i])) }
     }
 }
 
@@ -75,7 +85,7 @@ impl Units {
     pub(super) fn counts(&self, sums: &Sums) -> Counts {
         let count = |sums: &Figures, per: &Figures| {
             // The last bits of such a sum are the nearest whole number.
-            std::array::from_fn(|i| (sums[i] * per[i] + WHOLE).to_bits() as i32)
+            at_each(|i| (sums[i] * per[i] + WHOLE).to_bits() as i32)
         };
         Counts { cost: count(&sums.cost, &self.per.cost), bytes: count(&sums.bytes, &self.per.bytes) }
     }
@@ -90,7 +100,7 @@ impl Units {
     #[inline]
     pub(super) fn between(&self, outer: &Counts, inner: &Counts) -> Sums {
         let of = |outer: &[i32; PRICES], inner: &[i32; PRICES], one: &Figures| {
-            std::array::from_fn(|i| f64::from(outer[i] - inner[i]) * one[i])
+            at_each(|i| f64::from(outer[i] - inner[i]) * one[i])
         };
         Sums {
             cost: of(&outer.cost, &inner.cost, &self.one.cost),

@@ -85,8 +85,13 @@ impl Outer {
     #[inline]
     pub(super) fn edge_bytes(&self, degree: usize, has: impl Fn(u32) -> bool) -> f64 {
         let degrees = self.figures.len();
-        let past = self.heads.iter().zip(self.past.chunks(degrees)).filter(|&(&head, _)| has(head));
-        self.figures[degree].0.edge_bytes - past.map(|(_, past)| past[degree]).sum::<f64>()
+        let mut past = 0.0;
+        for (crossing, &head) in self.heads.iter().enumerate() {
+            if has(head) {
+                past += self.past[crossing * degrees + degree];
+            }
+        }
+        self.figures[degree].0.edge_bytes - past
     }
 }
 
@@ -149,18 +154,22 @@ impl Lean {
         needed: &mut [f64],
         edges_s: &mut [f64],
     ) {
-        let figures = &self.inner[inner * self.degrees..][..self.degrees];
+        let degrees = self.degrees;
+        let figures = &self.inner[inner * degrees..][..degrees];
+        let (needed, edges_s) = (&mut needed[..degrees], &mut edges_s[..degrees]);
         // Bytes over the edges, all degrees.
-        for ((needed, (outer, _)), inner) in needed.iter_mut().zip(&outer.figures).zip(figures) {
-            *needed = outer.edge_bytes + inner.edge_bytes;
+        for degree in 0..degrees {
+            needed[degree] = outer.figures[degree].0.edge_bytes + figures[degree].edge_bytes;
         }
         for (crossing, &head) in outer.heads.iter().enumerate() {
             if model.sets.contains(inner, head as usize) {
-                let past = &outer.past[crossing * self.degrees..];
-                needed.iter_mut().zip(past).for_each(|(needed, past)| *needed -= past);
+                let past = &outer.past[crossing * degrees..][..degrees];
+                for degree in 0..degrees {
+                    needed[degree] -= past[degree];
+                }
             }
         }
-        for degree in 0..self.degrees {
+        for degree in 0..degrees {
             let ((a, unsupported), b) = (&outer.figures[degree], &figures[degree]);
             let (least_a, least_b) = (a.least_a - b.least_a, a.least_b - b.least_b);
             let room = within.most_bytes - least_a - least_b;

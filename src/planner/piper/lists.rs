@@ -19,6 +19,7 @@ impl<T> Lists<T> {
         self.lists[set].get().map_or(&[], Vec::as_slice)
     }
 
+    #[inline]
     pub(super) fn is_known(&self, set: usize) -> bool {
         self.lists[set].get().is_some()
     }

@@ -21,7 +21,7 @@ use std::sync::{
 
 use super::{
     blocks::{Block, SIZES},
-    counts::{Counts, Figures, PRICES, Sums, Units},
+    counts::{Counts, Figures, PRICES, Sums, Units, at_each},
     model::{Choice, Degree, PiperModel, StageCost},
 };
 
@@ -229,7 +229,7 @@ impl Prices {
         let Some(table) = self.tables.table(model, stage, &mut self.sums) else { return false };
         let outer = table.units.sums(&table.counts[outer]).paid(&table.prices);
         let inner = &table.most_paid[size][block];
-        table.least_s(&std::array::from_fn(|i| outer[i] - inner[i])) > most
+        table.least_s(&at_each(|i| outer[i] - inner[i])) > most
     }
 
     /// Seconds by which differences of sums may be off.
@@ -264,8 +264,11 @@ impl Table {
     /// Seconds of a stage on one replica at the least, from what its nodes pay at each price.
     #[inline]
     fn least_s(&self, paid: &Figures) -> f64 {
-        let least: Figures = std::array::from_fn(|i| paid[i] - self.worth[i]);
-        least.into_iter().fold(f64::NEG_INFINITY, larger)
+        let mut least = f64::NEG_INFINITY;
+        for i in 0..PRICES {
+            least = larger(least, paid[i] - self.worth[i]);
+        }
+        least
     }
 
     /// `None` where sums cannot be counted. `sums` is room to work in.
@@ -290,13 +293,15 @@ impl Table {
         let mut off = units.off();
         off.bytes = off.bytes.map(|off| off + bytes_room(model, memory_bytes, all.bytes[0]));
         let off_paid = off.paid(&prices);
-        let worth = std::array::from_fn(|i| prices[i] * memory_bytes + off_paid[i] + rounding(model) * paid[i]);
+        let worth = at_each(|i| prices[i] * memory_bytes + off_paid[i] + rounding(model) * paid[i]);
         let counts: Vec<Counts> = sums.iter().map(|sums| units.counts(sums)).collect();
         let most = |block: &[u32]| {
-            block.iter().fold([f64::NEG_INFINITY; PRICES], |most: Figures, &set| {
+            let mut most = [f64::NEG_INFINITY; PRICES];
+            for &set in block {
                 let paid = sums[set as usize].paid(&prices);
-                std::array::from_fn(|i| larger(most[i], paid[i]))
-            })
+                most = at_each(|i| larger(most[i], paid[i]));
+            }
+            most
         };
         let most_paid = SIZES.map(|size| model.by_device_seconds.chunks(size).map(most).collect());
         Some(Table { prices, steps, counts, units, off, most_paid, worth })
@@ -344,7 +349,7 @@ impl Options {
 /// The cheapest option at each price; of equals the smallest. Nothing for a node without options.
 fn cheapest(options: &[Sum], prices: &Figures) -> Sums {
     let Some((&first, others)) = options.split_first() else { return Sums::default() };
-    let paid = |sum: Sum| -> Figures { std::array::from_fn(|i| sum.cost + prices[i] * sum.bytes) };
+    let paid = |sum: Sum| -> Figures { at_each(|i| sum.cost + prices[i] * sum.bytes) };
     let mut least = Sums { cost: [first.cost; PRICES], bytes: [first.bytes; PRICES] };
     let mut least_paid = paid(first);
     // At all prices at once, without a branch.

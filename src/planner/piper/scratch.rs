@@ -98,14 +98,18 @@ impl Scratch {
     pub(super) fn first_better(&self, pairs: &[(u32, u32)], d: u32, devices: u32) -> Option<usize> {
         // By the handful: none of them is better if not even the devices of the last with the replicas of the first are.
         const HANDFUL: usize = 8;
-        for (start, handful) in (0..).step_by(HANDFUL).zip(pairs.chunks(HANDFUL)) {
-            let (most, fewest) = (self.to_beat(handful[0].0 + d), handful[handful.len() - 1].1);
+        let mut start = 0;
+        while start < pairs.len() {
+            let end = pairs.len().min(start + HANDFUL);
+            let (most, fewest) = (self.to_beat(pairs[start].0 + d), pairs[end - 1].1);
             if devices.saturating_add(fewest) < most {
-                let better = |&(s, j): &(u32, u32)| self.may_be_better(s + d, devices.saturating_add(j));
-                if let Some(first) = handful.iter().position(better) {
-                    return Some(start + first);
+                for (at, &(s, j)) in pairs[start..end].iter().enumerate() {
+                    if self.may_be_better(s + d, devices.saturating_add(j)) {
+                        return Some(start + at);
+                    }
                 }
             }
+            start = end;
         }
         None
     }
@@ -153,8 +157,8 @@ impl Scratch {
     pub(super) fn collect(&mut self, found: &mut Vec<FoundPair>) {
         found.clear();
         let mut fewest = NONE;
-        for (s, (&devices, by)) in self.fewest.iter().zip(&mut self.by).enumerate().skip(self.first) {
-            let by = std::mem::replace(by, NONE);
+        for s in self.first..self.fewest.len() {
+            let (devices, by) = (self.fewest[s], std::mem::replace(&mut self.by[s], NONE));
             if by != NONE && devices < fewest {
                 fewest = devices;
                 found.push((s as u32, devices, by));

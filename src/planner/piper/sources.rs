@@ -26,7 +26,10 @@ use super::{
     prices::rounding,
     probe::Frontier,
 };
-use crate::{graph::SuccessorSets, planner::Search};
+use crate::{
+    graph::{SuccessorSets, lies_within},
+    planner::Search,
+};
 
 /// By set: the sets that have some heavy nodes less.
 pub(super) struct Heavier {
@@ -290,7 +293,7 @@ impl Sources {
             return self.rows[position] & !outer == 0;
         }
         let row = &self.rows[position * self.words..(position + 1) * self.words];
-        row.iter().zip(outer).all(|(row, outer)| row & !outer == 0)
+        lies_within(row, outer)
     }
 
     /// Whether useless ones are looked for.
