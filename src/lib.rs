@@ -47,24 +47,17 @@
 
 #[cfg(feature = "screen")]
 pub mod cli;
-pub mod cluster;
 #[cfg(feature = "screen")]
 pub mod config;
 pub mod export;
-pub mod family;
 pub mod generate;
-pub mod graph;
 #[cfg(feature = "screen")]
 mod notice;
-pub mod plan;
 pub mod planner;
 pub mod run;
-pub mod simulate;
-pub mod source;
 pub mod study;
-pub mod terms;
-pub mod text;
 #[cfg(feature = "screen")]
 pub mod tui;
-pub mod units;
-pub mod workload;
+
+#[doc(inline)]
+pub use plantui_core::{cluster, family, graph, plan, simulate, source, terms, text, units, workload};

@@ -500,7 +500,7 @@ pub(super) fn limits(
 ) -> Result<Limits, Failure> {
     validate_limits(&loaded.limits, file)?;
     let overrides = flags.overrides().or(&loaded.limits);
-    let limits = family::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))?;
+    let limits = family::resolve(workload, &overrides).map_err(|missing| Failure::lacks(&workload.source, &missing))?;
     loaded.under(&limits);
     flags.wire(&mut loaded.plan);
     Ok(limits)

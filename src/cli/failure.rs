@@ -121,6 +121,13 @@ impl From<LoadError> for Failure {
     }
 }
 
+impl Failure {
+    /// For a workload that lacks a limit.
+    pub(crate) fn lacks(source: &str, limit: &MissingLimit) -> Self {
+        Failure::refused(format!("{source}: {limit}"), "")
+    }
+}
+
 impl From<OptionError> for Failure {
     fn from(error: OptionError) -> Self {
         if let OptionError::File(error) = error {
@@ -130,13 +137,6 @@ impl From<OptionError> for Failure {
             return Failure::refused(error.to_string(), repair);
         }
         Failure::refused(error.to_string(), "`plantui planners` lists every planner with its options")
-    }
-}
-
-impl MissingLimit {
-    /// The failure for the workload that lacks the limit.
-    pub(crate) fn of(&self, source: &str) -> Failure {
-        Failure::refused(format!("{source}: {self}"), "")
     }
 }
 

@@ -104,7 +104,8 @@ impl ImportArgs {
         let overrides = GivenLimits::default()
             .with(LimitKind::Devices, configuration.devices())
             .with(LimitKind::Microbatches, configuration.microbatches);
-        let limits = family::resolve(&workload, &overrides).map_err(|missing| missing.of(&workload.source))?;
+        let limits =
+            family::resolve(&workload, &overrides).map_err(|missing| Failure::lacks(&workload.source, &missing))?;
         let score = family::check(&workload, &limits, &plan);
         let simulation = Simulation::within(
             &workload,

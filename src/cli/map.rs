@@ -169,7 +169,7 @@ impl MapArgs {
         let on = GivenLimits::from(limits)
             .with(LimitKind::Devices, topology.devices() as u32)
             .on(Some(topology.machines()).filter(|_| family::of(&workload).on_machines()));
-        let limits = family::resolve(&workload, &on).map_err(|missing| missing.of(&workload.source))?;
+        let limits = family::resolve(&workload, &on).map_err(|missing| Failure::lacks(&workload.source, &missing))?;
         let score = family::check(&workload, &limits, &mapped.plan);
         if let Some(violation) = score.violations.first() {
             return Ok(Err(format!("the plan does not hold on {}: {violation}", topology.name)));

@@ -145,7 +145,7 @@ pub(crate) fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits,
     if limits.by_batch().len() > 1 {
         return Err(Failure::refused("--batch lists several batches", "give one; only `plan` takes a list"));
     }
-    family::resolve(workload, &limits.overrides()).map_err(|missing| missing.of(&workload.source))
+    family::resolve(workload, &limits.overrides()).map_err(|missing| Failure::lacks(&workload.source, &missing))
 }
 
 /// The failure of a system that refuses threads.

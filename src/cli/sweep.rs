@@ -260,7 +260,7 @@ impl SweepArgs {
             return Err(Failure::refused(format!("these are more than {MOST_POINTS} points"), "take larger steps"));
         }
         let sweep = Sweep::grid(workloads, series, &values, &self.limits.rest())
-            .map_err(|(source, missing)| missing.of(&source))?;
+            .map_err(|(source, missing)| Failure::lacks(&source, &missing))?;
         check(&sweep)?;
         for unheeded in sweep.unheeded(&values.iter().map(|values| values.kind).collect::<Vec<_>>()) {
             notice::note(&unheeded.told(unheeded.kind.flag()));

@@ -33,6 +33,7 @@ mod load_placement;
 #[cfg(feature = "milp")]
 mod milp;
 mod operators_load;
+mod operators_use;
 mod parmesan_golden;
 mod pase_brute;
 mod pase_golden;

@@ -137,7 +137,8 @@ pub(super) fn chain(fine: &Fine, part: &[usize], parts: usize, machine: &Machine
             let mut sums = [0.0; 3];
             for j in i + 1..=n {
                 // Added up and not taken off a longer sum, in which a large one would swallow the others.
-                sums.iter_mut().zip(own[j - 1]).for_each(|(sum, value)| *sum += value);
+                let added = own[j - 1];
+                sums = [sums[0] + added[0], sums[1] + added[1], sums[2] + added[2]];
                 let [seconds, parameters, kept] = sums;
                 let over = if j < n { machine.cut_s(cut[j]) } else { 0.0 };
                 let between = if machine.overlap { 0.0 } else { 2.0 * (over + machine.cut_s(cut[i])) };

@@ -264,9 +264,9 @@ impl Table {
     /// Seconds of a stage on one replica at the least, from what its nodes pay at each price.
     #[inline]
     fn least_s(&self, paid: &Figures) -> f64 {
-        let mut least = f64::NEG_INFINITY;
+        let (mut least, worth) = (f64::NEG_INFINITY, &self.worth);
         for i in 0..PRICES {
-            least = larger(least, paid[i] - self.worth[i]);
+            least = larger(least, paid[i] - worth[i]);
         }
         least
     }

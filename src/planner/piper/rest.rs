@@ -174,7 +174,9 @@ impl Rest {
         let row = |&behind: &u32| {
             let adds: Sums = (0..model.dag.len()).map(|v| nodes.devices(v, (target, memory_bytes), behind)).collect();
             let add = |sum: &mut [f64; SHARES.len()], v: usize| {
-                sum.iter_mut().zip(&adds[v]).for_each(|(sum, adds)| *sum += adds);
+                for share in 0..SHARES.len() {
+                    sum[share] += adds[v][share];
+                }
             };
             (behind, model.smaller.summed(&model.sets, add))
         };

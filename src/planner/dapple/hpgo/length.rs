@@ -35,17 +35,20 @@ impl HpgoModel<'_> {
         if self.faults.boundary_parameters && !self.is_last(stage) { stage.to + 1 } else { stage.to }
     }
 
+    #[inline]
     fn all_reduce_s(&self, stage: &Stage) -> f64 {
         let bytes = self.parameter_bytes(stage.from, self.counted_to(stage));
         self.links().all_reduce_of(stage.devices.count() as usize, stage.one_machine, bytes)
     }
 
     /// A stage with what follows from its devices.
+    #[inline]
     pub(super) fn stage(&self, from: usize, to: usize, groups: u32, devices: Devices) -> Stage {
         Stage { from, to, groups, devices, one_machine: Links::one_machine(&self.machines, &ids(devices)) }
     }
 
     /// Seconds a byte between two stages.
+    #[inline]
     pub(super) fn per_byte(&self, from: Devices, to: Devices) -> f64 {
         self.links().transfer_per_byte(&self.machines, &ids(from), &ids(to))
     }
@@ -78,8 +81,8 @@ pub(super) fn speedup_over(
         stages.iter().map(stage).sum::<f64>() / pipelines / m
     };
     let mut length = step * (m - 1.0) + fill;
-    for (stage, per_byte) in stages.iter().zip(per_byte) {
-        length += model.output_bytes(stage.to) / pipelines / m * per_byte;
+    for (cut, stage) in stages.iter().enumerate().take(per_byte.len()) {
+        length += model.output_bytes(stage.to) / pipelines / m * per_byte[cut];
     }
     let exposed = |(i, stage): (usize, &Stage)| model.all_reduce_s(stage) - i as f64 * step;
     let delta = stages.iter().enumerate().map(exposed).fold(0.0, f64::max);

@@ -214,8 +214,8 @@ impl<'a> State<'a> {
             let net = net as usize;
             let (cost, all_but_one) = (self.level.net_cost[net], self.level.pins(net).len() as u32 - 1);
             let inside = &self.inside[net * self.devices..net * self.devices + accelerators];
-            for (change, &there) in self.joining.iter_mut().zip(inside) {
-                *change += if there == all_but_one {
+            for (to, &there) in inside.iter().enumerate() {
+                self.joining[to] += if there == all_but_one {
                     -cost
                 } else if there == 0 {
                     cost

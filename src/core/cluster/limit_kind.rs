@@ -1,0 +1,290 @@
+//! The kinds of limits: the one table from which flags, panel rows, messages and units are made.
+
+use crate::units::{self, UnitError};
+
+/// The most devices a plan may use, as in the published program.
+pub const MOST_DEVICES: u32 = 10_000;
+/// The most microbatches in a batch, in a file as on the command line.
+pub const MOST_MICROBATCHES: u32 = 1_000_000;
+/// The most samples in a batch.
+pub const MOST_BATCH: u32 = 10_000_000;
+
+/// One of the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LimitKind {
+    /// Devices available.
+    Devices,
+    /// CPUs that can run nodes.
+    Cpus,
+    /// Memory per device.
+    Memory,
+    /// Microbatches in a batch.
+    Microbatches,
+    /// Bandwidth between devices.
+    Bandwidth,
+    /// Samples in a batch over all devices.
+    Batch,
+    /// Operations per second of a device.
+    Flops,
+}
+
+/// What values of a limit are, and how far they go.
+#[derive(Debug, Clone, Copy)]
+enum Quantity {
+    /// Whole numbers in a range; what is above it is refused in these words.
+    Count { least: u32, most: u32, too_large: &'static str },
+    /// Bytes, or no limit at all.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Operations per second.
+    PerSecond,
+}
+
+/// All there is to know of a kind.
+struct Row {
+    kind: LimitKind,
+    label: &'static str,
+    singular: &'static str,
+    help: &'static str,
+    flag: &'static str,
+    field: &'static str,
+    example: &'static str,
+    few: &'static str,
+    range: &'static str,
+    quantity: Quantity,
+}
+
+/// A row for each kind, in the order of the kinds.
+const TABLE: &[Row] = &[
+    Row {
+        kind: LimitKind::Devices,
+        label: "devices",
+        singular: "device",
+        help: "devices available; not all need be used",
+        flag: "--devices",
+        field: "devices",
+        example: "64",
+        few: "8,16,32 or 8..64:x2",
+        range: "8..512:x2",
+        quantity: Quantity::Count {
+            least: 1,
+            most: MOST_DEVICES,
+            too_large: "larger than any cluster planned here: at most 10000",
+        },
+    },
+    Row {
+        kind: LimitKind::Cpus,
+        label: "CPUs",
+        singular: "CPU",
+        help: "CPUs that can run nodes beside the accelerators",
+        flag: "--cpus",
+        field: "cpus",
+        example: "1",
+        few: "0,1,2 or 0..8:+1",
+        range: "0..8:+1",
+        quantity: Quantity::Count {
+            least: 0,
+            most: MOST_DEVICES,
+            too_large: "larger than any machine planned here: at most 10000",
+        },
+    },
+    Row {
+        kind: LimitKind::Memory,
+        label: "memory",
+        singular: "memory",
+        help: "memory per device",
+        flag: "--memory",
+        field: "memory_bytes",
+        example: "16GiB",
+        few: "8GiB,16GiB or 8GiB..64GiB:x2",
+        range: "8GiB..64GiB:x2",
+        quantity: Quantity::Bytes,
+    },
+    Row {
+        kind: LimitKind::Microbatches,
+        label: "microbatches",
+        singular: "microbatch",
+        help: "microbatches in a batch: bounds the replicas of a stage and spreads the all-reduce",
+        flag: "--microbatches",
+        field: "microbatches",
+        example: "1920",
+        few: "8,16,32 or 8..64:x2",
+        range: "8..512:x2",
+        quantity: Quantity::Count {
+            least: 1,
+            most: MOST_MICROBATCHES,
+            too_large: "larger than any batch planned here: at most 1000000",
+        },
+    },
+    Row {
+        kind: LimitKind::Bandwidth,
+        label: "bandwidth",
+        singular: "bandwidth",
+        help: "bandwidth between any two devices",
+        flag: "--bandwidth",
+        field: "bandwidth_bytes_per_s",
+        example: "25GB/s",
+        few: "25GB/s,50GB/s or 25GB/s..100GB/s:x2",
+        range: "25GB/s..100GB/s:x2",
+        quantity: Quantity::BytesPerSecond,
+    },
+    Row {
+        kind: LimitKind::Batch,
+        label: "batch",
+        singular: "batch",
+        help: "samples in a batch, over all devices",
+        flag: "--batch",
+        field: "batch",
+        example: "128",
+        few: "8,16,32 or 8..64:x2",
+        range: "8..512:x2",
+        quantity: Quantity::Count {
+            least: 1,
+            most: MOST_BATCH,
+            too_large: "larger than any batch planned here: at most 10000000",
+        },
+    },
+    Row {
+        kind: LimitKind::Flops,
+        label: "flops",
+        singular: "flops",
+        help: "operations per second of a device, a multiplication with addition being one",
+        flag: "--flops",
+        field: "flops_per_s",
+        example: "10e12",
+        few: "10T,20T or 10T..80T:x2",
+        range: "10T..80T:x2",
+        quantity: Quantity::PerSecond,
+    },
+];
+
+impl LimitKind {
+    /// How many there are.
+    pub(crate) const COUNT: usize = TABLE.len();
+
+    /// All limits, in the order they are shown.
+    pub const ALL: [LimitKind; LimitKind::COUNT] = {
+        let mut all = [LimitKind::Devices; LimitKind::COUNT];
+        let mut at = 0;
+        while at < all.len() {
+            assert!(TABLE[at].kind as usize == at, "a row stands at the place of its kind");
+            all[at] = TABLE[at].kind;
+            at += 1;
+        }
+        all
+    };
+
+    /// The limits of pipelines with replicas (Piper's profile).
+    pub const PIPELINE: [LimitKind; 4] =
+        [LimitKind::Devices, LimitKind::Memory, LimitKind::Microbatches, LimitKind::Bandwidth];
+
+    /// The limits of device placement: accelerators, CPUs, and the accelerators' memory.
+    pub const PLACEMENT: [LimitKind; 3] = [LimitKind::Devices, LimitKind::Cpus, LimitKind::Memory];
+
+    /// The limits of pipelines over machines, planned for a whole batch (layer-wise profiles).
+    pub const LAYERS: [LimitKind; 3] = [LimitKind::Devices, LimitKind::Batch, LimitKind::Memory];
+
+    /// The limits of operators that are split over all devices.
+    pub const OPERATORS: [LimitKind; 4] =
+        [LimitKind::Devices, LimitKind::Flops, LimitKind::Bandwidth, LimitKind::Memory];
+
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
+    /// What the panel and the tables call it.
+    pub fn label(self) -> &'static str {
+        self.row().label
+    }
+
+    /// What one of it is called.
+    pub fn singular(self) -> &'static str {
+        self.row().singular
+    }
+
+    /// One line on what it limits.
+    pub fn help(self) -> &'static str {
+        self.row().help
+    }
+
+    /// The flag on the command line.
+    pub fn flag(self) -> &'static str {
+        self.row().flag
+    }
+
+    /// Its field in a plan document.
+    pub fn field(self) -> &'static str {
+        self.row().field
+    }
+
+    /// A value as a user might write it.
+    pub fn example(self) -> &'static str {
+        self.row().example
+    }
+
+    /// Several values as a user might write them, as a list and as a range.
+    pub fn example_of_several(self) -> &'static str {
+        self.row().few
+    }
+
+    /// A range as a user might write it.
+    pub fn example_of_range(self) -> &'static str {
+        self.row().range
+    }
+
+    /// Whether it is counted: then its values are whole numbers.
+    pub fn is_count(self) -> bool {
+        self.counted_in().is_some()
+    }
+
+    /// The least and the greatest count; `None` for sizes and rates.
+    pub fn counted_in(self) -> Option<(u32, u32)> {
+        match self.row().quantity {
+            Quantity::Count { least, most, .. } => Some((least, most)),
+            Quantity::Bytes | Quantity::BytesPerSecond | Quantity::PerSecond => None,
+        }
+    }
+
+    /// Prints a value of this limit; what is infinite does not limit.
+    pub fn format(self, value: f64) -> String {
+        match self.row().quantity {
+            Quantity::Count { .. } => format!("{value}"),
+            _ if value == f64::INFINITY => "unlimited".into(),
+            Quantity::Bytes => units::bytes_exact(value),
+            Quantity::BytesPerSecond => units::bandwidth_exact(value),
+            Quantity::PerSecond => units::flops_exact(value),
+        }
+    }
+
+    /// A value with what it counts, as it reads in a list of limits: `64 devices`, `1 CPU`, `8 GiB`, `batch 128`.
+    pub fn counted(self, value: f64) -> String {
+        let text = self.format(value);
+        match self {
+            LimitKind::Batch => format!("batch {text}"),
+            _ if self.is_count() => format!("{text} {}", if value == 1.0 { self.singular() } else { self.label() }),
+            _ if value == f64::INFINITY => format!("no {} limit", self.label()),
+            _ => text,
+        }
+    }
+
+    /// Reads a value of this limit; bare numbers are base units. Memory may be `unlimited`, which is infinite.
+    ///
+    /// # Errors
+    /// [`UnitError`] with what would do.
+    pub fn parse(self, text: &str) -> Result<f64, UnitError> {
+        match self.row().quantity {
+            Quantity::Count { least: 0, .. } if text.trim() == "0" => Ok(0.0),
+            Quantity::Count { most, too_large, .. } => match units::parse_count(text) {
+                Ok(value) if value <= most => Ok(f64::from(value)),
+                Ok(_) => Err(UnitError::new(text, too_large)),
+                Err(_) if units::is_larger(text, f64::from(most)) => Err(UnitError::new(text, too_large)),
+                Err(error) => Err(error),
+            },
+            Quantity::Bytes if text.trim() == "unlimited" => Ok(f64::INFINITY),
+            Quantity::Bytes => units::parse_bytes(text),
+            Quantity::BytesPerSecond => units::parse_bandwidth(text),
+            Quantity::PerSecond => units::parse_flops(text),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What a plan of split operators pays to hand tensors over, and which operators leave devices idle.
+//!
+//! Told from workload, limits and plan alone, by the formulas of the check. `O(operators · dimensions)`.
+
+use super::check;
+use crate::{
+    cluster::Limits,
+    plan::{Measure, Plan},
+    workload::{NodeIndex, Workload},
+};
+
+/// A tensor that goes from an operator to another one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Handover {
+    /// Node that writes it.
+    pub from: NodeIndex,
+    /// Node that reads it.
+    pub to: NodeIndex,
+    /// Seconds of a step that moving it takes on each device, gradients included.
+    pub seconds: f64,
+}
+
+/// An operator with fewer pieces than there are devices.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Idle {
+    /// The node.
+    pub node: NodeIndex,
+    /// Its pieces: the devices that work on it.
+    pub pieces: f64,
+    /// Seconds that the others wait for it.
+    pub seconds: f64,
+}
+
+/// How a plan's operators use devices and links.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperatorUse {
+    /// Devices of the plan.
+    pub devices: u32,
+    /// Seconds of a step.
+    pub step_s: f64,
+    /// Tensors between operators, the costliest first.
+    pub edges: Vec<Handover>,
+    /// Operators that leave devices idle, those that others wait for longest first.
+    pub idle: Vec<Idle>,
+}
+
+/// The use of a valid plan of split operators; `None` of any other.
+pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorUse> {
+    let (Some(profile), Measure::OperatorCost(rules), [stage]) =
+        (workload.operators(), plan.measure, plan.stages.as_slice())
+    else {
+        return None;
+    };
+    let score = crate::family::check(workload, limits, plan);
+    let scored = score.is_valid().then(|| score.stages.first()).flatten()?;
+    let mut splits = vec![None; profile.operators.len()];
+    for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
+        let degrees = profile.operators[node].degrees(choice.split()?).ok()?;
+        splits[node.index()] = Some(degrees.into_iter().map(f64::from).collect::<Vec<f64>>());
+    }
+    let devices = stage.device_count();
+    let mut edges: Vec<Handover> = vec![];
+    let mut idle = vec![];
+    for (&node, costs) in stage.nodes.iter().zip(&scored.nodes) {
+        for (from, words) in check::received(profile, node, &splits, rules) {
+            let seconds = words * check::word_operations(limits) / limits.flops();
+            match edges.iter_mut().find(|edge| (edge.from, edge.to) == (from, node)) {
+                Some(same) => same.seconds += seconds,
+                None => edges.push(Handover { from, to: node, seconds }),
+            }
+        }
+        let pieces: f64 = splits[node.index()].as_ref()?.iter().product();
+        if pieces < f64::from(devices) {
+            idle.push(Idle { node, pieces, seconds: costs.compute_s });
+        }
+    }
+    edges.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    idle.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    Some(OperatorUse { devices, step_s: scored.load_s, edges, idle })
+}

@@ -1,0 +1,145 @@
+//! What an accelerator has room for: one rule, by which the check judges and all planners plan.
+//!
+//! A node has room if the sizes on its accelerator sum to no more than the memory. Sizes that are fractions of a byte, and
+//! mostly no binary ones, sum to something else in every order: seven times 0.1 is more than 0.7 or not. So where sizes
+//! are no whole numbers they count in units of a 2^52th of the memory. Sums of units are exact in any order up to twice
+//! the memory, and what is taken out of such a sum leaves nothing behind; beyond twice the memory they stay beyond it. As
+//! each size was rounded, in the file and to units, the memory is larger by what that can come to: a millionth of a
+//! millionth, and a unit for each node. Whole bytes are held to the memory as it stands.
+
+use std::borrow::Cow;
+
+use crate::workload::PlacementProfile;
+
+/// Whole numbers below are exact, and so are their sums up to twice that.
+const WHOLE: f64 = (1u64 << 52) as f64;
+/// Units to the power of two that the memory is not below.
+const UNITS: f64 = (1u64 << 51) as f64;
+/// What the rounding of sums in files may come to, as a share of the memory.
+const ROUNDING: f64 = 1e-12;
+
+/// The memory of an accelerator, in what the sizes of a profile are counted in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Room {
+    /// What sizes are rounded to; `None` where they are taken as they are.
+    unit_bytes: Option<f64>,
+    limit_bytes: f64,
+}
+
+impl Room {
+    /// The room that a memory is for the nodes of a profile. `O(nodes)`.
+    pub fn new(profile: &PlacementProfile, memory_bytes: f64) -> Self {
+        let as_it_is = Room { unit_bytes: None, limit_bytes: memory_bytes };
+        if memory_bytes.is_infinite() || (memory_bytes < WHOLE && has_whole_sizes(profile)) {
+            return as_it_is;
+        }
+        // The sign and the exponent alone: the power of two that the memory is not below.
+        let power = f64::from_bits(memory_bytes.to_bits() >> 52 << 52);
+        let unit = power / UNITS;
+        if !unit.is_normal() {
+            return as_it_is;
+        }
+        let slack = ROUNDING + profile.nodes.len() as f64 * f64::EPSILON;
+        let limit = (memory_bytes * (1.0 + slack) / unit).floor() * unit;
+        Room { unit_bytes: Some(unit), limit_bytes: limit.min(f64::MAX) }
+    }
+
+    /// What the sizes on an accelerator may sum to, as they count; infinite where nothing limits them.
+    pub fn limit_bytes(&self) -> f64 {
+        self.limit_bytes
+    }
+
+    /// What a size counts.
+    pub fn counted(&self, size_bytes: f64) -> f64 {
+        self.unit_bytes.map_or(size_bytes, |unit| (size_bytes / unit).round() * unit)
+    }
+
+    /// Whether nodes of these sizes, as they count, have room on one accelerator.
+    pub(crate) fn holds(&self, counted_bytes: f64) -> bool {
+        counted_bytes <= self.limit_bytes
+    }
+
+    /// The profile with its sizes as they count, to plan with: any sum of them that [`Room::limit_bytes`] allows has room.
+    pub fn profile<'p>(&self, profile: &'p PlacementProfile) -> Cow<'p, PlacementProfile> {
+        if self.unit_bytes.is_none() {
+            return Cow::Borrowed(profile);
+        }
+        let mut counted = profile.clone();
+        counted.nodes.iter_mut().for_each(|node| node.size_bytes = self.counted(node.size_bytes));
+        Cow::Owned(counted)
+    }
+}
+
+/// Whether all sizes are whole numbers of bytes.
+pub fn has_whole_sizes(profile: &PlacementProfile) -> bool {
+    profile.nodes.iter().all(|node| node.size_bytes.fract() == 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::PlacementNode;
+
+    fn profile(sizes: &[f64]) -> PlacementProfile {
+        let node = |&size_bytes: &f64| PlacementNode {
+            cpu_time: 1.0,
+            accelerator_time: 1.0,
+            supported: true,
+            backward: false,
+            size_bytes,
+            colour_class: None,
+            layer: None,
+            transfer: 0.0,
+        };
+        sizes.iter().map(node).collect::<Vec<_>>().into()
+    }
+
+    fn hold(sizes: &[f64], memory_bytes: f64) -> bool {
+        let room = Room::new(&profile(sizes), memory_bytes);
+        let sum = |sizes: &mut dyn Iterator<Item = &f64>| sizes.fold(0.0, |sum, &size| sum + room.counted(size));
+        let (up, down) = (sum(&mut sizes.iter()), sum(&mut sizes.iter().rev()));
+        assert_eq!(up, down, "{sizes:?} in {memory_bytes}");
+        room.holds(up)
+    }
+
+    #[test]
+    fn tenths_that_fill_the_memory_fit_and_a_little_more_does_not() {
+        for tenths in 1..=60 {
+            let memory = f64::from(tenths) / 10.0;
+            for size in [1, 2, 3, 7].into_iter().filter(|size| *size <= tenths) {
+                let mut sizes = vec![f64::from(size) / 10.0; (tenths / size) as usize];
+                sizes.extend(vec![0.1; (tenths % size) as usize]);
+                assert!(hold(&sizes, memory), "{sizes:?} in {memory}");
+                sizes.push(1e-6 * memory);
+                assert!(!hold(&sizes, memory), "{sizes:?} in {memory}");
+            }
+        }
+        let many = vec![0.1; 100_000];
+        assert!(hold(&many, 10_000.0) && !hold(&many, 9_999.9));
+    }
+
+    #[test]
+    fn whole_bytes_are_held_to_the_last_one() {
+        let memory = (1u64 << 40) as f64;
+        assert!(hold(&[memory - 1.0, 1.0], memory) && !hold(&[memory - 1.0, 2.0], memory));
+        assert!(hold(&[3.0], 3.5) && !hold(&[4.0], 3.5));
+    }
+
+    #[test]
+    fn what_leaves_a_sum_leaves_nothing_behind() {
+        let sizes = [0.1, 0.7, 0.3, 0.2, 1e-9];
+        let room = Room::new(&profile(&sizes), 1.3);
+        let mut sum = sizes.iter().fold(0.0, |sum, &size| sum + room.counted(size));
+        for size in [0.3, 0.1, 1e-9, 0.7, 0.2] {
+            sum -= room.counted(size);
+        }
+        assert_eq!(sum, 0.0);
+    }
+
+    #[test]
+    fn the_largest_and_the_smallest_memories_are_numbers() {
+        assert!(hold(&[0.5, f64::MAX / 2.0], f64::INFINITY) && hold(&[0.5], f64::MAX));
+        assert!(!hold(&[0.5], 0.0) && hold(&[0.0], 0.0) && !hold(&[0.5], 1e-310));
+        assert!(!hold(&[0.5, 1e30], 1.0));
+    }
+}

@@ -1,0 +1,203 @@
+//! The published file of a device placement: which accelerators and CPUs hold which nodes.
+//!
+//! ```text
+//! { "maxLoad": x, "fpgas": [ { "load": x, "nodes": [ids] } ], "cpus": [ { "load": x, "nodes": [ids] } ] }
+//! { "totalLatency": x, "fpgas": [ { "nodes": [ids] } ], "cpus": [ { "nodes": [ids] } ] }
+//! ```
+//!
+//! The loads of devices are not believed; a negative value is how the published program says that it knows none. Devices
+//! are written from the last stage to the first, as the program writes them; the order between accelerators and CPUs is
+//! lost, so reading sorts the devices along the edges of the forward pass, where these leave an order. `O(n + m)`.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    cluster::GivenLimits,
+    family::read::{LoadedPlan, parse},
+    graph::Dag,
+    plan::{
+        Measure, Plan, Score, Stage,
+        figures::{Claims, Figures},
+    },
+    source::{LoadError, strict::Object},
+    workload::{Choice, Node, NodeId, NodeIndex, PlacementProfile, Workload, placement::SECONDS},
+};
+
+/// What a split file looks like, for messages.
+const SHAPE: &str = "a split is `{\"fpgas\": [{\"nodes\": [ids]}], \"cpus\": [{\"nodes\": [ids]}]}`";
+
+/// A claimed value holds if it is this near, relative: splits come from solvers, too, whose values are as exact as their
+/// tolerances.
+const CLAIM_TOLERANCE: f64 = 1e-6;
+
+/// A split as it stands in a file; nodes by index, and some may be missing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SplitFile {
+    /// Nodes of each accelerator, in the order of the file.
+    pub accelerators: Vec<Vec<NodeIndex>>,
+    /// Nodes of each CPU, in the order of the file.
+    pub cpus: Vec<Vec<NodeIndex>>,
+    /// The max-load it claims, in the unit of the profile.
+    pub max_load: Option<f64>,
+    /// The latency it claims, in the unit of the profile.
+    pub total_latency: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawSplit {
+    #[serde(default)]
+    fpgas: Vec<Object<RawDevice>>,
+    #[serde(default)]
+    cpus: Vec<Object<RawDevice>>,
+    max_load: Option<f64>,
+    total_latency: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawDevice {
+    nodes: Vec<i64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OutSplit {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_load: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_latency: Option<f64>,
+    fpgas: Vec<OutDevice>,
+    cpus: Vec<OutDevice>,
+}
+
+#[derive(Debug, Serialize)]
+struct OutDevice {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<f64>,
+    nodes: Vec<NodeId>,
+}
+
+impl SplitFile {
+    /// Reads a split of a graph's nodes; `source` is how messages call the file.
+    ///
+    /// # Errors
+    /// [`LoadError`] where it is no such file, names a node that the graph has not, or names one twice.
+    pub fn read(text: &str, source: &str, nodes: &[Node]) -> Result<SplitFile, LoadError> {
+        let Object(raw): Object<RawSplit> = parse(text, source)?;
+        if raw.fpgas.is_empty() && raw.cpus.is_empty() {
+            return Err(LoadError::file(source, "names no device", SHAPE));
+        }
+        let index: FxHashMap<i64, NodeIndex> =
+            NodeIndex::enumerate(nodes).map(|(index, node)| (node.id.0, index)).collect();
+        let mut place_of: Vec<Option<String>> = vec![None; nodes.len()];
+        let mut devices = |key: &str, list: Vec<Object<RawDevice>>| -> Result<Vec<Vec<NodeIndex>>, LoadError> {
+            let mut devices = vec![];
+            for (d, Object(device)) in list.into_iter().enumerate() {
+                let mut members = Vec::with_capacity(device.nodes.len());
+                for (i, id) in device.nodes.into_iter().enumerate() {
+                    let place = format!("{key}[{d}].nodes[{i}]");
+                    let Some(&node) = index.get(&id) else {
+                        let problem = format!("is {id}, which is no node's id");
+                        return Err(LoadError::at(source, place, problem, "is it the split of another workload?"));
+                    };
+                    if let Some(first) = place_of[node.index()].replace(place.clone()) {
+                        let problem = format!("is {id}, which {first} is already");
+                        return Err(LoadError::at(source, place, problem, "put each node on one device"));
+                    }
+                    members.push(node);
+                }
+                members.sort_unstable();
+                devices.push(members);
+            }
+            Ok(devices)
+        };
+        let (accelerators, cpus) = (devices("fpgas", raw.fpgas)?, devices("cpus", raw.cpus)?);
+        let known = |value: Option<f64>| value.filter(|&value| value >= 0.0);
+        let (max_load, total_latency) = (known(raw.max_load), known(raw.total_latency));
+        Ok(SplitFile { accelerators, cpus, max_load, total_latency })
+    }
+}
+
+/// Reads a split as a plan: for latency if the file says `totalLatency`, else for max-load.
+///
+/// # Errors
+/// [`LoadError`] as [`SplitFile::read`], or if the workload cannot be split so.
+pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
+    let Some(profile) = workload.placement() else {
+        let problem = format!("is a split of device placement, which {} has no times for", workload.name);
+        return Err(LoadError::file(source, problem, "check it with the workload it was made for"));
+    };
+    let file = SplitFile::read(text, source, &workload.nodes)?;
+    let cpus = file.cpus.iter().filter(|nodes| !nodes.is_empty()).count();
+    let devices = file.accelerators.into_iter().map(|nodes| (nodes, Choice::Accelerator));
+    let devices =
+        devices.chain(file.cpus.into_iter().map(|nodes| (nodes, Choice::Cpu))).filter(|(nodes, _)| !nodes.is_empty());
+    let mut devices: Vec<(Vec<NodeIndex>, Choice)> = devices.collect();
+    in_order(workload, profile, &mut devices);
+    let measure = match file.total_latency {
+        Some(_) if file.max_load.is_none() => Measure::Latency { subgraphs: None },
+        _ => Measure::MaxLoad,
+    };
+    let mut plan = Plan { measure, ..Plan::default() };
+    let accelerators = devices.iter().filter(|(_, choice)| *choice == Choice::Accelerator).count() as u32;
+    let accelerators = workload.limits.devices().unwrap_or(0).max(accelerators);
+    for (nodes, choice) in devices {
+        let choices = vec![choice; nodes.len()];
+        plan.stages.push(Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] });
+    }
+    let value = if measure == Measure::MaxLoad { file.max_load } else { file.total_latency };
+    let mut notes = vec![];
+    if cpus > 1 && measure == Measure::MaxLoad {
+        notes.push("each CPU is a device by itself; the published evaluation adds all CPUs up".to_string());
+    }
+    Ok(LoadedPlan {
+        plan: plan.with_devices_by_kind(accelerators),
+        limits: GivenLimits::default(),
+        planner: None,
+        recipe: None,
+        options: std::collections::BTreeMap::new(),
+        claims: Claims { value, lower_bound: None, tolerance: CLAIM_TOLERANCE },
+        figures: Figures::default(),
+        kind: "placement split",
+        notes,
+        accelerators: Some(accelerators),
+    })
+}
+
+/// Sorts devices as data flows through them, if that is possible.
+fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(Vec<NodeIndex>, Choice)>) {
+    let mut device_of = vec![None; workload.nodes.len()];
+    for (d, (nodes, _)) in devices.iter().enumerate() {
+        nodes.iter().for_each(|node| device_of[node.index()] = Some(d as u32));
+    }
+    let forward = |v: NodeIndex| device_of[v.index()].filter(|_| !profile.nodes[v].backward);
+    let crossing = workload.edges().filter_map(|(u, v)| forward(u).zip(forward(v)));
+    if let Ok(order) = Dag::new(devices.len(), crossing.filter(|(from, to)| from != to).collect()) {
+        let mut taken: Vec<Option<(Vec<NodeIndex>, Choice)>> = devices.drain(..).map(Some).collect();
+        devices.extend(order.topological_order().iter().filter_map(|&d| taken[d as usize].take()));
+    }
+}
+
+/// A checked plan as a split file, ending in a newline; subgraphs of one accelerator are joined. `score` is that of
+/// `plan` under its own measure; what the file then claims is its max-load or its latency.
+pub fn to_json(workload: &Workload, plan: &Plan, score: &Score) -> String {
+    let latency = matches!(plan.measure, Measure::Latency { .. });
+    let of_kind = |cpu: bool| -> Vec<OutDevice> {
+        let stages = plan.stages.iter().zip(&score.stages).rev().filter(|(stage, _)| stage.on_cpus() == cpu);
+        stages
+            .map(|(stage, scored)| {
+                let mut nodes: Vec<NodeId> = stage.nodes.iter().map(|&node| workload.nodes[node].id).collect();
+                nodes.sort_unstable();
+                OutDevice { load: (!latency).then_some(scored.load_s / SECONDS), nodes }
+            })
+            .collect()
+    };
+    let out = OutSplit {
+        max_load: (!latency).then_some(score.slowest_s / SECONDS),
+        total_latency: Some(score.value).filter(|value| latency && value.is_finite()),
+        fpgas: of_kind(false),
+        cpus: of_kind(true),
+    };
+    serde_json::to_string_pretty(&out).expect("numbers and lists are JSON") + "\n"
+}

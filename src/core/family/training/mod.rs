@@ -1,0 +1,43 @@
+//! What a training iteration of a transformer takes on real machines, from the model's sizes and the machines' data sheets.
+//!
+//! A [`Model`] (read from a Hugging Face `config.json`, a preset or a [published] name) runs as a [`Run`] says
+//! (devices, degrees, batch, precision, settings of the software) on an [`Accelerator`]. [`iteration`] gives the time in
+//! closed form and its terms, [`memory`] what every pipeline stage holds, [`program`] the same run for the simulator, and
+//! [`Estimate`] all of it with how far such predictions were off on published runs ([`truth`]).
+//!
+//! The formulas follow the units that Megatron-LM's engine runs: matrix products by a roofline with a penalty for small
+//! sides, fused attention, bytes of elementwise kernels, collectives with a share that is not hidden. Their constants were
+//! fitted on published measurements, not derived; `docs/truth.md` says how far they carry. Complexity: `O(layers)` time and
+//! memory for a stage's costs, `O(stages)` for an iteration.
+//!
+//! The surprising decision: power, not the data sheet's peak, sets the rate of matrix products within a generation.
+
+pub mod calibrate;
+pub mod check;
+pub mod configured;
+mod describe;
+mod dials;
+mod estimate;
+mod facts;
+pub mod iteration;
+mod kind;
+pub mod layer;
+pub mod memory;
+mod offers;
+mod platform;
+pub mod program;
+pub mod request;
+mod score;
+pub mod split;
+pub mod truth;
+mod wiring;
+
+pub use crate::workload::training::{
+    Accelerator, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind, Layout,
+    Model, Precision, Projection, Recompute, Run, Span, Stack, TrainingSettings, ZeroBubble, from_hugging_face,
+    hardware, published, run,
+};
+pub use calibrate::Calibration;
+pub use estimate::{Estimate, Fits, StageEstimate};
+
+use crate::workload::training::model;

@@ -1,0 +1,121 @@
+//! Reading workloads: one file per format, recognised by content.
+//!
+//! [`load`] reads a path, [`load_reader`] standard input, [`load_bytes`] what is in memory already. All end in the
+//! same validation and the same [`LoadError`]. Linear in the size of the file, in time and memory.
+
+pub mod detect;
+pub mod file;
+mod foreign;
+pub mod operators;
+pub mod piper;
+pub mod placement;
+mod reader;
+pub mod torch_graph;
+pub(crate) mod training;
+mod wiring;
+
+use std::{fmt, io::Read, path::Path};
+
+use super::{LoadError, Workload, training::published};
+
+pub use file::{MAX_FILE_BYTES, read_all, read_file};
+pub use wiring::Wired;
+
+/// The formats that can be planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Format {
+    /// Piper's JSON.
+    Piper,
+    /// The JSON of device placement.
+    Placement,
+    /// PipeDream's layer profile, the text that DAPPLE reads.
+    #[serde(rename = "pipedream")]
+    PipeDream,
+    /// plantui's own JSON of operator graphs.
+    Operators,
+    /// A Hugging Face model configuration, to be trained.
+    HuggingFace,
+    /// plantui's own JSON of a model and how it is trained.
+    Training,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Piper => "piper",
+            Format::Placement => "placement",
+            Format::PipeDream => "pipedream",
+            Format::Operators => "operators",
+            Format::HuggingFace => "hugging-face",
+            Format::Training => "training",
+        })
+    }
+}
+
+/// Loads a workload from a file, whose stem is its name; from a folder with a model's `config.json`; or a model by its
+/// published name where there is no such file.
+///
+/// # Errors
+/// [`LoadError`] if the file cannot be read or is no valid workload.
+pub fn load(path: &Path) -> Result<Workload, LoadError> {
+    if !path.exists()
+        && let Some(workload) = path.to_str().and_then(training::named)
+    {
+        return Ok(workload);
+    }
+    if let Some(error) = unknown_model(path) {
+        return Err(error);
+    }
+    let configuration = path.join("config.json");
+    if path.is_dir() && configuration.is_file() {
+        let mut workload = load(&configuration)?;
+        workload.name = path.file_name().map_or(workload.name, |name| crate::text::printable(&name.to_string_lossy()));
+        return Ok(workload);
+    }
+    let bytes = read_file(path)?;
+    let shown = crate::text::printable(&path.display().to_string());
+    let name = path.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
+    load_bytes(&bytes, &shown, &name)
+}
+
+/// What to say of a name that is neither a file nor a model, but may have been meant as one: it has no folder and no ending
+/// of a file.
+fn unknown_model(path: &Path) -> Option<LoadError> {
+    let name = path.to_str().filter(|name| !name.is_empty() && !name.contains(['/', '\\']) && !path.exists())?;
+    // "llama-3.1-8b" has no ending, "model.json" has.
+    if path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| !ending.starts_with(char::is_numeric)) {
+        return None;
+    }
+    let known = published::names();
+    let repair = match crate::text::nearest(&name.to_ascii_lowercase(), known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "give a file, a folder with a config.json, or a model's name such as `llama-3-70b`".to_string(),
+    };
+    Some(LoadError::file(&crate::text::printable(name), "is no file, and no model has that name", repair))
+}
+
+/// Loads a workload from anything that can be read, such as standard input or a pipe.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_reader(reader: impl Read, source: &str, name: &str) -> Result<Workload, LoadError> {
+    load_bytes(&read_all(reader, source)?, source, name)
+}
+
+/// Loads a workload from bytes. `source` is how messages call it, `name` what the screen shows.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_bytes(bytes: &[u8], source: &str, name: &str) -> Result<Workload, LoadError> {
+    let text = detect::text(bytes, source, &detect::WORKLOAD)?;
+    match detect::format(text, source)? {
+        Format::Piper => piper::read(text, source, name),
+        Format::Placement => placement::read(text, source, name).map(|file| file.into_workload(source)),
+        Format::PipeDream => torch_graph::read(text, source, name),
+        Format::Operators => operators::read(text, source, name),
+        Format::HuggingFace => training::read_configuration(text, source, name),
+        Format::Training => training::read(text, source, name),
+    }
+}
