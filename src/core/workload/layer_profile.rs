@@ -4,7 +4,12 @@
 //! Kept as the file has it: milliseconds and bytes for a whole batch of profiled samples, whose size the file does not
 //! tell. What DAPPLE plans over is derived from it in [`super::states`].
 
-use super::piper::{DegreeProfile, Mode, NodeProfile, PiperProfile, VANILLA};
+use std::fmt;
+
+use super::{
+    piper::{DegreeProfile, Mode, NodeProfile, PiperProfile, VANILLA},
+    states::Found,
+};
 use crate::graph::Dag;
 
 /// Seconds in the files' unit of time.
@@ -40,13 +45,27 @@ impl LayerNode {
 }
 
 /// The whole profile, by node index.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct LayerProfile {
     /// By node index.
     pub nodes: Vec<LayerNode>,
+    /// The states that were asked for.
+    pub(super) found: Found,
+}
+
+/// As the nodes alone: a workload's fingerprint is made of it.
+impl fmt::Debug for LayerProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LayerProfile").field("nodes", &self.nodes).finish()
+    }
 }
 
 impl LayerProfile {
+    /// Of what each node costs, by node index.
+    pub fn new(nodes: Vec<LayerNode>) -> Self {
+        LayerProfile { nodes, found: Found::default() }
+    }
+
     /// The profile in Piper's terms, to be shown: one mode at tensor degree 1 with times in seconds for the profiled batch;
     /// an edge carries what its source puts out.
     pub fn as_modes(&self, dag: &Dag) -> PiperProfile {

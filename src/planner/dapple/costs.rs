@@ -66,12 +66,11 @@ fn positions(dag: &Dag, kept: &[bool], states: &States) -> Vec<Position> {
     let mut planned = FixedBitSet::with_capacity(n);
     planned.extend((0..n).filter(|&v| kept[v]));
     let mut left = planned.clone();
-    (0..states.len()).for_each(|state| left.difference_with(&states.covered(state)));
+    states.all_covered().for_each(|covered| left.difference_with(&covered));
     let nothing = FixedBitSet::with_capacity(n);
     let mut numbers = FxHashMap::from_iter([(nothing.clone(), 0)]);
     let mut found = vec![Position { done: nothing, state: 0 }];
-    for state in 0..states.len() {
-        let mut done = states.covered(state);
+    for (state, mut done) in states.all_covered().enumerate() {
         done.intersect_with(&planned);
         // What no state covers is done as soon as all that leads to it is.
         for &v in dag.topological_order().iter().filter(|&&v| left.contains(v as usize)) {

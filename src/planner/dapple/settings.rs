@@ -1,5 +1,7 @@
 //! The options that both planners take, and what they mean for the speed-up.
 
+use std::sync::Arc;
+
 use crate::{
     cluster::{Links, PUBLISHED_LINKS},
     plan::{Length, SpeedupModel},
@@ -120,7 +122,7 @@ pub(super) fn model(options: &Options, length: Length) -> SpeedupModel {
 /// How an option asks for states, and what came of it.
 pub(super) struct Cuts {
     /// The states to cut between.
-    pub(super) states: States,
+    pub(super) states: Arc<States>,
     /// Whether they lie along one order of the layers.
     pub(super) linear: bool,
     /// Whether these are all states that there are.
@@ -160,16 +162,17 @@ pub(super) fn cuts(
     search: &Search,
 ) -> Result<Cuts, StatesError> {
     let choice = options.choice(STATES.name);
-    let found =
-        if choice == "order" { None } else { Some(States::of_unless(workload, profile, &|| search.cancelled())) };
+    let stopped = || search.cancelled();
+    let found = (choice != "order").then(|| States::found(workload, profile, false, &stopped));
     let why = match found {
         Some(Ok(states)) => return Ok(Cuts { states, linear: false, complete: true, note: None }),
         Some(Err(error)) if choice == "auto" && error.has_an_order() => format!("{error}, so "),
         Some(Err(error)) => return Err(error),
         None => String::new(),
     };
-    let all = States::along_order(workload, profile)?;
-    let states = all.thinned(searched(all.len(), workload.nodes.len()));
+    let all = States::found(workload, profile, true, &stopped)?;
+    let most = searched(all.len(), workload.nodes.len());
+    let states = if all.len() <= most { Arc::clone(&all) } else { Arc::new(all.thinned(most)) };
     let complete = states.len() == all.len();
     let mut note = (!states.one_order)
         .then(|| format!("{why}the network is cut along one order of its layers; along another a plan may be better"));
@@ -193,7 +196,7 @@ pub(super) fn check_states(problem: &Problem) -> Result<(), OptionError> {
     if choice != "antichains" {
         return Ok(());
     }
-    match States::of(&problem.workload, profile) {
+    match States::found(&problem.workload, profile, false, &|| false) {
         Err(error @ (StatesError::TooMany(_) | StatesError::TooLarge(_))) => Err(OptionError::Unsuited {
             workload: problem.workload.name.clone(),
             name: STATES.name.into(),

@@ -1,5 +1,7 @@
 //! Edits of plans whose speed-up the published planner counts over states: stages end where a state does.
 
+use std::sync::Arc;
+
 use super::{Desk, Edited, Result, refuse};
 use crate::{
     plan::{Basis, Measure, Plan, Stage},
@@ -12,13 +14,11 @@ impl<'a> Desk<'a> {
         self.plan.last_states().unwrap_or_default()
     }
 
-    fn states(&self) -> Result<States> {
+    fn states(&self) -> Result<Arc<States>> {
         let (Some(profile), Measure::Speedup(model)) = (self.workload.layers(), self.plan.measure) else {
             return refuse("the plan is not over states");
         };
-        let found =
-            if model.linear { States::along_order(self.workload, profile) } else { States::of(self.workload, profile) };
-        let states = match found {
+        let states = match States::found(self.workload, profile, model.linear, &|| false) {
             Ok(states) => states,
             Err(error) => return refuse(format!("its states cannot be told: {error}")),
         };

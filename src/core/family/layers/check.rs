@@ -197,8 +197,7 @@ fn published(
         violations.push(Violation::DeviceList { stage, problem });
         0.0
     };
-    let found = if model.linear { States::along_order(workload, profile) } else { States::of(workload, profile) };
-    let states = match found {
+    let states = match States::found(workload, profile, model.linear, &|| false) {
         Ok(states) => states,
         Err(error) => return refuse(1, error.to_string()),
     };

@@ -50,7 +50,7 @@ pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
     if shared {
         notes.push("forward is a third of the time where the profile gives only the sum".into());
     }
-    let profile = Profile::Layers(LayerProfile { nodes });
+    let profile = Profile::Layers(LayerProfile::new(nodes));
     let layers = with_profile(workload, Format::PipeDream, profile, workload.limits.clone());
     Ok(Conversion { workload: layers, members, choices, assumptions: notes })
 }

@@ -53,7 +53,7 @@ impl Line<'_> {
 /// [`LoadError`] with the line and the repair.
 pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
     let mut names: Vec<String> = vec![];
-    let mut profile = LayerProfile { nodes: vec![] };
+    let mut profile = LayerProfile::new(vec![]);
     let mut edges: Vec<(u32, u32)> = vec![];
     let mut known: FxHashMap<&str, u32> = FxHashMap::default();
     let mut line_of: FxHashMap<(u32, u32), usize> = FxHashMap::default();

@@ -41,7 +41,7 @@ pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut F
             "a stage of such layers looks free and attracts no devices",
         );
     }
-    match States::of(workload, profile) {
+    match States::found(workload, profile, false, &|| false) {
         Err(error @ StatesError::Empty) => {
             findings.add("no-layers", Severity::Error, &[], error.to_string(), "there is nothing to plan");
         }

@@ -1,6 +1,6 @@
 //! The graph of antichains as PipeDream's importer walks it, and the order in which it numbers them.
 
-use std::collections::VecDeque;
+use std::{cell::OnceCell, collections::VecDeque};
 
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
@@ -61,21 +61,20 @@ pub(super) fn find<'a>(
     let topological = || dag.topological_order().iter().map(|&v| v as usize);
     let ancestors = reachable(n, topological(), |v| dag.predecessors(v).collect());
     let descendants = reachable(n, topological().rev(), |v| dag.successors(v).collect());
-    // What must be kept beside `v`: ancestors whose output something else than `v` and its ancestors needs.
-    let beside = (0..n)
-        .map(|v| {
-            if stopped() {
-                return Err(StatesError::Stopped);
-            }
+    // What must be kept beside `v`: ancestors whose output something else than `v` and its ancestors needs. Found for those that
+    // are come to: where branches allow too many states these are few.
+    let beside: Vec<OnceCell<FixedBitSet>> = vec![OnceCell::new(); n];
+    let beside = |v: usize| {
+        beside[v].get_or_init(|| {
             let used = |&u: &usize| dag.successors(u).any(|w| w != v && !ancestors[v].contains(w));
             let mut set = FixedBitSet::with_capacity(n);
-            set.extend(ancestors[v].ones().filter(used));
-            Ok(set)
+            ancestors[v].ones().filter(used).for_each(|u| set.insert(u));
+            set
         })
-        .collect::<Result<Vec<_>, _>>()?;
+    };
     let augmented = |antichain: &[usize]| -> Vec<usize> {
         let mut extra = FixedBitSet::with_capacity(n);
-        antichain.iter().for_each(|&v| extra.union_with(&beside[v]));
+        antichain.iter().for_each(|&v| extra.union_with(beside(v)));
         extra.ones().chain(antichain.iter().copied()).collect()
     };
     let start = (0..n).find(|&v| dag.in_degree(v) == 0).ok_or(StatesError::Empty)?;
@@ -122,30 +121,41 @@ fn successors(
     stopped: &dyn Fn() -> bool,
 ) -> Result<Vec<Vec<usize>>, StatesError> {
     let mut members = FixedBitSet::with_capacity(dag.len());
-    members.extend(kept.iter().copied());
-    let mut found = vec![];
+    kept.iter().for_each(|&v| members.insert(v));
+    let (mut found, mut list, mut set) = (vec![], kept.to_vec(), members.clone());
     for (at, &a) in kept.iter().enumerate() {
         for b in dag.successors(a) {
-            if antichain.contains(&b) || !descendants[b].is_disjoint(&members) {
+            if antichain.contains(&b) || have_some(&descendants[b], &members) {
                 continue;
             }
             if stopped() {
                 return Err(StatesError::Stopped);
             }
-            let mut list = kept.to_vec();
             list[at] = b;
-            let mut set = FixedBitSet::with_capacity(dag.len());
-            set.extend(list.iter().copied());
+            set.clear();
+            list.iter().for_each(|&v| set.insert(v));
             let mut next: Vec<usize> = vec![];
             for &v in &list {
-                if descendants[v].is_disjoint(&set) && !next.contains(&v) {
+                if !have_some(&descendants[v], &set) && !next.contains(&v) {
                     next.push(v);
                 }
             }
             found.push(next);
+            list[at] = a;
         }
     }
     Ok(found)
+}
+
+/// Whether two sets have some member in common: word by word, in line.
+#[inline]
+fn have_some(a: &FixedBitSet, b: &FixedBitSet) -> bool {
+    let (a, b) = (a.as_slice(), b.as_slice());
+    let mut word = 0;
+    while word < a.len().min(b.len()) && a[word] & b[word] == 0 {
+        word += 1;
+    }
+    word < a.len().min(b.len())
 }
 
 /// States in the order in which a depth-first search finishes them, last first; children by label, equals as they come.

@@ -13,6 +13,7 @@
 
 mod antichains;
 mod exact_sum;
+mod found;
 
 use fixedbitset::FixedBitSet;
 use thiserror::Error;
@@ -20,6 +21,7 @@ use thiserror::Error;
 use super::{LayerNode, LayerProfile, NodeIndex, Workload};
 use crate::graph::Dag;
 pub use exact_sum::ExactSum;
+pub use found::Found;
 
 /// A difference of sums so small beside them has lost too many digits.
 const MOST_LOST: f64 = 1e-5;
@@ -467,6 +469,29 @@ impl States {
                 covered
             }
         }
+    }
+
+    /// The same of all states, one after the other.
+    pub fn all_covered(&self) -> impl Iterator<Item = FixedBitSet> + '_ {
+        // Along an order from one to the next.
+        let mut next: Vec<Vec<usize>> = vec![];
+        let mut along = FixedBitSet::default();
+        if let Reach::Order { first } = &self.reach {
+            next.resize(self.len(), vec![]);
+            along.grow(first.len());
+            for (v, state) in first.iter().enumerate() {
+                if let Some(state) = state {
+                    next[*state as usize].push(v);
+                }
+            }
+        }
+        (0..self.len()).map(move |j| match &self.reach {
+            Reach::Sets { covered, .. } => covered[j].clone(),
+            Reach::Order { .. } => {
+                next[j].iter().for_each(|&v| along.insert(v));
+                along.clone()
+            }
+        })
     }
 
     /// The states before state `j` in the graph of states, ascending.
