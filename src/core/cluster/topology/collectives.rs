@@ -17,6 +17,8 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use super::{Ring, Route, Topology};
 
 /// More rings than this do not stand beside one another.
@@ -225,7 +227,9 @@ impl Group<'_> {
             let width = self.take(&order, &mut left, |a, b| self.route(a, b).channels);
             return vec![(order, width)];
         }
-        let routes: Vec<Vec<u32>> = (0..count * count).map(|at| self.route(at / count, at % count).channels).collect();
+        let from = |&device: &usize| self.topology.routes_from(device, self.devices);
+        let rows: Vec<Vec<Route>> = self.devices.par_iter().map(from).collect();
+        let routes: Vec<Vec<u32>> = rows.into_iter().flatten().map(|route| route.channels).collect();
         let mut rings: Vec<(Vec<usize>, f64)> = vec![];
         while rings.len() < MOST_RINGS {
             let narrowest = |channels: &[u32]| channels.iter().map(|&c| left[c as usize]).fold(f64::INFINITY, f64::min);

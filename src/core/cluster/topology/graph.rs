@@ -136,6 +136,8 @@ pub struct Topology {
     machines: Machines,
     /// Hops from each vertex, in the order of the links.
     hops: Vec<Vec<Hop>>,
+    /// By vertex the hops that lead to it: from where, and which one of that vertex.
+    pub(super) leading: Vec<Vec<(u32, u32)>>,
     /// Bytes of memory per device, where it is known.
     pub memory_bytes: Option<f64>,
     /// Whether data may pass through a device on its way to another.
@@ -240,6 +242,12 @@ impl Topology {
                 hops[link.to as usize].push(hop(link.from, back));
             }
         }
+        let mut leading = vec![vec![]; hops.len()];
+        for (from, own) in (0..).zip(&hops) {
+            for (index, hop) in (0..).zip(own) {
+                leading[hop.to as usize].push((from, index));
+            }
+        }
         Ok(Topology {
             name: name.into(),
             title: name.into(),
@@ -248,6 +256,7 @@ impl Topology {
             devices,
             machines,
             hops,
+            leading,
             memory_bytes: None,
             relay: false,
             alike: false,
@@ -268,6 +277,7 @@ impl Topology {
             devices: vec![0],
             machines: Machines::one(1),
             hops: vec![vec![]],
+            leading: vec![vec![]],
             memory_bytes: None,
             relay: false,
             alike: true,
@@ -293,6 +303,7 @@ impl Topology {
     }
 
     /// The vertex of a device.
+    #[inline]
     pub fn vertex_of(&self, device: usize) -> u32 {
         self.devices[device]
     }
@@ -318,6 +329,7 @@ impl Topology {
     }
 
     /// Steps that lead on from a vertex.
+    #[inline]
     pub fn hops(&self, vertex: u32) -> &[Hop] {
         &self.hops[vertex as usize]
     }
@@ -358,6 +370,7 @@ impl Topology {
     }
 
     /// Whether data may go through a vertex on its way.
+    #[inline]
     pub(super) fn passes(&self, vertex: u32) -> bool {
         self.relay || self.vertices[vertex as usize].kind != VertexKind::Device
     }

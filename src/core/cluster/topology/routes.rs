@@ -4,7 +4,7 @@
 //! one with the least latency, of those the one that leaves by the earlier link. What is widest alone is found by
 //! Dijkstra's algorithm on the minimum of bandwidths, which ends when all vertices are reached as widely as any still can
 //! be; hops are then counted level by level among the links that are wide enough, since the shortest of the widest paths is no
-//! path of widest ones. `O(links · log vertices)` for a pair at worst, `O(vertices)` memory.
+//! path of widest ones; for a pair from both ends until these meet. `O(links · log vertices)` for a pair at worst, `O(vertices)` memory.
 //!
 //! The widest path is not the fastest for a small message: [`Topology::fastest`] weighs latency against the bytes.
 
@@ -112,6 +112,69 @@ impl PartialOrd for Near {
     }
 }
 
+/// What lies before a target, level by level, until those who come from the source meet it: from then on they go by nothing
+/// but shortest paths. Either side looks at the vertices within half of the way.
+struct Behind {
+    target: u32,
+    /// Of the links.
+    width: f64,
+    /// By vertex, its hops to the target; those that are not known yet are many.
+    left: Vec<u32>,
+    /// The vertices that are farthest of these.
+    level: Vec<u32>,
+    hops: u32,
+    met: bool,
+}
+
+impl Behind {
+    fn new(topology: &Topology, target: u32, width: f64) -> Self {
+        let mut left = vec![u32::MAX; topology.vertices().len()];
+        left[target as usize] = 0;
+        Behind { target, width, left, level: vec![target], hops: 0, met: false }
+    }
+
+    /// Goes back while that is less than to go on from `level`, vertices that are as far from the source as one another. Where both
+    /// sides have met, leaves of the level what is on a shortest path. False where nothing leads to the target.
+    fn meets(&mut self, topology: &Topology, source: u32, level: &mut Vec<u32>) -> bool {
+        let leads_on = |v: u32| v == source || topology.passes(v);
+        while !self.met {
+            self.met = level.iter().any(|&v| self.left[v as usize] != u32::MAX && leads_on(v));
+            if self.met {
+                // No path is shorter, or they had met before.
+                level.retain(|&v| self.left[v as usize] == self.hops);
+            } else if self.level.is_empty() {
+                return false;
+            } else if self.level.len() > level.len() {
+                break;
+            } else {
+                self.go_back(topology);
+            }
+        }
+        true
+    }
+
+    fn go_back(&mut self, topology: &Topology) {
+        self.hops += 1;
+        let mut next = vec![];
+        for v in self.level.drain(..).filter(|&v| v == self.target || topology.passes(v)) {
+            for &(from, index) in &topology.leading[v as usize] {
+                let wide = topology.hops(from)[index as usize].bandwidth >= self.width;
+                if wide && self.left[from as usize] == u32::MAX {
+                    self.left[from as usize] = self.hops;
+                    next.push(from);
+                }
+            }
+        }
+        self.level = next;
+    }
+
+    /// Whether a hop from a vertex of the level leads past every shortest path, as far as that is known.
+    #[inline]
+    fn leads_past(&self, from: u32, to: u32) -> bool {
+        self.met && self.left[to as usize] != self.left[from as usize].wrapping_sub(1)
+    }
+}
+
 /// How a vertex is reached: the vertex before it, and which of its hops leads on; `None` where no path does.
 pub(super) type Arrival = Option<(u32, u32)>;
 
@@ -170,12 +233,16 @@ impl Topology {
         PairMatrix { devices, bandwidths }
     }
 
+    /// The bandwidth of the widest link that leaves a device; 0 where none does.
+    pub(super) fn widest_leaving(&self, from: usize) -> f64 {
+        self.hops(self.vertex_of(from)).iter().map(|hop| hop.bandwidth).fold(0.0, f64::max)
+    }
+
     /// The route from a device to another one, of which nothing is kept.
     pub(super) fn route_alone(&self, from: usize, to: usize) -> Route {
         let target = self.vertex_of(to);
         // Nothing leaves faster than by the widest link: often that width leads all the way.
-        let leaving = self.hops(self.vertex_of(from)).iter().map(|hop| hop.bandwidth).fold(0.0, f64::max);
-        let paths = self.fewest_hops(from, Some(to), leaving);
+        let paths = self.fewest_hops(from, Some(to), self.widest_leaving(from));
         if paths[target as usize].is_some() {
             return self.follow(&paths, to);
         }
@@ -214,12 +281,24 @@ impl Topology {
         // Hops and latency. What a level is reached by lies in the one before: behind it nothing changes.
         let mut length = vec![(u32::MAX, f64::INFINITY); self.vertices().len()];
         length[source as usize] = (0, 0.0);
-        let mut level = vec![source];
+        let (mut level, mut behind) = (vec![source], target.map(|target| Behind::new(self, target, width)));
         while !level.is_empty() && !target.is_some_and(|target| level.contains(&target)) {
+            if let Some(behind) = &mut behind
+                && !behind.meets(self, source, &mut level)
+            {
+                break;
+            }
             let mut next = vec![];
-            for v in level.into_iter().filter(|&v| v == source || self.passes(v)) {
+            for v in level {
+                if v != source && !self.passes(v) {
+                    continue;
+                }
                 let (hops, latency_s) = length[v as usize];
-                for (index, hop) in (0..).zip(self.hops(v)).filter(|(_, hop)| hop.bandwidth >= width) {
+                for (index, hop) in self.hops(v).iter().enumerate() {
+                    let past = behind.as_ref().is_some_and(|behind| behind.leads_past(v, hop.to));
+                    if hop.bandwidth < width || past {
+                        continue;
+                    }
                     let (there, known) = ((hops + 1, latency_s + hop.latency_s), length[hop.to as usize]);
                     // Of equal ones that which comes from the nearer vertex, then from the lower one.
                     let nearer = |(other, _): (u32, u32)| (latency_s, v) < (length[other as usize].1, other);
@@ -228,7 +307,7 @@ impl Topology {
                             next.push(hop.to);
                         }
                         length[hop.to as usize] = there;
-                        before[hop.to as usize] = Some((v, index));
+                        before[hop.to as usize] = Some((v, index as u32));
                     }
                 }
             }

@@ -2,8 +2,8 @@
 //!
 //! A route is that of [`Topology::route`]. From one device there is a tree of shortest paths for every bandwidth that some
 //! other device is reached with, and these are few. `O(links · log vertices)` time for each device and bandwidth,
-//! `O(vertices)` memory for each; above [`KEPT`] devices every route is found by itself, and at most
-//! [`MOST_ROUTES`] are kept.
+//! `O(vertices)` memory for each; above [`KEPT`] devices no tree is kept, so that few routes from one device are found each by
+//! itself, and at most [`MOST_ROUTES`] are kept.
 
 use std::{
     borrow::Borrow,
@@ -19,6 +19,8 @@ use super::{LinkRule, Route, Topology, collectives::Cost, routes::Arrival};
 const KEPT: usize = 1024;
 /// Routes that are kept of more devices.
 const MOST_ROUTES: usize = 1 << 16;
+/// Routes from one of so many devices that are found along its tree all the same, which nobody keeps.
+const MANY_FROM_ONE: usize = 16;
 /// Groups whose rings are kept.
 const MOST_RINGS: usize = 4096;
 
@@ -91,10 +93,23 @@ impl Topology {
         if *relay != self.relay {
             return self.route_alone(from, to);
         }
-        let tree = trees[from].get_or_init(|| self.tree(from));
+        self.along(trees[from].get_or_init(|| self.tree(from)), to)
+    }
+
+    /// The routes from a device to others.
+    pub(super) fn routes_from(&self, from: usize, to: &[usize]) -> Vec<Route> {
+        if self.devices() <= KEPT || to.len() < MANY_FROM_ONE {
+            return to.iter().map(|&to| self.route(from, to)).collect();
+        }
+        let tree = self.tree(from);
+        to.iter().map(|&to| if to == from { self.route(from, to) } else { self.along(&tree, to) }).collect()
+    }
+
+    /// The route to another device along the paths from one.
+    fn along(&self, tree: &Tree, to: usize) -> Route {
         let width = tree.widths[to];
-        let Some((_, before)) = tree.by_width.iter().find(|own| own.0 == width) else { return Route::default() };
-        self.follow(before, to)
+        let paths = tree.by_width.iter().find(|own| own.0 == width);
+        paths.map_or_else(Route::default, |(_, before)| self.follow(before, to))
     }
 
     /// The same of more devices than trees are kept of.
@@ -115,6 +130,14 @@ impl Topology {
     }
 
     fn tree(&self, from: usize) -> Tree {
+        // Nothing leaves faster than by the widest link: often that width leads to all.
+        let leaving = self.widest_leaving(from);
+        let paths = self.fewest_hops(from, None, leaving);
+        if (0..self.devices()).all(|to| to == from || paths[self.vertex_of(to) as usize].is_some()) {
+            let mut widths = vec![leaving; self.devices()];
+            widths[from] = f64::INFINITY;
+            return Tree { widths, by_width: vec![(leaving, paths)] };
+        }
         let widths = self.pairs_from(from);
         let mut own: Vec<f64> = (0..).zip(&widths).filter(|(to, _)| *to != from).map(|(_, &width)| width).collect();
         own.retain(|&width| width > 0.0);
@@ -139,6 +162,20 @@ mod tests {
                     assert_eq!(kept, found, "{name}: {from} {to}");
                     assert_eq!((topology.route_kept(from, to), topology.route_kept(from, to)), (kept, found));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn many_routes_from_one_device_are_those_found_one_by_one() {
+        let topology = named("tpu-v4-8x12x12").unwrap();
+        assert!(topology.devices() > super::KEPT);
+        let to: Vec<usize> = (0..topology.devices()).step_by(23).collect();
+        assert!(to.len() > super::MANY_FROM_ONE);
+        for from in [0, 23, 1151] {
+            for (&to, route) in to.iter().zip(topology.routes_from(from, &to)) {
+                let alone = if to == from { topology.route(from, to) } else { topology.route_alone(from, to) };
+                assert_eq!(route, alone, "{from} {to}");
             }
         }
     }
