@@ -170,6 +170,12 @@ impl Dag {
         &self.order
     }
 
+    /// Whether that is the only one: each vertex needs the one before it.
+    pub fn has_one_order(&self) -> bool {
+        let after_one_another = |pair: &[u32]| self.successors(pair[0] as usize).any(|w| w == pair[1] as usize);
+        self.order.windows(2).all(after_one_another)
+    }
+
     /// The depth-first topological order of Kahn's algorithm with a stack: sources are pushed by index, successors
     /// in edge order as they become ready, and the last pushed is visited first. This is the order in which the
     /// equal-partition baselines of Piper and the linearisation of device placement lay out a graph.

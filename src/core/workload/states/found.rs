@@ -107,7 +107,8 @@ mod tests {
             let Profile::Layers(profile) = &mut workload.profile else { panic!() };
             profile.nodes[2].forward_ms += 1000.0;
             let then = ask(&workload, linear);
-            assert_eq!(then.compute_s[3], first.compute_s[3] + 1.0);
+            assert!(then.compute_s[3] > first.compute_s[3] + 0.9);
+            assert_eq!(then.compute_s, ask(&workload.clone(), linear).compute_s);
         }
     }
 
