@@ -22,7 +22,7 @@ const ROOMS: [&str; 20] = [
 /// Folders whose parts stand side by side: none may import another.
 const SIDE_BY_SIDE: [&str; 3] = ["planner", "tui/views", "family"];
 
-/// Where a part of a room lies: in the package of the planners or in that above it.
+/// Where a part of a room lies: in the package of what is planned or in that above it.
 fn place_of(part: &str) -> PathBuf {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let in_core = src.join("core").join(part);

@@ -17,8 +17,6 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
-
 use super::{Ring, Route, Topology};
 
 /// More rings than this do not stand beside one another.
@@ -228,7 +226,7 @@ impl Group<'_> {
             return vec![(order, width)];
         }
         let from = |&device: &usize| self.topology.routes_from(device, self.devices);
-        let rows: Vec<Vec<Route>> = self.devices.par_iter().map(from).collect();
+        let rows: Vec<Vec<Route>> = self.devices.iter().map(from).collect();
         let routes: Vec<Vec<u32>> = rows.into_iter().flatten().map(|route| route.channels).collect();
         let mut rings: Vec<(Vec<usize>, f64)> = vec![];
         while rings.len() < MOST_RINGS {

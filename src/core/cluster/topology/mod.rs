@@ -6,7 +6,7 @@
 //! * [`Halves`]: the narrowest cut into two equal halves
 //! * [`named`], [`PRESETS`], [`TORI`]: `4xdgx-h100`, `2xdgx-1+eth-25g`, `tpu-v4-4x4x4`
 //! * [`read()`]: our JSON, a CSV matrix, `nvidia-smi topo -m`, the matrices of `p2pBandwidthLatencyTest`
-//! * [`Topology::json`]: a topology as JSON that reads back; pictures of it are made in `crate::export::topology`
+//! * [`Topology::json`]: a topology as JSON that reads back; pictures of it are made in `plantui::export::topology`
 //!
 //! There are two views of one topology. The pair matrix says what two devices attain when nobody else sends, and knows
 //! nothing of sharing. The links view says which channels each route takes; whoever sends over one channel shares it.

@@ -274,7 +274,7 @@ impl Topology {
     }
 
     /// The paths of fewest hops from a device along links of at least this width, of those the ones with the least latency: by
-    /// vertex how it is reached. No farther than to a device, if one is named.
+    /// vertex how it is reached. No farther than to a device, if one is named; of other vertices nothing is told then.
     pub(super) fn fewest_hops(&self, from: usize, to: Option<usize>, width: f64) -> Vec<Arrival> {
         let (source, target) = (self.vertex_of(from), to.map(|to| self.vertex_of(to)));
         let mut before = vec![None; self.vertices().len()];

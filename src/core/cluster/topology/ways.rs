@@ -96,13 +96,40 @@ impl Topology {
         self.along(trees[from].get_or_init(|| self.tree(from)), to)
     }
 
-    /// The routes from a device to others.
+    /// The routes from a device to others: of many devices along one table of shortest paths for each width that some of these are
+    /// reached with, one at a time.
     pub(super) fn routes_from(&self, from: usize, to: &[usize]) -> Vec<Route> {
         if self.devices() <= KEPT || to.len() < MANY_FROM_ONE {
             return to.iter().map(|&to| self.route(from, to)).collect();
         }
-        let tree = self.tree(from);
-        to.iter().map(|&to| if to == from { self.route(from, to) } else { self.along(&tree, to) }).collect()
+        let reached = |paths: &[Arrival], to: usize| to == from || paths[self.vertex_of(to) as usize].is_some();
+        let follow =
+            |paths: &[Arrival], to: usize| if to == from { self.route(from, to) } else { self.follow(paths, to) };
+        // Nothing leaves faster than by the widest link: often that width leads to all.
+        let paths = self.fewest_hops(from, None, self.widest_leaving(from));
+        if to.iter().all(|&to| reached(&paths, to)) {
+            return to.iter().map(|&to| follow(&paths, to)).collect();
+        }
+        let widths = self.pairs_from(from);
+        let mut own: Vec<f64> = to.iter().filter(|&&to| to != from).map(|&to| widths[to]).collect();
+        own.retain(|&width| width > 0.0);
+        own.sort_unstable_by(f64::total_cmp);
+        own.dedup();
+        let mut routes = vec![Route::default(); to.len()];
+        for width in own {
+            let paths = self.fewest_hops(from, None, width);
+            for (route, &to) in routes.iter_mut().zip(to) {
+                if widths[to] == width {
+                    *route = follow(&paths, to);
+                }
+            }
+        }
+        for (route, &to) in routes.iter_mut().zip(to) {
+            if to == from {
+                *route = self.route(from, to);
+            }
+        }
+        routes
     }
 
     /// The route to another device along the paths from one.
@@ -150,7 +177,7 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::super::named;
+    use super::super::{Duplex, Link, Topology, Vertex, VertexKind, named};
 
     #[test]
     fn kept_routes_are_those_found_one_by_one() {
@@ -170,12 +197,30 @@ mod tests {
     fn many_routes_from_one_device_are_those_found_one_by_one() {
         let topology = named("tpu-v4-8x12x12").unwrap();
         assert!(topology.devices() > super::KEPT);
-        let to: Vec<usize> = (0..topology.devices()).step_by(23).collect();
+        let to: Vec<usize> = (0..super::KEPT + 70).step_by(23).collect();
         assert!(to.len() > super::MANY_FROM_ONE);
-        for from in [0, 23, 1151] {
-            for (&to, route) in to.iter().zip(topology.routes_from(from, &to)) {
-                let alone = if to == from { topology.route(from, to) } else { topology.route_alone(from, to) };
-                assert_eq!(route, alone, "{from} {to}");
+        // And round a switch to which every device has a width of its own, but for one that nothing leads to.
+        let (count, name) = (super::KEPT as u32 + 70, |v: u32| format!("v{v}"));
+        let kind = |v: u32| if v < count { VertexKind::Device } else { VertexKind::Switch };
+        let vertices = (0..=count).map(|v| Vertex { name: name(v), kind: kind(v), machine: None }).collect();
+        let link = |v: u32| {
+            let duplex = if v == 46 { Duplex::OneWay } else { Duplex::Full };
+            Link {
+                from: v,
+                to: count,
+                bandwidth: f64::from(1 + v * 7 % 30),
+                latency_s: f64::from(v % 3),
+                duplex,
+                what: String::new(),
+            }
+        };
+        let star = Topology::new("star", vertices, (0..count).map(link).collect()).unwrap();
+        for topology in [topology, star] {
+            for from in [0, 23, 1051] {
+                for (&to, route) in to.iter().zip(topology.routes_from(from, &to)) {
+                    let alone = if to == from { topology.route(from, to) } else { topology.route_alone(from, to) };
+                    assert_eq!(route, alone, "{}: {from} {to}", topology.name);
+                }
             }
         }
     }
