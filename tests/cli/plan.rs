@@ -21,8 +21,6 @@ fn the_table_says_what_was_found_and_what_limits_it() {
         "/batch",
         "of 4 devices",
         PROVEN,
-        // It branches, which BERT below does not.
-        "among plans that engines run, cut from one row of nodes, ",
     ] {
         assert!(table.contains(part), "`{part}` is missing in\n{table}");
     }
