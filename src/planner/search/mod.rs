@@ -1,8 +1,10 @@
 //! The line between a running planner and whoever waits for it: cancel, deadline, progress, best plan so far.
 //!
-//! A planner asks [`Search::cancelled`] often (it is one atomic load, and a clock read where there is a deadline);
+//! A planner asks [`Search::cancelled`] often (it is one atomic load: a thread of its own waits for deadlines);
 //! progress is written to atomics that the screen polls; an improved plan is published when it is found. Nothing here
 //! influences which plan is found, only when the search stops.
+
+mod deadlines;
 
 use std::{
     sync::{
@@ -41,6 +43,8 @@ struct Control {
     /// How often it was cancelled by a call.
     calls: AtomicU32,
     deadline: Option<Instant>,
+    /// Whether the clock must be read, since nobody waits for the deadline.
+    unwatched: AtomicBool,
     expired: AtomicBool,
     started: Instant,
     /// The search that this one is a part of, and ends with.
@@ -50,16 +54,36 @@ struct Control {
 }
 
 impl Control {
-    fn new(deadline: Option<Duration>, whole: Option<Arc<Control>>) -> Self {
+    fn new(deadline: Option<Duration>, whole: Option<Arc<Control>>, follows: Option<(Arc<Control>, u32)>) -> Arc<Self> {
         let started = Instant::now();
-        Control {
-            cancel: AtomicBool::new(false),
+        let deadline = deadline.and_then(|d| started.checked_add(d));
+        let (cancel, unwatched, expired) = Default::default();
+        let control = Arc::new(Control {
+            cancel,
             calls: AtomicU32::new(0),
-            deadline: deadline.and_then(|d| started.checked_add(d)),
-            expired: AtomicBool::new(false),
+            deadline,
+            unwatched,
+            expired,
             started,
             whole,
-            follows: None,
+            follows,
+        });
+        match deadline {
+            Some(now) if now == started => control.expire(),
+            Some(at) if !deadlines::expire(at, Arc::downgrade(&control)) => {
+                control.unwatched.store(true, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        control
+    }
+
+    /// The deadline has come.
+    fn expire(&self) {
+        // One that was cancelled before did not end by its deadline.
+        if !self.cancelled() {
+            self.expired.store(true, Ordering::Relaxed);
+            self.cancel.store(true, Ordering::Release);
         }
     }
 
@@ -70,25 +94,28 @@ impl Control {
 
     #[inline]
     fn cancelled(&self) -> bool {
-        if self.cancel.load(Ordering::Relaxed) {
-            return true;
-        }
+        // Who sees that it has ended sees why.
+        self.cancel.load(Ordering::Acquire) || self.ended()
+    }
+
+    /// Whether something else has ended it.
+    #[inline]
+    fn ended(&self) -> bool {
         let followed = self.follows.as_ref().is_some_and(|(first, before)| first.calls() > *before);
         if followed || self.whole.as_ref().is_some_and(|whole| whole.cancelled()) {
             // Whose deadline it was makes no difference to a part.
             if self.whole.as_ref().is_some_and(|whole| whole.expired.load(Ordering::Relaxed)) {
                 self.expired.store(true, Ordering::Relaxed);
             }
-            self.cancel.store(true, Ordering::Relaxed);
+            self.cancel.store(true, Ordering::Release);
             return true;
         }
-        let Some(deadline) = self.deadline else { return false };
-        if Instant::now() >= deadline {
+        let late = self.unwatched.load(Ordering::Relaxed) && self.deadline.is_some_and(|at| Instant::now() >= at);
+        if late {
             self.expired.store(true, Ordering::Relaxed);
-            self.cancel.store(true, Ordering::Relaxed);
-            return true;
+            self.cancel.store(true, Ordering::Release);
         }
-        false
+        late
     }
 }
 
@@ -133,7 +160,7 @@ impl Search {
     /// A search that may last `deadline` from now and draws its random numbers from `seed`.
     pub fn new(deadline: Option<Duration>, seed: u64) -> Self {
         Search {
-            control: Control::new(deadline, None).into(),
+            control: Control::new(deadline, None, None),
             report: Arc::new(Report::default()),
             bounds: true,
             progress: true,
@@ -144,7 +171,7 @@ impl Search {
     /// A search of its own that may last `deadline` from now and ends with this one: one of many that are waited for.
     #[must_use]
     pub fn part(&self, deadline: Option<Duration>) -> Search {
-        let control = Control::new(deadline, Some(Arc::clone(&self.control))).into();
+        let control = Control::new(deadline, Some(Arc::clone(&self.control)), None);
         Search { control, report: Arc::new(Report::default()), bounds: true, progress: true, seed: self.seed }
     }
 
@@ -154,7 +181,7 @@ impl Search {
     pub fn follow(&self, least: Duration) -> Search {
         let deadline = self.remaining().map(|left| left.max(least));
         let follows = Some((Arc::clone(&self.control), self.control.calls()));
-        let control = Control { follows, ..Control::new(deadline, None) }.into();
+        let control = Control::new(deadline, None, follows);
         Search { control, report: Arc::new(Report::default()), bounds: true, progress: true, seed: self.seed }
     }
 
@@ -181,7 +208,7 @@ impl Search {
     /// Asks the planner to stop.
     pub fn cancel(&self) {
         self.control.calls.fetch_add(1, Ordering::Relaxed);
-        self.control.cancel.store(true, Ordering::Relaxed);
+        self.control.cancel.store(true, Ordering::Release);
     }
 
     /// Whether the planner should stop: cancelled, or past the deadline. Cheap enough for inner loops.
@@ -267,6 +294,23 @@ mod tests {
         assert!(!other.cancelled());
         other.cancel();
         assert!(other.clone().cancelled() && !other.deadline_passed());
+    }
+
+    #[test]
+    fn a_deadline_comes_though_nobody_asks() {
+        let (late, soon) = (Duration::from_secs(3600), Duration::from_millis(20));
+        let searches = [late, soon, late, soon / 2].map(|deadline| Search::new(Some(deadline), 0));
+        let passed = || searches.each_ref().map(Search::deadline_passed);
+        let waited = (0..6_000).any(|_| {
+            std::thread::sleep(soon / 2);
+            passed()[1] && passed()[3]
+        });
+        assert!(waited && passed() == [false, true, false, true]);
+        // A search that was cancelled before did not end by its deadline.
+        let search = Search::new(Some(soon), 0);
+        search.cancel();
+        std::thread::sleep(4 * soon);
+        assert!(search.cancelled() && !search.deadline_passed());
     }
 
     #[test]
