@@ -1,6 +1,6 @@
 //! The line between a running planner and whoever waits for it: cancel, deadline, progress, best plan so far.
 //!
-//! A planner asks [`Search::cancelled`] often (it is one atomic load: a thread of its own waits for deadlines);
+//! A planner asks [`Search::cancelled`] often (it is one atomic load: a thread of its own waits for deadlines that are not near);
 //! progress is written to atomics that the screen polls; an improved plan is published when it is found. Nothing here
 //! influences which plan is found, only when the search stops.
 
@@ -36,6 +36,9 @@ pub struct Progress {
     pub bound: Option<f64>,
 }
 
+/// A thread may be woken so much too late: who has less time looks at the clock.
+const SHORT: Duration = Duration::from_millis(10);
+
 /// When to stop.
 #[derive(Debug)]
 struct Control {
@@ -43,7 +46,7 @@ struct Control {
     /// How often it was cancelled by a call.
     calls: AtomicU32,
     deadline: Option<Instant>,
-    /// Whether the clock must be read, since nobody waits for the deadline.
+    /// Whether the clock must be read, since no thread waits for the deadline.
     unwatched: AtomicBool,
     expired: AtomicBool,
     started: Instant,
@@ -68,12 +71,9 @@ impl Control {
             whole,
             follows,
         });
-        match deadline {
-            Some(now) if now == started => control.expire(),
-            Some(at) if !deadlines::expire(at, Arc::downgrade(&control)) => {
-                control.unwatched.store(true, Ordering::Relaxed);
-            }
-            _ => {}
+        if let Some(at) = deadline {
+            let watched = at - started > SHORT && deadlines::expire(at, Arc::downgrade(&control));
+            control.unwatched.store(!watched, Ordering::Relaxed);
         }
         control
     }
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_deadline_comes_though_nobody_asks() {
-        let (late, soon) = (Duration::from_secs(3600), Duration::from_millis(20));
+        let (late, soon) = (Duration::from_secs(3600), 4 * SHORT);
         let searches = [late, soon, late, soon / 2].map(|deadline| Search::new(Some(deadline), 0));
         let passed = || searches.each_ref().map(Search::deadline_passed);
         let waited = (0..6_000).any(|_| {
