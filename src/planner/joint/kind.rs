@@ -128,6 +128,10 @@ impl Wanted {
             Plans::OfEngine => with_schedule!("plans that the engine runs unchanged"),
             Plans::Thinned => with_schedule!("plans that engines run, cut at some hundred places"),
             Plans::TwoModes => with_schedule!("plans that engines run, with two modes for a node"),
+            Plans::OneRow => with_schedule!("plans that engines run, cut from one row of nodes"),
+            Plans::OneRowTwoModes => {
+                with_schedule!("plans that engines run, cut from one row of nodes, with two modes for a node")
+            }
             Plans::All => with_schedule!("plans that engines run"),
             Plans::Anywhere => with_schedule!("plans with stages of any degrees"),
         }
@@ -140,6 +144,9 @@ pub(super) enum Plans {
     OfEngine,
     Thinned,
     TwoModes,
+    /// The network branches: other rows of its nodes can be cut elsewhere.
+    OneRow,
+    OneRowTwoModes,
     All,
     /// Stages may differ in degree and replicas.
     Anywhere,

@@ -299,11 +299,13 @@ impl Task<'_> {
             // What was proven was proven of plans along the thinned line.
             (best.plan, best.lower) = (Some(whole), 0.0);
         }
-        let plans = match (&engine, best.leaves_out, line.len() < places) {
-            (Some(_), ..) => Plans::OfEngine,
-            (None, _, true) => Plans::Thinned,
-            (None, true, _) => Plans::TwoModes,
-            (None, false, _) => Plans::All,
+        let plans = match (best.leaves_out, self.workload.dag.has_one_order()) {
+            _ if engine.is_some() => Plans::OfEngine,
+            _ if line.len() < places => Plans::Thinned,
+            (true, true) => Plans::TwoModes,
+            (true, false) => Plans::OneRowTwoModes,
+            (false, false) => Plans::OneRow,
+            (false, true) => Plans::All,
         };
         let mut outcome = self.outcome(best, wanted.among(plans));
         if line.len() < places {
