@@ -95,7 +95,8 @@ impl Simulation {
         search: &Search,
     ) -> Result<Self, String> {
         let Setup { schedule, settings, .. } = setup.into().of(plan);
-        Self::of(family::pipeline(workload, limits, plan, &settings), schedule, search)
+        let pipeline = family::pipeline_unless(workload, limits, plan, &settings, &|| search.cancelled());
+        pipeline.map_or_else(|| Err(given_up(search)), |pipeline| Self::of(pipeline, schedule, search))
     }
 
     /// Simulates a pipeline, unless the search ends meanwhile.

@@ -89,8 +89,9 @@ pub fn twice_as_fast(workload: &Workload, limits: &Limits, plan: &Plan, search: 
     let setup = Setup::default().of(plan);
     let on = |topology: Arc<Topology>| {
         let plan = Plan { topology: Some(topology), ..plan.clone() };
-        let pipeline = family::pipeline(workload, limits, &plan, &setup.settings);
-        length_unless(&pipeline, pipeline.schedule(setup.schedule), &|| search.cancelled())
+        let stopped = || search.cancelled();
+        let pipeline = family::pipeline_unless(workload, limits, &plan, &setup.settings, &stopped)?;
+        length_unless(&pipeline, pipeline.schedule(setup.schedule), &stopped)
     };
     let now = on(Arc::clone(topology))?;
     let loads = loads(workload, limits, plan);

@@ -39,7 +39,7 @@ use crate::{
 
 pub use check::check;
 pub use limits::{assumed, resolve};
-pub use program::pipeline;
+pub use program::{pipeline, pipeline_unless};
 
 use check::Labels;
 use describe::Describe;

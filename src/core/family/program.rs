@@ -11,6 +11,17 @@ use crate::{
 /// The pipeline of a plan under these settings, as its family makes it, over the machines of its devices, and over the
 /// routes between them where the plan sits on a topology.
 pub fn pipeline(workload: &Workload, limits: &Limits, plan: &Plan, settings: &SimulatorSettings) -> Pipeline {
+    pipeline_unless(workload, limits, plan, settings, &|| false).expect("nobody stops it")
+}
+
+/// The same; `None` once `stopped` is true while the routes are found, which may take long.
+pub fn pipeline_unless(
+    workload: &Workload,
+    limits: &Limits,
+    plan: &Plan,
+    settings: &SimulatorSettings,
+    stopped: &dyn Fn() -> bool,
+) -> Option<Pipeline> {
     let family = family::of(workload);
     let pipeline = family.pipeline(workload, limits, plan, settings);
     let pipeline =
@@ -18,9 +29,9 @@ pub fn pipeline(workload: &Workload, limits: &Limits, plan: &Plan, settings: &Si
     match &plan.topology {
         Some(topology) if pipeline.flows() => {
             let devices: Vec<usize> = plan.devices().map(|device| device as usize).collect();
-            pipeline.on(topology, &devices)
+            pipeline.on_unless(topology, &devices, stopped)
         }
-        _ => pipeline,
+        _ => Some(pipeline),
     }
 }
 

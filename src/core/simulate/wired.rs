@@ -25,20 +25,26 @@ impl Pipeline {
     /// The same pipeline with its parts on these devices of a topology: stage by stage, replica by replica, shard by shard.
     /// Devices that the topology has not leave it as it is, and so does a pipeline whose durations hold the routes.
     #[must_use]
-    pub fn on(mut self, topology: &Topology, devices: &[usize]) -> Pipeline {
+    pub fn on(self, topology: &Topology, devices: &[usize]) -> Pipeline {
+        self.on_unless(topology, devices, &|| false).expect("nobody stops it")
+    }
+
+    /// The same; `None` once `stopped` is true, which is asked now and then.
+    #[must_use]
+    pub fn on_unless(mut self, topology: &Topology, devices: &[usize], stopped: &dyn Fn() -> bool) -> Option<Pipeline> {
         if self.routed {
-            return self;
+            return Some(self);
         }
         let bandwidth = LinkRule::of(topology).any;
         let demands = Demands::of(&self, &[], bandwidth);
         let known = devices.len() == demands.workers.len() && devices.iter().all(|&device| device < topology.devices());
         if !known {
-            return self;
+            return Some(self);
         }
         let mut wiring = Wiring::new(&self, topology, devices);
-        wiring.add(&demands);
+        wiring.add(&demands, stopped)?;
         if let Some(demands) = self.way_back(bandwidth) {
-            wiring.add(&demands);
+            wiring.add(&demands, stopped)?;
         }
         self.wires = wiring.wires;
         for transfer in &mut self.transfers {
@@ -52,7 +58,8 @@ impl Pipeline {
         let mut first = 0;
         for stage in &mut self.stages {
             let count = stage.replicas.max(1) as usize * stage.devices.max(1) as usize;
-            stage.all_reduce_s = reduced(stage, self.samples_are_split, topology, &devices[first..first + count]);
+            let own = &devices[first..first + count];
+            stage.all_reduce_s = reduced(stage, self.samples_are_split, topology, own, stopped)?;
             first += count;
         }
         // The plan's machines say nothing of a topology's links beyond what its routes do.
@@ -60,7 +67,7 @@ impl Pipeline {
             "transfers and all-reduces take what they take on the routes of {}, each pair of replicas its own",
             topology.name
         ));
-        self
+        Some(self)
     }
 
     /// What the last stage sends to the first where each stage has several parts of the model: as much as goes over the
@@ -83,16 +90,25 @@ impl Pipeline {
 }
 
 /// The seconds of a stage's all-reduce: of its replicas, shard by shard at once; or of all its devices, where they share
-/// out the samples.
-fn reduced(stage: &PipelineStage, samples_are_split: bool, topology: &Topology, own: &[usize]) -> f64 {
+/// out the samples. `None` if stopped.
+fn reduced(
+    stage: &PipelineStage,
+    samples_are_split: bool,
+    topology: &Topology,
+    own: &[usize],
+    stopped: &dyn Fn() -> bool,
+) -> Option<f64> {
     if samples_are_split {
-        return Collectives::new(topology, own).all_reduce_s(stage.gradient_bytes);
+        return (!stopped()).then(|| topology.collectives(own).all_reduce_s(stage.gradient_bytes));
     }
     let (replicas, shards) = (stage.replicas.max(1) as usize, stage.devices.max(1) as usize);
-    let group = |shard: usize| (0..replicas).map(|replica| own[replica * shards + shard]).collect();
-    let groups: Vec<Vec<usize>> = (0..shards).map(group).collect();
-    let alone = groups.iter().map(|group| Collectives::new(topology, group).all_reduce_s(stage.gradient_bytes));
-    alone.fold(0.0, f64::max) * Collectives::crowding(topology, &groups)
+    let group = |shard: usize| -> Option<Collectives> {
+        let devices: Vec<usize> = (0..replicas).map(|replica| own[replica * shards + shard]).collect();
+        (!stopped()).then(|| topology.collectives(&devices))
+    };
+    let groups: Vec<Collectives> = (0..shards).map(group).collect::<Option<_>>()?;
+    let alone = groups.iter().map(|group| group.all_reduce_s(stage.gradient_bytes));
+    Some(alone.fold(0.0, f64::max) * Collectives::crowding(topology, &groups))
 }
 
 /// Ways and the channels on them, as they are found.
@@ -111,10 +127,13 @@ impl<'a> Wiring<'a> {
         Wiring { pipeline, topology, devices, numbers: BTreeMap::new(), wires: Wires::default() }
     }
 
-    /// Adds what the workers of a pipeline's stages say to one another.
-    fn add(&mut self, demands: &Demands) {
+    /// Adds what the workers of a pipeline's stages say to one another; `None` if stopped.
+    fn add(&mut self, demands: &Demands, stopped: &dyn Fn() -> bool) -> Option<()> {
         let mut found: BTreeMap<[u32; 4], (f64, BTreeMap<u32, f64>)> = BTreeMap::new();
         for flow in &demands.flows {
+            if stopped() {
+                return None;
+            }
             let (a, b) = (demands.workers[flow.from], demands.workers[flow.to]);
             // A flow is what a microbatch has of it on average; one that goes this way has all of it.
             let [r, s] = [a, b].map(|worker| self.replicas(worker.stage));
@@ -135,6 +154,7 @@ impl<'a> Wiring<'a> {
                 microbatches.map(|m| way(m).map(|found| self.way(found)).unwrap_or_default()).collect();
             self.wires.ways.insert((from, to), ways);
         }
+        Some(())
     }
 
     fn way(&mut self, (slowest, loads): &(f64, BTreeMap<u32, f64>)) -> Way {
@@ -275,6 +295,32 @@ mod tests {
         };
         let alone = one(1, &[0, 8]);
         assert!(near(one(4, &[0, 1, 2, 3, 8, 9, 10, 11]), 4.0 * alone), "{alone}");
+    }
+
+    #[test]
+    fn routes_are_not_looked_for_any_longer_once_stopped() {
+        use std::cell::Cell;
+        let topology = named("2xdgx-1+eth-25g").unwrap();
+        let devices = [0, 1, 2, 3, 8, 9, 10, 11];
+        let asked = Cell::new(0);
+        let never = || {
+            asked.set(asked.get() + 1);
+            false
+        };
+        for plain in [pipeline(4, false), pipeline(4, true)] {
+            asked.set(0);
+            let whole = plain.clone().on_unless(&topology, &devices, &never).unwrap();
+            assert_eq!(whole, plain.clone().on(&topology, &devices));
+            let all = asked.get();
+            assert!(all > 2);
+            // Whenever that is.
+            for at in 0..all {
+                asked.set(0);
+                let then = || asked.replace(asked.get() + 1) == at;
+                assert_eq!(plain.clone().on_unless(&topology, &devices, &then), None);
+                assert_eq!(asked.get(), at + 1);
+            }
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{coarsen::Fine, stages::Machine};
 use crate::{
     cluster::{
         Limits,
-        topology::{Collectives, PairMatrix, Ring, Topology},
+        topology::{PairMatrix, Ring, Topology},
     },
     plan::SpeedupModel,
     planner::{Problem, Search},
@@ -112,9 +112,9 @@ pub(super) fn machine(
             return 0.0;
         }
         let own = width.min(WEIGHED);
-        let group = |start: usize| Collectives::new(topology, &ring[start..start + own]).all_reduce_s(PROBE) / PROBE;
+        let group = |start: usize| topology.collectives(&ring[start..start + own]).all_reduce_s(PROBE) / PROBE;
         let in_order: Vec<usize> = (0..own).collect();
-        let natural = Collectives::new(topology, &in_order).all_reduce_s(PROBE) / PROBE;
+        let natural = topology.collectives(&in_order).all_reduce_s(PROBE) / PROBE;
         [0, devices - own].into_iter().map(group).fold(natural, f64::min)
     };
     let by_width: Vec<f64> = widths.par_iter().map(reduced).collect();

@@ -24,7 +24,7 @@ const MOST_RINGS: usize = 16;
 /// A ring this much narrower than the first is not worth its steps: what is left is another kind of link.
 const NARROW: f64 = 0.1;
 /// Above so many devices a ring goes through them in the order of their numbers.
-const SEARCHED: usize = 64;
+pub(super) const SEARCHED: usize = 64;
 
 /// What is done with the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub struct Collective {
 
 /// Seconds a byte, and seconds whatever the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Cost {
+struct Cost {
     per_byte: f64,
     latency_s: f64,
 }
@@ -111,7 +111,8 @@ impl Cost {
 /// The collectives of one group of devices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collectives {
-    devices: usize,
+    /// The devices, as they follow one another on the widest ring.
+    order: Vec<usize>,
     /// A byte over all rings, and a step of one.
     ring: Cost,
     tree: Option<Cost>,
@@ -123,20 +124,21 @@ impl Collectives {
     pub fn new(topology: &Topology, devices: &[usize]) -> Self {
         let count = devices.len();
         if count < 2 {
-            return Collectives { devices: count, ring: Cost::default(), tree: None, hierarchical: None };
+            return Collectives { order: devices.to_vec(), ring: Cost::default(), tree: None, hierarchical: None };
         }
         let group = Group { topology, devices };
         let rings = group.rings();
-        let order: Vec<usize> = rings.first().map_or_else(|| (0..count).collect(), |ring| ring.0.clone());
+        let widest: Vec<usize> = rings.first().map_or_else(|| (0..count).collect(), |ring| ring.0.clone());
+        let order = widest.iter().map(|&at| devices[at]).collect();
         let width: f64 = rings.iter().map(|ring| ring.1).sum();
         let slowest = rings.iter().map(|ring| group.latency(&ring.0)).fold(0.0, f64::max);
         let ring = Cost { per_byte: 1.0 / width, latency_s: slowest };
-        Collectives { devices: count, ring, tree: Some(group.tree(&[order])), hierarchical: group.hierarchical() }
+        Collectives { order, ring, tree: Some(group.tree(&[widest])), hierarchical: group.hierarchical() }
     }
 
     /// How many times as long collectives take that several groups run at once, because their rings meet on links: 1 where
     /// none do. Each group is counted with its widest ring.
-    pub fn crowding(topology: &Topology, groups: &[Vec<usize>]) -> f64 {
+    pub fn crowding(topology: &Topology, groups: &[Collectives]) -> f64 {
         if groups.len() < 2 {
             return 1.0;
         }
@@ -145,12 +147,10 @@ impl Collectives {
             let each = loads.iter().map(|(&channel, load)| load / topology.channel_bandwidth(channel));
             each.fold(0.0, f64::max)
         };
-        for devices in groups.iter().filter(|devices| devices.len() > 1) {
-            let group = Group { topology, devices };
-            let order = group.rings().swap_remove(0).0;
+        for Collectives { order, .. } in groups.iter().filter(|group| group.order.len() > 1) {
             let mut own = BTreeMap::new();
             for at in 0..order.len() {
-                for channel in group.route(order[at], order[(at + 1) % order.len()]).channels {
+                for channel in topology.route(order[at], order[(at + 1) % order.len()]).channels {
                     *own.entry(channel).or_insert(0.0) += 1.0;
                     *together.entry(channel).or_insert(0.0) += 1.0;
                 }
@@ -162,15 +162,16 @@ impl Collectives {
 
     /// What an operation on so many bytes takes, done in the fastest way.
     pub fn run(&self, operation: Operation, bytes: f64) -> Collective {
-        let n = self.devices as f64;
-        if self.devices < 2 {
+        let devices = self.order.len();
+        let n = devices as f64;
+        if devices < 2 {
             return Collective { algorithm: Algorithm::Ring, seconds: 0.0 };
         }
         let ring_steps = match operation {
             Operation::AllReduce => 2.0 * (n - 1.0),
             _ => n - 1.0,
         };
-        let ring = self.ring.times(operation.factor(self.devices), ring_steps).seconds(bytes);
+        let ring = self.ring.times(operation.factor(devices), ring_steps).seconds(bytes);
         let mut best = Collective { algorithm: Algorithm::Ring, seconds: ring };
         let others = match operation {
             Operation::AllReduce => [(Algorithm::Tree, self.tree), (Algorithm::Hierarchical, self.hierarchical)],
@@ -192,10 +193,11 @@ impl Collectives {
 
     /// NCCL's bus bandwidth of an operation, bytes per second; infinite for a single device.
     pub fn bus_bandwidth(&self, operation: Operation, bytes: f64) -> f64 {
-        if self.devices < 2 {
+        let devices = self.order.len();
+        if devices < 2 {
             return f64::INFINITY;
         }
-        operation.factor(self.devices) * bytes / self.run(operation, bytes).seconds
+        operation.factor(devices) * bytes / self.run(operation, bytes).seconds
     }
 }
 
@@ -305,7 +307,7 @@ impl Group<'_> {
         }
         let within = |part: &&Vec<usize>| {
             let devices: Vec<usize> = part.iter().map(|&at| self.devices[at]).collect();
-            self.topology.rings_cost(&devices, || Collectives::new(self.topology, &devices).ring)
+            self.topology.collectives(&devices).ring
         };
         let inside = parts.iter().map(within).fold(Cost::default(), Cost::or_worse);
         let (g, m) = (size as f64, parts.len() as f64);

@@ -13,7 +13,7 @@ use std::{
 
 use rustc_hash::FxHashMap;
 
-use super::{LinkRule, Route, Topology, collectives::Cost, routes::Arrival};
+use super::{Collectives, LinkRule, Route, Topology, collectives::SEARCHED, routes::Arrival};
 
 /// Up to so many devices trees are kept.
 const KEPT: usize = 1024;
@@ -21,8 +21,8 @@ const KEPT: usize = 1024;
 const MOST_ROUTES: usize = 1 << 16;
 /// Routes from one of so many devices that are found along its tree all the same, which nobody keeps.
 const MANY_FROM_ONE: usize = 16;
-/// Groups whose rings are kept.
-const MOST_RINGS: usize = 4096;
+/// Groups whose collectives are kept.
+const MOST_GROUPS: usize = 4096;
 
 /// Paths from one device.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ pub(super) struct Kept {
     routes: Mutex<FxHashMap<(usize, usize, bool), Route>>,
     /// The slowest pairs, with whether data passed through devices and machines were alike then.
     rule: OnceLock<((bool, bool), LinkRule)>,
-    /// What a byte takes round the rings of a group, by its devices.
-    rings: Mutex<FxHashMap<Vec<usize>, Cost>>,
+    /// The collectives of groups, each with whether data passed through devices then.
+    groups: Mutex<FxHashMap<Vec<usize>, (bool, Collectives)>>,
 }
 
 impl Clone for Kept {
@@ -151,9 +151,14 @@ impl Topology {
         if then == now { rule } else { find() }
     }
 
-    /// What a group's rings cost, found once for the same devices.
-    pub(super) fn rings_cost(&self, devices: &[usize], find: impl FnOnce() -> Cost) -> Cost {
-        known(&self.kept.rings, MOST_RINGS, devices, find)
+    /// The collectives of these devices, as [`Collectives::new`], found once for the same ones while they are few.
+    pub fn collectives(&self, devices: &[usize]) -> Collectives {
+        let find = || Collectives::new(self, devices);
+        if devices.len() > SEARCHED {
+            return find();
+        }
+        let (relay, kept) = known(&self.kept.groups, MOST_GROUPS, devices, || (self.relay, find()));
+        if relay == self.relay { kept } else { find() }
     }
 
     fn tree(&self, from: usize) -> Tree {

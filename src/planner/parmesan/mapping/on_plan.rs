@@ -74,14 +74,15 @@ pub fn map_plan(
     let instance = Instance::new(topology, &demands, consider);
     let mut mapping = map(&instance, settings, search)?;
     // On the routes, under the schedule that the pipeline can run.
+    let stopped = || search.cancelled();
     let simulated = |devices: &[usize]| {
         let routed = match pipeline.routed {
             // Its family has the routes in its durations.
             true => family::pipeline(workload, limits, &plan.clone().on(topology, devices), &setup.settings),
-            false => pipeline.clone().on(topology, devices),
+            false => pipeline.clone().on_unless(topology, devices, &stopped)?,
         };
         let schedule = routed.schedule(setup.schedule);
-        length_unless(&routed, schedule, &|| search.cancelled())
+        length_unless(&routed, schedule, &stopped)
     };
     let before: Vec<usize> = plan.devices().map(|device| device as usize).collect();
     let known = before.len() == instance.workers() && before.iter().all(|&device| device < topology.devices());
