@@ -5,7 +5,9 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, TryLockError},
+    thread,
+    time::Duration,
 };
 
 use super::{States, StatesError};
@@ -15,7 +17,7 @@ type Answer = Result<Arc<States>, StatesError>;
 
 /// What was found for a profile: nothing at first, nor for a copy of it.
 #[derive(Default)]
-pub struct Found {
+pub(in crate::workload) struct Found {
     antichains: Mutex<Option<(u64, Answer)>>,
     order: Mutex<Option<(u64, Answer)>>,
 }
@@ -30,6 +32,21 @@ impl Clone for Found {
 impl PartialEq for Found {
     fn eq(&self, _: &Self) -> bool {
         true
+    }
+}
+
+/// Who waits for another looks so often whether anybody waits for him.
+const LOOKS: Duration = Duration::from_millis(1);
+
+/// What another may have; `None` if stopped meanwhile.
+fn locked<'m, T>(of: &'m Mutex<T>, stopped: &dyn Fn() -> bool) -> Option<MutexGuard<'m, T>> {
+    loop {
+        match of.try_lock() {
+            Ok(own) => return Some(own),
+            Err(TryLockError::Poisoned(own)) => return Some(own.into_inner()),
+            Err(TryLockError::WouldBlock) if stopped() => return None,
+            Err(TryLockError::WouldBlock) => thread::sleep(LOOKS),
+        }
     }
 }
 
@@ -63,7 +80,7 @@ impl States {
     ) -> Result<Arc<States>, StatesError> {
         let depends_on = depends_on(workload, profile);
         let kept = if linear { &profile.found.order } else { &profile.found.antichains };
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = locked(kept, stopped).ok_or(StatesError::Stopped)?;
         if let Some((_, answer)) = kept.as_ref().filter(|(known, _)| *known == depends_on) {
             return answer.clone();
         }
@@ -120,5 +137,8 @@ mod tests {
         assert_eq!(ask(false).unwrap().len(), 4);
         // Known by now, whoever has no time.
         assert_eq!(ask(true).unwrap().len(), 4);
+        // While another looks for them nobody waits who has none.
+        let _other = workload.layers().unwrap().found.antichains.lock().unwrap();
+        assert_eq!(ask(true).err(), Some(StatesError::Stopped));
     }
 }

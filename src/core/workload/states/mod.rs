@@ -21,7 +21,7 @@ use thiserror::Error;
 use super::{LayerNode, LayerProfile, NodeIndex, Workload};
 use crate::graph::Dag;
 pub use exact_sum::ExactSum;
-pub use found::Found;
+pub(super) use found::Found;
 
 /// A difference of sums so small beside them has lost too many digits.
 const MOST_LOST: f64 = 1e-5;
