@@ -26,7 +26,7 @@ use crate::{
     plan::Plan,
     planner::Search,
     run::Simulation,
-    simulate::{Schedule, Setup},
+    simulate::{Asked, Schedule, Setting, Setup, SimulatorSettings},
     source::LoadError,
     text::{is_hostile, visible_line},
     workload::{self, Workload},
@@ -121,6 +121,10 @@ impl ExportArgs {
         if !format.may_suit(&workload) {
             let (reason, repair) = format.refusal(&workload);
             return Err(Failure::refused(format!("--to {} {reason}", self.to), repair));
+        }
+        let unheard = self.schedule().map(|schedule| Setting::VirtualStages.unused(&Setup::from(schedule), None));
+        if let (Some(_), Some(Some(reason))) = (self.virtual_stages, unheard) {
+            notice::note(&format!("--virtual-stages changes nothing here: {reason}"));
         }
         match format.writes {
             Writes::Engine(engine) => self.engine(engine, &workload, &limits, &loaded, &destination),
@@ -236,10 +240,21 @@ impl ExportArgs {
             notice::error(&format!("the plan is not valid: {violation}"));
             return Ok(Ending::NoPlan);
         }
-        if let Some(full) = fullness::warning(&scored, limits) {
-            notice::note(&full.to_string());
+        let full = match writes {
+            Writes::Trace => {
+                let Setup { schedule, settings, .. } = self.simulate().of(plan);
+                let execution = plan.execution.unwrap_or_default().under(schedule, settings.virtual_stages);
+                fullness::warning_under(workload, limits, plan, execution)
+            }
+            _ => fullness::warning(&scored, limits),
+        };
+        if let Some(full) = full {
+            notice::note(&full);
         }
         if let Writes::Plan(text) = writes {
+            if self.schedule.is_some() {
+                notice::note(&format!("--schedule changes nothing here: {} says nothing of the schedule", self.to));
+            }
             destination.write(&text(&Scored { workload, limits, plan, score: &scored }))?;
             return Ok(Ending::Done);
         }
@@ -262,6 +277,14 @@ impl ExportArgs {
 
     /// The schedule asked for, else the plan's own.
     fn simulate(&self) -> Setup {
-        self.schedule().map_or_else(Setup::default, Setup::from)
+        let setup = self.schedule().map_or_else(Setup::default, Setup::from);
+        match self.virtual_stages {
+            Some(virtual_stages) => Setup {
+                settings: SimulatorSettings { virtual_stages, ..setup.settings },
+                asked: Asked { virtual_stages: true, ..setup.asked },
+                ..setup
+            },
+            None => setup,
+        }
     }
 }

@@ -125,7 +125,7 @@ pub(crate) fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<(Vec<Run>, Int
 
 /// The note on a limit that a planner does not heed.
 pub(super) fn ignored(planner: &dyn Planner, kind: LimitKind) -> String {
-    format!("{} changes nothing here: {} does not heed it", kind.flag(), planner.info().name)
+    format!("{} changes nothing about the plan: {} does not heed it", kind.flag(), planner.info().name)
 }
 
 /// What a run means for the exit code.

@@ -6,6 +6,7 @@
 mod bearing;
 pub(crate) mod converted;
 pub mod dapple;
+mod engine_layers;
 pub mod equal_partition;
 mod even;
 mod fault;

@@ -71,7 +71,7 @@ pub struct Outcome {
     pub objective: Option<f64>,
     /// A proven lower bound on the objective of any plan.
     pub lower_bound: Option<f64>,
-    /// The plans that proof and bound speak of, where those are not all: `contiguous splits`. What options leave out is
+    /// The plans that proof and bound speak of, where those are not all: `contiguous splits in a row`. What options leave out is
     /// added where planners are run.
     pub proven_among: Option<String>,
     /// The best plans, this one first, then those that no other is both better and smaller than.

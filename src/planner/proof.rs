@@ -52,7 +52,7 @@ impl Proof {
     }
 }
 
-/// `proven: least time per microbatch in Piper's model`, `proven among contiguous splits: least ..`, `proven within 3.2%
+/// `proven: least time per microbatch in Piper's model`, `proven among contiguous splits in a row: least ..`, `proven within 3.2%
 /// of the least ..`, `not proven: least ..`.
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -154,7 +154,15 @@ pub(super) struct ExportForm {
 impl ExportForm {
     /// A form with the first format and a path made of the workload's and the planner's names.
     pub(super) fn new(source: Source) -> Self {
-        let warning = source.shown.plan().and_then(|(_, score)| fullness::warning(score, &source.shown.limits));
+        let (workload, limits) = (&source.shown.workload, &source.shown.limits);
+        let warning = source.shown.plan().and_then(|(plan, score)| match &source.simulated {
+            Some(simulated) => {
+                let parts = simulated.pipeline.settings.virtual_stages;
+                let execution = plan.execution.unwrap_or_default().under(simulated.schedule(), parts);
+                fullness::warning_under(workload, limits, plan, execution)
+            }
+            None => fullness::warning(score, limits),
+        });
         let mut form = ExportForm {
             source,
             format: formats::plan_json(),

@@ -16,11 +16,14 @@ fn every_planner_that_can_is_on_one_table() {
 fn a_proof_says_among_which_plans() {
     const ARGUMENTS: [&str; 4] = [PLACEMENT, "--planner", "placement-dp", "--json"];
     let document = json(&[&["compare"], ARGUMENTS.as_slice()].concat(), 0);
-    assert_eq!(document["entries"][0]["proven_among"], "contiguous splits");
+    assert_eq!(document["entries"][0]["proven_among"], "contiguous splits in a row");
     let text = stdout(&[&["compare"], &ARGUMENTS[..3]].concat(), 0);
-    assert!(text.contains("proven*") && text.contains("gap* is to the best among contiguous splits"), "{text}");
+    assert!(
+        text.contains("proven*") && text.contains("gap* is to the best among contiguous splits in a row"),
+        "{text}"
+    );
     let explained = json(&[&["explain"], ARGUMENTS.as_slice(), &["--each", "100ms"]].concat(), 0);
-    assert_eq!(explained["proven_among"], "contiguous splits");
+    assert_eq!(explained["proven_among"], "contiguous splits in a row");
 }
 
 #[test]
@@ -28,7 +31,7 @@ fn a_gap_is_told_of_the_model_it_is_in() {
     let text = stdout(&["compare", BERT], 0);
     assert!(text.contains("time per sample, s; each gap to the best in its planner's own model"), "{text}");
     assert!(!text.contains("gap to the fastest simulated batch"), "{text}");
-    assert!(!text.contains("among contiguous splits"), "its gap is not known: {text}");
+    assert!(!text.contains("among contiguous splits in a row"), "its gap is not known: {text}");
     let own = stdout(&["compare", BERT, "--planner", "piper"], 0);
     assert!(own.contains("gap to the least time per microbatch in Piper's model"), "{own}");
 }

@@ -43,6 +43,56 @@ fn tables_and_traces_leave_too() {
 }
 
 #[test]
+fn what_a_device_holds_is_told_as_the_schedule_has_it_that_is_written() {
+    let folder = Folder::new();
+    let plan = plan(&folder, &["--set", "engine=torch"]);
+    let told = |arguments: &[&str]| {
+        let assert = plantui().args([&["export", &plan, "--to"], arguments].concat()).assert().code(0);
+        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    };
+    let own = told(&["torch"]);
+    assert!(own.contains("need room too") && !own.contains("does not fit"), "{own}");
+    let simulated = stdout(&["simulate", BERT, &plan, "--schedule", "gpipe"], 0);
+    for format in ["torch", "chrome-trace"] {
+        let other = told(&[format, "--schedule", "gpipe"]);
+        let line = other.lines().find(|line| line.contains("under GPipe: that does not fit")).expect(format);
+        // As much as the simulator says.
+        let peak = line.split(" takes ").nth(1).unwrap().split(" GiB").next().unwrap().parse::<f64>().unwrap();
+        let peak_simulated = simulated.split("peak memory ").nth(1).unwrap().split(" GiB").next().unwrap();
+        assert!((peak - peak_simulated.parse::<f64>().unwrap()).abs() <= 0.01 * peak, "{line}\n{simulated}");
+    }
+    // So are the nearest plans that an engine can run.
+    assert!(told(&["torchtitan", "--schedule", "gpipe"]).contains("under GPipe: that does not fit"));
+    // And for as many samples as were counted.
+    assert!(!own.contains("samples in a microbatch"), "{own}");
+    let larger = told(&["torch", "--micro-batch-size", "16"]);
+    assert!(larger.contains("counted for 2 samples in a microbatch, not for 16"), "{larger}");
+}
+
+#[test]
+fn what_an_export_does_not_heed_is_told() {
+    let folder = Folder::new();
+    let plan = plan(&folder, &["--set", "engine=torch"]);
+    for (arguments, told) in [
+        (&["torch", "--schedule", "1f1b", "--virtual-stages", "3"][..], "--virtual-stages changes nothing here: only"),
+        (&["csv", "--schedule", "gpipe"], "--schedule changes nothing here: csv says nothing of the schedule"),
+    ] {
+        let assert = plantui().args([&["export", &plan, "--to"], arguments].concat()).assert().code(0);
+        let error = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        assert!(error.contains(told), "{error}");
+    }
+    // A trace has as many parts as are asked for.
+    let chain = ["plan", "inputs/gpt3-175b-a100.json", "--microbatches", "16", "--set", "stages=8", "--json"];
+    let plan = folder.file("of-chain.json", stdout(&chain, 0));
+    let trace = |parts: &str| {
+        let arguments = ["--schedule", "interleaved", "--virtual-stages", parts];
+        json(&[&["export", &plan, "--to", "chrome-trace"], &arguments[..]].concat(), 0)
+    };
+    let events = |trace: &serde_json::Value| trace["traceEvents"].as_array().unwrap().len();
+    assert!(events(&trace("4")) > events(&trace("2")));
+}
+
+#[test]
 fn files_are_not_written_over() {
     let folder = Folder::new();
     let plan = plan(&folder, &[]);

@@ -382,7 +382,7 @@ fn devices_are_counted_by_kind_and_only_where_plans_can_use_them() {
     }
     let text = stdout(&["plan", TINY, "--cpus", "3"], 0);
     assert!(text.contains(" of 4 devices ") || text.contains(" of 4 devices\n"), "{text}");
-    assert!(text.contains("--cpus changes nothing here"), "{text}");
+    assert!(text.contains("--cpus changes nothing about the plan"), "{text}");
     let file = folder.file("plan.json", stdout(&["plan", TINY, "--cpus", "3", "--json"], 0));
     assert!(stdout(&["check", TINY, &file], 0).contains(" of 4 devices"));
 }

@@ -22,7 +22,7 @@ fn the_table_says_what_was_found_and_what_limits_it() {
         "of 4 devices",
         PROVEN,
         // It branches, which BERT below does not.
-        "among plans that engines run, cut from one row of nodes, ",
+        "among plans that engines run, cut from one row of nodes where one feeds the next, ",
     ] {
         assert!(table.contains(part), "`{part}` is missing in\n{table}");
     }
@@ -233,7 +233,8 @@ fn a_limit_that_changes_nothing_is_named() {
     let told = |arguments: &[&str]| {
         let output = plantui().args(["plan", "inputs/alexnet-operators.json"]).args(arguments).output().unwrap();
         assert!(output.status.success());
-        String::from_utf8_lossy(&output.stdout).contains("--microbatches changes nothing here: PaSE does not heed it")
+        String::from_utf8_lossy(&output.stdout)
+            .contains("--microbatches changes nothing about the plan: PaSE does not heed it")
     };
     assert!(told(&["--microbatches", "4"]));
     assert!(!told(&["--devices", "4"]));
@@ -261,7 +262,7 @@ fn what_is_proven_is_said_of_a_model_with_what_the_simulator_makes_of_it() {
         (
             BERT,
             &["--planner", "joint"][..],
-            "proven within 0.8% of the fastest simulated batch among plans that engines run, cut from one row of nodes, with two modes for a node, 1F1B \
+            "proven within 0.8% of the fastest simulated batch among plans that engines run, cut from one row of nodes where one feeds the next, with two modes for a node, 1F1B \
              (bound 37.48 s/batch)\n",
         ),
         (
@@ -277,7 +278,7 @@ fn what_is_proven_is_said_of_a_model_with_what_the_simulator_makes_of_it() {
         (
             "inputs/branching-cnn-training.json",
             &["--planner", "placement-dp"],
-            "proven among contiguous splits: least load of the busiest device in the placement model; simulated as 1F1B: ",
+            "proven among contiguous splits in a row: least load of the busiest device in the placement model; simulated as 1F1B: ",
         ),
         (
             "inputs/branching-cnn-training.json",
@@ -343,7 +344,7 @@ fn a_proof_names_what_the_options_leave_out() {
         (
             BRANCHING,
             &["--planner", "placement-dp", "--set", "contract_layers=true"],
-            "contiguous splits with colour classes",
+            "contiguous splits in a row with colour classes",
         ),
         (LAYERS, &["--machines", "8,8", "--batch", "128", "--set", "stages=1"], "plans with exactly 1 stage"),
         (
@@ -408,5 +409,49 @@ fn parts_that_no_schedule_can_have_are_told() {
     }
     for settings in [&["virtual_stages=4", "schedule=interleaved"][..], &["virtual_stages=4", "schedule=auto"], &[]] {
         assert_eq!(note(settings), None, "{settings:?}");
+    }
+}
+
+#[test]
+fn networks_that_branch_are_planned_for_engines_that_name_modules() {
+    // The right branch takes nothing from the left one: both stay together, and one stage needs no cut at all.
+    for planner in ["joint", "piper"] {
+        let text = stdout(&["plan", TINY, "--planner", planner, "--set", "engine=torch", "--memory", "2GB"], 0);
+        assert!(text.contains("1 stage on 4 of 4 devices"), "{text}");
+        assert!(text.contains("plans that the engine runs unchanged, cut from one row of nodes"), "{text}");
+    }
+    let folder = Folder::new();
+    let plan = folder.file("plan.json", stdout(&["plan", TINY, "--set", "engine=deepspeed", "--json"], 0));
+    stdout(&["export", &plan, "--to", "deepspeed", "--exact"], 0);
+    // Where nothing repeats an engine that counts layers has nothing to count: that is no question of limits.
+    for planner in ["joint", "piper"] {
+        let error = refusal(&["plan", TINY, "--planner", planner, "--set", "engine=megatron"]);
+        assert!(error.contains("tiny-branch cannot be planned with engine=megatron: Megatron-LM counts"), "{error}");
+    }
+}
+
+#[test]
+fn more_layers_than_are_planned_for_engines_are_no_question_of_limits() {
+    let folder = Folder::new();
+    let count = 3_500;
+    let node = |id: i32| {
+        let beside = |other: i32| match (0..count).contains(&other) {
+            true => serde_json::json!({other.to_string(): 0}),
+            false => serde_json::json!({}),
+        };
+        let mode = serde_json::json!({"id": "vanilla", "timePerSample": 1.0, "parameterSize": 1, "memoryUsageA": 1,
+                                      "memoryUsageB": 1, "syncTimeFw": beside(id - 1), "syncTimeBw": beside(id + 1)});
+        serde_json::json!({"id": id, "name": format!("n{id}"), "TMPCs": {"1": [mode]}})
+    };
+    let nodes: Vec<serde_json::Value> = (0..count).map(node).collect();
+    let edges: Vec<serde_json::Value> =
+        (1..count).map(|id| serde_json::json!({"sourceId": id - 1, "destId": id, "communicationCost": 1})).collect();
+    let chain = serde_json::json!({"maxDevices": 4, "maxMemoryPerDevice": 1e9, "bandwidth": 1e9, "mbsInBatch": 8, "nodes": nodes,
+                        "edges": edges});
+    let chain = folder.file("chain.json", chain.to_string());
+    for (planner, most) in [("joint", 1000), ("piper", 3000)] {
+        let error = refusal(&["plan", &chain, "--planner", planner, "--set", "engine=torch"]);
+        assert!(error.contains(&format!("at most {most} layers here, and there are 3500")), "{error}");
+        stdout(&["plan", &chain, "--planner", planner, "--deadline", "1s"], 0);
     }
 }

@@ -146,6 +146,16 @@ impl From<Schedule> for Execution {
 }
 
 impl Execution {
+    /// The same under another schedule; so many virtual stages where that interleaves them.
+    #[must_use]
+    pub fn under(self, schedule: Schedule, virtual_stages: u32) -> Execution {
+        let virtual_stages = match schedule {
+            Schedule::Interleaved => virtual_stages,
+            other => other.least_parts(),
+        };
+        Execution { schedule, virtual_stages, ..self }
+    }
+
     /// In words: `1F1B`, `interleaved 1F1B with 4 virtual stages`.
     pub fn name(self) -> String {
         let parts = match self.schedule {

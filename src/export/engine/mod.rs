@@ -316,6 +316,10 @@ impl Task<'_> {
         };
         let launch = launch::text(engine, &job, self.limits, plan);
         let mut notes = job.notes(engine);
+        let other = settings.micro_batch_size.zip(recipe.micro_batch).filter(|(asked, known)| asked != known);
+        notes.extend(other.filter(|_| engine != Engine::Vllm).map(|(asked, known)| {
+            format!("memory and times were counted for {known} samples in a microbatch, not for {asked}")
+        }));
         notes.extend(warm_up::note(engine, plan));
         notes.extend(match engine {
             Engine::Torch => torch::notes(&job),
@@ -335,7 +339,8 @@ impl Task<'_> {
         values: (f64, f64),
         cost: Option<String>,
     ) -> Exported {
-        let full = fullness::warning(&check(self.workload, self.limits, &plan), self.limits);
+        let execution = plan.execution.unwrap_or_default().under(self.schedule, self.virtual_stages);
+        let full = fullness::warning_under(self.workload, self.limits, &plan, execution);
         let notes: Vec<String> = full.into_iter().chain(written.notes).collect();
         let text = headed(self.engine, &losses, cost, &notes, &written.launch) + &written.text;
         Exported { text, losses, notes, plan, values }

@@ -5,8 +5,9 @@
 //! stages, every number is a search of its own; what one finds cuts the others short.
 
 use super::{kind::Kind, settings::JointSettings};
-use crate::planner::pipeline_options::Recompute;
+use crate::planner::{engine_layers, pipeline_options::Recompute};
 use crate::{
+    graph::Dag,
     plan::runner::{RecomputeRule, Runner},
     workload::{Workload, layering::Layering},
 };
@@ -31,33 +32,37 @@ pub(super) struct Engine {
     machine: u32,
 }
 
+/// The layers that the engine knows, each of which takes something from the one before, unless they are single nodes.
+///
+/// # Errors
+/// A sentence where there are no such.
+pub(super) fn layers(runner: Runner, workload: &Workload) -> Result<Layering, String> {
+    let layering = engine_layers::layers(runner, workload)?;
+    let linked = linked(&layering, &workload.dag);
+    let alone = linked.iter().skip(1).position(|linked| !linked).filter(|_| layering.blocks() > 0);
+    let Some(alone) = alone else { return Ok(layering) };
+    let first = layering.layers[alone + 1].nodes.first().map(|&node| workload.nodes[node].label());
+    Err(format!(
+        "{} takes nothing from the layer before it: stages cannot be cut there in a row",
+        first.unwrap_or_default()
+    ))
+}
+
+/// By layer: whether it takes something from the one before.
+pub(super) fn linked(layering: &Layering, dag: &Dag) -> Vec<bool> {
+    let mut linked = vec![false; layering.layers.len()];
+    for &(from, to) in dag.edges() {
+        let (from, to) = (layering.layer_of[from as usize], layering.layer_of[to as usize]);
+        linked[to] |= from + 1 == to;
+    }
+    linked
+}
+
 impl Engine {
     /// # Errors
-    /// Why the engine has nothing to count.
+    /// Why the engine has nothing to count, or no stages can be cut.
     pub(super) fn new(runner: Runner, workload: &Workload, machine: u32) -> Result<Self, String> {
-        let mut layering = Layering::of(workload, None).map_err(|error| error.to_string())?;
-        if runner.counts_blocks() && layering.blocks() == 0 {
-            return Err(format!(
-                "{} counts repeated layers, and no name of the workload repeats: it cannot be planned for.",
-                runner.title()
-            ));
-        }
-        if runner.merges_ends() {
-            layering = layering.with_merged_ends();
-        }
-        let mut linked = vec![false; layering.layers.len()];
-        for &(from, to) in workload.dag.edges() {
-            let (from, to) = (layering.layer_of[from as usize], layering.layer_of[to as usize]);
-            linked[to] |= from + 1 == to;
-        }
-        if let Some(alone) = linked.iter().skip(1).position(|linked| !linked) {
-            let first = layering.layers[alone + 1].nodes.first().map(|&node| workload.nodes[node].label());
-            return Err(format!(
-                "{} takes nothing from the layer before it: stages could not be cut there in a row.",
-                first.unwrap_or_default()
-            ));
-        }
-        Ok(Engine { runner, layering, machine })
+        Ok(Engine { runner, layering: layers(runner, workload)?, machine })
     }
 
     /// The rules by which units may recompute, plain ones first.

@@ -126,11 +126,20 @@ impl Wanted {
         }
         match plans {
             Plans::OfEngine => with_schedule!("plans that the engine runs unchanged"),
+            Plans::OneRowOfEngine => {
+                with_schedule!(
+                    "plans that the engine runs unchanged, cut from one row of nodes where one feeds the next"
+                )
+            }
             Plans::Thinned => with_schedule!("plans that engines run, cut at some hundred places"),
             Plans::TwoModes => with_schedule!("plans that engines run, with two modes for a node"),
-            Plans::OneRow => with_schedule!("plans that engines run, cut from one row of nodes"),
+            Plans::OneRow => {
+                with_schedule!("plans that engines run, cut from one row of nodes where one feeds the next")
+            }
             Plans::OneRowTwoModes => {
-                with_schedule!("plans that engines run, cut from one row of nodes, with two modes for a node")
+                with_schedule!(
+                    "plans that engines run, cut from one row of nodes where one feeds the next, with two modes for a node"
+                )
             }
             Plans::All => with_schedule!("plans that engines run"),
             Plans::Anywhere => with_schedule!("plans with stages of any degrees"),
@@ -142,6 +151,8 @@ impl Wanted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plans {
     OfEngine,
+    /// No layer repeats, and the network branches.
+    OneRowOfEngine,
     Thinned,
     TwoModes,
     /// The network branches: other rows of its nodes can be cut elsewhere.

@@ -17,7 +17,7 @@ use crate::{
 };
 
 use super::{
-    engine::Rule,
+    engine::{Rule, linked},
     recompute::Swaps,
     weighing::{Way, Weights},
 };
@@ -37,6 +37,8 @@ pub(super) struct Line {
     blocks: Option<Vec<bool>>,
     /// By node, where an engine recomputes whole layers: whether it stands before or behind the repeated ones.
     at_ends: Option<Vec<bool>>,
+    /// Whether the nodes of a unit recompute one by one, rather than together.
+    by_node: bool,
 }
 
 impl Line {
@@ -60,17 +62,25 @@ impl Line {
             unit_of[node] = units.len() - 1;
             units.last_mut().expect("a unit was begun").push(node);
         }
-        Line { units, unit_of, blocks: None, at_ends: None }
+        Line { units, unit_of, blocks: None, at_ends: None, by_node: true }
     }
 
-    /// The layers of an engine, each of which takes something from the one before.
-    pub(super) fn layered(layering: &Layering) -> Self {
-        Line {
-            units: layering.layers.iter().map(|layer| layer.nodes.iter().map(|v| v.index()).collect()).collect(),
-            unit_of: layering.layer_of.clone(),
-            blocks: Some(layering.layers.iter().map(|layer| matches!(layer.kind, LayerKind::Block(_))).collect()),
-            at_ends: Some(layering.at_ends.clone()),
+    /// The layers of an engine; where none repeats, one that takes nothing from the one before stays with that.
+    pub(super) fn layered(layering: &Layering, dag: &Dag) -> Self {
+        let alone = layering.blocks() == 0;
+        let (mut units, mut blocks): (Vec<Vec<usize>>, Vec<bool>) = (vec![], vec![]);
+        let mut unit_of = vec![0; layering.layer_of.len()];
+        for (layer, linked) in layering.layers.iter().zip(linked(layering, dag)) {
+            if units.is_empty() || linked || !alone {
+                units.push(vec![]);
+                blocks.push(matches!(layer.kind, LayerKind::Block(_)));
+            }
+            for node in layer.nodes.iter().map(|node| node.index()) {
+                unit_of[node] = units.len() - 1;
+                units.last_mut().expect("a unit was begun").push(node);
+            }
         }
+        Line { units, unit_of, blocks: Some(blocks), at_ends: Some(layering.at_ends.clone()), by_node: alone }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -83,12 +93,18 @@ impl Line {
         if n <= most {
             return self;
         }
-        let group = |unit: usize| unit * most / n;
+        let (group, by_node) = (|unit: usize| unit * most / n, self.by_node);
         let mut units = vec![vec![]; most];
         for (unit, nodes) in self.units.into_iter().enumerate() {
             units[group(unit)].extend(nodes);
         }
-        Line { units, unit_of: self.unit_of.into_iter().map(group).collect(), blocks: None, at_ends: self.at_ends }
+        Line {
+            units,
+            unit_of: self.unit_of.into_iter().map(group).collect(),
+            blocks: None,
+            at_ends: self.at_ends,
+            by_node,
+        }
     }
 }
 
@@ -256,11 +272,13 @@ impl Costs {
                     parameters = parameters.min(small.parameters);
                     let key =
                         [small.time_s - fast.time_s, fast.memory_a - small.memory_a, fast.memory_b - small.memory_b];
-                    if line.at_ends.is_none() {
+                    if line.by_node {
                         costs.swaps.add(unit, vec![node], key);
+                    }
+                    if line.at_ends.is_none() {
                         let ([seconds, in_flight, fixed], parameters) = (key, small.parameters - fast.parameters);
                         smaller[unit].push(Way { node, seconds, in_flight, fixed, parameters });
-                    } else {
+                    } else if !line.by_node {
                         layer.0.push(node);
                         layer.1.iter_mut().zip(key).for_each(|(sum, part)| *sum += part);
                     }

@@ -61,7 +61,7 @@ use crate::{
     workload::{PiperProfile, Workload},
 };
 
-use crate::planner::pipeline_options::Recompute;
+use crate::planner::{engine_layers, pipeline_options::Recompute};
 use engine::{Engine, Rule};
 use kind::{Kind, Plans};
 use line::{Costs, Line};
@@ -122,7 +122,10 @@ impl Planner for Joint {
         let set = |spec: &&OptionSpec| options.get(spec.name).is_some_and(|value| value != spec.default_value());
         let unheard = self.unheard(&problem.workload);
         match settings::OPTIONS.iter().filter(|spec| unheard.contains(&spec.name)).find(set) {
-            None => Ok(()),
+            None => match JointSettings::new(options).engine.filter(|_| problem.workload.piper().is_some()) {
+                Some(runner) => engine_layers::check(problem, runner, MOST_LAYERS, &engine::layers),
+                None => Ok(()),
+            },
             Some(spec) => Err(OptionError::Unheard {
                 planner: INFO.id.into(),
                 name: spec.name.into(),
@@ -222,20 +225,19 @@ impl Task<'_> {
         let engine = match self.settings.engine {
             Some(runner) => match Engine::new(runner, self.workload, self.limits.machines.whole()) {
                 Ok(engine) => Some(engine),
-                Err(reason) => return Outcome::refused(reason),
+                Err(reason) => {
+                    return Outcome::refused(format!("{} cannot be planned so: {reason}.", self.workload.name));
+                }
             },
             None => None,
         };
-        let whole = engine.as_ref().map_or_else(|| Line::of(dag), |engine| Line::layered(&engine.layering));
+        let whole = engine.as_ref().map_or_else(|| Line::of(dag), |engine| Line::layered(&engine.layering, dag));
         let places = whole.len();
         // Where an engine counts layers there is a limit to how many there can be.
         let fine = (engine.is_none() && places > MOST_UNITS).then(|| whole.clone());
         let line = if engine.is_some() { whole } else { whole.thinned(MOST_UNITS) };
-        if engine.is_some() && line.len() > MOST_LAYERS {
-            return Outcome::refused(format!(
-                "Plans for engines are made of at most {MOST_LAYERS} layers here, and there are {}.",
-                line.len()
-            ));
+        if let Some(Err(reason)) = engine.as_ref().map(|engine| engine_layers::within(&engine.layering, MOST_LAYERS)) {
+            return Outcome::refused(format!("{} cannot be planned so: {reason}.", self.workload.name));
         }
         if let Some(stages) = self.settings.stages.filter(|&stages| stages > line.len()) {
             return Outcome::refused(format!(
@@ -300,6 +302,9 @@ impl Task<'_> {
             (best.plan, best.lower) = (Some(whole), 0.0);
         }
         let plans = match (best.leaves_out, self.workload.dag.has_one_order()) {
+            _ if engine.as_ref().is_some_and(|own| engine_layers::one_row_of_several(&own.layering, self.workload)) => {
+                Plans::OneRowOfEngine
+            }
             _ if engine.is_some() => Plans::OfEngine,
             _ if line.len() < places => Plans::Thinned,
             (true, true) => Plans::TwoModes,
@@ -526,7 +531,7 @@ impl Task<'_> {
         let each = units::bytes_exact(self.limits.memory_limit());
         let have = units::counted(self.limits.devices as usize, "device");
         let mut explanation = format!(
-            "No plan fits on {have} with {each} each whose stages are cut from one row of nodes, with one tensor degree \
+            "No plan fits on {have} with {each} each whose stages are cut from one row of nodes where one feeds the next, with one tensor degree \
              and one number of replicas for all."
         );
         let mut limits = vec![];

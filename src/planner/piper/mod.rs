@@ -50,13 +50,13 @@ use crate::{
     graph::{Enumeration, SuccessorSets},
     plan::Plan,
     planner::{
-        CannotPlan, Infeasible, ManyRuns, OptionSpec, OptionValue, Options, Outcome, Planner, PlannerInfo, Problem,
-        Proves, Search, Status, Tunable,
+        CannotPlan, Infeasible, ManyRuns, OptionError, OptionSpec, OptionValue, Options, Outcome, Planner, PlannerInfo,
+        Problem, Proves, Search, Status, Tunable,
     },
     workload::{PiperProfile, Workload},
 };
 
-use crate::planner::pipeline_options::Recompute;
+use crate::planner::{engine_layers, pipeline_options::Recompute};
 use bisection::{Best, Known};
 use least_memory::least_memory;
 use model::PiperModel;
@@ -118,6 +118,13 @@ impl Planner for Piper {
         match workload.piper() {
             Some(_) => Ok(()),
             None => Err("Piper needs a profile with times and memory by tensor degree (Piper's JSON)".into()),
+        }
+    }
+
+    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
+        match PiperSettings::new(&problem.options).engine.filter(|_| problem.workload.piper().is_some()) {
+            Some(runner) => engine_layers::check(problem, runner, for_engine::MOST_LAYERS, &engine_layers::layers),
+            None => Ok(()),
         }
     }
 

@@ -198,7 +198,7 @@ fn of_max_load(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome
         let (devices, cpus) = (limits.accelerators, limits.cpus);
         let memory = units::bytes_exact(problem.limits.memory_limit());
         let explanation =
-            format!("No contiguous split fits on {devices} accelerators with {memory} each and {cpus} CPUs.");
+            format!("No contiguous split in a row fits on {devices} accelerators with {memory} each and {cpus} CPUs.");
         return infeasible(vec![LimitKind::Memory], None, explanation);
     };
     let mut outcome = scored(problem, asked, &accelerators(&split));

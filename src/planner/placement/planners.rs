@@ -177,7 +177,7 @@ impl Planner for PlacementPlanner {
                 outcome.status = Status::Feasible;
             }
         } else {
-            outcome.proven_among = outcome.lower_bound.map(|_| "contiguous splits".into());
+            outcome.proven_among = outcome.lower_bound.map(|_| "contiguous splits in a row".into());
         }
         if let (Algorithm::Dp, Some(story)) = (self.algorithm, &mut outcome.infeasible) {
             let contract_layers = problem.options.flag("contract_layers");
@@ -191,7 +191,10 @@ impl Planner for PlacementPlanner {
             }
         }
         if self.algorithm == Algorithm::Dp && outcome.status == Status::Optimal {
-            outcome.notes.push("proven among contiguous splits; one that is not contiguous may be better".into());
+            outcome.notes.push(
+                "proven among contiguous splits in a row, no edge leading to a device before; any other may be better"
+                    .into(),
+            );
         }
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome

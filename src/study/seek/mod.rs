@@ -129,7 +129,7 @@ impl Sought {
     }
 
     /// What is known where the certainty is [`Certainty::Proven`], in words that say of which plans: `proven: no plan reaches
-    /// the goal with less`, `proven among contiguous splits: none reaches the goal with less`.
+    /// the goal with less`, `proven among contiguous splits in a row: none reaches the goal with less`.
     pub fn proof(&self) -> String {
         let less = if self.answer.is_some() { " with less" } else { "" };
         match &self.among {

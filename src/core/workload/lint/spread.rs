@@ -18,9 +18,13 @@ const WHY: &str = "if it means `never`, plans keep away from it as long as they 
 /// Device placement: times and transfers add up, so all are held against what a node usually computes.
 pub(super) fn placement(profile: &PlacementProfile, findings: &mut Findings) {
     let nodes = || NodeIndex::enumerate(&profile.nodes);
-    let Some(usual) = median(nodes().map(|(_, node)| node.accelerator_time)) else { return };
+    let times = median(nodes().map(|(_, node)| node.accelerator_time));
+    let Some(usual) = times.or_else(|| median(nodes().flat_map(|(_, node)| [node.cpu_time, node.transfer]))) else {
+        return;
+    };
     let show = |ms: f64| format!("{} ms", units::number(ms));
-    let usually = format!("the {} that a node usually takes", show(usual));
+    let whose = if times.is_some() { "a node usually takes" } else { "is usual" };
+    let usually = format!("the {} that {whose}", show(usual));
     far("time on an accelerator", nodes().map(|(v, node)| (v, node.accelerator_time)), usual, &usually, show, findings);
     far("time on a CPU", nodes().map(|(v, node)| (v, node.cpu_time)), usual, &usually, show, findings);
     far("sending its output", nodes().map(|(v, node)| (v, node.transfer)), usual, &usually, show, findings);

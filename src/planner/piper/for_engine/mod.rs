@@ -18,7 +18,7 @@ mod stage;
 use rustc_hash::FxHashMap;
 
 use super::settings::PiperSettings;
-use crate::planner::pipeline_options::Recompute;
+use crate::planner::{engine_layers, pipeline_options::Recompute};
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     plan::{
@@ -34,7 +34,7 @@ use costs::Costs;
 use stage::{Goal, Rule, Ways};
 
 /// More layers than this are no layers: the table of stretches would not fit.
-const MOST_LAYERS: usize = 3000;
+pub(super) const MOST_LAYERS: usize = 3000;
 
 /// What there is to plan.
 struct Chain<'a> {
@@ -63,25 +63,11 @@ pub(super) fn plan(
     runner: Runner,
     search: &Search,
 ) -> Outcome {
-    let mut layering = match Layering::of(workload, None) {
+    let found = engine_layers::layers(runner, workload);
+    let layering = match found.and_then(|layering| engine_layers::within(&layering, MOST_LAYERS).map(|()| layering)) {
         Ok(layering) => layering,
-        Err(error) => return Outcome::refused(error.to_string()),
+        Err(reason) => return Outcome::refused(format!("{} cannot be planned so: {reason}.", workload.name)),
     };
-    if runner.counts_blocks() && layering.blocks() == 0 {
-        return Outcome::refused(format!(
-            "{} counts repeated layers, and no name of the workload repeats: it cannot be planned for.",
-            runner.title()
-        ));
-    }
-    if runner.merges_ends() {
-        layering = layering.with_merged_ends();
-    }
-    if layering.layers.len() > MOST_LAYERS {
-        return Outcome::refused(format!(
-            "Plans for engines are made of at most {MOST_LAYERS} layers, and here are {}.",
-            layering.layers.len()
-        ));
-    }
     let machine = limits.machines.whole();
     let chain = Chain { workload, profile, limits, settings, runner, layering, machine };
     chain.plan(search)
@@ -120,6 +106,15 @@ impl Chain<'_> {
         self.outcome(best, unproven, search)
     }
 
+    /// The plans that a proof speaks of.
+    fn among(&self) -> &'static str {
+        if engine_layers::one_row_of_several(&self.layering, self.workload) {
+            "plans that the engine runs unchanged, cut from one row of nodes"
+        } else {
+            "plans that the engine runs unchanged"
+        }
+    }
+
     fn outcome(&self, best: Option<Best>, unproven: bool, search: &Search) -> Outcome {
         let stopped = search.cancelled();
         let mut outcome = match (best, stopped) {
@@ -139,7 +134,7 @@ impl Chain<'_> {
                     plan: Some(plan),
                     objective: Some(value),
                     lower_bound: proven.then_some(value),
-                    proven_among: Some("plans that the engine runs unchanged".into()),
+                    proven_among: Some(self.among().into()),
                     ..Outcome::new(status)
                 }
             }
