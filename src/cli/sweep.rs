@@ -28,7 +28,7 @@ use super::{
 use crate::{
     export::{sweep_csv, sweep_svg},
     family, notice,
-    planner::{Problem, Search, Status},
+    planner::{OptionError, Problem, Search, Status},
     study::sweep::{
         Answer, Figure, MOST_POINTS, Series, Sweep,
         chart::Chart,
@@ -364,7 +364,11 @@ fn check(sweep: &Sweep) -> Result<(), Failure> {
             if let Some(point) = sweep.points.iter().find(|point| point.workload == at && point.series == place) {
                 let options = series.options.clone();
                 let problem = Problem { workload: Arc::clone(workload), limits: point.limits.clone(), options };
-                series.planner.check_options(&problem)?;
+                match series.planner.check_options(&problem) {
+                    // Another workload may suit it.
+                    Err(unsuited @ OptionError::Unsuited { .. }) => reasons.push(unsuited.to_string()),
+                    checked => checked?,
+                }
             }
         }
     }

@@ -226,6 +226,18 @@ fn workloads_can_stand_side_by_side() {
 }
 
 #[test]
+fn an_option_that_suits_one_of_the_workloads_only_is_told() {
+    let series = ["--devices", "2,4", "--memory", "80GB", "--series", "m:joint,engine=megatron"];
+    let assert = plantui().args([&["sweep", TINY, BERT], &series[..]].concat()).assert().code(0);
+    let output = assert.get_output();
+    let (text, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("bert32a100"), "{text}");
+    assert!(told.contains("note: tiny-branch cannot be planned with engine=megatron: Megatron-LM counts"), "{told}");
+    let error = refusal(&[&["sweep", TINY], &series[..]].concat());
+    assert!(error.contains("tiny-branch cannot be planned with engine=megatron"), "{error}");
+}
+
+#[test]
 fn more_columns_than_anybody_sees_become_a_block_for_each_line() {
     let mut arguments = vec!["sweep".to_string(), TINY.into(), "--devices".into(), "1..4:+1".into()];
     let modes = ["auto", "never", "always", "all-or-none"];
