@@ -96,7 +96,7 @@ impl Simulation {
     ) -> Result<Self, String> {
         let Setup { schedule, settings, .. } = setup.into().of(plan);
         let pipeline = family::pipeline_unless(workload, limits, plan, &settings, &|| search.cancelled());
-        pipeline.map_or_else(|| Err(given_up(search)), |pipeline| Self::of(pipeline, schedule, search))
+        pipeline.map_or_else(|| Err(no_routes(search)), |pipeline| Self::of(pipeline, schedule, search))
     }
 
     /// Simulates a pipeline, unless the search ends meanwhile.
@@ -118,6 +118,18 @@ pub fn given_up(search: &Search) -> String {
     if search.deadline_passed() {
         format!(
             "not simulated: one batch takes the simulator longer than the {after} left of the deadline; a longer --deadline or fewer --microbatches would do"
+        )
+    } else {
+        format!("not simulated: stopped after {after}")
+    }
+}
+
+/// The same where the routes between devices were not found by then.
+pub fn no_routes(search: &Search) -> String {
+    let after = units::seconds(search.elapsed().as_secs_f64());
+    if search.deadline_passed() {
+        format!(
+            "not simulated: to find the routes takes longer than the {after} left of the deadline; a longer --deadline would do"
         )
     } else {
         format!("not simulated: stopped after {after}")

@@ -23,7 +23,7 @@ use crate::{
         figures::{Claims, Figures},
     },
     planner::{self, OptionKind, Search},
-    run::{Simulation, given_up},
+    run::{Simulation, given_up, no_routes},
     simulate::{Schedule, Setting, Setup, SimulatorSettings, simulate_unless},
     source::{LoadError, error::printable},
     units::exact_number,
@@ -466,7 +466,8 @@ fn differences(
     if schedule == simulation.schedule && settings == simulation.pipeline.settings {
         return Ok(part(simulation));
     }
-    let pipeline = family::pipeline(workload, limits, &loaded.plan, &settings);
+    let pipeline = family::pipeline_unless(workload, limits, &loaded.plan, &settings, &|| search.cancelled());
+    let pipeline = pipeline.ok_or_else(|| no_routes(search))?;
     if let Some(reason) = pipeline.refusal(schedule).filter(|_| !pipeline.runs_once()) {
         return Ok(vec![format!("simulation: {reason}")]);
     }

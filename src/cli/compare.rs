@@ -21,7 +21,10 @@ use super::{
 use crate::{
     cluster::{GivenLimits, Limits},
     family, notice,
-    plan::document::{ObjectivePart, WorkloadPart, limits_part},
+    plan::{
+        Plan,
+        document::{ObjectivePart, WorkloadPart, limits_part},
+    },
     planner::{self, Options, Planner, Problem, Search, Status},
     simulate::{LEAST_TIME, Pipeline, Schedule, Setup},
     study::{
@@ -219,7 +222,9 @@ impl CompareArgs {
             .iter()
             .filter_map(|entry| entry.plan.as_ref().zip(entry.simulated.as_ref()))
             .map(|(plan, simulated)| {
-                (simulated.schedule, family::pipeline(workload, limits, plan, &setup.of(plan).settings))
+                // Routes make no difference to what is heeded.
+                let plain = Plan { topology: None, ..plan.clone() };
+                (simulated.schedule, family::pipeline(workload, limits, &plain, &setup.of(plan).settings))
             })
             .collect();
         for told in self.setup.unheeded(pipelines.iter().map(|(schedule, pipeline)| (*schedule, pipeline))) {

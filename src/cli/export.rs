@@ -12,6 +12,7 @@ use super::{
     arguments::{self, LimitArgs, schedules},
     check, input,
     output::Destination,
+    simulate::playable,
 };
 use crate::{
     cluster::Limits,
@@ -240,35 +241,29 @@ impl ExportArgs {
             notice::error(&format!("the plan is not valid: {violation}"));
             return Ok(Ending::NoPlan);
         }
-        let full = match writes {
-            Writes::Trace => {
-                let Setup { schedule, settings, .. } = self.simulate().of(plan);
-                let execution = plan.execution.unwrap_or_default().under(schedule, settings.virtual_stages);
-                fullness::warning_under(workload, limits, plan, execution)
-            }
-            _ => fullness::warning(&scored, limits),
-        };
-        if let Some(full) = full {
-            notice::note(&full);
-        }
         if let Writes::Plan(text) = writes {
             if self.schedule.is_some() {
                 notice::note(&format!("--schedule changes nothing here: {} says nothing of the schedule", self.to));
             }
+            fullness::warning(&scored, limits).iter().for_each(|full| notice::note(full));
             destination.write(&text(&Scored { workload, limits, plan, score: &scored }))?;
             return Ok(Ending::Done);
         }
         let search = Search::new(self.deadline, 0);
-        match Simulation::within(workload, limits, plan, self.simulate(), &search) {
-            Ok(Simulation { schedule, pipeline, timeline }) => {
-                destination.trace(|out| chrome_trace::write(&mut { out }, plan, &pipeline, schedule, &timeline))?;
-                Ok(Ending::Done)
-            }
+        let simulation = Simulation::within(workload, limits, plan, self.simulate(), &search);
+        let Simulation { schedule, pipeline, timeline } = match simulation {
+            Ok(simulation) => simulation,
             Err(given_up) => {
                 notice::error(&given_up);
-                Ok(Ending::Stopped)
+                return Ok(Ending::Stopped);
             }
+        };
+        if let Some(wanted) = self.schedule() {
+            playable(&pipeline, wanted)?;
         }
+        fullness::simulated(&timeline, schedule, limits).iter().for_each(|full| notice::note(full));
+        destination.trace(|out| chrome_trace::write(&mut { out }, plan, &pipeline, schedule, &timeline))?;
+        Ok(Ending::Done)
     }
 
     fn schedule(&self) -> Option<Schedule> {

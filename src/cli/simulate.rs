@@ -18,8 +18,8 @@ use crate::{
     family::{self, check as score},
     notice,
     planner::Search,
-    run::Simulation,
-    simulate::{Schedule, Setup},
+    run::{Simulation, no_routes},
+    simulate::{Pipeline, Schedule, Setup},
 };
 
 const EXAMPLES: &str = "\
@@ -92,20 +92,17 @@ impl SimulateArgs {
             return Ok(Ending::NoPlan);
         }
         let Setup { schedule: wanted, settings, .. } = self.setup.simulate().of(&loaded.plan);
-        let pipeline = family::pipeline(&workload, &limits, &loaded.plan, &settings);
-        let schedule = match pipeline.refusal(wanted) {
-            None => wanted,
-            // What runs once runs in the only way it can, whatever is asked for.
-            Some(_) if pipeline.runs_once() => pipeline.schedule(wanted),
-            Some(reason) => {
-                let playable: Vec<&str> = pipeline.playable().into_iter().map(Schedule::id).collect();
-                return Err(Failure::refused(reason, format!("this plan can run {}", playable.join(", "))));
-            }
+        let search = Search::new(self.deadline, 0);
+        let stopped = || search.cancelled();
+        let Some(pipeline) = family::pipeline_unless(&workload, &limits, &loaded.plan, &settings, &stopped) else {
+            notice::error(&no_routes(&search));
+            return Ok(Ending::Stopped);
         };
+        let schedule = playable(&pipeline, wanted)?;
         for told in self.setup.unheeded(std::iter::once((schedule, &pipeline))) {
             notice::note(&told);
         }
-        let simulation = match Simulation::of(pipeline, schedule, &Search::new(self.deadline, 0)) {
+        let simulation = match Simulation::of(pipeline, schedule, &search) {
             Ok(simulation) => simulation,
             Err(given_up) => {
                 notice::error(&given_up);
@@ -123,5 +120,21 @@ impl SimulateArgs {
             }
         }
         Ok(Ending::Done)
+    }
+}
+
+/// The schedule asked for, if a plan can be simulated under it.
+///
+/// # Errors
+/// [`Failure::Refused`] with why not, and those that it can run.
+pub(super) fn playable(pipeline: &Pipeline, wanted: Schedule) -> Result<Schedule, Failure> {
+    match pipeline.refusal(wanted) {
+        None => Ok(wanted),
+        // What runs once runs in the only way it can, whatever is asked for.
+        Some(_) if pipeline.runs_once() => Ok(pipeline.schedule(wanted)),
+        Some(reason) => {
+            let playable: Vec<&str> = pipeline.playable().into_iter().map(Schedule::id).collect();
+            Err(Failure::refused(reason, format!("this plan can run {}", playable.join(", "))))
+        }
     }
 }

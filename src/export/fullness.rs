@@ -4,6 +4,7 @@ use crate::{
     cluster::Limits,
     family::check,
     plan::{Execution, Measure, Plan, Schedule, Score},
+    simulate::Timeline,
     units,
     workload::Workload,
 };
@@ -13,8 +14,8 @@ const FULL: f64 = 0.95;
 
 /// A warning where the fullest device of a valid plan is almost full, for people.
 pub(crate) fn warning(score: &Score, limits: &Limits) -> Option<String> {
-    let (what, full) = fullest(score, limits)?;
-    full.then(|| format!("{what}; allocator, communication and context need room too: plan with less --memory"))
+    let (what, share) = fullest(score.stages.iter().map(|stage| stage.memory_bytes), limits)?;
+    (share > FULL).then(|| almost(&what))
 }
 
 /// The same of a valid plan that is to run so, whatever it was made for: then it may hold more than there is.
@@ -24,33 +25,47 @@ pub(crate) fn warning_under(workload: &Workload, limits: &Limits, plan: &Plan, e
     if !trains || (execution.schedule, execution.virtual_stages) == (own.schedule, own.virtual_stages) {
         return warning(&check(workload, limits, plan), limits);
     }
+    if workload.piper().is_none() {
+        return Some(format!("memory was counted under {}, not under {}", own.name(), execution.name()));
+    }
     // What a batch takes makes no difference here, and to work it out takes long.
     let measure = if plan.measure == Measure::IterationTime { Measure::TimePerSample } else { plan.measure };
     let score = check(workload, limits, &Plan { execution: Some(execution), measure, ..plan.clone() });
-    if score.peak_memory_bytes() <= limits.memory_limit() {
-        return warning(&score, limits);
-    }
-    let (what, _) = fullest(&score, limits)?;
-    Some(format!(
-        "{what} under {}: that does not fit; plan for this schedule, or take the one that the plan was made for, {}",
-        execution.name(),
-        own.name()
-    ))
+    let (what, share) = fullest(score.stages.iter().map(|stage| stage.memory_bytes), limits)?;
+    told(&what, share, &execution.name())
 }
 
-/// What the fullest device holds, and whether that is almost all or more.
-fn fullest(score: &Score, limits: &Limits) -> Option<(String, bool)> {
+/// The same of a batch that was simulated under a schedule.
+pub(crate) fn simulated(timeline: &Timeline, schedule: Schedule, limits: &Limits) -> Option<String> {
+    let (what, share) = fullest(timeline.peak_memory_bytes.iter().copied(), limits)?;
+    told(&what, share, schedule.name())
+}
+
+/// What the fullest device holds, and its share of the memory.
+fn fullest(stages: impl Iterator<Item = f64>, limits: &Limits) -> Option<(String, f64)> {
     let limit = limits.memory_bytes?;
-    let bytes = score.peak_memory_bytes();
-    let stage = score.stages.iter().position(|stage| stage.memory_bytes >= bytes)? + 1;
+    let (stage, bytes) = stages.enumerate().reduce(|most, next| if next.1 > most.1 { next } else { most })?;
     let share = bytes / limit;
     let what = format!(
-        "stage {stage} takes {} of the {} on each of its devices ({})",
+        "stage {} takes {} of the {} on each of its devices ({})",
+        stage + 1,
         units::bytes_beside(bytes, limit),
         units::bytes_exact(limit),
         units::percent(share)
     );
-    Some((what, share > FULL))
+    Some((what, share))
+}
+
+/// The warning, if there is reason for one.
+fn told(what: &str, share: f64, under: &str) -> Option<String> {
+    if share > 1.0 {
+        return Some(format!("{what} under {under}: that does not fit; plan for this schedule, or take another"));
+    }
+    (share > FULL).then(|| almost(what))
+}
+
+fn almost(what: &str) -> String {
+    format!("{what}; allocator, communication and context need room too: plan with less --memory")
 }
 
 #[cfg(test)]

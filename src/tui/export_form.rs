@@ -154,13 +154,10 @@ pub(super) struct ExportForm {
 impl ExportForm {
     /// A form with the first format and a path made of the workload's and the planner's names.
     pub(super) fn new(source: Source) -> Self {
-        let (workload, limits) = (&source.shown.workload, &source.shown.limits);
-        let warning = source.shown.plan().and_then(|(plan, score)| match &source.simulated {
-            Some(simulated) => {
-                let parts = simulated.pipeline.settings.virtual_stages;
-                let execution = plan.execution.unwrap_or_default().under(simulated.schedule(), parts);
-                fullness::warning_under(workload, limits, plan, execution)
-            }
+        let limits = &source.shown.limits;
+        let other = source.simulated.as_ref().filter(|simulated| simulated.schedule() != source.planned_for());
+        let warning = source.shown.plan().and_then(|(_, score)| match other {
+            Some(simulated) => fullness::simulated(&simulated.timeline, simulated.schedule(), limits),
             None => fullness::warning(score, limits),
         });
         let mut form = ExportForm {

@@ -105,9 +105,10 @@ impl Simulated {
     pub(super) fn new(shown: &Arc<ShownRun>, setup: Setup, search: &Search) -> Option<Self> {
         let (plan, score) = shown.plan()?;
         let setup = setup.of(plan);
-        let pipeline = family::pipeline(&shown.workload, &shown.limits, plan, &setup.settings);
+        let stopped = || search.cancelled();
+        let pipeline = family::pipeline_unless(&shown.workload, &shown.limits, plan, &setup.settings, &stopped)?;
         let schedule = pipeline.schedule(setup.schedule);
-        let timeline = simulate_unless(&pipeline, schedule, &|| search.cancelled())?;
+        let timeline = simulate_unless(&pipeline, schedule, &stopped)?;
         let path = critical_path(&pipeline, schedule, &timeline);
         let rows = rows(&timeline);
         let mut critical = path.events.clone();

@@ -61,6 +61,12 @@ fn what_a_device_holds_is_told_as_the_schedule_has_it_that_is_written() {
         let peak_simulated = simulated.split("peak memory ").nth(1).unwrap().split(" GiB").next().unwrap();
         assert!((peak - peak_simulated.parse::<f64>().unwrap()).abs() <= 0.01 * peak, "{line}\n{simulated}");
     }
+    // Of plans over layers, too.
+    let layers = ["inputs/bert32-layers.txt", "--machines", "8,8", "--batch", "128", "--memory", "6GB"];
+    let plan = folder.file("layers.json", stdout(&[&["plan"], &layers[..], &["--json"]].concat(), 0));
+    let assert = plantui().args(["export", &plan, "--to", "chrome-trace", "--schedule", "gpipe"]).assert().code(0);
+    let other = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert!(other.contains("under GPipe: that does not fit"), "{other}");
     // So are the nearest plans that an engine can run.
     assert!(told(&["torchtitan", "--schedule", "gpipe"]).contains("under GPipe: that does not fit"));
     // And for as many samples as were counted.
@@ -81,6 +87,10 @@ fn what_an_export_does_not_heed_is_told() {
         let error = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
         assert!(error.contains(told), "{error}");
     }
+    // Nor is a trace drawn of another schedule than the one asked for.
+    let forked = folder.file("forked.json", stdout(&["plan", BERT, "--planner", "piper", "--json"], 0));
+    let error = refusal(&["export", &forked, "--to", "chrome-trace", "--schedule", "interleaved"]);
+    assert!(error.contains("needs a chain of stages"), "{error}");
     // A trace has as many parts as are asked for.
     let chain = ["plan", "inputs/gpt3-175b-a100.json", "--microbatches", "16", "--set", "stages=8", "--json"];
     let plan = folder.file("of-chain.json", stdout(&chain, 0));

@@ -423,6 +423,11 @@ fn networks_that_branch_are_planned_for_engines_that_name_modules() {
     let folder = Folder::new();
     let plan = folder.file("plan.json", stdout(&["plan", TINY, "--set", "engine=deepspeed", "--json"], 0));
     stdout(&["export", &plan, "--to", "deepspeed", "--exact"], 0);
+    for schedule in ["interleaved", "zb-v"] {
+        let schedule = format!("schedule={schedule}");
+        let error = refusal(&["plan", TINY, "--set", "engine=torch", "--set", &schedule, "--memory", "100GB"]);
+        assert!(error.contains("virtual stages are made of repeated layers"), "{error}");
+    }
     // Where nothing repeats an engine that counts layers has nothing to count: that is no question of limits.
     for planner in ["joint", "piper"] {
         let error = refusal(&["plan", TINY, "--planner", planner, "--set", "engine=megatron"]);

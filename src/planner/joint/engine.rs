@@ -4,8 +4,11 @@
 //! their own ([`Runner::recompute`]), and are started on whole machines. Where one number of recomputed layers holds for all
 //! stages, every number is a search of its own; what one finds cuts the others short.
 
-use super::{kind::Kind, settings::JointSettings};
-use crate::planner::{engine_layers, pipeline_options::Recompute};
+use super::{
+    kind::{Kind, Wanted},
+    settings::JointSettings,
+};
+use crate::planner::{OptionError, Problem, engine_layers, pipeline_options::Recompute};
 use crate::{
     graph::Dag,
     plan::runner::{RecomputeRule, Runner},
@@ -46,6 +49,25 @@ pub(super) fn layers(runner: Runner, workload: &Workload) -> Result<Layering, St
         "{} takes nothing from the layer before it: stages cannot be cut there in a row",
         first.unwrap_or_default()
     ))
+}
+
+/// Whether plans for the engine can have a schedule asked for.
+///
+/// # Errors
+/// [`OptionError::Unsuited`] where parts of the model are to be interleaved and nothing repeats.
+pub(super) fn check_schedule(problem: &Problem, runner: Runner, wanted: Wanted) -> Result<(), OptionError> {
+    let kinds = wanted.kinds(&|schedule| runner.schedules().contains(&schedule));
+    let repeats = layers(runner, &problem.workload).is_ok_and(|layering| layering.blocks() > 0);
+    if repeats || kinds.is_empty() || kinds.iter().any(|kind| kind.parts == 1) {
+        return Ok(());
+    }
+    Err(OptionError::Unsuited {
+        workload: problem.workload.name.clone(),
+        name: "schedule".into(),
+        value: kinds[0].schedule.id().into(),
+        why: "virtual stages are made of repeated layers, and no name of the workload repeats".into(),
+        repair: "leave the option out".into(),
+    })
 }
 
 /// By layer: whether it takes something from the one before.

@@ -123,7 +123,10 @@ impl Planner for Joint {
         let unheard = self.unheard(&problem.workload);
         match settings::OPTIONS.iter().filter(|spec| unheard.contains(&spec.name)).find(set) {
             None => match JointSettings::new(options).engine.filter(|_| problem.workload.piper().is_some()) {
-                Some(runner) => engine_layers::check(problem, runner, MOST_LAYERS, &engine::layers),
+                Some(runner) => {
+                    engine_layers::check(problem, runner, MOST_LAYERS, &engine::layers)?;
+                    engine::check_schedule(problem, runner, JointSettings::new(options).wanted)
+                }
                 None => Ok(()),
             },
             Some(spec) => Err(OptionError::Unheard {
