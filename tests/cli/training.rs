@@ -39,6 +39,9 @@ fn a_published_name_is_planned_checked_simulated_and_exported() {
     for format in ["svg", "csv", "dot", "chrome-trace"] {
         assert!(!stdout(&["export", &plan, "--to", format], 0).is_empty(), "{format}");
     }
+    // Its configuration is of one schedule: another is no matter of the export.
+    let error = refusal(&["export", &plan, "--to", "megatron", "--schedule", "gpipe"]);
+    assert!(error.contains("the configuration that was planned runs "), "{error}");
     let bridge = stdout(&["export", &plan, "--to", "megatron-bridge"], 0);
     for set in ["model.tensor_model_parallel_size = ", "config.train.global_batch_size = 16", "model.seq_length = 2048"]
     {

@@ -12,7 +12,7 @@ use crate::{
     export::fullness,
     family::{
         check,
-        training::{AttentionKernel, ContextStyle, Recompute, Run, ZeroBubble, configured},
+        training::{AttentionKernel, ContextStyle, Recompute, Run, ZeroBubble, configured, program},
     },
     plan::{Configuration, Plan},
     workload::{TrainingProfile, Workload},
@@ -36,6 +36,11 @@ pub(super) fn export(
     }
     let impossible = |losses: Vec<String>| ExportError::Impossible { engine: engine.title(), losses };
     let own = configured::of_plan(profile, plan);
+    let runs = program::schedule(&profile.run(&own, limits.samples()));
+    if let Some(asked) = settings.schedule.filter(|asked| *asked != runs) {
+        let reason = format!("the configuration that was planned runs {}, and memory was counted for that", runs.id());
+        return Err(ExportError::Schedule { engine: engine.title(), schedule: asked.id(), reason });
+    }
     if let Some(reason) = refused(engine, own.zero_bubble) {
         let schedule = own.zero_bubble.map_or("1f1b", ZeroBubble::id);
         return Err(ExportError::Schedule { engine: engine.title(), schedule, reason });
