@@ -4,7 +4,6 @@ use crate::{
     cluster::Limits,
     family::check,
     plan::{Execution, Measure, Plan, Schedule, Score},
-    simulate::Timeline,
     units,
     workload::Workload,
 };
@@ -36,7 +35,8 @@ pub(crate) fn warning_under(workload: &Workload, limits: &Limits, plan: &Plan, e
 }
 
 /// The same of a batch that was simulated under a schedule.
-pub(crate) fn simulated(timeline: &Timeline, schedule: Schedule, limits: &Limits) -> Option<String> {
+#[cfg(feature = "screen")]
+pub(crate) fn simulated(timeline: &crate::simulate::Timeline, schedule: Schedule, limits: &Limits) -> Option<String> {
     let (what, share) = fullest(timeline.peak_memory_bytes.iter().copied(), limits)?;
     told(&what, share, schedule.name())
 }
