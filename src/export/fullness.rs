@@ -2,7 +2,7 @@
 
 use crate::{
     cluster::Limits,
-    family::check,
+    family::{self, check},
     plan::{Execution, Measure, Plan, Schedule, Score},
     units,
     workload::Workload,
@@ -24,7 +24,7 @@ pub(crate) fn warning_under(workload: &Workload, limits: &Limits, plan: &Plan, e
     if !trains || (execution.schedule, execution.virtual_stages) == (own.schedule, own.virtual_stages) {
         return warning(&check(workload, limits, plan), limits);
     }
-    if workload.piper().is_none() {
+    if family::of(workload).tensor_degrees().is_empty() {
         return Some(format!("memory was counted under {}, not under {}", own.name(), execution.name()));
     }
     // What a batch takes makes no difference here, and to work it out takes long.
