@@ -114,23 +114,18 @@ impl Simulation {
 
 /// Why a simulation was given up, when the search it ran under had ended.
 pub fn given_up(search: &Search) -> String {
-    let after = units::seconds(search.elapsed().as_secs_f64());
-    if search.deadline_passed() {
-        format!(
-            "not simulated: one batch takes the simulator longer than the {after} left of the deadline; a longer --deadline or fewer --microbatches would do"
-        )
-    } else {
-        format!("not simulated: stopped after {after}")
-    }
+    not_simulated(search, "one batch takes the simulator", " or fewer --microbatches")
 }
 
 /// The same where the routes between devices were not found by then.
 pub fn no_routes(search: &Search) -> String {
+    not_simulated(search, "to find the routes takes", "")
+}
+
+fn not_simulated(search: &Search, what: &str, or: &str) -> String {
     let after = units::seconds(search.elapsed().as_secs_f64());
     if search.deadline_passed() {
-        format!(
-            "not simulated: to find the routes takes longer than the {after} left of the deadline; a longer --deadline would do"
-        )
+        format!("not simulated: {what} longer than the {after} left of the deadline; a longer --deadline{or} would do")
     } else {
         format!("not simulated: stopped after {after}")
     }

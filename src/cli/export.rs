@@ -22,11 +22,11 @@ use crate::{
         formats::{self, Scored, Writes},
         fullness,
     },
-    family::{check as score, read::LoadedPlan},
+    family::{self, check as score, read::LoadedPlan},
     notice,
     plan::Plan,
     planner::Search,
-    run::Simulation,
+    run::{Simulation, no_routes},
     simulate::{Asked, Schedule, Setting, Setup, SimulatorSettings},
     source::LoadError,
     text::{is_hostile, visible_line},
@@ -250,7 +250,15 @@ impl ExportArgs {
             return Ok(Ending::Done);
         }
         let search = Search::new(self.deadline, 0);
-        let simulation = Simulation::within(workload, limits, plan, self.simulate(), &search);
+        let Setup { schedule, settings, .. } = self.simulate().of(plan);
+        let routed = family::pipeline_unless(workload, limits, plan, &settings, &|| search.cancelled());
+        if let (Some(pipeline), Some(wanted)) = (&routed, self.schedule()) {
+            playable(pipeline, wanted)?;
+        }
+        let simulation = match routed {
+            Some(pipeline) => Simulation::of(pipeline, schedule, &search),
+            None => Err(no_routes(&search)),
+        };
         let Simulation { schedule, pipeline, timeline } = match simulation {
             Ok(simulation) => simulation,
             Err(given_up) => {
@@ -258,9 +266,6 @@ impl ExportArgs {
                 return Ok(Ending::Stopped);
             }
         };
-        if let Some(wanted) = self.schedule() {
-            playable(&pipeline, wanted)?;
-        }
         fullness::simulated(&timeline, schedule, limits).iter().for_each(|full| notice::note(full));
         destination.trace(|out| chrome_trace::write(&mut { out }, plan, &pipeline, schedule, &timeline))?;
         Ok(Ending::Done)

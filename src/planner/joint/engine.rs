@@ -15,6 +15,9 @@ use crate::{
     workload::{Workload, layering::Layering},
 };
 
+/// More layers than this are no layers.
+const MOST_LAYERS: usize = 1000;
+
 /// Which units recompute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
@@ -40,7 +43,7 @@ pub(super) struct Engine {
 /// # Errors
 /// A sentence where there are no such.
 pub(super) fn layers(runner: Runner, workload: &Workload) -> Result<Layering, String> {
-    let layering = engine_layers::layers(runner, workload)?;
+    let layering = engine_layers::layers(runner, workload, MOST_LAYERS)?;
     let linked = linked(&layering, &workload.dag);
     let alone = linked.iter().skip(1).position(|linked| !linked).filter(|_| layering.blocks() > 0);
     let Some(alone) = alone else { return Ok(layering) };
@@ -51,14 +54,15 @@ pub(super) fn layers(runner: Runner, workload: &Workload) -> Result<Layering, St
     ))
 }
 
-/// Whether plans for the engine can have a schedule asked for.
+/// Whether a workload can be planned for an engine, under the schedules asked for.
 ///
 /// # Errors
-/// [`OptionError::Unsuited`] where parts of the model are to be interleaved and nothing repeats.
-pub(super) fn check_schedule(problem: &Problem, runner: Runner, wanted: Wanted) -> Result<(), OptionError> {
+/// [`OptionError::Unsuited`] with why not.
+pub(super) fn check(problem: &Problem, runner: Runner, wanted: Wanted) -> Result<(), OptionError> {
+    let found = layers(runner, &problem.workload);
+    let layering = found.map_err(|why| engine_layers::unsuited(problem, runner, why))?;
     let kinds = wanted.kinds(&|schedule| runner.schedules().contains(&schedule));
-    let repeats = layers(runner, &problem.workload).is_ok_and(|layering| layering.blocks() > 0);
-    if repeats || kinds.is_empty() || kinds.iter().any(|kind| kind.parts == 1) {
+    if layering.blocks() > 0 || kinds.is_empty() || kinds.iter().any(|kind| kind.parts == 1) {
         return Ok(());
     }
     Err(OptionError::Unsuited {

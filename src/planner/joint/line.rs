@@ -37,8 +37,6 @@ pub(super) struct Line {
     blocks: Option<Vec<bool>>,
     /// By node, where an engine recomputes whole layers: whether it stands before or behind the repeated ones.
     at_ends: Option<Vec<bool>>,
-    /// Whether the nodes of a unit recompute one by one, rather than together.
-    by_node: bool,
 }
 
 impl Line {
@@ -62,7 +60,7 @@ impl Line {
             unit_of[node] = units.len() - 1;
             units.last_mut().expect("a unit was begun").push(node);
         }
-        Line { units, unit_of, blocks: None, at_ends: None, by_node: true }
+        Line { units, unit_of, blocks: None, at_ends: None }
     }
 
     /// The layers of an engine; where none repeats, one that takes nothing from the one before stays with that.
@@ -80,11 +78,16 @@ impl Line {
                 units.last_mut().expect("a unit was begun").push(node);
             }
         }
-        Line { units, unit_of, blocks: Some(blocks), at_ends: Some(layering.at_ends.clone()), by_node: alone }
+        Line { units, unit_of, blocks: Some(blocks), at_ends: Some(layering.at_ends.clone()) }
     }
 
     pub(super) fn len(&self) -> usize {
         self.units.len()
+    }
+
+    /// Whether the nodes of a unit recompute one by one, rather than together as a repeated layer's do.
+    fn by_node(&self) -> bool {
+        self.blocks.as_ref().is_none_or(|blocks| !blocks.contains(&true))
     }
 
     /// The same with at most so many units, of as many neighbours each.
@@ -93,18 +96,12 @@ impl Line {
         if n <= most {
             return self;
         }
-        let (group, by_node) = (|unit: usize| unit * most / n, self.by_node);
+        let group = |unit: usize| unit * most / n;
         let mut units = vec![vec![]; most];
         for (unit, nodes) in self.units.into_iter().enumerate() {
             units[group(unit)].extend(nodes);
         }
-        Line {
-            units,
-            unit_of: self.unit_of.into_iter().map(group).collect(),
-            blocks: None,
-            at_ends: self.at_ends,
-            by_node,
-        }
+        Line { units, unit_of: self.unit_of.into_iter().map(group).collect(), blocks: None, at_ends: self.at_ends }
     }
 }
 
@@ -258,6 +255,7 @@ impl Costs {
             }),
             ways,
         };
+        let by_node = line.by_node();
         let (mut smaller, mut fastest) = (vec![vec![]; n], vec![0.0; n]);
         for (unit, nodes) in line.units.iter().enumerate() {
             let mut sums = [0.0; 5];
@@ -272,13 +270,13 @@ impl Costs {
                     parameters = parameters.min(small.parameters);
                     let key =
                         [small.time_s - fast.time_s, fast.memory_a - small.memory_a, fast.memory_b - small.memory_b];
-                    if line.by_node {
+                    if by_node {
                         costs.swaps.add(unit, vec![node], key);
                     }
                     if line.at_ends.is_none() {
                         let ([seconds, in_flight, fixed], parameters) = (key, small.parameters - fast.parameters);
                         smaller[unit].push(Way { node, seconds, in_flight, fixed, parameters });
-                    } else if !line.by_node {
+                    } else if !by_node {
                         layer.0.push(node);
                         layer.1.iter_mut().zip(key).for_each(|(sum, part)| *sum += part);
                     }

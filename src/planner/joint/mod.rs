@@ -74,8 +74,6 @@ use whole::AlongWhole;
 const MOST_UNITS: usize = 256;
 /// Networks of so many nodes have a first plan before they are searched.
 const LONG: usize = 1000;
-/// More layers than this are no layers.
-const MOST_LAYERS: usize = 1000;
 /// Why there is nothing to plan where nodes offer different degrees.
 const NO_COMMON_DEGREE: &str = "No tensor degree is offered by all nodes, and all stages have the same one.";
 /// Sums of bytes that are no whole numbers may be off by so much, relative.
@@ -121,19 +119,17 @@ impl Planner for Joint {
         let options = &problem.options;
         let set = |spec: &&OptionSpec| options.get(spec.name).is_some_and(|value| value != spec.default_value());
         let unheard = self.unheard(&problem.workload);
-        match settings::OPTIONS.iter().filter(|spec| unheard.contains(&spec.name)).find(set) {
-            None => match JointSettings::new(options).engine.filter(|_| problem.workload.piper().is_some()) {
-                Some(runner) => {
-                    engine_layers::check(problem, runner, MOST_LAYERS, &engine::layers)?;
-                    engine::check_schedule(problem, runner, JointSettings::new(options).wanted)
-                }
-                None => Ok(()),
-            },
-            Some(spec) => Err(OptionError::Unheard {
+        if let Some(spec) = settings::OPTIONS.iter().filter(|spec| unheard.contains(&spec.name)).find(set) {
+            return Err(OptionError::Unheard {
                 planner: INFO.id.into(),
                 name: spec.name.into(),
                 workload: "a model that is trained: its configurations are those of the engine named by --stack".into(),
-            }),
+            });
+        }
+        let JointSettings { engine, wanted, .. } = JointSettings::new(options);
+        match engine.filter(|_| problem.workload.piper().is_some()) {
+            Some(runner) => engine::check(problem, runner, wanted),
+            None => Ok(()),
         }
     }
 
@@ -228,9 +224,7 @@ impl Task<'_> {
         let engine = match self.settings.engine {
             Some(runner) => match Engine::new(runner, self.workload, self.limits.machines.whole()) {
                 Ok(engine) => Some(engine),
-                Err(reason) => {
-                    return Outcome::refused(format!("{} cannot be planned so: {reason}.", self.workload.name));
-                }
+                Err(why) => return engine_layers::refused(self.workload, &why),
             },
             None => None,
         };
@@ -239,9 +233,6 @@ impl Task<'_> {
         // Where an engine counts layers there is a limit to how many there can be.
         let fine = (engine.is_none() && places > MOST_UNITS).then(|| whole.clone());
         let line = if engine.is_some() { whole } else { whole.thinned(MOST_UNITS) };
-        if let Some(Err(reason)) = engine.as_ref().map(|engine| engine_layers::within(&engine.layering, MOST_LAYERS)) {
-            return Outcome::refused(format!("{} cannot be planned so: {reason}.", self.workload.name));
-        }
         if let Some(stages) = self.settings.stages.filter(|&stages| stages > line.len()) {
             return Outcome::refused(format!(
                 "{stages} stages are asked for, but the network can be cut into {} at the most.",

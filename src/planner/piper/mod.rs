@@ -122,10 +122,10 @@ impl Planner for Piper {
     }
 
     fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
-        match PiperSettings::new(&problem.options).engine.filter(|_| problem.workload.piper().is_some()) {
-            Some(runner) => engine_layers::check(problem, runner, for_engine::MOST_LAYERS, &engine_layers::layers),
-            None => Ok(()),
-        }
+        let engine = PiperSettings::new(&problem.options).engine.filter(|_| problem.workload.piper().is_some());
+        let Some(runner) = engine else { return Ok(()) };
+        let layers = engine_layers::layers(runner, &problem.workload, for_engine::MOST_LAYERS);
+        layers.map(drop).map_err(|why| engine_layers::unsuited(problem, runner, why))
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {

@@ -63,10 +63,9 @@ pub(super) fn plan(
     runner: Runner,
     search: &Search,
 ) -> Outcome {
-    let found = engine_layers::layers(runner, workload);
-    let layering = match found.and_then(|layering| engine_layers::within(&layering, MOST_LAYERS).map(|()| layering)) {
+    let layering = match engine_layers::layers(runner, workload, MOST_LAYERS) {
         Ok(layering) => layering,
-        Err(reason) => return Outcome::refused(format!("{} cannot be planned so: {reason}.", workload.name)),
+        Err(why) => return engine_layers::refused(workload, &why),
     };
     let machine = limits.machines.whole();
     let chain = Chain { workload, profile, limits, settings, runner, layering, machine };
