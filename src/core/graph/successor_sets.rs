@@ -28,6 +28,8 @@ pub struct SuccessorSets {
     /// For each set the sets with one member less, in compressed rows; no rows where the family is not complete.
     below_start: Vec<u32>,
     below: Vec<u32>,
+    /// For each of those, the member that it lacks.
+    lacking: Vec<u32>,
 }
 
 /// Whether a set with some bits lies within one with others.
@@ -87,14 +89,56 @@ fn at_least(dag: &Dag) -> usize {
     count.saturating_add(ways)
 }
 
-/// The vertices that may join a set, given those that might join it before `v` did; `row` are the set's bits.
-fn opened(dag: &Dag, row: &[u64], joining: &[u32], v: u32) -> Vec<u32> {
-    let contains = |w: usize| row[w / 64] >> (w % 64) & 1 == 1;
-    let fresh = dag.predecessors(v as usize).filter(|&u| dag.successors(u).all(contains)).map(|u| u as u32);
-    let mut open: Vec<u32> = joining.iter().copied().filter(|&w| w != v).chain(fresh).collect();
-    open.sort_unstable();
-    open.dedup();
-    open
+/// By set of a size, the vertices that may join it, ascending.
+#[derive(Debug)]
+struct Open {
+    start: Vec<usize>,
+    vertices: Vec<u32>,
+    /// Those that may join the latest set and might not join the one it was made of.
+    fresh: Vec<u32>,
+}
+
+impl Open {
+    /// Of no set.
+    fn new() -> Self {
+        Open { start: vec![0], vertices: vec![], fresh: vec![] }
+    }
+
+    fn clear(&mut self) {
+        self.start.truncate(1);
+        self.vertices.clear();
+    }
+
+    /// Adds what may join a set.
+    fn push(&mut self, joining: impl Iterator<Item = u32>) {
+        self.vertices.extend(joining);
+        self.start.push(self.vertices.len());
+    }
+
+    /// Adds what may join a set, given what might join it before `v` did; `row` are the set's bits.
+    fn push_with(&mut self, dag: &Dag, row: &[u64], joining: &[u32], v: u32) {
+        let contains = |w: usize| row[w / 64] >> (w % 64) & 1 == 1;
+        let fresh = dag.predecessors(v as usize).filter(|&u| dag.successors(u).all(contains)).map(|u| u as u32);
+        self.fresh.clear();
+        self.fresh.extend(fresh);
+        self.fresh.sort_unstable();
+        self.fresh.dedup();
+        // None of these might join before: `v` was missing.
+        let mut fresh = self.fresh.iter().copied().peekable();
+        for &w in joining.iter().filter(|&&w| w != v) {
+            while let Some(earlier) = fresh.next_if(|&u| u < w) {
+                self.vertices.push(earlier);
+            }
+            self.vertices.push(w);
+        }
+        self.vertices.extend(fresh);
+        self.start.push(self.vertices.len());
+    }
+
+    /// What may join each set.
+    fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        self.start.windows(2).map(|ends| &self.vertices[ends[0]..ends[1]])
+    }
 }
 
 /// How an enumeration ended.
@@ -124,17 +168,21 @@ impl SuccessorSets {
         let mut all = SuccessorSets::empty(n);
         all.below_start = vec![0, 0];
         let mut level = 0..1;
-        // By set of the level: the vertices that may join it, ascending, and its marks.
-        let mut open: Vec<Vec<u32>> = vec![(0..n as u32).filter(|&v| dag.out_degree(v as usize) == 0).collect()];
-        let mut marks: Vec<u64> = vec![0];
+        // By set of the level, what may join it and its marks.
+        let (mut open, mut next_open) = (Open::new(), Open::new());
+        open.push((0..n as u32).filter(|&v| dag.out_degree(v as usize) == 0));
+        let (mut marks, mut next_marks) = (vec![0u64], vec![]);
+        // By marks: the set that has them, or the next free number where sets differ but not in their marks.
+        let mut seen: FxHashMap<u64, u32> = FxHashMap::default();
+        // A set, one with a member less, and that member; and of each set where its own are.
+        let (mut links, mut place): (Vec<[u32; 3]>, Vec<usize>) = (vec![], vec![]);
         for _ in 0..n {
-            // By marks: the set that has them, or the next free number where sets differ but not in their marks.
-            let mut seen: FxHashMap<u64, u32> = FxHashMap::default();
-            let mut links: Vec<(u32, u32)> = vec![];
-            let mut next_open: Vec<Vec<u32>> = vec![];
-            let mut next_marks: Vec<u64> = vec![];
+            seen.clear();
+            links.clear();
+            next_open.clear();
+            next_marks.clear();
             let first = all.len();
-            for ((set, joining), marks) in level.zip(&open).zip(&marks) {
+            for ((set, joining), marks) in level.zip(open.iter()).zip(&marks) {
                 if set % 64 == 0 && cancelled() {
                     return Enumeration::Cancelled;
                 }
@@ -147,26 +195,36 @@ impl SuccessorSets {
                             Entry::Occupied(_) => key = key.wrapping_add(1),
                             Entry::Vacant(free) => {
                                 let found = all.add_with(set, v);
-                                next_open.push(opened(dag, all.row(found), joining, v));
+                                next_open.push_with(dag, all.row(found), joining, v);
                                 next_marks.push(marks);
                                 break *free.insert(found as u32);
                             }
                         }
                     };
-                    links.push((found, set as u32));
+                    links.push([found, set as u32, v]);
                     if all.len() > limit {
                         return Enumeration::TooMany;
                     }
                 }
             }
-            (open, marks) = (next_open, next_marks);
-            links.sort_unstable();
-            let mut next = links.into_iter().peekable();
-            for set in first..all.len() {
-                while let Some((_, below)) = next.next_if(|&(above, _)| above as usize == set) {
-                    all.below.push(below);
-                }
-                all.below_start.push(all.below.len() as u32);
+            std::mem::swap(&mut open, &mut next_open);
+            std::mem::swap(&mut marks, &mut next_marks);
+            // Links ascend by the set below: each goes to the next place of its set.
+            place.clear();
+            place.resize(all.len() - first + 1, 0);
+            links.iter().for_each(|&[found, ..]| place[found as usize - first + 1] += 1);
+            let known = all.below.len();
+            place[0] = known;
+            (first..all.len()).for_each(|set| {
+                place[set - first + 1] += place[set - first];
+                all.below_start.push(place[set - first + 1] as u32);
+            });
+            all.below.resize(known + links.len(), 0);
+            all.lacking.resize(known + links.len(), 0);
+            for &[found, set, v] in &links {
+                let next = &mut place[found as usize - first];
+                (all.below[*next], all.lacking[*next]) = (set, v);
+                *next += 1;
             }
             level = first..all.len();
         }
@@ -255,7 +313,15 @@ impl SuccessorSets {
 
     fn empty(n: usize) -> Self {
         let words = n.div_ceil(64).max(1);
-        SuccessorSets { n, words, bits: vec![0; words], sizes: vec![0], below_start: vec![], below: vec![] }
+        SuccessorSets {
+            n,
+            words,
+            bits: vec![0; words],
+            sizes: vec![0],
+            below_start: vec![],
+            below: vec![],
+            lacking: vec![],
+        }
     }
 
     /// The sets that lack one member of `set`; `None` for a family that is not complete ([`SuccessorSets::from_orders`],
@@ -264,6 +330,14 @@ impl SuccessorSets {
     pub fn below(&self, set: usize) -> Option<&[u32]> {
         let (from, to) = (*self.below_start.get(set)?, *self.below_start.get(set + 1)?);
         Some(&self.below[from as usize..to as usize])
+    }
+
+    /// The sets that lack one member of `set`, each with that member; none for a family that is not complete.
+    #[inline]
+    pub fn steps_below(&self, set: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let ends = self.below_start.get(set).zip(self.below_start.get(set + 1));
+        let steps = ends.map_or(0..0, |(&from, &to)| from as usize..to as usize);
+        self.below[steps.clone()].iter().copied().zip(self.lacking[steps].iter().copied())
     }
 
     /// Number of sets.
@@ -393,6 +467,8 @@ mod tests {
                 let below = |j: &usize| sets.size(*j) + 1 == sets.size(i) && sets.is_subset(*j, i);
                 let expected: Vec<u32> = (0..i).filter(below).map(|j| j as u32).collect();
                 assert_eq!(sets.below(i), Some(expected.as_slice()));
+                let lacking = |&j: &u32| (j, sets.beyond(i, j as usize).next().unwrap() as u32);
+                assert_eq!(sets.steps_below(i).collect::<Vec<_>>(), expected.iter().map(lacking).collect::<Vec<_>>());
             }
             // Marks that many sets share.
             let Enumeration::Complete(confused) =
@@ -401,8 +477,9 @@ mod tests {
                 panic!()
             };
             assert_eq!((&confused.bits, &confused.below), (&sets.bits, &sets.below));
+            assert_eq!(confused.lacking, sets.lacking);
             let chains = SuccessorSets::from_orders(&dag, &[dag.topological_order().to_vec(), dag.stack_order()], 1);
-            assert_eq!(chains.below(0), None);
+            assert_eq!((chains.below(0), chains.steps_below(0).count()), (None, 0));
             let order = dag.stack_order();
             let placed = SuccessorSets::at_places(&dag, &order, &[0, n / 2, n / 2, n]);
             assert_eq!(placed.len(), 2 + usize::from(n / 2 > 0));

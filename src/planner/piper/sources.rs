@@ -33,7 +33,9 @@ use crate::{
 
 /// By set: the sets that have some heavy nodes less.
 pub(super) struct Heavier {
-    lighter: Vec<Vec<u32>>,
+    lighter: Vec<u32>,
+    /// Where those of each set begin.
+    start: Vec<u32>,
 }
 
 impl Heavier {
@@ -42,7 +44,7 @@ impl Heavier {
     pub(super) fn new(model: &PiperModel<'_>, search: &Search) -> Option<Self> {
         let full = model.full();
         if model.far_apart || full == 0 || model.sets.below(full).is_none() {
-            return Some(Heavier { lighter: vec![] });
+            return Some(Heavier { lighter: vec![], start: vec![] });
         }
         let alone: Vec<bool> = (0..model.dag.len()).map(|v| no_slower_without(model, &[v], None)).collect();
         let going_on = || (!search.cancelled()).then_some(());
@@ -61,38 +63,33 @@ impl Heavier {
                 Some(together)
             })
             .collect::<Option<_>>()?;
-        // By set: those with one node less, and that node.
-        let steps: Vec<Vec<(u32, usize)>> = (0..=full)
-            .map(|set| {
-                let below = model.sets.below(set).unwrap_or_default().iter();
-                below.filter_map(|&below| Some((below, model.sets.beyond(set, below as usize).next()?))).collect()
-            })
-            .collect();
-        let lighter = |set: usize| {
+        let (mut start, mut lighter) = (vec![0], vec![]);
+        for set in 0..=full {
             going_on()?;
-            let mut lighter = vec![];
-            for &(below, w) in &steps[set] {
-                if alone[w] {
+            for (below, w) in model.sets.steps_below(set) {
+                if alone[w as usize] {
                     lighter.push(below);
                 }
-                for &edge in model.dag.out_edges(w).iter().filter(|&&edge| together[edge as usize]) {
-                    let x = model.dag.edges()[edge as usize].1 as usize;
-                    lighter.extend(steps[below as usize].iter().filter(|&&(_, v)| v == x).map(|&(below, _)| below));
+                let out = model.dag.out_edges(w as usize);
+                for &edge in out.iter().filter(|&&edge| together[edge as usize]) {
+                    let x = model.dag.edges()[edge as usize].1;
+                    let without_x = model.sets.steps_below(below as usize).filter(|&(_, v)| v == x);
+                    lighter.extend(without_x.map(|(below, _)| below));
                 }
             }
-            Some(lighter)
-        };
-        Some(Heavier { lighter: (0..=full).map(lighter).collect::<Option<_>>()? })
+            start.push(lighter.len() as u32);
+        }
+        Some(Heavier { start, lighter })
     }
 
     /// The sets that have some heavy nodes less than one.
     pub(super) fn lighter(&self, set: usize) -> &[u32] {
-        &self.lighter[set]
+        &self.lighter[self.start[set] as usize..self.start[set + 1] as usize]
     }
 
     /// Whether there is any.
     pub(super) fn any(&self) -> bool {
-        self.lighter.iter().any(|lighter| !lighter.is_empty())
+        !self.lighter.is_empty()
     }
 }
 
@@ -140,10 +137,11 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Whether the set and a stage in front of it, of so many device-seconds together, may do with `most` devices at a load.
+    /// Whether the set and a stage in front of it, of so many device-seconds together, may do with `most` devices of which it takes
+    /// so many a second.
     #[inline]
-    pub(super) fn leaves_enough(&self, device_seconds: f64, target: f64, most: f64) -> bool {
-        let stage = (device_seconds - self.device_seconds) / target;
+    pub(super) fn leaves_enough(&self, device_seconds: f64, per_second: f64, most: f64) -> bool {
+        let stage = (device_seconds - self.device_seconds) * per_second;
         // Not a number where there is neither work nor time for it.
         stage.is_nan() || f64::from(self.devices) + stage <= most
     }
@@ -326,7 +324,7 @@ impl Sources {
         // Those before the first place of a set that is new, or of less use now, stay as they are.
         let mut place = model.places[first..level.start].iter().copied().min().unwrap_or(u32::MAX);
         for set in level.clone().filter(|&set| !pairs.of(set).is_empty()) {
-            for &lighter in &heavier.lighter[set] {
+            for &lighter in heavier.lighter(set) {
                 let lighter = lighter as usize;
                 let covered = |&pair: &(u32, u32)| covers(pairs.of(set), pair);
                 let useful = &self.useful[lighter];
