@@ -6,7 +6,7 @@
 //! so that nothing has to be remembered of the sets that were seen. It takes the last class first, so that large
 //! differences come early.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, ops::Range};
 
 use super::load::{ClassCosts, Holding, Sums};
 use crate::{
@@ -22,6 +22,10 @@ pub struct Lattice {
     steps: Vec<(u32, u32)>,
     /// For each step, the place of its class in a topological order.
     places: Vec<u32>,
+    /// The sets of each size in turn.
+    levels: Vec<Range<usize>>,
+    /// All sets but the empty one, each behind the one that it grows from (`grows_from`), depth first.
+    grown: Vec<u32>,
 }
 
 /// Bytes that the sets may take while they are enumerated.
@@ -62,76 +66,85 @@ impl Lattice {
         }
         let mut steps: Vec<(u32, u32)> = vec![];
         for set in 0..sets.len() {
-            for &below in sets.below(set).unwrap_or_default() {
-                let class = sets.beyond(set, below as usize).next().expect("the set below has a class less");
-                steps.push((below, class as u32));
-            }
+            steps.extend(sets.steps_below(set));
             let from = *start.last().expect("there is a first start") as usize;
             steps[from..].sort_unstable_by_key(|&(_, class)| Reverse(place[class as usize]));
             start.push(steps.len() as u32);
         }
         let places = steps.iter().map(|&(_, class)| place[class as usize]).collect();
-        Ok(Lattice { start, steps, places })
+        Ok(Lattice::of(start, steps, places))
     }
 
     /// The prefixes of one order of all classes, without enumerating anything.
     pub fn chain(order: &[u32]) -> Self {
-        let mut lattice = Lattice { start: vec![0, 0], steps: vec![], places: vec![] };
-        for (below, &class) in order.iter().enumerate() {
-            lattice.places.push(below as u32);
-            lattice.steps.push((below as u32, class));
-            lattice.start.push(below as u32 + 1);
+        let steps = order.iter().enumerate().map(|(below, &class)| (below as u32, class)).collect();
+        let start = [0].into_iter().chain(0..=order.len() as u32).collect();
+        Lattice::of(start, steps, (0..order.len() as u32).collect())
+    }
+
+    /// What follows from the steps of all sets.
+    fn of(start: Vec<u32>, steps: Vec<(u32, u32)>, places: Vec<u32>) -> Self {
+        let mut lattice = Lattice { start, steps, places, levels: vec![], grown: vec![] };
+        let mut size = vec![0u32; lattice.len()];
+        lattice.levels.push(0..1);
+        // By set, how many grow from it; then where those of the next begin among all.
+        let mut next = vec![0u32; lattice.len() + 1];
+        for set in 1..lattice.len() {
+            let (below, _) = lattice.grows_from(set);
+            size[set] = size[below] + 1;
+            next[below + 1] += 1;
+            match lattice.levels.get_mut(size[set] as usize) {
+                Some(level) => level.end = set + 1,
+                None => lattice.levels.push(set..set + 1),
+            }
+        }
+        (0..lattice.len()).for_each(|set| next[set + 1] += next[set]);
+        let first = next.clone();
+        let mut larger = vec![0u32; lattice.len() - 1];
+        for set in 1..lattice.len() {
+            let place = &mut next[lattice.grows_from(set).0];
+            larger[*place as usize] = set as u32;
+            *place += 1;
+        }
+        lattice.grown.reserve(larger.len());
+        let mut waiting = vec![0u32];
+        while let Some(set) = waiting.pop() {
+            if set > 0 {
+                lattice.grown.push(set);
+            }
+            let larger = &larger[first[set as usize] as usize..first[set as usize + 1] as usize];
+            waiting.extend(larger.iter().rev());
         }
         lattice
     }
 
-    /// What every closed set sums to as one device: each grows by one class from one below it, depth first, so that one
-    /// count of every net will do. `O(sets · nets of a class)`.
-    pub fn sums(&self, costs: &ClassCosts) -> Vec<Sums> {
-        let grows_from = |set: usize| self.below(set)[0];
-        let mut start = vec![0u32; self.len() + 1];
-        (1..self.len()).for_each(|set| start[grows_from(set).0 as usize + 1] += 1);
-        (0..self.len()).for_each(|set| start[set + 1] += start[set]);
-        let mut larger = vec![0u32; self.len() - 1];
-        let mut next = start.clone();
-        for set in 1..self.len() {
-            let place = &mut next[grows_from(set).0 as usize];
-            larger[*place as usize] = set as u32;
-            *place += 1;
-        }
-        next.copy_from_slice(&start);
-        let mut sums = vec![Sums::default(); self.len()];
+    /// The set and class that a set which is not empty is made of.
+    #[inline]
+    fn grows_from(&self, set: usize) -> (usize, u32) {
+        let (below, class) = self.steps[self.start[set] as usize];
+        (below as usize, class)
+    }
+
+    /// What every closed set sums to as one device, into `sums`: each grows by one class from one below it, depth first, so that
+    /// one count of every net will do. `O(sets · nets of a class)`.
+    pub fn sum_up(&self, costs: &ClassCosts, sums: &mut Vec<Sums>) {
+        sums.clear();
+        sums.resize(self.len(), Sums::default());
         let mut holding = Holding::new(costs);
-        let mut path = vec![0usize];
-        while let Some(&below) = path.last() {
-            if next[below] == start[below + 1] {
-                path.pop();
-                if below > 0 {
-                    holding.remove(grows_from(below).1 as usize);
-                }
-                continue;
+        let mut path: Vec<(usize, u32)> = vec![(0, 0)];
+        for &set in &self.grown {
+            let (below, class) = self.grows_from(set as usize);
+            while let Some((_, last)) = path.pop_if(|&mut (held, _)| held != below) {
+                holding.remove(last as usize);
             }
-            let set = larger[next[below] as usize] as usize;
-            next[below] += 1;
-            sums[set] = holding.add(grows_from(set).1 as usize, sums[below]);
-            path.push(set);
+            sums[set as usize] = holding.add(class as usize, &sums[below]);
+            path.push((set as usize, class));
         }
-        sums
     }
 
     /// The closed sets by size: the range of each size in turn.
-    pub fn levels(&self) -> Vec<std::ops::Range<usize>> {
-        let mut size = vec![0u32; self.len()];
-        #[allow(clippy::single_range_in_vec_init, reason = "the first of many levels")]
-        let mut levels = vec![0..1];
-        for set in 1..self.len() {
-            size[set] = size[self.below(set)[0].0 as usize] + 1;
-            match levels.get_mut(size[set] as usize) {
-                Some(level) => level.end = set + 1,
-                None => levels.push(set..set + 1),
-            }
-        }
-        levels
+    pub fn levels(&self) -> &[Range<usize>] {
+        &self.levels
     }
 
     /// The classes of a closed set, the last first.
@@ -172,7 +185,7 @@ impl Lattice {
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     lattice: &'a Lattice,
-    holding: Holding<'a>,
+    holding: Holding,
     path: Vec<Level>,
     /// The closed set that what is held lies within.
     within: usize,
@@ -202,7 +215,7 @@ struct Level {
 
 impl<'a> Walk<'a> {
     /// A walker over a lattice.
-    pub(crate) fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
+    pub(crate) fn new(lattice: &'a Lattice, costs: &ClassCosts) -> Self {
         Walk { lattice, holding: Holding::confined(costs), path: vec![], within: 0 }
     }
 
@@ -251,7 +264,7 @@ impl<'a> Walk<'a> {
             let next = here.next as usize;
             let ((below, class), place) = (lattice.steps[next], lattice.places[next]);
             here.next += 1;
-            let sums = holding.add(class as usize, here.sums);
+            let sums = holding.add(class as usize, &here.sums);
             match visit(below as usize, &sums) {
                 Onward::Below => path.push(level(below as usize, class, place, sums)),
                 Onward::Past => holding.remove(class as usize),

@@ -163,64 +163,113 @@ impl Sums {
     }
 }
 
+/// What a class costs, as a search reads it over and over: side by side.
+#[derive(Debug, Clone, Copy)]
+struct Class {
+    cpu: f64,
+    accelerator: f64,
+    size: f64,
+    unsupported: u32,
+    /// Its nets among those of all classes.
+    nets: (u32, u32),
+}
+
+/// A net of a class.
+#[derive(Debug, Clone, Copy)]
+struct Net {
+    cost: f64,
+    number: u32,
+    pins: u32,
+}
+
+/// How many classes of a net a set has.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    /// Classes that it holds.
+    inside: u32,
+    /// Classes that it may grow to hold.
+    within: u32,
+}
+
 /// A set of classes on one device, priced as it grows and shrinks within another set. What it sums to is the caller's to
 /// keep: taking a class out by subtraction would leave rounding behind.
 #[derive(Debug, Clone)]
-pub(crate) struct Holding<'a> {
-    costs: &'a ClassCosts,
-    /// Classes of each net that it holds.
-    inside: Vec<u32>,
-    /// Classes of each net that it may grow to hold.
-    within: Vec<u32>,
+pub(crate) struct Holding {
+    classes: Vec<Class>,
+    nets: Vec<Net>,
+    counts: Vec<Count>,
 }
 
-impl<'a> Holding<'a> {
+impl Holding {
     /// The empty set, which may grow to hold everything.
-    pub(crate) fn new(costs: &'a ClassCosts) -> Self {
-        Holding { costs, inside: vec![0; costs.net_count()], within: costs.net_pins.clone() }
+    pub(crate) fn new(costs: &ClassCosts) -> Self {
+        let mut holding = Holding::confined(costs);
+        holding.counts.iter_mut().zip(&costs.net_pins).for_each(|(count, &pins)| count.within = pins);
+        holding
     }
 
     /// The empty set, which may not grow before it is allowed to.
-    pub(crate) fn confined(costs: &'a ClassCosts) -> Self {
-        Holding { costs, inside: vec![0; costs.net_count()], within: vec![0; costs.net_count()] }
+    pub(crate) fn confined(costs: &ClassCosts) -> Self {
+        let class = |class: usize| Class {
+            cpu: costs.cpu[class],
+            accelerator: costs.accelerator[class],
+            size: costs.size[class],
+            unsupported: u32::from(!costs.supported[class]),
+            nets: (costs.start[class], costs.start[class + 1]),
+        };
+        let net = |&number: &u32| {
+            let (cost, pins) = (costs.net_cost[number as usize], costs.net_pins[number as usize]);
+            Net { cost, number, pins }
+        };
+        Holding {
+            classes: (0..costs.len()).map(class).collect(),
+            nets: costs.nets.iter().map(net).collect(),
+            counts: vec![Count::default(); costs.net_count()],
+        }
+    }
+
+    fn nets(&self, class: usize) -> std::ops::Range<usize> {
+        let (start, end) = self.classes[class].nets;
+        start as usize..end as usize
     }
 
     /// From now on the set may hold a class.
     #[inline]
     pub(crate) fn allow(&mut self, class: usize) {
-        self.costs.nets(class).iter().for_each(|&net| self.within[net as usize] += 1);
+        let nets = self.nets(class);
+        self.nets[nets].iter().for_each(|net| self.counts[net.number as usize].within += 1);
     }
 
     /// From now on the set may no longer hold a class.
     #[inline]
     pub(crate) fn forbid(&mut self, class: usize) {
-        self.costs.nets(class).iter().for_each(|&net| self.within[net as usize] -= 1);
+        let nets = self.nets(class);
+        self.nets[nets].iter().for_each(|net| self.counts[net.number as usize].within -= 1);
     }
 
     /// Adds a class to a set that sums to `sums`; what it sums to then.
     #[inline]
-    pub(crate) fn add(&mut self, class: usize, sums: Sums) -> Sums {
-        let costs = self.costs;
+    pub(crate) fn add(&mut self, class: usize, sums: &Sums) -> Sums {
+        let Class { cpu, accelerator, size, unsupported, nets } = self.classes[class];
         let (mut cut, mut locked) = (sums.cut, sums.locked);
-        for &net in costs.nets(class) {
-            let net = net as usize;
-            let inside = &mut self.inside[net];
-            *inside += 1;
-            if *inside == 1 {
-                cut += costs.net_cost[net];
-                if self.within[net] < costs.net_pins[net] {
-                    locked += costs.net_cost[net];
+        for net in &self.nets[nets.0 as usize..nets.1 as usize] {
+            let count = &mut self.counts[net.number as usize];
+            count.inside += 1;
+            if count.inside == 1 {
+                cut += net.cost;
+                if count.within < net.pins {
+                    locked += net.cost;
                 }
-            } else if *inside == costs.net_pins[net] {
-                cut -= costs.net_cost[net];
+            } else if count.inside == net.pins {
+                cut -= net.cost;
             }
         }
         Sums {
-            cpu: sums.cpu + costs.cpu[class],
-            accelerator: sums.accelerator + costs.accelerator[class],
+            cpu: sums.cpu + cpu,
+            accelerator: sums.accelerator + accelerator,
             cut,
-            size: sums.size + costs.size[class],
-            unsupported: sums.unsupported + u32::from(!costs.supported[class]),
+            size: sums.size + size,
+            unsupported: sums.unsupported + unsupported,
             locked,
         }
     }
@@ -228,8 +277,7 @@ impl<'a> Holding<'a> {
     /// Takes a class out.
     #[inline]
     pub(crate) fn remove(&mut self, class: usize) {
-        for &net in self.costs.nets(class) {
-            self.inside[net as usize] -= 1;
-        }
+        let nets = self.nets(class);
+        self.nets[nets].iter().for_each(|net| self.counts[net.number as usize].inside -= 1);
     }
 }

@@ -9,9 +9,11 @@
 //! A device that is a CPU may take cheap classes while the order of the others is open, so there fewest accelerators and
 //! least filled need not be one way; the two are taken apart, each at its best, which keeps the bound a bound.
 
+use std::ops::Range;
+
 use super::{lattice::Lattice, load::ClassCosts};
 
-/// More labels than this are not kept (128 MiB); then nothing is known.
+/// More closed sets and CPUs than this are not looked at (16 MiB); then nothing is known.
 const MOST_LABELS: usize = 1 << 22;
 /// Sums in another order differ by rounding; nothing that fits exactly may be ruled out.
 const SLACK: f64 = 1.0 + 1e-9;
@@ -33,6 +35,7 @@ struct Label {
 
 /// No way to get here.
 const NONE: Label = Label { accelerators: u32::MAX, filled: f64::INFINITY };
+const UNHELD: Ways = Ways { accelerator: NONE, cpu: NONE };
 
 /// The ways to hold a set with some number of CPUs: the last device is an accelerator, or a CPU.
 #[derive(Debug, Clone, Copy)]
@@ -44,10 +47,13 @@ struct Ways {
 impl Packing {
     /// For every closed set, what its classes need.
     pub(super) fn of_prefixes(lattice: &Lattice, costs: &ClassCosts, cpus: usize, bound: f64) -> Self {
-        let Some(mut labels) = Labels::new(lattice, costs, cpus, bound, 0) else { return Packing::unknown(cpus) };
-        for set in 1..lattice.len() {
-            for &(below, class) in lattice.below(set) {
-                labels.add(below as usize, class as usize, set);
+        let Some(mut labels) = Labels::new(lattice, costs, cpus, bound) else { return Packing::unknown(cpus) };
+        for (from, to) in lattice.levels().iter().zip(&lattice.levels()[1..]) {
+            labels.next(from.clone(), to.clone());
+            for set in to.clone() {
+                for &(below, class) in lattice.below(set) {
+                    labels.add(below as usize - from.start, class as usize, set - to.start);
+                }
             }
         }
         labels.packing()
@@ -55,11 +61,13 @@ impl Packing {
 
     /// For every closed set, what all other classes need.
     pub(super) fn of_suffixes(lattice: &Lattice, costs: &ClassCosts, cpus: usize, bound: f64) -> Self {
-        let full = lattice.len() - 1;
-        let Some(mut labels) = Labels::new(lattice, costs, cpus, bound, full) else { return Packing::unknown(cpus) };
-        for set in (1..lattice.len()).rev() {
-            for &(below, class) in lattice.below(set) {
-                labels.add(set, class as usize, below as usize);
+        let Some(mut labels) = Labels::new(lattice, costs, cpus, bound) else { return Packing::unknown(cpus) };
+        for (to, from) in lattice.levels().iter().zip(&lattice.levels()[1..]).rev() {
+            labels.next(from.clone(), to.clone());
+            for set in from.clone() {
+                for &(below, class) in lattice.below(set) {
+                    labels.add(set - from.start, class as usize, below as usize - to.start);
+                }
             }
         }
         labels.packing()
@@ -76,34 +84,63 @@ impl Packing {
     }
 }
 
+/// The labels of two sizes of closed sets, the one that is known and the next: no others are needed.
 struct Labels<'a> {
     costs: &'a ClassCosts,
     cpus: usize,
     bound: f64,
+    known: Vec<Ways>,
     ways: Vec<Ways>,
+    /// What is asked for, of all sets whose labels were known.
+    fewest: Vec<u32>,
+    /// The sets whose labels are at hand.
+    level: Range<usize>,
 }
 
 impl<'a> Labels<'a> {
-    /// Labels with nothing held at `start`; `None` where they would be too many, or the bound says nothing.
-    fn new(lattice: &Lattice, costs: &'a ClassCosts, cpus: usize, bound: f64, start: usize) -> Option<Self> {
+    /// Nothing is held at the first set that they begin from; `None` where they would be too many, or the bound says nothing.
+    fn new(lattice: &Lattice, costs: &'a ClassCosts, cpus: usize, bound: f64) -> Option<Self> {
         let count = (cpus + 1).checked_mul(lattice.len()).filter(|&count| count <= MOST_LABELS)?;
         if !bound.is_finite() {
             return None;
         }
-        let mut ways = vec![Ways { accelerator: NONE, cpu: NONE }; count];
         // No device is open: the first class opens one.
-        ways[start * (cpus + 1)].accelerator = Label { accelerators: 0, filled: f64::INFINITY };
-        Some(Labels { costs, cpus, bound: bound * SLACK, ways })
+        let mut ways = vec![UNHELD; cpus + 1];
+        ways[0].accelerator.accelerators = 0;
+        Some(Labels { costs, cpus, bound: bound * SLACK, known: vec![], ways, fewest: vec![0; count], level: 0..0 })
     }
 
-    /// Holds what `from` holds and one class more.
+    /// Begins the labels of the sets `to`; those of `from` are known.
+    fn next(&mut self, from: Range<usize>, to: Range<usize>) {
+        std::mem::swap(&mut self.known, &mut self.ways);
+        self.note(from);
+        self.ways.clear();
+        self.ways.resize((self.cpus + 1) * to.len(), UNHELD);
+        self.level = to;
+    }
+
+    /// Notes what is asked for of sets whose labels are known.
+    fn note(&mut self, level: Range<usize>) {
+        let row = self.cpus + 1;
+        let fewest = &mut self.fewest[level.start * row..level.end * row];
+        for (fewest, ways) in fewest.chunks_exact_mut(row).zip(self.known.chunks_exact(row)) {
+            // More CPUs are no worse.
+            let mut least = u32::MAX;
+            for (fewest, ways) in fewest.iter_mut().zip(ways) {
+                least = least.min(ways.accelerator.accelerators.min(ways.cpu.accelerators));
+                *fewest = least;
+            }
+        }
+    }
+
+    /// Holds what `from` holds and one class more; sets are counted within their sizes.
     fn add(&mut self, from: usize, class: usize, to: usize) {
         let row = self.cpus + 1;
         let (time, cpu_time) = (self.costs.accelerator[class], self.costs.cpu[class]);
         let on_accelerator = self.costs.supported[class] && time <= self.bound;
         let on_cpu = cpu_time <= self.bound;
         for c in 0..row {
-            let Ways { accelerator, cpu } = self.ways[from * row + c];
+            let Ways { accelerator, cpu } = self.known[from * row + c];
             let open = accelerator.accelerators.min(cpu.accelerators);
             if open == u32::MAX {
                 continue;
@@ -125,16 +162,10 @@ impl<'a> Labels<'a> {
         }
     }
 
-    fn packing(self) -> Packing {
-        let mut fewest: Vec<u32> =
-            self.ways.iter().map(|ways| ways.accelerator.accelerators.min(ways.cpu.accelerators)).collect();
-        // More CPUs are no worse.
-        for row in fewest.chunks_exact_mut(self.cpus + 1) {
-            for c in 1..row.len() {
-                row[c] = row[c].min(row[c - 1]);
-            }
-        }
-        Packing { cpus: self.cpus, fewest }
+    fn packing(mut self) -> Packing {
+        std::mem::swap(&mut self.known, &mut self.ways);
+        self.note(self.level.clone());
+        Packing { cpus: self.cpus, fewest: self.fewest }
     }
 }
 

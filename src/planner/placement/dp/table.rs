@@ -3,7 +3,7 @@
 //! From each closed set a walk goes down to those below it ([`Walk`]). What keeps the walks short:
 //!
 //! * Each closed set knows, for every number of devices, how much compute the largest closed set within it has that holds a value
-//!   ([`Near`]). A walk only goes where an entry that it still works for has such a closed set within one device's reach;
+//!   (`near`). A walk only goes where an entry that it still works for has such a closed set within one device's reach;
 //!   a closed set from which no device reaches any is not walked from at all.
 //! * It also turns back where what it holds sends so much to classes outside its closed set, which it never reaches, that no
 //!   device has the time.
@@ -47,8 +47,9 @@ pub(super) struct Table<'a> {
     memory: f64,
     /// `values[(set · (cpus + 1) + c) · (accelerators + 1) + f]`; infinite where not below the bound or of no use.
     values: Vec<f64>,
-    /// What lies within each closed set, by the same places.
-    near: Vec<Near>,
+    /// The most compute of a closed set with a value within each, itself included; rounded up, so that it never says too little.
+    /// By the same places on accelerators, then where there are CPUs by the same on those.
+    near: Vec<f32>,
     /// The least value of each closed set that larger ones may build on.
     least: Vec<f64>,
     /// Whether a class computes for longer than its transfers take.
@@ -59,40 +60,27 @@ pub(super) struct Table<'a> {
     full: Sums,
 }
 
-/// The most compute on accelerators, and on CPUs, of a closed set with a value within another one, itself included. Rounded up,
-/// so that it never says too little; negative where there is none.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Near {
-    accelerator: f32,
-    cpu: f32,
+/// There is no closed set with a value within this one.
+const NOWHERE: f32 = -1.0;
+
+/// At least so much compute.
+fn rounded_up(time: f64) -> f32 {
+    (time as f32).next_up()
 }
 
-/// There is no such closed set.
-const NOWHERE: Near = Near { accelerator: -1.0, cpu: -1.0 };
-
-impl Near {
-    fn at(sums: &Sums) -> Self {
-        Near { accelerator: (sums.accelerator as f32).next_up(), cpu: (sums.cpu as f32).next_up() }
-    }
-
-    fn take(&mut self, other: Near) {
-        self.accelerator = self.accelerator.max(other.accelerator);
-        self.cpu = self.cpu.max(other.cpu);
-    }
-
-    /// The least that a closed set may hold for a device with these sums to reach it; rounded down.
-    #[inline]
-    fn reach(accelerator: f64, cpu: f64) -> Self {
-        let down = |time: f64| (time.max(0.0) as f32).next_down();
-        Near { accelerator: down(accelerator), cpu: down(cpu) }
-    }
+/// At most so much compute; nothing is less than none.
+#[inline]
+fn rounded_down(time: f64) -> f32 {
+    (time.max(0.0) as f32).next_down()
 }
 
 /// Memory of a table that is through.
 #[derive(Debug, Default)]
 pub(super) struct Space {
     values: Vec<f64>,
-    near: Vec<Near>,
+    near: Vec<f32>,
+    least: Vec<f64>,
+    sums: Vec<Sums>,
 }
 
 /// A number of CPUs, and the least and most accelerators with which a closed set is of use beside them.
@@ -137,11 +125,13 @@ impl Open {
         }
     }
 
-    /// Whether none builds on a closed set that holds as much as `reach`, of those that `near` knows of.
+    /// Whether none builds on a closed set that holds as much as an accelerator and a CPU must find there, of those that `near`
+    /// knows of.
     #[inline]
-    fn far(&self, near: &[Near], reach: Near) -> bool {
-        self.before_accelerator.iter().all(|&at| near[at].accelerator < reach.accelerator)
-            && self.before_cpu.iter().all(|&at| near[at].cpu < reach.cpu)
+    fn far(&self, near: &[f32], accelerator: f64, cpu: f64) -> bool {
+        let (least, cpus) = (rounded_down(accelerator), near.len() / 2);
+        self.before_accelerator.iter().all(|&at| near[at] < least)
+            && (cpu == f64::INFINITY || self.before_cpu.iter().all(|&at| near[cpus + at] < rounded_down(cpu)))
     }
 }
 
@@ -151,9 +141,10 @@ struct Visitor<'a> {
     ranges: Vec<Useful>,
     open: Open,
     sets: Vec<usize>,
-    /// Their rows, one after the other.
+    /// Their rows, one after the other, and the least value of each.
     values: Vec<f64>,
-    near: Vec<Near>,
+    near: Vec<f32>,
+    least: Vec<f64>,
     /// What they make useless, of the level before.
     useless: Vec<usize>,
     pairs: u64,
@@ -170,43 +161,49 @@ struct Level {
 impl<'a> Visitor<'a> {
     fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
         let (walk, open) = (Walk::new(lattice, costs), Open::default());
-        Visitor { walk, ranges: vec![], open, sets: vec![], values: vec![], near: vec![], useless: vec![], pairs: 0 }
+        let (sets, values, near, least) = (vec![], vec![], vec![], vec![]);
+        Visitor { walk, ranges: vec![], open, sets, values, near, least, useless: vec![], pairs: 0 }
     }
 
     /// Visits some closed sets of a level, until none is left.
     fn visit_some(&mut self, table: &Table<'_>, level: &Level, enough: f64, search: &Search) {
-        let Visitor { walk, ranges, open, sets, values, near, useless, pairs } = self;
-        let cells = table.cells();
+        let Visitor { walk, ranges, open, sets, values, near, least, useless, pairs } = self;
+        let (cells, width) = (table.cells(), table.width());
         loop {
             let from = level.next.fetch_add(level.few, Ordering::Relaxed);
             if from >= level.end {
                 return;
             }
             for set in from..level.end.min(from + level.few) {
-                let row = values.len();
+                let places = (values.len(), near.len());
                 sets.push(set);
-                values.resize(row + cells, f64::INFINITY);
-                near.resize(row + cells, NOWHERE);
-                let (values, near) = (&mut values[row..], &mut near[row..]);
+                values.resize(places.0 + cells, f64::INFINITY);
+                near.resize(places.1 + width, NOWHERE);
+                let (values, near) = (&mut values[places.0..], &mut near[places.1..]);
                 table.approach(set, &table.near, near);
                 *pairs += table.visit(set, enough, (values, near), (walk, ranges, open), search);
-                useless.extend(table.made_useless(set, values, enough));
+                least.push(least_of(values));
+                if least.last().is_some_and(|least| least.is_finite()) {
+                    useless.extend(table.made_useless(set, values, enough));
+                    table.arrive(set, values, near);
+                }
             }
         }
     }
 
     /// Notes in the table what was found out, and adds to the closed sets that are useless now; the number of pairs looked at.
     fn hand_over(&mut self, table: &mut Table<'_>, useless: &mut Vec<usize>) -> u64 {
-        let cells = table.cells();
-        let rows = self.values.chunks_exact(cells).zip(self.near.chunks_exact(cells));
-        for (&set, (values, near)) in self.sets.iter().zip(rows) {
+        let (cells, width) = (table.cells(), table.width());
+        let rows = self.values.chunks_exact(cells).zip(self.near.chunks_exact(width));
+        for ((&set, &least), (values, near)) in self.sets.iter().zip(&self.least).zip(rows) {
             table.values[set * cells..(set + 1) * cells].copy_from_slice(values);
-            table.near[set * cells..(set + 1) * cells].copy_from_slice(near);
-            table.least[set] = least_of(values);
+            table.near[set * width..(set + 1) * width].copy_from_slice(near);
+            table.least[set] = least;
         }
         self.sets.clear();
         self.values.clear();
         self.near.clear();
+        self.least.clear();
         useless.append(&mut self.useless);
         std::mem::take(&mut self.pairs)
     }
@@ -226,25 +223,27 @@ impl<'a> Table<'a> {
         accelerators: usize,
         upper: f64,
         memory: f64,
-        Space { mut values, mut near }: Space,
+        Space { mut values, mut near, mut least, mut sums }: Space,
     ) -> Self {
         let cells = (cpus + 1) * (accelerators + 1);
         // What is known of larger closed sets is found out before it is asked for, unless there is no need to.
         values.resize(cells * lattice.len(), f64::INFINITY);
         values[cells * (lattice.len() - 1)..].fill(f64::INFINITY);
         values[..cells].fill(0.0);
-        near.resize(cells * lattice.len(), NOWHERE);
-        near[..cells].fill(Near::at(&Sums::default()));
-        let mut least = vec![f64::INFINITY; lattice.len()];
+        let width = width(cells, cpus);
+        near.resize(width * lattice.len(), NOWHERE);
+        near[..width].fill(rounded_up(0.0));
+        least.clear();
+        least.resize(lattice.len(), f64::INFINITY);
         least[0] = 0.0;
         let transfers = |x: usize| costs.nets(x).iter().map(|&net| costs.net_cost(net as usize)).sum::<f64>();
         let heavy = |x: usize| {
             let spare = costs.accelerator[x] - transfers(x);
             spare > MARGIN * upper || (costs.accelerator[x] == 0.0 && spare == 0.0)
         };
-        let (prefixes, (suffixes, sums)) = rayon::join(
+        let (prefixes, (suffixes, ())) = rayon::join(
             || Packing::of_prefixes(lattice, costs, cpus, upper),
-            || rayon::join(|| Packing::of_suffixes(lattice, costs, cpus, upper), || lattice.sums(costs)),
+            || rayon::join(|| Packing::of_suffixes(lattice, costs, cpus, upper), || lattice.sum_up(costs, &mut sums)),
         );
         let full = sums[lattice.len() - 1];
         Table {
@@ -268,11 +267,16 @@ impl<'a> Table<'a> {
 
     /// The memory of the table, for the next one.
     pub(super) fn into_space(self) -> Space {
-        Space { values: self.values, near: self.near }
+        Space { values: self.values, near: self.near, least: self.least, sums: self.sums }
     }
 
     fn cells(&self) -> usize {
         (self.cpus + 1) * (self.accelerators + 1)
+    }
+
+    /// What is known to lie within one set takes so many places.
+    fn width(&self) -> usize {
+        width(self.cells(), self.cpus)
     }
 
     /// The least and most accelerators with which a closed set is of use beside `c` CPUs; none if the first is larger.
@@ -340,43 +344,40 @@ impl<'a> Table<'a> {
                 if size > 1 {
                     table.forsake(useless, levels[size - 1].clone(), level.clone());
                 }
-                table.arrive(level.clone());
             }
             if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
         })
     }
 
     /// Learns what lies within a closed set and is smaller: what lies within those below.
-    fn approach(&self, set: usize, below: &[Near], here: &mut [Near]) {
+    fn approach(&self, set: usize, below: &[f32], here: &mut [f32]) {
         here.fill(NOWHERE);
         for &(lower, _) in self.lattice.below(set) {
             let lower = lower as usize * here.len();
             for (at, &other) in below[lower..lower + here.len()].iter().enumerate() {
-                here[at].take(other);
+                here[at] = here[at].max(other);
             }
         }
     }
 
-    /// Adds the closed sets of a level to what lies within them.
-    fn arrive(&mut self, level: Range<usize>) {
-        let cells = self.cells();
-        for set in level.filter(|&set| self.least[set].is_finite()) {
-            let own = Near::at(&self.sums[set]);
-            let places = set * cells..(set + 1) * cells;
-            let here = self.near[places.clone()].iter_mut().zip(&self.values[places]);
-            here.filter(|(_, value)| value.is_finite()).for_each(|(near, _)| near.take(own));
+    /// Adds a closed set with these values to what lies within it.
+    fn arrive(&self, set: usize, values: &[f64], near: &mut [f32]) {
+        let Sums { accelerator, cpu, .. } = self.sums[set];
+        for (near, own) in near.chunks_exact_mut(values.len()).zip([accelerator, cpu]) {
+            let own = rounded_up(own);
+            let here = near.iter_mut().zip(values).filter(|(_, value)| value.is_finite());
+            here.for_each(|(near, _)| *near = near.max(own));
         }
     }
 
-    /// The closed sets with a class less that are of no use to larger ones beside a set with these values.
+    /// The closed sets with a class less that are of no use to larger ones beside a set with these values, of which there are.
     fn made_useless(&self, set: usize, values: &[f64], enough: f64) -> impl Iterator<Item = usize> {
         let cells = self.cells();
-        let any = values.iter().any(|value| value.is_finite());
         let as_good = move |(&more, &less): (&f64, &f64)| less == f64::INFINITY || more <= less.max(enough);
         let useless = move |&(below, class): &(u32, u32)| {
             let below = below as usize;
             let row = &self.values[below * cells..(below + 1) * cells];
-            let useless = any && self.heavy[class as usize] && self.least[below].is_finite();
+            let useless = self.heavy[class as usize] && self.least[below].is_finite();
             (useless && values.iter().zip(row).all(as_good)).then_some(below)
         };
         self.lattice.below(set).iter().filter_map(useless)
@@ -387,7 +388,7 @@ impl<'a> Table<'a> {
         if useless.is_empty() {
             return;
         }
-        let (lattice, cells) = (self.lattice, self.cells());
+        let (lattice, cells, width) = (self.lattice, self.cells(), self.width());
         let mut forsaken = vec![false; smaller.len()];
         for set in useless {
             self.least[set] = f64::INFINITY;
@@ -397,8 +398,11 @@ impl<'a> Table<'a> {
         let lost = |set: &usize| lattice.below(*set).iter().any(|&(below, _)| forsaken[below as usize - smaller.start]);
         let mut near = std::mem::take(&mut self.near);
         for set in smaller.clone().filter(|set| forsaken[set - smaller.start]).chain(larger.filter(lost)) {
-            let (below, rest) = near.split_at_mut(set * cells);
-            self.approach(set, below, &mut rest[..cells]);
+            let (below, rest) = near.split_at_mut(set * width);
+            self.approach(set, below, &mut rest[..width]);
+            if self.least[set].is_finite() {
+                self.arrive(set, &self.values[set * cells..(set + 1) * cells], &mut rest[..width]);
+            }
         }
         self.near = near;
     }
@@ -408,12 +412,12 @@ impl<'a> Table<'a> {
         &self,
         set: usize,
         enough: f64,
-        (here, near_here): (&mut [f64], &[Near]),
+        (here, near_here): (&mut [f64], &[f32]),
         (walk, ranges, open): (&mut Walk<'_>, &mut Vec<Useful>, &mut Open),
         search: &Search,
     ) -> u64 {
         let row = self.accelerators + 1;
-        let cells = self.cells();
+        let (cells, width) = (self.cells(), self.width());
         let inside = self.sums[set];
         let useful = (0..=self.cpus).map(|c| (c, self.useful(set, c, &inside)));
         ranges.clear();
@@ -426,8 +430,7 @@ impl<'a> Table<'a> {
         // A little less, so that rounding rules out nothing.
         let reach = |sum: f64| sum - self.upper * (1.0 + 1e-9);
         let reach = (reach(inside.accelerator), reach(inside.cpu));
-        let far = |open: &Open, near: &[Near], reach: (f64, f64)| open.far(near, Near::reach(reach.0, reach.1));
-        if far(open, near_here, reach) || search.cancelled() {
+        if open.far(near_here, reach.0, reach.1) || search.cancelled() {
             return 0;
         }
         let (upper, memory) = (self.upper, self.memory);
@@ -467,7 +470,7 @@ impl<'a> Table<'a> {
             }
             let by_accelerator = if accelerator_ends { f64::INFINITY } else { reach.0 + sums.locked };
             let by_cpu = if cpu < upper { reach.1 } else { f64::INFINITY };
-            if far(open, &self.near[j * cells..(j + 1) * cells], (by_accelerator, by_cpu)) {
+            if open.far(&self.near[j * width..(j + 1) * width], by_accelerator, by_cpu) {
                 Onward::Past
             } else {
                 Onward::Below
@@ -540,6 +543,11 @@ impl<'a> Table<'a> {
         stages.reverse();
         stages
     }
+}
+
+/// What is known to lie within a set of so many values: once for accelerators, and once for CPUs where there are any.
+fn width(cells: usize, cpus: usize) -> usize {
+    if cpus > 0 { 2 * cells } else { cells }
 }
 
 /// Takes over where a device of a load makes something better of the values below; whether it did anywhere.
