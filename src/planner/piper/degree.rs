@@ -76,9 +76,11 @@ impl Sums {
     }
 }
 
+/// So many sets at the least are worth another thread.
+pub(super) const EACH: usize = 256;
+
 /// Every set; threads share them where there are many.
 pub(super) fn every(sets: &SuccessorSets) -> impl IndexedParallelIterator<Item = usize> {
-    const EACH: usize = 256;
     (0..sets.len()).into_par_iter().with_min_len(EACH)
 }
 

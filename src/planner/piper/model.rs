@@ -29,7 +29,11 @@ pub(super) use super::{
     crossings::{Crossing, Crossings},
     degree::{Choice, Degree, Span, Sums, first_least},
 };
-use super::{degree::every, settings::PiperSettings, smaller::Smaller};
+use super::{
+    degree::every,
+    settings::PiperSettings,
+    smaller::{Added, Smaller, within},
+};
 
 /// Cost of a stage at one tensor degree with every node in its fastest mode, as a function of the replicas.
 #[derive(Debug, Clone, Copy)]
@@ -91,8 +95,10 @@ impl<'a> PiperModel<'a> {
         let dag = &workload.dag;
         let most_replicas = limits.microbatches.min(limits.devices);
         let replicas = if settings.data_parallel { divisors(limits.microbatches, most_replicas) } else { vec![1] };
-        let smaller = Smaller::new(&sets);
-        let crossings = Crossings::new(dag, &sets, &smaller.within, search)?;
+        let within = within(&sets);
+        let crossings = || Crossings::new(dag, &sets, &within, search);
+        let (crossings, added) = rayon::join(crossings, || Added::new(&sets, &within));
+        let (crossings, smaller) = (crossings?, Smaller { within, added });
         let mut degrees: Vec<Degree> = profile
             .degrees()
             .into_par_iter()
@@ -111,7 +117,7 @@ impl<'a> PiperModel<'a> {
         let device_seconds: Vec<f64> =
             every(&sets).map(|set| sets.members(set).map(|v| node_seconds[v]).sum()).collect();
         let mut by_device_seconds: Vec<u32> = (0..sets.len() as u32).collect();
-        by_device_seconds.sort_by(|&a, &b| device_seconds[a as usize].total_cmp(&device_seconds[b as usize]));
+        by_device_seconds.par_sort_by(|&a, &b| device_seconds[a as usize].total_cmp(&device_seconds[b as usize]));
         let mut places = vec![0; sets.len()];
         (0..).zip(&by_device_seconds).for_each(|(place, &set)| places[set as usize] = place);
         let whole_bytes = degrees.iter().flat_map(|degree| degree.choices.iter().flatten()).all(|choice| {

@@ -68,10 +68,11 @@ const STEPS: [f64; 3] = [1e-2, 1e-3, RESOLUTION];
 
 impl<'n> Near<'n> {
     /// The best plan met from several starts, `best` and plans over chains of random orders, and then near the best of these
-    /// over a larger family. Starts know nothing of one another and go to as many threads as there are.
+    /// over a larger family. Starts know nothing of one another and go to as many threads as there are; who has none
+    /// left helps the others.
     pub(super) fn best_of_starts(&self, best: Option<&Best>, search: &Search) -> Option<Best> {
         let each = self.reach.starts >= rayon::current_num_threads() as u64;
-        let threads = if each { Threads::One } else { Threads::All };
+        let threads = if each { Threads::Free } else { Threads::All };
         let from = |seed| {
             let start = if seed == 0 { best.cloned() } else { self.random_start(seed, search) };
             start.map(|start| self.go_on(start, self.reach.sets, threads, search))
@@ -88,7 +89,7 @@ impl<'n> Near<'n> {
             return None;
         }
         let model = self.model(orders::random_chains(&self.workload.dag, seed), search)?;
-        let mut crew = Crew::of(Threads::One, &model, self.settings, self.limits.memory(), search)?;
+        let mut crew = Crew::of(Threads::Free, &model, self.settings, self.limits.memory(), search)?;
         let devices = self.limits.devices;
         bisection::minimise(devices, &model, self.settings, &mut crew, Known::default(), search).best
     }

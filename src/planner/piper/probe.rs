@@ -130,8 +130,8 @@ pub(super) struct Probe<'p, 'm, 'a> {
 pub(super) enum Threads {
     /// As many as there are.
     All,
-    /// One: others have their own questions.
-    One,
+    /// Those that are free: others have their own questions, as long as there are any.
+    Free,
 }
 
 /// Those who answer questions about one model; they remember what they found out about its stages.
@@ -186,12 +186,19 @@ impl<'m, 'a> Crew<'m, 'a> {
             Threads::All if model.widest_level() >= SHARED_OUT || model.sets.len() >= LONG => {
                 (rayon::current_num_threads(), 1)
             }
+            Threads::Free if model.sets.len() >= LONG => (rayon::current_num_threads(), rayon::current_num_threads()),
             Threads::All => (1, 1),
-            Threads::One => (1, rayon::current_num_threads()),
+            Threads::Free => (1, rayon::current_num_threads()),
         };
         let workers = Oracle::of_threads(threads, crews, model, settings, memory_bytes).map(Worker::new).collect();
-        let (heavier, borders, lean) = (Heavier::new(model, search)?, Borders::new(model, search)?, Lean::new(model));
-        let blocks = SIZES.map(|size| Blocks::new(model, lean.as_ref(), size));
+        let heavier = || Heavier::new(model, search);
+        let blocks = || {
+            let lean = Lean::new(model);
+            (SIZES.map(|size| Blocks::new(model, lean.as_ref(), size)), lean)
+        };
+        let (heavier, (borders, (blocks, lean))) =
+            rayon::join(heavier, || rayon::join(|| Borders::new(model, search), blocks));
+        let (heavier, borders) = (heavier?, borders?);
         let rounds_on = settings.warm_up == WarmUp::Cumulative;
         let levels = if model.sets.len() >= LONG { LEVELS } else { 1 };
         Some(Crew { model, heavier, borders, lean, blocks, rounds_on, workers, levels, earlier: None, reached: None })

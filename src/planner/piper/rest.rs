@@ -14,7 +14,10 @@
 //! forces slower modes, or more devices. The least `T` for which the whole network's bound leaves enough devices bounds every
 //! plan.
 
+use rayon::prelude::*;
+
 use super::{
+    degree::{EACH, every},
     model::{Crossing, Degree, PiperModel},
     probe::Allowed,
 };
@@ -85,7 +88,7 @@ impl Borders {
             };
             (!search.cancelled()).then(|| model.crossings(set).iter().fold(Ends::default(), add))
         };
-        let into = (0..model.sets.len()).map(into).collect::<Option<_>>()?;
+        let into = every(&model.sets).map(into).collect::<Option<_>>()?;
         Some(Borders { edges, into })
     }
 
@@ -170,8 +173,10 @@ impl Rest {
             return None;
         }
         let levels = levels(most_replicas, model.sets.len());
+        // Few sets are not worth another thread.
+        let each = EACH.div_ceil(model.sets.len());
         let nodes = Nodes::new(model, allowed);
-        let row = |&behind: &u32| {
+        let row = |behind: u32| {
             let adds: Sums = (0..model.dag.len()).map(|v| nodes.devices(v, (target, memory_bytes), behind)).collect();
             let add = |sum: &mut [f64; SHARES.len()], v: usize| {
                 for share in 0..SHARES.len() {
@@ -180,7 +185,7 @@ impl Rest {
             };
             (behind, model.smaller.summed(&model.sets, add))
         };
-        let rows: Vec<(u32, Sums)> = levels.iter().map(row).collect();
+        let rows: Vec<(u32, Sums)> = levels.into_par_iter().with_min_len(each).map(row).collect();
         let row_of = (0..=most_replicas).map(|s| rows.partition_point(|&(behind, _)| behind <= s) as u16 - 1).collect();
         let full = rows.iter().flat_map(|(_, sums)| &sums[sums.len() - 1]).copied();
         let most = full.fold(f64::from(model.limits.devices), f64::max);

@@ -7,26 +7,39 @@ use crate::graph::SuccessorSets;
 /// By set: a smaller one within it, that lacks few of its nodes.
 pub(super) struct Smaller {
     pub(super) within: Vec<u32>,
-    /// The nodes that a set has beyond that one, where they are few: sums are taken over them again and again.
-    added: Vec<u32>,
+    pub(super) added: Added,
+}
+
+/// The nodes that sets have beyond their smaller ones, where they are few: sums are taken over them again and again.
+pub(super) struct Added {
+    nodes: Vec<u32>,
     /// By set: where its nodes end, those of the set before being where they begin.
     ends: Vec<u32>,
 }
 
-impl Smaller {
-    pub(super) fn new(sets: &SuccessorSets) -> Self {
-        let (within, mut added, mut ends) = (within(sets), vec![], vec![0; sets.len()]);
+impl Added {
+    pub(super) fn new(sets: &SuccessorSets, within: &[u32]) -> Self {
+        let (mut nodes, mut ends) = (vec![], vec![0; sets.len()]);
         for (set, &inner) in within.iter().enumerate().skip(1) {
             let inner = inner as usize;
             // No more memory than the sets take.
             if sets.size(set) - sets.size(inner) <= 2 * sets.words() {
-                added.extend(sets.beyond(set, inner).map(|v| v as u32));
+                nodes.extend(sets.beyond(set, inner).map(|v| v as u32));
             }
-            ends[set] = added.len() as u32;
+            ends[set] = nodes.len() as u32;
         }
-        Smaller { within, added, ends }
+        Added { nodes, ends }
     }
 
+    /// The nodes that a set which is not empty has beyond the smaller one; `None` where they are not few.
+    #[inline]
+    fn few(&self, set: usize) -> Option<&[u32]> {
+        let nodes = &self.nodes[self.ends[set - 1] as usize..self.ends[set] as usize];
+        (!nodes.is_empty()).then_some(nodes)
+    }
+}
+
+impl Smaller {
     /// By set, what its nodes come to if adding one of them to a sum is this.
     pub(super) fn summed<S: Copy + Default>(&self, sets: &SuccessorSets, add: impl Fn(&mut S, usize)) -> Vec<S> {
         let mut sums = vec![];
@@ -45,19 +58,12 @@ impl Smaller {
         for set in 1..sets.len() {
             let within = self.within[set] as usize;
             let mut sum = sums[within];
-            match self.few(set) {
+            match self.added.few(set) {
                 Some(nodes) => nodes.iter().for_each(|&v| add(&mut sum, v as usize)),
                 None => sets.beyond(set, within).for_each(|v| add(&mut sum, v)),
             }
             sums.push(sum);
         }
-    }
-
-    /// The nodes that a set which is not empty has beyond the smaller one; `None` where they are not few.
-    #[inline]
-    fn few(&self, set: usize) -> Option<&[u32]> {
-        let nodes = &self.added[self.ends[set - 1] as usize..self.ends[set] as usize];
-        (!nodes.is_empty()).then_some(nodes)
     }
 }
 

@@ -196,7 +196,7 @@ impl<'m, 'a> Worker<'m, 'a> {
             self.walk(view, open);
             return;
         }
-        let (device_seconds, target) = (probe.model.device_seconds[set], probe.question.target);
+        let (device_seconds, per_second) = (probe.model.device_seconds[set], 1.0 / probe.question.target);
         let room = f64::from(most) + probe.room();
         let row = probe.model.sets.row(set);
         for &(from, to) in windows {
@@ -218,7 +218,7 @@ impl<'m, 'a> Worker<'m, 'a> {
                     continue;
                 }
                 let source = &sources.settled[position];
-                if !source.leaves_enough(device_seconds, target, room) {
+                if !source.leaves_enough(device_seconds, per_second, room) {
                     continue;
                 }
                 let inner = source.set as usize;
