@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::text::visible_line;
 
 use sizes::{DECIMAL, scale};
-pub use sizes::{bytes, bytes_beside, bytes_exact, bytes_like, is_decimal};
+pub use sizes::{bytes, bytes_beside, bytes_enough, bytes_exact, bytes_like, is_decimal};
 
 /// Why a quantity could not be read; the message names the text and shows what would do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -24,6 +24,24 @@ pub fn bytes(value: f64) -> String {
     measured(value, KIB, BINARY)
 }
 
+/// A size that is enough, with three digits, rounded up: `4.59 GiB` for 4,920,249,291 bytes. Whoever types it has as much.
+pub fn bytes_enough(value: f64) -> String {
+    if !value.is_finite() {
+        return bytes(value);
+    }
+    let shown = |value: f64| {
+        let text = bytes(value);
+        let (number, unit) = text.split_once(' ').unwrap_or((&text, "B"));
+        let power = BINARY.iter().position(|&binary| binary == unit).unwrap_or(0);
+        let (bytes, decimals) =
+            (number.parse::<f64>(), number.split_once('.').map_or(0, |(_, decimals)| decimals.len()));
+        let scale = KIB.powi(power as i32);
+        (bytes.map_or(value, |number| number * scale), scale / 10.0_f64.powi(decimals as i32), text)
+    };
+    let (told, step, text) = shown(value);
+    if told >= value { text } else { shown(told + step).2 }
+}
+
 /// Three digits in the largest unit that keeps the number at 1 or nearly so; bytes are whole.
 fn measured(value: f64, base: f64, units: [&str; 6]) -> String {
     let (scaled, unit) = scale(value, base);
@@ -92,6 +110,14 @@ pub fn is_decimal(bytes: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_enough_is_rounded_up() {
+        let enough =
+            [4_920_249_291.0, 1.25 * KIB, 100.0, 100.2, 1023.9 * KIB, 0.0, 1048.576 * KIB * KIB].map(bytes_enough);
+        assert_eq!(enough, ["4.59 GiB", "1.25 KiB", "100 B", "101 B", "1.00 MiB", "0 B", "1.03 GiB"]);
+        assert_eq!(bytes_enough(f64::INFINITY), "-");
+    }
 
     #[test]
     fn sizes_beside_one_limit_have_its_unit_and_the_same_decimals() {

@@ -431,7 +431,7 @@ impl Trial<'_> {
             units::bytes_exact(limits.memory_limit())
         );
         match self.least_memory {
-            Some(bytes) => explanation += &format!(" {} each would do.", units::bytes(bytes)),
+            Some(bytes) => explanation += &format!(" {} each would do.", units::bytes_enough(bytes)),
             None => explanation += " No common tensor degree and mode is offered by every node.",
         }
         let kinds = if self.least_memory.is_some() { vec![LimitKind::Memory, LimitKind::Devices] } else { vec![] };

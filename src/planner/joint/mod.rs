@@ -531,7 +531,7 @@ impl Task<'_> {
         let mut limits = vec![];
         if let Some(bytes) = memory {
             limits.push(LimitKind::Memory);
-            explanation += &format!(" With {have}, {} each would do.", units::bytes(bytes));
+            explanation += &format!(" With {have}, {} each would do.", units::bytes_enough(bytes));
         }
         if let Some(devices) = devices {
             limits.push(LimitKind::Devices);

@@ -438,7 +438,8 @@ impl<'a> Run<'a> {
             }
         }
         let memory = units::bytes_exact(self.problem.limits.memory_limit());
-        let would = if least.is_finite() { format!(" {} each would do.", units::bytes(least)) } else { String::new() };
+        let would =
+            if least.is_finite() { format!(" {} each would do.", units::bytes_enough(least)) } else { String::new() };
         let mut outcome = Outcome::refused(format!(
             "No pipeline that was found fits on {} devices with {memory} each.{would}",
             self.topology.devices()

@@ -36,7 +36,7 @@ impl Needed {
 
     /// In words, to be put after another sentence, for the sizes of a profile.
     pub(super) fn sentence(&self, profile: &PlacementProfile) -> String {
-        let (least, enough) = (units::bytes(self.at_least), units::bytes(self.enough));
+        let (least, enough) = (units::bytes(self.at_least), units::bytes_enough(self.enough));
         match self.exact() {
             Some(bytes) => least_sentence(bytes, profile),
             None if self.enough.is_infinite() => format!(" At least {least} each are needed."),
@@ -47,10 +47,11 @@ impl Needed {
 
 /// That no whole number of bytes below this would do, to be put after another sentence.
 pub(super) fn least_sentence(bytes: f64, profile: &PlacementProfile) -> String {
-    let bytes = units::bytes(bytes);
+    let (enough, bytes) = (units::bytes_enough(bytes), units::exact_number(bytes));
     // Where sizes are fractions, a fraction of a byte less might do.
     let less = if room::has_whole_sizes(profile) { "no less" } else { "a byte less would not" };
-    format!(" {bytes} each would do, and {less}.")
+    let bytes = if enough.ends_with(" B") { String::new() } else { format!(" ({bytes} B)") };
+    format!(" {enough} each would do{bytes}, and {less}.")
 }
 
 /// The sizes of classes, as they count in a memory.

@@ -244,7 +244,7 @@ impl Chain<'_> {
         let mut limits = vec![];
         if let Some(bytes) = smallest_memory_bytes {
             limits.push(LimitKind::Memory);
-            explanation += &format!(" With {devices} {plural}, {} each would do.", units::bytes(bytes));
+            explanation += &format!(" With {devices} {plural}, {} each would do.", units::bytes_enough(bytes));
         }
         match fewest_devices {
             Some(fewest) => {
