@@ -460,3 +460,27 @@ fn more_layers_than_are_planned_for_engines_are_no_question_of_limits() {
         stdout(&["plan", &chain, "--planner", planner, "--deadline", "1s"], 0);
     }
 }
+
+#[test]
+fn the_memory_that_is_told_to_do_does() {
+    // In the limit's kind of unit, each a little more than its digits say.
+    for (workload, planner, devices, little) in [
+        (BERT, "joint", "8", "1GiB"),
+        (BERT, "joint", "8", "1GB"),
+        (BERT, "piper", "8", "1GiB"),
+        (BERT, "equal-partition", "8", "1GB"),
+        (TINY, "joint", "1", "1GB"),
+        (TINY, "piper", "1", "512MiB"),
+    ] {
+        let plan = |memory: &str, code| {
+            json(&["plan", workload, "--planner", planner, "--devices", devices, "--memory", memory, "--json"], code)
+        };
+        let story = plan(little, 1)["infeasible"]["explanation"].as_str().unwrap().to_string();
+        let words: Vec<&str> = story.split(' ').collect();
+        let end =
+            words.windows(3).position(|three| three == ["each", "would", "do."]).unwrap_or_else(|| panic!("{story}"));
+        let told = words[end - 2..end].concat();
+        assert_eq!(told.ends_with("iB"), little.ends_with("iB"), "{story}");
+        plan(&told, 0);
+    }
+}

@@ -24,34 +24,33 @@ pub fn bytes(value: f64) -> String {
     measured(value, KIB, BINARY)
 }
 
-/// A size that is enough, with three digits, rounded up: `4.59 GiB` for 4,920,249,291 bytes. Whoever types it has as much.
-pub fn bytes_enough(value: f64) -> String {
+/// A size that is enough in place of a limit, in the limit's kind of unit with three digits, rounded up: `4.59 GiB` for 4,920,249,291
+/// bytes in place of `1 GiB`, `4.93 GB` in place of `1 GB`. Whoever types it has as much.
+pub fn bytes_enough(value: f64, limit: f64) -> String {
     if !value.is_finite() {
         return bytes(value);
     }
-    let shown = |value: f64| {
-        let text = bytes(value);
-        let (number, unit) = text.split_once(' ').unwrap_or((&text, "B"));
-        let power = BINARY.iter().position(|&binary| binary == unit).unwrap_or(0);
-        let (bytes, decimals) =
-            (number.parse::<f64>(), number.split_once('.').map_or(0, |(_, decimals)| decimals.len()));
-        let scale = KIB.powi(power as i32);
-        (bytes.map_or(value, |number| number * scale), scale / 10.0_f64.powi(decimals as i32), text)
-    };
-    let (told, step, text) = shown(value);
-    if told >= value { text } else { shown(told + step).2 }
+    let (base, units) = kind(limit);
+    rounded(value, base, units, f64::ceil)
 }
 
 /// Three digits in the largest unit that keeps the number at 1 or nearly so; bytes are whole.
 fn measured(value: f64, base: f64, units: [&str; 6]) -> String {
+    // What is written out is rounded anyway.
+    rounded(value, base, units, |digits| digits)
+}
+
+/// The same with the last digit rounded in some way before it is written.
+fn rounded(value: f64, base: f64, units: [&str; 6], round: fn(f64) -> f64) -> String {
     let (scaled, unit) = scale(value, base);
     let (scaled, unit) =
         if scaled >= 999.5 && unit + 1 < units.len() { (scaled / base, unit + 1) } else { (scaled, unit) };
     let number = if unit == 0 || !(1e-3..1e4).contains(&scaled.abs()) {
-        digits(scaled, 3)
+        digits(round(scaled), 3)
     } else {
-        let decimals = (2 - scaled.abs().log10().floor() as i32).clamp(0, 2) as usize;
-        format!("{scaled:.decimals$}")
+        let decimals = (2 - scaled.abs().log10().floor() as i32).clamp(0, 2);
+        let last = 10.0_f64.powi(decimals);
+        format!("{:.*}", decimals as usize, round(scaled * last) / last)
     };
     format!("{number} {}", units[unit])
 }
@@ -75,10 +74,11 @@ pub fn bytes_exact(value: f64) -> String {
 /// A measured size beside a limit, in decimal units where the limit is written in those: `7.42 GiB` of `8 GiB`, `7.97 GB`
 /// of `80 GB`.
 pub fn bytes_like(value: f64, limit: f64) -> String {
-    if !is_decimal(limit) || !value.is_finite() {
+    if !value.is_finite() {
         return bytes(value);
     }
-    measured(value, 1e3, DECIMAL)
+    let (base, units) = kind(limit);
+    measured(value, base, units)
 }
 
 /// A measured size in a column beside others of the same limit: in the limit's unit, with as many decimals as give the
@@ -88,7 +88,7 @@ pub fn bytes_beside(value: f64, limit: f64) -> String {
     if !value.is_finite() || !limit.is_finite() {
         return bytes(value);
     }
-    let (base, units) = if is_decimal(limit) { (1e3, DECIMAL) } else { (KIB, BINARY) };
+    let (base, units) = kind(limit);
     let (scaled_limit, unit) = scale(limit, base);
     let scaled = value / base.powi(unit as i32);
     let decimals = if scaled_limit < 10.0 { 2 } else { 1 };
@@ -102,6 +102,11 @@ pub fn bytes_beside(value: f64, limit: f64) -> String {
     format!("{scaled:.decimals$} {}", units[unit])
 }
 
+/// The base and the names of the units that a limit was most likely written in.
+fn kind(limit: f64) -> (f64, [&'static str; 6]) {
+    if is_decimal(limit) { (1e3, DECIMAL) } else { (KIB, BINARY) }
+}
+
 /// Whether a size was most likely written in decimal units: `80 GB`, not `80 GiB`.
 pub fn is_decimal(bytes: f64) -> bool {
     bytes_exact(bytes).split_once(' ').is_some_and(|(_, unit)| DECIMAL[1..].contains(&unit))
@@ -113,10 +118,10 @@ mod tests {
 
     #[test]
     fn what_is_enough_is_rounded_up() {
-        let enough =
-            [4_920_249_291.0, 1.25 * KIB, 100.0, 100.2, 1023.9 * KIB, 0.0, 1048.576 * KIB * KIB].map(bytes_enough);
-        assert_eq!(enough, ["4.59 GiB", "1.25 KiB", "100 B", "101 B", "1.00 MiB", "0 B", "1.03 GiB"]);
-        assert_eq!(bytes_enough(f64::INFINITY), "-");
+        let enough = |value: f64| bytes_enough(value, 8.0 * KIB * KIB * KIB);
+        let sizes = [4_920_249_291.0, 1.25 * KIB, 100.0, 100.2, 1023.9 * KIB, 0.0, 1048.576 * KIB * KIB];
+        assert_eq!(sizes.map(enough), ["4.59 GiB", "1.25 KiB", "100 B", "101 B", "1.00 MiB", "0 B", "1.03 GiB"]);
+        assert_eq!([bytes_enough(4_920_249_291.0, 8e9), bytes_enough(f64::INFINITY, 8e9)], ["4.93 GB", "-"]);
     }
 
     #[test]

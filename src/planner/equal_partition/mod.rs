@@ -431,7 +431,9 @@ impl Trial<'_> {
             units::bytes_exact(limits.memory_limit())
         );
         match self.least_memory {
-            Some(bytes) => explanation += &format!(" {} each would do.", units::bytes_enough(bytes)),
+            Some(bytes) => {
+                explanation += &format!(" {} each would do.", units::bytes_enough(bytes, limits.memory_limit()));
+            }
             None => explanation += " No common tensor degree and mode is offered by every node.",
         }
         let kinds = if self.least_memory.is_some() { vec![LimitKind::Memory, LimitKind::Devices] } else { vec![] };

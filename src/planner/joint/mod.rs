@@ -531,7 +531,8 @@ impl Task<'_> {
         let mut limits = vec![];
         if let Some(bytes) = memory {
             limits.push(LimitKind::Memory);
-            explanation += &format!(" With {have}, {} each would do.", units::bytes_enough(bytes));
+            let enough = units::bytes_enough(bytes, self.limits.memory_limit());
+            explanation += &format!(" With {have}, {enough} each would do.");
         }
         if let Some(devices) = devices {
             limits.push(LimitKind::Devices);

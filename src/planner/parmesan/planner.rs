@@ -437,9 +437,12 @@ impl<'a> Run<'a> {
                 least = least.min(score.stages.iter().map(|stage| stage.memory_bytes).fold(0.0, f64::max));
             }
         }
-        let memory = units::bytes_exact(self.problem.limits.memory_limit());
-        let would =
-            if least.is_finite() { format!(" {} each would do.", units::bytes_enough(least)) } else { String::new() };
+        let limit = self.problem.limits.memory_limit();
+        let memory = units::bytes_exact(limit);
+        let would = match least.is_finite() {
+            true => format!(" {} each would do.", units::bytes_enough(least, limit)),
+            false => String::new(),
+        };
         let mut outcome = Outcome::refused(format!(
             "No pipeline that was found fits on {} devices with {memory} each.{would}",
             self.topology.devices()

@@ -82,7 +82,8 @@ fn sentence(limits: &Limits, settings: &PiperSettings, found: &Infeasible, node:
     };
     let mut text = format!("No plan{replicas} fits on {devices} {plural} with {memory} each.");
     if let Some(bytes) = found.smallest_memory_bytes {
-        text += &format!(" With {devices} {plural}, {} each would do.", units::bytes_enough(bytes));
+        let enough = units::bytes_enough(bytes, limits.memory_limit());
+        text += &format!(" With {devices} {plural}, {enough} each would do.");
     }
     match found.fewest_devices {
         Some(fewest) => text += &format!(" With {memory} each, {fewest} devices would do."),

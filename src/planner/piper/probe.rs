@@ -182,14 +182,12 @@ impl<'m, 'a> Crew<'m, 'a> {
         memory_bytes: f64,
         search: &Search,
     ) -> Option<Self> {
-        let (threads, crews) = match threads {
-            Threads::All if model.widest_level() >= SHARED_OUT || model.sets.len() >= LONG => {
-                (rayon::current_num_threads(), 1)
-            }
-            Threads::Free if model.sets.len() >= LONG => (rayon::current_num_threads(), rayon::current_num_threads()),
-            Threads::All => (1, 1),
-            Threads::Free => (1, rayon::current_num_threads()),
+        let (all, long) = (rayon::current_num_threads(), model.sets.len() >= LONG);
+        let (shared, crews) = match threads {
+            Threads::All => (long || model.widest_level() >= SHARED_OUT, 1),
+            Threads::Free => (long, all),
         };
+        let threads = if shared { all } else { 1 };
         let workers = Oracle::of_threads(threads, crews, model, settings, memory_bytes).map(Worker::new).collect();
         let heavier = || Heavier::new(model, search);
         let blocks = || {

@@ -173,7 +173,7 @@ fn infeasible(problem: &Problem, question: &Question<'_>, handle: &Search) -> In
             let least = smallest_memory::contiguous(question.dag, given, false, accelerators, &quiet);
             needed.enough = least.unwrap_or(f64::INFINITY).max(needed.at_least);
         }
-        explanation += &needed.sentence(given);
+        explanation += &needed.sentence(given, problem.limits.memory_limit());
         enough = needed.exact();
     }
     let limits = vec![LimitKind::Memory, LimitKind::Devices];

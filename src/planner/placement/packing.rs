@@ -49,28 +49,28 @@ impl Packing {
     pub(super) fn of_prefixes(lattice: &Lattice, costs: &ClassCosts, cpus: usize, bound: f64) -> Self {
         let Some(mut labels) = Labels::new(lattice, costs, cpus, bound) else { return Packing::unknown(cpus) };
         for (from, to) in lattice.levels().iter().zip(&lattice.levels()[1..]) {
-            labels.next(from.clone(), to.clone());
+            labels.next(from, to);
             for set in to.clone() {
                 for &(below, class) in lattice.below(set) {
                     labels.add(below as usize - from.start, class as usize, set - to.start);
                 }
             }
         }
-        labels.packing()
+        labels.packing(&lattice.levels()[lattice.levels().len() - 1])
     }
 
     /// For every closed set, what all other classes need.
     pub(super) fn of_suffixes(lattice: &Lattice, costs: &ClassCosts, cpus: usize, bound: f64) -> Self {
         let Some(mut labels) = Labels::new(lattice, costs, cpus, bound) else { return Packing::unknown(cpus) };
         for (to, from) in lattice.levels().iter().zip(&lattice.levels()[1..]).rev() {
-            labels.next(from.clone(), to.clone());
+            labels.next(from, to);
             for set in from.clone() {
                 for &(below, class) in lattice.below(set) {
                     labels.add(set - from.start, class as usize, below as usize - to.start);
                 }
             }
         }
-        labels.packing()
+        labels.packing(&lattice.levels()[0])
     }
 
     fn unknown(cpus: usize) -> Self {
@@ -93,8 +93,6 @@ struct Labels<'a> {
     ways: Vec<Ways>,
     /// What is asked for, of all sets whose labels were known.
     fewest: Vec<u32>,
-    /// The sets whose labels are at hand.
-    level: Range<usize>,
 }
 
 impl<'a> Labels<'a> {
@@ -107,20 +105,19 @@ impl<'a> Labels<'a> {
         // No device is open: the first class opens one.
         let mut ways = vec![UNHELD; cpus + 1];
         ways[0].accelerator.accelerators = 0;
-        Some(Labels { costs, cpus, bound: bound * SLACK, known: vec![], ways, fewest: vec![0; count], level: 0..0 })
+        Some(Labels { costs, cpus, bound: bound * SLACK, known: vec![], ways, fewest: vec![0; count] })
     }
 
     /// Begins the labels of the sets `to`; those of `from` are known.
-    fn next(&mut self, from: Range<usize>, to: Range<usize>) {
+    fn next(&mut self, from: &Range<usize>, to: &Range<usize>) {
         std::mem::swap(&mut self.known, &mut self.ways);
         self.note(from);
         self.ways.clear();
         self.ways.resize((self.cpus + 1) * to.len(), UNHELD);
-        self.level = to;
     }
 
     /// Notes what is asked for of sets whose labels are known.
-    fn note(&mut self, level: Range<usize>) {
+    fn note(&mut self, level: &Range<usize>) {
         let row = self.cpus + 1;
         let fewest = &mut self.fewest[level.start * row..level.end * row];
         for (fewest, ways) in fewest.chunks_exact_mut(row).zip(self.known.chunks_exact(row)) {
@@ -162,9 +159,10 @@ impl<'a> Labels<'a> {
         }
     }
 
-    fn packing(mut self) -> Packing {
+    /// What was found out, once the labels of the last sets are there.
+    fn packing(mut self, last: &Range<usize>) -> Packing {
         std::mem::swap(&mut self.known, &mut self.ways);
-        self.note(self.level.clone());
+        self.note(last);
         Packing { cpus: self.cpus, fewest: self.fewest }
     }
 }

@@ -187,7 +187,7 @@ impl Planner for PlacementPlanner {
             });
             if let Some(bytes) = least {
                 story.smallest_memory_bytes = Some(bytes);
-                story.explanation += &smallest_memory::least_sentence(bytes, profile);
+                story.explanation += &smallest_memory::least_sentence(bytes, profile, problem.limits.memory_limit());
             }
         }
         if self.algorithm == Algorithm::Dp && outcome.status == Status::Optimal {

@@ -34,11 +34,11 @@ impl Needed {
         (self.enough <= self.at_least.ceil()).then_some(self.enough)
     }
 
-    /// In words, to be put after another sentence, for the sizes of a profile.
-    pub(super) fn sentence(&self, profile: &PlacementProfile) -> String {
-        let (least, enough) = (units::bytes(self.at_least), units::bytes_enough(self.enough));
+    /// In words, to be put after another sentence, for the sizes of a profile and a limit that does not do.
+    pub(super) fn sentence(&self, profile: &PlacementProfile, limit: f64) -> String {
+        let (least, enough) = (units::bytes_like(self.at_least, limit), units::bytes_enough(self.enough, limit));
         match self.exact() {
-            Some(bytes) => least_sentence(bytes, profile),
+            Some(bytes) => least_sentence(bytes, profile, limit),
             None if self.enough.is_infinite() => format!(" At least {least} each are needed."),
             None => format!(" {enough} each would do, and at least {least} are needed."),
         }
@@ -46,8 +46,8 @@ impl Needed {
 }
 
 /// That no whole number of bytes below this would do, to be put after another sentence.
-pub(super) fn least_sentence(bytes: f64, profile: &PlacementProfile) -> String {
-    let (enough, bytes) = (units::bytes_enough(bytes), units::exact_number(bytes));
+pub(super) fn least_sentence(bytes: f64, profile: &PlacementProfile, limit: f64) -> String {
+    let (enough, bytes) = (units::bytes_enough(bytes, limit), units::exact_number(bytes));
     // Where sizes are fractions, a fraction of a byte less might do.
     let less = if room::has_whole_sizes(profile) { "no less" } else { "a byte less would not" };
     let bytes = if enough.ends_with(" B") { String::new() } else { format!(" ({bytes} B)") };

@@ -47,10 +47,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
             let exact = match kind {
                 LimitKind::Memory => {
                     let needed = infeasible.smallest_memory_bytes.unwrap_or(would_do);
-                    let limit = shown.limits.memory_limit();
-                    let decimal = units::is_decimal(limit);
-                    let needed = if decimal { units::bytes_like(needed, limit) } else { units::bytes_enough(needed) };
-                    format!("needs {needed}")
+                    format!("needs {}", units::bytes_enough(needed, shown.limits.memory_limit()))
                 }
                 _ => format!("needs {would_do}"),
             };

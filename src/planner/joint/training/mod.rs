@@ -374,7 +374,7 @@ fn infeasible(limits: &Limits, settings: &JointSettings, found: &FoundLayouts) -
         explanation: format!(
             "No configuration fits {} on {devices}, the reserve included. {} of memory would do.",
             units::bytes_exact(limits.memory_limit()),
-            units::bytes_enough(bytes)
+            units::bytes_enough(bytes, limits.memory_limit())
         ),
     };
     Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }

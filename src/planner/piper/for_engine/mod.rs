@@ -244,7 +244,8 @@ impl Chain<'_> {
         let mut limits = vec![];
         if let Some(bytes) = smallest_memory_bytes {
             limits.push(LimitKind::Memory);
-            explanation += &format!(" With {devices} {plural}, {} each would do.", units::bytes_enough(bytes));
+            let enough = units::bytes_enough(bytes, self.limits.memory_limit());
+            explanation += &format!(" With {devices} {plural}, {enough} each would do.");
         }
         match fewest_devices {
             Some(fewest) => {

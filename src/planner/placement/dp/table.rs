@@ -182,8 +182,9 @@ impl<'a> Visitor<'a> {
                 let (values, near) = (&mut values[places.0..], &mut near[places.1..]);
                 table.approach(set, &table.near, near);
                 *pairs += table.visit(set, enough, (values, near), (walk, ranges, open), search);
-                least.push(least_of(values));
-                if least.last().is_some_and(|least| least.is_finite()) {
+                let own = least_of(values);
+                least.push(own);
+                if own.is_finite() {
                     useless.extend(table.made_useless(set, values, enough));
                     table.arrive(set, values, near);
                 }
