@@ -78,6 +78,26 @@ fn instance(random: &mut Random) -> Instance {
     Instance { dag: Dag::new(n, edges).unwrap(), profile: nodes.into(), limits }
 }
 
+/// Classes of which two fill an accelerator, many of them free of cost: hardly an order fits.
+fn tight_instance(random: &mut Random) -> Instance {
+    let n = 4 + random.below(3) as usize;
+    let node = |_| PlacementNode {
+        cpu_time: 1.0,
+        accelerator_time: f64::from(random.below(5) > 1),
+        supported: true,
+        backward: false,
+        size_bytes: 4.0 + random.below(4) as f64,
+        colour_class: None,
+        layer: None,
+        transfer: 0.0,
+    };
+    let nodes: Vec<PlacementNode> = (0..n).map(node).collect();
+    let pairs = (0..n as u32).flat_map(|u| (u + 1..n as u32).map(move |v| (u, v)));
+    let edges = pairs.filter(|_| random.below(4) == 0).collect();
+    let limits = PlacementLimits { accelerators: n as u32 / 2 + 1, cpus: 0, memory_bytes: 10.0 };
+    Instance { dag: Dag::new(n, edges).unwrap(), profile: nodes.into(), limits }
+}
+
 /// The least max-load over every assignment of classes to devices whose devices can be ordered so that no edge of the
 /// class graph goes backwards.
 fn by_trying_everything(instance: &Instance, contract_layers: bool) -> Option<f64> {
@@ -185,6 +205,23 @@ fn the_dp_finds_the_optimum_of_every_small_graph() {
     for kind in ["infeasible", "linearised worse", "linearised equal", "memory binds", "memory is ample"] {
         assert!(seen.get(kind).is_some_and(|&count| count > 20), "{kind}: {seen:?}");
     }
+}
+
+#[test]
+fn the_dp_fills_accelerators_that_hardly_an_order_fits() {
+    let mut random = Random(21);
+    let (mut hidden, mut impossible) = (0, 0);
+    for round in 0..600 {
+        let instance = tight_instance(&mut random);
+        let Instance { dag, profile, limits } = &instance;
+        let expected = by_trying_everything(&instance, false);
+        let placed = dp::plan(dag, profile, limits, &DpOptions::default(), &Search::default());
+        assert_eq!(placed.max_load, expected, "round {round}: {:?} {profile:?}", dag.edges());
+        impossible += usize::from(expected.is_none());
+        let linear = linearise::plan(dag, profile, limits, &DpOptions::default(), &Search::default());
+        hidden += usize::from(expected.is_some() && linear.split.is_none());
+    }
+    assert!(hidden > 50 && impossible > 50, "{hidden} that linearised search does not find, {impossible} impossible");
 }
 
 #[test]

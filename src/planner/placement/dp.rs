@@ -21,6 +21,7 @@
 //! transfers leaves it without a trace; the bound of the next is the split's load added up from its parts. With costs from
 //! 1 to 1e30 the first table may be wrong by 1e14, and the next one knows.
 
+mod bases;
 mod table;
 
 use self::table::{Space, Table};

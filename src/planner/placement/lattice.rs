@@ -153,6 +153,18 @@ impl Lattice {
         std::iter::successors(step(set), move |&(below, _)| step(below as usize)).map(|(_, class)| class as usize)
     }
 
+    /// How walks take the classes of a closed set out, the last first: the set that is left each time, the class, and its place
+    /// in their order.
+    pub(super) fn taken_out(&self, set: usize) -> impl Iterator<Item = (usize, u32, usize)> {
+        let step = |set: usize| {
+            (set > 0).then(|| {
+                let ((below, class), place) = (self.grows_from(set), self.places[self.start[set] as usize]);
+                (below, class, place as usize)
+            })
+        };
+        std::iter::successors(step(set), move |&(below, ..)| step(below))
+    }
+
     /// Number of closed sets.
     pub fn len(&self) -> usize {
         self.start.len() - 1
@@ -161,6 +173,11 @@ impl Lattice {
     /// Never true: the empty set is always there.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Number of classes of a closed set.
+    pub(super) fn size(&self, set: usize) -> usize {
+        self.levels.partition_point(|level| level.end <= set)
     }
 
     /// The closed sets with one class less, each with that class.
@@ -235,6 +252,21 @@ impl<'a> Walk<'a> {
                 new = below as usize;
             }
         }
+    }
+
+    /// What classes sum to as one device within the closed set that was walked down from last, taken in this order; or
+    /// until no more is wanted.
+    pub(crate) fn sum(&mut self, classes: impl Iterator<Item = u32> + Clone, wanted: impl Fn(&Sums) -> bool) -> Sums {
+        let (mut sums, mut held) = (Sums::default(), 0);
+        for class in classes.clone() {
+            sums = self.holding.add(class as usize, &sums);
+            held += 1;
+            if !wanted(&sums) {
+                break;
+            }
+        }
+        classes.take(held).for_each(|class| self.holding.remove(class as usize));
+        sums
     }
 
     /// Visits each closed set strictly below `set` once, with the sums of the classes between the two. `visit` says whether

@@ -32,6 +32,7 @@ use super::{
         packing::Packing,
     },
     ROUNDING, Stage,
+    bases::{Bases, Compute, Outer},
 };
 use crate::planner::{Search, team::in_step};
 
@@ -47,11 +48,18 @@ pub(super) struct Table<'a> {
     memory: f64,
     /// `values[(set · (cpus + 1) + c) · (accelerators + 1) + f]`; infinite where not below the bound or of no use.
     values: Vec<f64>,
+    /// Which sets but the empty one have values.
+    valued: Vec<bool>,
     /// The most compute of a closed set with a value within each, itself included; rounded up, so that it never says too little.
     /// By the same places on accelerators, then where there are CPUs by the same on those.
     near: Vec<f32>,
     /// The least value of each closed set that larger ones may build on.
     least: Vec<f64>,
+    /// The closed sets that larger ones may build on, of the sizes that are through.
+    bases: Bases,
+    /// After how many pairs a walk is given up for a look through them that takes so many steps.
+    patience: fn(u64) -> u64,
+    forsaken: Forsaken,
     /// Whether a class computes for longer than its transfers take.
     heavy: Vec<bool>,
     need: Need,
@@ -74,13 +82,23 @@ fn rounded_down(time: f64) -> f32 {
     (time.max(0.0) as f32).next_down()
 }
 
+/// Closed sets of a level that are of no use to larger ones.
+#[derive(Debug, Default)]
+struct Forsaken {
+    first: usize,
+    /// What they compute on an accelerator and on a CPU, by set from the first of the level on; none where one is of use.
+    compute: Vec<Option<[f32; 2]>>,
+}
+
 /// Memory of a table that is through.
 #[derive(Debug, Default)]
 pub(super) struct Space {
     values: Vec<f64>,
+    valued: Vec<bool>,
     near: Vec<f32>,
     least: Vec<f64>,
     sums: Vec<Sums>,
+    bases: Bases,
 }
 
 /// A number of CPUs, and the least and most accelerators with which a closed set is of use beside them.
@@ -135,77 +153,134 @@ impl Open {
     }
 }
 
-/// What one thread needs to visit closed sets, and what it found out about those of a level.
-struct Visitor<'a> {
+/// What one thread needs to find the values of a closed set.
+struct Tools<'a> {
     walk: Walk<'a>,
     ranges: Vec<Useful>,
     open: Open,
+    outer: Outer,
+    /// Whether a walk took longer than a look at all bases.
+    tired: bool,
+}
+
+/// One thread, and what it found out about closed sets of a level.
+struct Visitor<'a> {
+    tools: Tools<'a>,
+    /// Those that it is known of what lies within them, and that, one row after the other.
     sets: Vec<usize>,
-    /// Their rows, one after the other, and the least value of each.
-    values: Vec<f64>,
     near: Vec<f32>,
-    least: Vec<f64>,
+    /// Those that have values, the least of each, and their rows.
+    valued: Vec<(usize, f64)>,
+    values: Vec<f64>,
     /// What they make useless, of the level before.
     useless: Vec<usize>,
     pairs: u64,
 }
 
-/// The closed sets of a size that nobody has taken yet, so many at a time.
-#[derive(Debug, Default)]
-struct Level {
+/// What is done with the closed sets of a size, and those that nobody has taken yet, so many at a time.
+#[derive(Debug)]
+struct Task {
+    work: Work,
     next: AtomicUsize,
     end: usize,
     few: usize,
 }
 
-impl<'a> Visitor<'a> {
-    fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
-        let (walk, open) = (Walk::new(lattice, costs), Open::default());
-        let (sets, values, near, least) = (vec![], vec![], vec![], vec![]);
-        Visitor { walk, ranges: vec![], open, sets, values, near, least, useless: vec![], pairs: 0 }
+/// What is done with a closed set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// Its values are found.
+    Visit,
+    /// What lies within it is found anew if something has left.
+    Settle,
+}
+
+impl Task {
+    /// For so many threads.
+    fn new(work: Work, level: &Range<usize>, threads: usize) -> Self {
+        let few = (level.len() / (PARTS_OF_A_THREAD * threads)).clamp(1, MOST_AT_A_TIME);
+        Task { work, next: level.start.into(), end: level.end, few }
     }
 
-    /// Visits some closed sets of a level, until none is left.
-    fn visit_some(&mut self, table: &Table<'_>, level: &Level, enough: f64, search: &Search) {
-        let Visitor { walk, ranges, open, sets, values, near, least, useless, pairs } = self;
-        let (cells, width) = (table.cells(), table.width());
-        loop {
-            let from = level.next.fetch_add(level.few, Ordering::Relaxed);
-            if from >= level.end {
-                return;
-            }
-            for set in from..level.end.min(from + level.few) {
-                let places = (values.len(), near.len());
-                sets.push(set);
-                values.resize(places.0 + cells, f64::INFINITY);
-                near.resize(places.1 + width, NOWHERE);
-                let (values, near) = (&mut values[places.0..], &mut near[places.1..]);
-                table.approach(set, &table.near, near);
-                *pairs += table.visit(set, enough, (values, near), (walk, ranges, open), search);
-                let own = least_of(values);
-                least.push(own);
-                if own.is_finite() {
-                    useless.extend(table.made_useless(set, values, enough));
-                    table.arrive(set, values, near);
-                }
+    /// Sets that nobody has taken.
+    fn take(&self) -> Option<Range<usize>> {
+        let from = self.next.fetch_add(self.few, Ordering::Relaxed);
+        (from < self.end).then(|| from..self.end.min(from + self.few))
+    }
+}
+
+impl<'a> Visitor<'a> {
+    fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
+        let walk = Walk::new(lattice, costs);
+        let tools = Tools { walk, ranges: vec![], open: Open::default(), outer: Outer::default(), tired: false };
+        Visitor { tools, sets: vec![], near: vec![], valued: vec![], values: vec![], useless: vec![], pairs: 0 }
+    }
+
+    /// Does what is to be done with some closed sets of a level, until none is left.
+    fn work(&mut self, table: &Table<'_>, task: &Task, enough: f64, search: &Search) {
+        while let Some(sets) = task.take() {
+            match task.work {
+                Work::Visit => sets.for_each(|set| self.visit(table, set, enough, search)),
+                Work::Settle => sets.for_each(|set| self.settle(table, set)),
             }
         }
+    }
+
+    fn visit(&mut self, table: &Table<'_>, set: usize, enough: f64, search: &Search) {
+        let Visitor { tools, sets, near, valued, values, useless, pairs } = self;
+        let places = (values.len(), near.len());
+        sets.push(set);
+        near.resize(places.1 + table.width(), NOWHERE);
+        values.resize(places.0 + table.cells(), f64::INFINITY);
+        let (near, here) = (&mut near[places.1..], &mut values[places.0..]);
+        table.approach(set, near);
+        *pairs += table.visit(set, enough, (here, near), tools, search);
+        let least = here.iter().copied().fold(f64::INFINITY, f64::min);
+        if least == f64::INFINITY {
+            values.truncate(places.0);
+            return;
+        }
+        valued.push((set, least));
+        useless.extend(table.made_useless(set, here, enough));
+        table.arrive(set, here, near);
+    }
+
+    fn settle(&mut self, table: &Table<'_>, set: usize) {
+        if table.has_lost(set) {
+            let (cells, place) = (table.cells(), self.near.len());
+            self.sets.push(set);
+            self.near.resize(place + table.width(), NOWHERE);
+            let near = &mut self.near[place..];
+            table.approach(set, near);
+            if table.least[set].is_finite() {
+                table.arrive(set, &table.values[set * cells..(set + 1) * cells], near);
+            }
+        }
+    }
+
+    /// Notes in the table what lies within the closed sets that it is known of.
+    fn hand_over_near(&mut self, table: &mut Table<'_>) {
+        let width = table.width();
+        for (set, near) in self.sets.drain(..).zip(self.near.chunks_exact(width)) {
+            table.near[set * width..(set + 1) * width].copy_from_slice(near);
+        }
+        self.near.clear();
     }
 
     /// Notes in the table what was found out, and adds to the closed sets that are useless now; the number of pairs looked at.
     fn hand_over(&mut self, table: &mut Table<'_>, useless: &mut Vec<usize>) -> u64 {
-        let (cells, width) = (table.cells(), table.width());
-        let rows = self.values.chunks_exact(cells).zip(self.near.chunks_exact(width));
-        for ((&set, &least), (values, near)) in self.sets.iter().zip(&self.least).zip(rows) {
+        let cells = table.cells();
+        for ((set, least), values) in self.valued.drain(..).zip(self.values.chunks_exact(cells)) {
             table.values[set * cells..(set + 1) * cells].copy_from_slice(values);
-            table.near[set * width..(set + 1) * width].copy_from_slice(near);
+            table.valued[set] = true;
             table.least[set] = least;
         }
-        self.sets.clear();
         self.values.clear();
-        self.near.clear();
-        self.least.clear();
+        self.hand_over_near(table);
         useless.append(&mut self.useless);
+        if std::mem::take(&mut self.tools.tired) {
+            table.bases.want();
+        }
         std::mem::take(&mut self.pairs)
     }
 }
@@ -213,6 +288,10 @@ impl<'a> Visitor<'a> {
 /// Closed sets that a thread takes at a time: so many parts for each thread, unless they are large.
 const PARTS_OF_A_THREAD: usize = 8;
 const MOST_AT_A_TIME: usize = 16;
+/// A walk is given up for a look through all bases once it has gone to a closed set for every so many steps of that look; to so
+/// many at least.
+const STEPS_OF_A_PAIR: u64 = 12;
+const LEAST_PATIENCE: u64 = 128;
 /// A class computes for longer than its transfers take if it does by so much of the bound: more than what sums are off by.
 const MARGIN: f64 = ROUNDING;
 
@@ -224,19 +303,24 @@ impl<'a> Table<'a> {
         accelerators: usize,
         upper: f64,
         memory: f64,
-        Space { mut values, mut near, mut least, mut sums }: Space,
+        Space { mut values, mut valued, mut near, mut least, mut sums, mut bases }: Space,
     ) -> Self {
         let cells = (cpus + 1) * (accelerators + 1);
-        // What is known of larger closed sets is found out before it is asked for, unless there is no need to.
         values.resize(cells * lattice.len(), f64::INFINITY);
-        values[cells * (lattice.len() - 1)..].fill(f64::INFINITY);
+        for set in (0..valued.len()).filter(|&set| valued[set]) {
+            values[cells * set..cells * (set + 1)].fill(f64::INFINITY);
+        }
         values[..cells].fill(0.0);
+        valued.clear();
+        valued.resize(lattice.len(), false);
+        // What lies within larger ones is found out before it is asked for.
         let width = width(cells, cpus);
         near.resize(width * lattice.len(), NOWHERE);
         near[..width].fill(rounded_up(0.0));
         least.clear();
         least.resize(lattice.len(), f64::INFINITY);
         least[0] = 0.0;
+        bases.begin(costs.len());
         let transfers = |x: usize| costs.nets(x).iter().map(|&net| costs.net_cost(net as usize)).sum::<f64>();
         let heavy = |x: usize| {
             let spare = costs.accelerator[x] - transfers(x);
@@ -256,8 +340,12 @@ impl<'a> Table<'a> {
             upper,
             memory,
             values,
+            valued,
             near,
             least,
+            bases,
+            patience: |steps| LEAST_PATIENCE.max(steps / STEPS_OF_A_PAIR),
+            forsaken: Forsaken::default(),
             heavy: (0..costs.len()).map(heavy).collect(),
             need: Need::new(costs, cpus, upper, memory),
             prefixes,
@@ -268,7 +356,14 @@ impl<'a> Table<'a> {
 
     /// The memory of the table, for the next one.
     pub(super) fn into_space(self) -> Space {
-        Space { values: self.values, near: self.near, least: self.least, sums: self.sums }
+        Space {
+            values: self.values,
+            valued: self.valued,
+            near: self.near,
+            least: self.least,
+            sums: self.sums,
+            bases: self.bases,
+        }
     }
 
     fn cells(&self) -> usize {
@@ -312,50 +407,56 @@ impl<'a> Table<'a> {
         let threads = rayon::current_num_threads().min(widest);
         let visitor = |_| Mutex::new(Visitor::new(lattice, costs));
         let visitors: Vec<Mutex<Visitor<'_>>> = (0..threads).map(visitor).collect();
-        // Read by all while they visit, written by who leads in between.
-        let shared = RwLock::new((self, Level::default()));
+        // Read by all while they work, written by who leads in between.
+        let shared = RwLock::new((self, Task::new(Work::Visit, &(0..0), 1)));
         let work = |own: usize, _| {
             let shared = shared.read().unwrap_or_else(PoisonError::into_inner);
-            let (table, level) = &*shared;
+            let (table, task) = &*shared;
             let mut visitor = visitors[own].lock().unwrap_or_else(PoisonError::into_inner);
-            visitor.visit_some(table, level, enough, search);
+            visitor.work(table, task, enough, search);
         };
         in_step(threads, work, |all| {
+            let write = || shared.write().unwrap_or_else(PoisonError::into_inner);
+            // The number of those who have worked.
+            let step = |kind: Work, level: &Range<usize>| {
+                write().1 = Task::new(kind, level, threads);
+                if level.len() > 1 {
+                    return all();
+                }
+                work(0, 1);
+                1
+            };
+            let hand = |number: usize| visitors[number].lock().unwrap_or_else(PoisonError::into_inner);
             let mut pairs = 0;
-            for (size, level) in levels.iter().enumerate().skip(1) {
+            for (smaller, level) in levels.iter().zip(&levels[1..]) {
                 if search.cancelled() {
                     return Err(Refused::Cancelled);
                 }
                 search.report_fraction(1.0 - share * (2.0 - level.end as f64 / lattice.len() as f64));
-                let few = (level.len() / (PARTS_OF_A_THREAD * threads)).clamp(1, MOST_AT_A_TIME);
-                shared.write().unwrap_or_else(PoisonError::into_inner).1 =
-                    Level { next: level.start.into(), end: level.end, few };
-                let hands = if level.len() > 1 {
-                    all()
-                } else {
-                    work(0, 1);
-                    1
-                };
-                let table = &mut *shared.write().unwrap_or_else(PoisonError::into_inner).0;
+                let hands = step(Work::Visit, level);
                 let mut useless = vec![];
-                for visitor in &visitors[..hands] {
-                    let mut visitor = visitor.lock().unwrap_or_else(PoisonError::into_inner);
-                    pairs += visitor.hand_over(table, &mut useless);
+                let mut shared = write();
+                (0..hands).for_each(|number| pairs += hand(number).hand_over(shared.0, &mut useless));
+                shared.0.forsake(&useless, smaller);
+                drop(shared);
+                if !useless.is_empty() {
+                    for level in [smaller, level] {
+                        let hands = step(Work::Settle, level);
+                        let mut shared = write();
+                        (0..hands).for_each(|number| hand(number).hand_over_near(shared.0));
+                    }
                 }
-                if size > 1 {
-                    table.forsake(useless, levels[size - 1].clone(), level.clone());
-                }
+                write().0.gather(smaller);
             }
             if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
         })
     }
 
-    /// Learns what lies within a closed set and is smaller: what lies within those below.
-    fn approach(&self, set: usize, below: &[f32], here: &mut [f32]) {
-        here.fill(NOWHERE);
+    /// Learns what lies within a closed set and is smaller, that is within those below; nothing was known.
+    fn approach(&self, set: usize, here: &mut [f32]) {
         for &(lower, _) in self.lattice.below(set) {
             let lower = lower as usize * here.len();
-            for (at, &other) in below[lower..lower + here.len()].iter().enumerate() {
+            for (at, &other) in self.near[lower..lower + here.len()].iter().enumerate() {
                 here[at] = here[at].max(other);
             }
         }
@@ -374,7 +475,10 @@ impl<'a> Table<'a> {
     /// The closed sets with a class less that are of no use to larger ones beside a set with these values, of which there are.
     fn made_useless(&self, set: usize, values: &[f64], enough: f64) -> impl Iterator<Item = usize> {
         let cells = self.cells();
-        let as_good = move |(&more, &less): (&f64, &f64)| less == f64::INFINITY || more <= less.max(enough);
+        // Having no value is not good enough, whatever is.
+        let as_good = move |(&more, &less): (&f64, &f64)| {
+            less == f64::INFINITY || (more < f64::INFINITY && more <= less.max(enough))
+        };
         let useless = move |&(below, class): &(u32, u32)| {
             let below = below as usize;
             let row = &self.values[below * cells..(below + 1) * cells];
@@ -385,27 +489,39 @@ impl<'a> Table<'a> {
     }
 
     /// Leaves closed sets of a level out of what follows that the next one makes useless.
-    fn forsake(&mut self, useless: Vec<usize>, smaller: Range<usize>, larger: Range<usize>) {
-        if useless.is_empty() {
-            return;
+    fn forsake(&mut self, useless: &[usize], level: &Range<usize>) {
+        let Table { forsaken: Forsaken { first, compute }, least, sums, .. } = self;
+        *first = level.start;
+        compute.clear();
+        compute.resize(level.len(), None);
+        for &set in useless {
+            least[set] = f64::INFINITY;
+            let Sums { accelerator, cpu, .. } = sums[set];
+            compute[set - level.start] = Some([accelerator, cpu].map(rounded_up));
         }
-        let (lattice, cells, width) = (self.lattice, self.cells(), self.width());
-        let mut forsaken = vec![false; smaller.len()];
-        for set in useless {
-            self.least[set] = f64::INFINITY;
-            forsaken[set - smaller.start] = true;
+    }
+
+    /// Whether something may have left a closed set, since sets of the level before or of its own were forsaken: they are no longer
+    /// within themselves, nor within those of the next level where they were the most.
+    fn has_lost(&self, set: usize) -> bool {
+        let Forsaken { first, compute } = &self.forsaken;
+        if let Some(own) = compute.get(set - first) {
+            return own.is_some();
         }
-        // They are no longer within themselves, nor within those of the next level.
-        let lost = |set: &usize| lattice.below(*set).iter().any(|&(below, _)| forsaken[below as usize - smaller.start]);
-        let mut near = std::mem::take(&mut self.near);
-        for set in smaller.clone().filter(|set| forsaken[set - smaller.start]).chain(larger.filter(lost)) {
-            let (below, rest) = near.split_at_mut(set * width);
-            self.approach(set, below, &mut rest[..width]);
-            if self.least[set].is_finite() {
-                self.arrive(set, &self.values[set * cells..(set + 1) * cells], &mut rest[..width]);
-            }
+        let (cells, width) = (self.cells(), self.width());
+        let near = &self.near[set * width..(set + 1) * width];
+        let most = |own: [f32; 2]| near.chunks_exact(cells).zip(own).any(|(near, own)| near.contains(&own));
+        self.lattice.below(set).iter().filter_map(|&(below, _)| compute[below as usize - first]).any(most)
+    }
+
+    /// Adds the closed sets of a level to those that larger ones may build on.
+    fn gather(&mut self, level: &Range<usize>) {
+        let Table { bases, lattice, least, sums, .. } = self;
+        for set in level.clone().filter(|&set| least[set].is_finite()) {
+            let Sums { accelerator, cpu, .. } = sums[set];
+            bases.push(set, Compute { accelerator, cpu });
         }
-        self.near = near;
+        bases.draw(lattice);
     }
 
     /// Finds the values of one closed set from those of smaller ones; the number of pairs looked at.
@@ -414,11 +530,12 @@ impl<'a> Table<'a> {
         set: usize,
         enough: f64,
         (here, near_here): (&mut [f64], &[f32]),
-        (walk, ranges, open): (&mut Walk<'_>, &mut Vec<Useful>, &mut Open),
+        tools: &mut Tools<'_>,
         search: &Search,
     ) -> u64 {
+        let Tools { walk, ranges, open, .. } = &mut *tools;
         let row = self.accelerators + 1;
-        let (cells, width) = (self.cells(), self.width());
+        let width = self.width();
         let inside = self.sums[set];
         let useful = (0..=self.cpus).map(|c| (c, self.useful(set, c, &inside)));
         ranges.clear();
@@ -434,49 +551,32 @@ impl<'a> Table<'a> {
         if open.far(near_here, reach.0, reach.1) || search.cancelled() {
             return 0;
         }
-        let (upper, memory) = (self.upper, self.memory);
-        let any_cpu = self.cpus > 0;
-        let mut pairs = 0;
+        let least = Compute { accelerator: reach.0, cpu: if self.cpus > 0 { reach.1 } else { f64::INFINITY } };
+        let patience = (self.patience)(self.bases.steps(self.lattice, set, least));
+        let ready = self.bases.ready();
+        let (upper, mut pairs, mut tired) = (self.upper, 0, false);
         walk.down(set, |j, sums| {
             pairs += 1;
-            let mut better = false;
-            let accelerator_ends =
-                sums.accelerator + sums.locked >= upper || sums.size > memory || sums.unsupported > 0 || row == 1;
-            let cpu = if any_cpu { sums.cpu } else { f64::INFINITY };
-            if self.least[j] < upper {
-                let there = &self.values[j * cells..(j + 1) * cells];
-                let load = if accelerator_ends { f64::INFINITY } else { sums.accelerator + sums.cut };
-                if load < upper {
-                    for &(c, from, to) in &*ranges {
-                        let (from, base) = (from.max(1), c * row);
-                        if from <= to {
-                            let source = &there[base + from - 1..base + to];
-                            better |= improve(&mut here[base + from..=base + to], source, load);
-                        }
-                    }
-                }
-                if cpu < upper {
-                    for &(c, from, to) in ranges.iter().filter(|range| range.0 > 0) {
-                        let base = c * row;
-                        let source = &there[base - row + from..=base - row + to];
-                        better |= improve(&mut here[base + from..=base + to], source, cpu);
-                    }
-                }
-            }
-            if better {
+            let (load, cpu) = self.loads(sums);
+            if self.least[j] < upper && self.build(j, (load, cpu), ranges, here) {
                 open.keep_open(here, row, upper, enough);
                 if open.entries.is_empty() {
                     return Onward::Stop;
                 }
             }
-            let by_accelerator = if accelerator_ends { f64::INFINITY } else { reach.0 + sums.locked };
+            let by_accelerator = if load == f64::INFINITY { load } else { reach.0 + sums.locked };
             let by_cpu = if cpu < upper { reach.1 } else { f64::INFINITY };
             if open.far(&self.near[j * width..(j + 1) * width], by_accelerator, by_cpu) {
-                Onward::Past
-            } else {
-                Onward::Below
+                return Onward::Past;
             }
+            tired |= pairs >= patience;
+            if tired && ready { Onward::Stop } else { Onward::Below }
         });
+        if tired && ready {
+            pairs += self.look(set, least, enough, here, tools);
+        }
+        let Tools { ranges, tired: any_tired, .. } = tools;
+        *any_tired |= tired;
         // What is not below the bound is of no use.
         for at in ranges.iter().flat_map(entries) {
             take_fewer(here, at, row);
@@ -485,6 +585,79 @@ impl<'a> Table<'a> {
             }
         }
         pairs
+    }
+
+    /// Finds the values of a closed set from those of all bases that a device may reach; how many were looked at.
+    fn look(&self, set: usize, least: Compute, enough: f64, here: &mut [f64], tools: &mut Tools<'_>) -> u64 {
+        let Tools { walk, ranges, open, outer, .. } = tools;
+        let lower = self.lattice.below(set);
+        // Which of the level before are of use is not known yet.
+        for &(below, class) in lower.iter().filter(|&&(below, _)| self.least[below as usize] < self.upper) {
+            self.build_on(below as usize, [class].into_iter(), enough, here, (walk, ranges, open));
+        }
+        let mut look = self.bases.look(self.lattice, set, least, outer);
+        while !open.entries.is_empty()
+            && let Some(below) = look.next_base()
+        {
+            self.build_on(below, look.between(), enough, here, (walk, ranges, open));
+        }
+        (lower.len() + look.looked()) as u64
+    }
+
+    /// Takes over what builds on a closed set with a device of these classes, the last first.
+    fn build_on(
+        &self,
+        below: usize,
+        classes: impl Iterator<Item = u32> + Clone,
+        enough: f64,
+        here: &mut [f64],
+        (walk, ranges, open): (&mut Walk<'_>, &[Useful], &mut Open),
+    ) {
+        let (row, cells) = (self.accelerators + 1, self.cells());
+        let there = &self.values[below * cells..(below + 1) * cells];
+        let better = |sources: &[usize], step: usize| sources.iter().any(|&at| there[at] < here[at + step]);
+        if !better(&open.before_accelerator, 1) && !better(&open.before_cpu, row) {
+            return;
+        }
+        let fits = |(load, cpu): (f64, f64)| load < f64::INFINITY || cpu < self.upper;
+        let loads = self.loads(&walk.sum(classes, |sums| fits(self.loads(sums))));
+        if self.build(below, loads, ranges, here) {
+            open.keep_open(here, row, self.upper, enough);
+        }
+    }
+
+    /// The loads of a device on an accelerator and on a CPU; infinite where no accelerator may hold so much or more, or there is none.
+    #[inline(always)]
+    fn loads(&self, sums: &Sums) -> (f64, f64) {
+        let none = sums.accelerator + sums.locked >= self.upper || sums.size > self.memory;
+        let none = none || sums.unsupported > 0 || self.accelerators == 0;
+        let accelerator = if none { f64::INFINITY } else { sums.accelerator + sums.cut };
+        (accelerator, if self.cpus > 0 { sums.cpu } else { f64::INFINITY })
+    }
+
+    /// Takes over what builds on a closed set with a device of these loads; whether anything is better.
+    #[inline(always)]
+    fn build(&self, below: usize, (load, cpu): (f64, f64), ranges: &[Useful], here: &mut [f64]) -> bool {
+        let (row, cells) = (self.accelerators + 1, self.cells());
+        let there = &self.values[below * cells..(below + 1) * cells];
+        let mut better = false;
+        if load < self.upper {
+            for &(c, from, to) in ranges {
+                let (from, base) = (from.max(1), c * row);
+                if from <= to {
+                    let source = &there[base + from - 1..base + to];
+                    better |= improve(&mut here[base + from..=base + to], source, load);
+                }
+            }
+        }
+        if cpu < self.upper {
+            for &(c, from, to) in ranges.iter().filter(|range| range.0 > 0) {
+                let base = c * row;
+                let source = &there[base - row + from..=base - row + to];
+                better |= improve(&mut here[base + from..=base + to], source, cpu);
+            }
+        }
+        better
     }
 
     fn value(&self, set: usize, c: usize, f: usize) -> f64 {
@@ -574,6 +747,74 @@ fn take_fewer(here: &mut [f64], at: usize, row: usize) {
     here[at] = here[at].min(fewer_accelerators).min(fewer_cpus);
 }
 
-fn least_of(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::INFINITY, f64::min)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        graph::Dag,
+        planner::{placement::classes::Partition, random::SplitMix},
+        workload::{PlacementNode, placement::PlacementProfile},
+    };
+
+    /// Nodes of which every third reads from one of the last few, by a seed; among them some that no accelerator runs and transfers
+    /// that must not happen.
+    fn questions(seed: u64) -> (Dag, PlacementProfile) {
+        let mut random = SplitMix::new(seed);
+        let n = 6 + random.below(8);
+        let edges = (0..n as u32).flat_map(|v: u32| (v.saturating_sub(5)..v).map(move |u| (u, v)));
+        let edges: Vec<(u32, u32)> = edges.filter(|_| random.below(3) == 0).collect();
+        let node = |_| {
+            let accelerator_time = random.below(40) as f64 / 4.0;
+            PlacementNode {
+                cpu_time: 3.0 * accelerator_time,
+                accelerator_time,
+                supported: random.below(12) > 0,
+                backward: false,
+                size_bytes: random.below(8) as f64,
+                colour_class: None,
+                layer: None,
+                transfer: if random.below(9) == 0 { 1e30 } else { random.below(12) as f64 / 4.0 },
+            }
+        };
+        (Dag::new(n, edges).unwrap(), (0..n).map(node).collect::<Vec<_>>().into())
+    }
+
+    #[test]
+    fn a_look_through_the_bases_finds_what_a_walk_finds() {
+        let mut looks = 0;
+        for seed in 0..400 {
+            let (dag, profile) = questions(seed);
+            let costs = ClassCosts::new(&dag, &profile, &Partition::by_colour(&profile));
+            let lattice = Lattice::new(&dag, 10_000, &Search::default()).unwrap();
+            let (cpus, accelerators) = ((seed % 3) as usize, 1 + (seed % 4) as usize);
+            let memory = if seed % 2 == 0 { 20.0 } else { f64::INFINITY };
+            let (upper, enough) = match seed % 8 {
+                0 => (f64::INFINITY, f64::INFINITY),
+                1 => (8.0 + (seed % 60) as f64, 9.0),
+                _ => (8.0 + (seed % 60) as f64, 0.0),
+            };
+            let costs = costs.bounded(upper, memory);
+            let fill = |upper: f64, patience: fn(u64) -> u64, space: Space| {
+                let mut table = Table::new(&lattice, &costs, cpus, accelerators, upper, memory, space);
+                table.patience = patience;
+                let pairs = table.fill(enough, 1, &Search::default()).unwrap();
+                (table, pairs)
+            };
+            let (walked, walked_pairs) = fill(upper, |_| u64::MAX, Space::default());
+            // In the memory of a table with another bound.
+            let (other, _) = fill(1.5 * upper, |_| 3, Space::default());
+            let (looked, pairs) = fill(upper, |_| 0, other.into_space());
+            looks += usize::from(looked.bases.ready() && pairs != walked_pairs);
+            // What is good enough need not be the same.
+            let value = |&value: &f64| value.is_finite().then_some(value.max(enough));
+            let values = |table: &Table<'_>| table.values.iter().map(value).collect::<Vec<_>>();
+            assert_eq!(values(&walked), values(&looked), "seed {seed}");
+            if let Some(best) = looked.best().filter(|_| upper.is_finite()) {
+                let worth = |stage: &Stage| costs.load(stage.kind, &stage.classes);
+                let worth = looked.stages().iter().map(worth).fold(0.0, f64::max);
+                assert!((worth - best).abs() < 1e-9, "seed {seed}: {worth} is told as {best}");
+            }
+        }
+        assert!(looks > 100, "{looks} tables looked through bases");
+    }
 }
