@@ -11,6 +11,8 @@
 //!   computes for longer than all its transfers take: whatever comes later is no worse off without the class, since it
 //!   saves the compute and at most its transfers are added. (Whichever stages a class leaves and enters, what they then
 //!   send is at most what they sent before and what the class sends alone.)
+//! * A walk that gets longer than a look through all that larger sets may build on is given up for that look ([`Bases`]). Both find
+//!   the same values, but for those that are good enough.
 //!
 //! Closed sets of one size are independent of one another and shared among threads. Memory
 //! `O(sets · (c + 1)(f + 1))`, time `O(pairs · degree)` at worst, with far fewer pairs than there are.
