@@ -147,12 +147,6 @@ impl Lattice {
         &self.levels
     }
 
-    /// The classes of a closed set, the last first.
-    fn classes(&self, set: usize) -> impl Iterator<Item = usize> + Clone {
-        let step = |set: usize| self.below(set).first().copied();
-        std::iter::successors(step(set), move |&(below, _)| step(below as usize)).map(|(_, class)| class as usize)
-    }
-
     /// How walks take the classes of a closed set out, the last first: the set that is left each time, the class, and its place
     /// in their order.
     pub(super) fn taken_out(&self, set: usize) -> impl Iterator<Item = (usize, u32, usize)> {
@@ -189,7 +183,7 @@ impl Lattice {
     /// The classes of a closed set that are not in another one below it, ascending.
     pub fn between(&self, set: usize, below: usize) -> Vec<usize> {
         let members = |set: usize| {
-            let mut classes: Vec<usize> = self.classes(set).collect();
+            let mut classes: Vec<usize> = self.taken_out(set).map(|(_, class, _)| class as usize).collect();
             classes.sort_unstable();
             classes
         };
