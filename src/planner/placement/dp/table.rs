@@ -14,21 +14,19 @@
 //! * A walk that gets longer than a look through all that larger sets may build on is given up for that look ([`Bases`]). Both find
 //!   the same values, but for those that are good enough.
 //!
-//! Closed sets of one size are independent of one another and shared among threads. Memory
+//! Closed sets of one size are independent of one another and shared among threads (`fill`). Memory
 //! `O(sets · (c + 1)(f + 1))`, time `O(pairs · degree)` at worst, with far fewer pairs than there are.
 
-use std::{
-    ops::Range,
-    sync::{
-        Mutex, PoisonError, RwLock,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+mod fill;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
 
 use super::{
     super::{
         DeviceKind,
-        lattice::{Lattice, Onward, Refused, Walk},
+        lattice::{Lattice, Onward, Walk},
         load::{ClassCosts, Sums},
         need::Need,
         packing::Packing,
@@ -36,7 +34,7 @@ use super::{
     ROUNDING, Stage,
     bases::{Bases, Compute, Outer},
 };
-use crate::planner::{Search, team::in_step};
+use crate::planner::Search;
 
 /// The values of all closed sets, by CPUs and accelerators.
 pub(super) struct Table<'a> {
@@ -50,8 +48,8 @@ pub(super) struct Table<'a> {
     memory: f64,
     /// `values[(set · (cpus + 1) + c) · (accelerators + 1) + f]`; infinite where not below the bound or of no use.
     values: Vec<f64>,
-    /// Which sets but the empty one have values.
-    valued: Vec<bool>,
+    /// The sets whose rows hold some, but the empty one.
+    valued: Vec<usize>,
     /// The most compute of a closed set with a value within each, itself included; rounded up, so that it never says too little.
     /// By the same places on accelerators, then where there are CPUs by the same on those.
     near: Vec<f32>,
@@ -96,7 +94,7 @@ struct Forsaken {
 #[derive(Debug, Default)]
 pub(super) struct Space {
     values: Vec<f64>,
-    valued: Vec<bool>,
+    valued: Vec<usize>,
     near: Vec<f32>,
     least: Vec<f64>,
     sums: Vec<Sums>,
@@ -165,131 +163,6 @@ struct Tools<'a> {
     tired: bool,
 }
 
-/// One thread, and what it found out about closed sets of a level.
-struct Visitor<'a> {
-    tools: Tools<'a>,
-    /// Those that it is known of what lies within them, and that, one row after the other.
-    sets: Vec<usize>,
-    near: Vec<f32>,
-    /// Those that have values, the least of each, and their rows.
-    valued: Vec<(usize, f64)>,
-    values: Vec<f64>,
-    /// What they make useless, of the level before.
-    useless: Vec<usize>,
-    pairs: u64,
-}
-
-/// What is done with the closed sets of a size, and those that nobody has taken yet, so many at a time.
-#[derive(Debug)]
-struct Task {
-    work: Work,
-    next: AtomicUsize,
-    end: usize,
-    few: usize,
-}
-
-/// What is done with a closed set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Work {
-    /// Its values are found.
-    Visit,
-    /// What lies within it is found anew if something has left.
-    Settle,
-}
-
-impl Task {
-    /// For so many threads.
-    fn new(work: Work, level: &Range<usize>, threads: usize) -> Self {
-        let few = (level.len() / (PARTS_OF_A_THREAD * threads)).clamp(1, MOST_AT_A_TIME);
-        Task { work, next: level.start.into(), end: level.end, few }
-    }
-
-    /// Sets that nobody has taken.
-    fn take(&self) -> Option<Range<usize>> {
-        let from = self.next.fetch_add(self.few, Ordering::Relaxed);
-        (from < self.end).then(|| from..self.end.min(from + self.few))
-    }
-}
-
-impl<'a> Visitor<'a> {
-    fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
-        let walk = Walk::new(lattice, costs);
-        let tools = Tools { walk, ranges: vec![], open: Open::default(), outer: Outer::default(), tired: false };
-        Visitor { tools, sets: vec![], near: vec![], valued: vec![], values: vec![], useless: vec![], pairs: 0 }
-    }
-
-    /// Does what is to be done with some closed sets of a level, until none is left.
-    fn work(&mut self, table: &Table<'_>, task: &Task, enough: f64, search: &Search) {
-        while let Some(sets) = task.take() {
-            match task.work {
-                Work::Visit => sets.for_each(|set| self.visit(table, set, enough, search)),
-                Work::Settle => sets.for_each(|set| self.settle(table, set)),
-            }
-        }
-    }
-
-    fn visit(&mut self, table: &Table<'_>, set: usize, enough: f64, search: &Search) {
-        let Visitor { tools, sets, near, valued, values, useless, pairs } = self;
-        let places = (values.len(), near.len());
-        sets.push(set);
-        near.resize(places.1 + table.width(), NOWHERE);
-        values.resize(places.0 + table.cells(), f64::INFINITY);
-        let (near, here) = (&mut near[places.1..], &mut values[places.0..]);
-        table.approach(set, near);
-        *pairs += table.visit(set, enough, (here, near), tools, search);
-        let least = here.iter().copied().fold(f64::INFINITY, f64::min);
-        if least == f64::INFINITY {
-            values.truncate(places.0);
-            return;
-        }
-        valued.push((set, least));
-        useless.extend(table.made_useless(set, here, enough));
-        table.arrive(set, here, near);
-    }
-
-    fn settle(&mut self, table: &Table<'_>, set: usize) {
-        if table.has_lost(set) {
-            let (cells, place) = (table.cells(), self.near.len());
-            self.sets.push(set);
-            self.near.resize(place + table.width(), NOWHERE);
-            let near = &mut self.near[place..];
-            table.approach(set, near);
-            if table.least[set].is_finite() {
-                table.arrive(set, &table.values[set * cells..(set + 1) * cells], near);
-            }
-        }
-    }
-
-    /// Notes in the table what lies within the closed sets that it is known of.
-    fn hand_over_near(&mut self, table: &mut Table<'_>) {
-        let width = table.width();
-        for (set, near) in self.sets.drain(..).zip(self.near.chunks_exact(width)) {
-            table.near[set * width..(set + 1) * width].copy_from_slice(near);
-        }
-        self.near.clear();
-    }
-
-    /// Notes in the table what was found out, and adds to the closed sets that are useless now; the number of pairs looked at.
-    fn hand_over(&mut self, table: &mut Table<'_>, useless: &mut Vec<usize>) -> u64 {
-        let cells = table.cells();
-        for ((set, least), values) in self.valued.drain(..).zip(self.values.chunks_exact(cells)) {
-            table.values[set * cells..(set + 1) * cells].copy_from_slice(values);
-            table.valued[set] = true;
-            table.least[set] = least;
-        }
-        self.values.clear();
-        self.hand_over_near(table);
-        useless.append(&mut self.useless);
-        if std::mem::take(&mut self.tools.tired) {
-            table.bases.want();
-        }
-        std::mem::take(&mut self.pairs)
-    }
-}
-
-/// Closed sets that a thread takes at a time: so many parts for each thread, unless they are large.
-const PARTS_OF_A_THREAD: usize = 8;
-const MOST_AT_A_TIME: usize = 16;
 /// A walk is given up for a look through all bases once it has gone to a closed set for every so many steps of that look; to so
 /// many at least.
 const STEPS_OF_A_PAIR: u64 = 12;
@@ -309,12 +182,8 @@ impl<'a> Table<'a> {
     ) -> Self {
         let cells = (cpus + 1) * (accelerators + 1);
         values.resize(cells * lattice.len(), f64::INFINITY);
-        for set in (0..valued.len()).filter(|&set| valued[set]) {
-            values[cells * set..cells * (set + 1)].fill(f64::INFINITY);
-        }
+        valued.drain(..).for_each(|set| values[cells * set..cells * (set + 1)].fill(f64::INFINITY));
         values[..cells].fill(0.0);
-        valued.clear();
-        valued.resize(lattice.len(), false);
         // What lies within larger ones is found out before it is asked for.
         let width = width(cells, cpus);
         near.resize(width * lattice.len(), NOWHERE);
@@ -390,68 +259,6 @@ impl<'a> Table<'a> {
         let rest = self.need.accelerators(self.cpus - c, &outside);
         let rest = rest.max(self.suffixes.fewest(set, self.cpus - c) as usize);
         if rest > self.accelerators { (1, 0) } else { (least, self.accelerators - rest) }
-    }
-
-    /// Fills the table by size of closed set, unless the whole obviously needs more devices, where values up to `enough` need
-    /// not be the least; the number of pairs looked at.
-    ///
-    /// Closed sets of one size know nothing of one another: they are shared among threads.
-    pub(super) fn fill(&mut self, enough: f64, round: i32, search: &Search) -> Result<u64, Refused> {
-        let (least, most) = self.useful(self.lattice.len() - 1, self.cpus, &self.full);
-        if least > most {
-            return Ok(0);
-        }
-        // How many rounds there will be is not known: each is half of what is left.
-        let share = 0.5_f64.powi(round);
-        let (lattice, costs) = (self.lattice, self.costs);
-        let levels = lattice.levels();
-        let widest = levels.iter().map(ExactSizeIterator::len).max().unwrap_or(1);
-        let threads = rayon::current_num_threads().min(widest);
-        let visitor = |_| Mutex::new(Visitor::new(lattice, costs));
-        let visitors: Vec<Mutex<Visitor<'_>>> = (0..threads).map(visitor).collect();
-        // Read by all while they work, written by who leads in between.
-        let shared = RwLock::new((self, Task::new(Work::Visit, &(0..0), 1)));
-        let work = |own: usize, _| {
-            let shared = shared.read().unwrap_or_else(PoisonError::into_inner);
-            let (table, task) = &*shared;
-            let mut visitor = visitors[own].lock().unwrap_or_else(PoisonError::into_inner);
-            visitor.work(table, task, enough, search);
-        };
-        in_step(threads, work, |all| {
-            let write = || shared.write().unwrap_or_else(PoisonError::into_inner);
-            // The number of those who have worked.
-            let step = |kind: Work, level: &Range<usize>| {
-                write().1 = Task::new(kind, level, threads);
-                if level.len() > 1 {
-                    return all();
-                }
-                work(0, 1);
-                1
-            };
-            let hand = |number: usize| visitors[number].lock().unwrap_or_else(PoisonError::into_inner);
-            let mut pairs = 0;
-            for (smaller, level) in levels.iter().zip(&levels[1..]) {
-                if search.cancelled() {
-                    return Err(Refused::Cancelled);
-                }
-                search.report_fraction(1.0 - share * (2.0 - level.end as f64 / lattice.len() as f64));
-                let hands = step(Work::Visit, level);
-                let mut useless = vec![];
-                let mut shared = write();
-                (0..hands).for_each(|number| pairs += hand(number).hand_over(shared.0, &mut useless));
-                shared.0.forsake(&useless, smaller);
-                drop(shared);
-                if !useless.is_empty() {
-                    for level in [smaller, level] {
-                        let hands = step(Work::Settle, level);
-                        let mut shared = write();
-                        (0..hands).for_each(|number| hand(number).hand_over_near(shared.0));
-                    }
-                }
-                write().0.gather(smaller);
-            }
-            if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
-        })
     }
 
     /// Learns what lies within a closed set and is smaller, that is within those below; nothing was known.
@@ -747,76 +554,4 @@ fn take_fewer(here: &mut [f64], at: usize, row: usize) {
     let fewer_accelerators = if !at.is_multiple_of(row) { here[at - 1] } else { f64::INFINITY };
     let fewer_cpus = if at >= row { here[at - row] } else { f64::INFINITY };
     here[at] = here[at].min(fewer_accelerators).min(fewer_cpus);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        graph::Dag,
-        planner::{placement::classes::Partition, random::SplitMix},
-        workload::{PlacementNode, placement::PlacementProfile},
-    };
-
-    /// Nodes of which every third reads from one of the last few, by a seed; among them some that no accelerator runs and transfers
-    /// that must not happen.
-    fn questions(seed: u64) -> (Dag, PlacementProfile) {
-        let mut random = SplitMix::new(seed);
-        let n = 6 + random.below(8);
-        let edges = (0..n as u32).flat_map(|v: u32| (v.saturating_sub(5)..v).map(move |u| (u, v)));
-        let edges: Vec<(u32, u32)> = edges.filter(|_| random.below(3) == 0).collect();
-        let node = |_| {
-            let accelerator_time = random.below(40) as f64 / 4.0;
-            PlacementNode {
-                cpu_time: 3.0 * accelerator_time,
-                accelerator_time,
-                supported: random.below(12) > 0,
-                backward: false,
-                size_bytes: random.below(8) as f64,
-                colour_class: None,
-                layer: None,
-                transfer: if random.below(9) == 0 { 1e30 } else { random.below(12) as f64 / 4.0 },
-            }
-        };
-        (Dag::new(n, edges).unwrap(), (0..n).map(node).collect::<Vec<_>>().into())
-    }
-
-    #[test]
-    fn a_look_through_the_bases_finds_what_a_walk_finds() {
-        let mut looks = 0;
-        for seed in 0..400 {
-            let (dag, profile) = questions(seed);
-            let costs = ClassCosts::new(&dag, &profile, &Partition::by_colour(&profile));
-            let lattice = Lattice::new(&dag, 10_000, &Search::default()).unwrap();
-            let (cpus, accelerators) = ((seed % 3) as usize, 1 + (seed % 4) as usize);
-            let memory = if seed % 2 == 0 { 20.0 } else { f64::INFINITY };
-            let (upper, enough) = match seed % 8 {
-                0 => (f64::INFINITY, f64::INFINITY),
-                1 => (8.0 + (seed % 60) as f64, 9.0),
-                _ => (8.0 + (seed % 60) as f64, 0.0),
-            };
-            let costs = costs.bounded(upper, memory);
-            let fill = |upper: f64, patience: fn(u64) -> u64, space: Space| {
-                let mut table = Table::new(&lattice, &costs, cpus, accelerators, upper, memory, space);
-                table.patience = patience;
-                let pairs = table.fill(enough, 1, &Search::default()).unwrap();
-                (table, pairs)
-            };
-            let (walked, walked_pairs) = fill(upper, |_| u64::MAX, Space::default());
-            // In the memory of a table with another bound.
-            let (other, _) = fill(1.5 * upper, |_| 3, Space::default());
-            let (looked, pairs) = fill(upper, |_| 0, other.into_space());
-            looks += usize::from(looked.bases.ready() && pairs != walked_pairs);
-            // What is good enough need not be the same.
-            let value = |&value: &f64| value.is_finite().then_some(value.max(enough));
-            let values = |table: &Table<'_>| table.values.iter().map(value).collect::<Vec<_>>();
-            assert_eq!(values(&walked), values(&looked), "seed {seed}");
-            if let Some(best) = looked.best().filter(|_| upper.is_finite()) {
-                let worth = |stage: &Stage| costs.load(stage.kind, &stage.classes);
-                let worth = looked.stages().iter().map(worth).fold(0.0, f64::max);
-                assert!((worth - best).abs() < 1e-9, "seed {seed}: {worth} is told as {best}");
-            }
-        }
-        assert!(looks > 100, "{looks} tables looked through bases");
-    }
 }
