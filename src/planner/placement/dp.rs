@@ -15,7 +15,8 @@
 //! walk stops once every entry it works for has such a value, and it goes far down first, where nearly full devices are.
 //! Most times everything below the bound will do, so that only the question whether there is a better split is answered:
 //! the bound lies between what no split is below and the best split known (`Quest`). Once the two are close,
-//! good enough is what no split is below; what comes out above that is exact.
+//! good enough is what no split is below; what comes out above that is exact. A split that is only good enough is first cut
+//! anew along its own order, which costs little and leaves fewer questions.
 //!
 //! Each table is filled with costs cut off at twice its bound (`ClassCosts::bounded`), so that what enters a sum of
 //! transfers leaves it without a trace; the bound of the next is the split's load added up from its parts. With costs from
@@ -51,6 +52,8 @@ const NARROW: f64 = 2e-3;
 const COARSEST: f64 = 64.0;
 /// A split is better if it is by more than this, relative: what sums of costs up to twice the bound may be off by.
 const ROUNDING: f64 = 1e-11;
+/// Where a lattice has so many closed sets for each class, a split is cut anew along its own orders.
+const MANY_ORDERS: usize = 4;
 /// The largest table, in cells of 16 bytes.
 const MOST_CELLS: usize = 50_000_000;
 
@@ -135,13 +138,16 @@ pub fn plan(
     search: &Search,
 ) -> Placed {
     let prepared = Prepared::with_options(dag, profile, options.contract_layers);
-    let linear = linearise::along(&prepared, limits, search);
+    let order = prepared.graph.order();
+    let one_order = is_chain(&order);
+    let enumerate = || Lattice::new(&order, options.most_ideals, search);
+    let (linear, enumerated) =
+        rayon::join(|| linearise::along(&prepared, limits, search), || (!one_order).then(&enumerate));
     if matches!(linear.found, Err(Refused::Cancelled)) {
         return linear.placed(&prepared);
     }
-    let order = prepared.graph.order();
     // There is no other order: what is best along this one is best.
-    if is_chain(&order) && linear.found.as_ref().is_ok_and(|found| found.proven) {
+    if one_order && linear.found.as_ref().is_ok_and(|found| found.proven) {
         let status = if linear.best.is_some() { Status::Optimal } else { Status::Infeasible };
         let placed = linear.placed(&prepared);
         return Placed { status, lower_bound: placed.max_load.or(placed.lower_bound), ..placed };
@@ -149,29 +155,30 @@ pub fn plan(
     let upper = linear.value().unwrap_or(f64::INFINITY);
     let bound = linear.bound;
     let mut counts = vec![("classes", prepared.costs.len() as f64)];
-    let (status, best, lower_bound, notes) =
-        match solve(&order, &prepared.costs, limits, upper, options.most_ideals, search) {
-            Ok(found) => {
-                counts.push(("closed_sets", found.sets as f64));
-                counts.push(("pairs", found.pairs as f64));
-                let best = found.best.or(linear.best);
-                let value = best.as_ref().map(|(value, _)| *value);
-                let status = match &best {
-                    _ if !found.proven => Status::Cancelled,
-                    Some(_) => Status::Optimal,
-                    None => Status::Infeasible,
-                };
-                (status, best, if found.proven { value } else { Some(bound) }, vec![])
-            }
-            Err(Refused::Cancelled) => (Status::Cancelled, linear.best, Some(bound), vec![]),
-            Err(Refused::TooMany(found)) => {
-                let note = format!(
-                    "the graph has more than {found} sets at which a pipeline can be cut: the split is the best along \
+    let lattice = enumerated.unwrap_or_else(enumerate);
+    let found = lattice.and_then(|lattice| solve_over(&lattice, &prepared.costs, limits, upper, search));
+    let (status, best, lower_bound, notes) = match found {
+        Ok(found) => {
+            counts.push(("closed_sets", found.sets as f64));
+            counts.push(("pairs", found.pairs as f64));
+            let best = found.best.or(linear.best);
+            let value = best.as_ref().map(|(value, _)| *value);
+            let status = match &best {
+                _ if !found.proven => Status::Cancelled,
+                Some(_) => Status::Optimal,
+                None => Status::Infeasible,
+            };
+            (status, best, if found.proven { value } else { Some(bound) }, vec![])
+        }
+        Err(Refused::Cancelled) => (Status::Cancelled, linear.best, Some(bound), vec![]),
+        Err(Refused::TooMany(found)) => {
+            let note = format!(
+                "the graph has more than {found} sets at which a pipeline can be cut: the split is the best along \
                      one order of its classes, without proof"
-                );
-                (Status::Feasible, linear.best, Some(bound), vec![note])
-            }
-        };
+            );
+            (Status::Feasible, linear.best, Some(bound), vec![note])
+        }
+    };
     Placed {
         status,
         max_load: best.as_ref().map(|(value, _)| *value),
@@ -188,21 +195,6 @@ fn is_chain(order: &Dag) -> bool {
     order.topological_order().windows(2).all(follows)
 }
 
-/// The best split along an order that is better than `upper`.
-///
-/// # Errors
-/// `Refused` where there are too many closed sets, or the search was cancelled.
-pub fn solve(
-    order: &Dag,
-    costs: &ClassCosts,
-    limits: &PlacementLimits,
-    upper: f64,
-    most_ideals: usize,
-    search: &Search,
-) -> Result<DpResult, Refused> {
-    solve_over(&Lattice::new(order, most_ideals, search)?, costs, limits, upper, search)
-}
-
 /// The best split along a lattice that is better than `upper`.
 ///
 /// # Errors
@@ -214,8 +206,7 @@ pub fn solve_over(
     upper: f64,
     search: &Search,
 ) -> Result<DpResult, Refused> {
-    let kinds = |limit: u32| (limit as usize).min(costs.len());
-    let (cpus, accelerators) = (kinds(limits.cpus), kinds(limits.accelerators));
+    let [cpus, accelerators] = devices(limits, costs);
     if (cpus + 1).saturating_mul(accelerators + 1).saturating_mul(lattice.len()) > MOST_CELLS {
         return Err(Refused::TooMany(lattice.len()));
     }
@@ -225,8 +216,7 @@ pub fn solve_over(
     for round in 1.. {
         let Question { below, enough } = quest.question();
         let priced = costs.bounded(below, limits.memory_bytes);
-        let bound = below * (1.0 - ROUNDING);
-        let mut table = Table::new(lattice, &priced, cpus, accelerators, bound, limits.memory_bytes, space);
+        let mut table = Table::new(lattice, &priced, limits, below * (1.0 - ROUNDING), space);
         match table.fill(enough, round, search) {
             Ok(pairs) => found.pairs += pairs,
             Err(_) if found.best.is_some() => {
@@ -246,18 +236,73 @@ pub fn solve_over(
         let stages = table.stages();
         space = table.into_space();
         // What the table says is worth no more than its rounding: the split is what it adds up to.
-        let value = stages.iter().map(|stage| costs.load(stage.kind, &stage.classes)).fold(0.0, f64::max);
+        let value = worth(&stages, costs);
         if value >= quest.upper {
             found.proven = false;
             break;
         }
-        found.best = Some((value, stages));
-        if (claimed > enough && below <= COARSEST * value) || value <= quest.low {
+        let exact = claimed > enough && below <= COARSEST * value;
+        let best = found.best.insert((value, stages));
+        if exact || value <= quest.low {
             break;
         }
-        quest.found(below, value);
+        if lattice.len() >= MANY_ORDERS * costs.len() {
+            let quiet = search.quiet();
+            found.pairs +=
+                [0, usize::MAX].map(|step| cut_anew(lattice, step, best, costs, limits, &quiet)).iter().sum::<u64>();
+        }
+        quest.found(below, best.0);
     }
     Ok(found)
+}
+
+/// Cuts a split anew along an order in which its stages follow one another, the best way; the number of pairs looked at. Where there
+/// are many orders that takes no time beside a table for all of them, and what is found as good enough is seldom the best.
+///
+/// Within a stage the order is one in which classes leave the full set: each time by this step down, or the last.
+fn cut_anew(
+    lattice: &Lattice,
+    step: usize,
+    best: &mut (f64, Vec<Stage>),
+    costs: &ClassCosts,
+    limits: &PlacementLimits,
+    search: &Search,
+) -> u64 {
+    let down = |set: usize| {
+        let below = lattice.below(set);
+        below.get(step.min(below.len().max(1) - 1)).map(|&(below, class)| (below as usize, class))
+    };
+    let mut left_after = vec![0; costs.len()];
+    let left = std::iter::successors(down(lattice.len() - 1), |&(set, _)| down(set));
+    left.enumerate().for_each(|(count, (_, class))| left_after[class as usize] = count);
+    let mut order = vec![];
+    for stage in &best.1 {
+        let from = order.len();
+        order.extend(stage.classes.iter().map(|&class| class as u32));
+        order[from..].sort_unstable_by_key(|&class| std::cmp::Reverse(left_after[class as usize]));
+    }
+    let (lattice, below) = (Lattice::chain(&order), best.0);
+    let priced = costs.bounded(below, limits.memory_bytes);
+    let mut table = Table::new(&lattice, &priced, limits, below * (1.0 - ROUNDING), Space::default());
+    let pairs = table.fill(0.0, 1, search).unwrap_or(0);
+    if table.best().is_some() {
+        let stages = table.stages();
+        let value = worth(&stages, costs);
+        if value < below {
+            *best = (value, stages);
+        }
+    }
+    pairs
+}
+
+/// No more CPUs and accelerators than there are classes.
+fn devices(limits: &PlacementLimits, costs: &ClassCosts) -> [usize; 2] {
+    [limits.cpus, limits.accelerators].map(|limit| (limit as usize).min(costs.len()))
+}
+
+/// The largest load of these stages, added up from their parts.
+fn worth(stages: &[Stage], costs: &ClassCosts) -> f64 {
+    stages.iter().map(|stage| costs.load(stage.kind, &stage.classes)).fold(0.0, f64::max)
 }
 
 /// What one table is asked.

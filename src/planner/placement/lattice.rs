@@ -192,21 +192,43 @@ impl Lattice {
     }
 }
 
-/// A walk down from one closed set through all closed sets below it whose difference to it may still be a device.
+/// A walk down from one closed set through all closed sets below it whose difference to it may still be a device; at each of
+/// them it has an aim, of what to look for below it.
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
+pub(crate) struct Walk<'a, Aim> {
     lattice: &'a Lattice,
     holding: Holding,
-    path: Vec<Level>,
+    /// Where it was on the way to where it is.
+    path: Vec<Level<Aim>>,
     /// The closed set that what is held lies within.
     within: usize,
 }
 
+/// Who walks down, and where to.
+pub(crate) trait Visit<Aim> {
+    /// Whether a closed set is worth to be visited, or any below it.
+    fn is_worth(&mut self, set: usize, aim: Aim) -> bool;
+
+    /// Where to go from a closed set, and what is held of the classes above it.
+    fn visit(&mut self, set: usize, held: &Sums) -> Onward<Aim>;
+}
+
+/// Who goes wherever they are told to, without an aim.
+impl<F: FnMut(usize, &Sums) -> Onward<()>> Visit<()> for F {
+    fn is_worth(&mut self, _set: usize, (): ()) -> bool {
+        true
+    }
+
+    fn visit(&mut self, set: usize, held: &Sums) -> Onward<()> {
+        self(set, held)
+    }
+}
+
 /// Where a walk goes from a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Onward {
-    /// To the sets below it.
-    Below,
+pub(crate) enum Onward<Aim> {
+    /// To the sets below it, with an aim.
+    Below(Aim),
     /// Past it: the sets below it are not visited along this path.
     Past,
     /// Nowhere: the walk is over.
@@ -215,16 +237,17 @@ pub(crate) enum Onward {
 
 /// Where a walk is among the steps down from one closed set.
 #[derive(Debug)]
-struct Level {
+struct Level<Aim> {
     next: u32,
     end: u32,
     /// The class that was taken out last.
     class: u32,
     /// What is held.
     sums: Sums,
+    aim: Aim,
 }
 
-impl<'a> Walk<'a> {
+impl<'a, Aim: Copy> Walk<'a, Aim> {
     /// A walker over a lattice.
     pub(crate) fn new(lattice: &'a Lattice, costs: &ClassCosts) -> Self {
         Walk { lattice, holding: Holding::confined(costs), path: vec![], within: 0 }
@@ -263,40 +286,47 @@ impl<'a> Walk<'a> {
         sums
     }
 
-    /// Visits each closed set strictly below `set` once, with the sums of the classes between the two. `visit` says whether
-    /// to go on below: the differences further down contain this one.
-    pub(crate) fn down(&mut self, set: usize, mut visit: impl FnMut(usize, &Sums) -> Onward) {
+    /// Visits each closed set strictly below `set` once that is worth it, with the sums of the classes between the two. The
+    /// visitor says whether to go on below: the differences further down contain this one.
+    pub(crate) fn down(&mut self, set: usize, aim: Aim, visitor: &mut impl Visit<Aim>) {
         self.stay_within(set);
         let Walk { lattice, holding, path, .. } = self;
-        let level = |set: usize, class: u32, place: u32, sums: Sums| {
+        let level = |set: usize, class: u32, place: u32, sums: Sums, aim: Aim| {
             let (mut next, end) = (lattice.start[set], lattice.start[set + 1]);
             // Steps lie in the order of their classes, the last first: in front are those that come too late.
             while next < end && lattice.places[next as usize] >= place {
                 next += 1;
             }
-            Level { next, end, class, sums }
+            Level { next, end, class, sums, aim }
         };
         path.clear();
-        path.push(level(set, u32::MAX, u32::MAX, Sums::default()));
-        while let Some(here) = path.last_mut() {
+        let mut here = level(set, u32::MAX, u32::MAX, Sums::default(), aim);
+        loop {
             if here.next == here.end {
-                let class = here.class;
-                path.pop();
-                if !path.is_empty() {
-                    holding.remove(class as usize);
-                }
+                let Some(above) = path.pop() else { return };
+                holding.remove(here.class as usize);
+                here = above;
                 continue;
             }
             let next = here.next as usize;
-            let ((below, class), place) = (lattice.steps[next], lattice.places[next]);
+            let (below, class) = lattice.steps[next];
             here.next += 1;
+            if !visitor.is_worth(below as usize, here.aim) {
+                continue;
+            }
             let sums = holding.add(class as usize, &here.sums);
-            match visit(below as usize, &sums) {
-                Onward::Below => path.push(level(below as usize, class, place, sums)),
+            match visitor.visit(below as usize, &sums) {
+                Onward::Below(aim) => {
+                    let onward = level(below as usize, class, lattice.places[next], sums, aim);
+                    path.push(std::mem::replace(&mut here, onward));
+                }
                 Onward::Past => holding.remove(class as usize),
                 Onward::Stop => {
                     holding.remove(class as usize);
-                    path.drain(1..).for_each(|level| holding.remove(level.class as usize));
+                    if !path.is_empty() {
+                        holding.remove(here.class as usize);
+                        path.drain(1..).for_each(|level| holding.remove(level.class as usize));
+                    }
                     return;
                 }
             }

@@ -1,7 +1,8 @@
 //! What cannot be done with less: a max-load below which no split is, and the accelerators that a set needs at least.
 //!
 //! Accelerators together take their number times the bound, CPUs the classes that they are fastest with, parted as one
-//! likes: the fractional knapsack of [`Absorbed`]. `O(classes · log classes)` once, then `O(log classes)` a question.
+//! likes, but none that a CPU has not done before the bound of a search ([`Need`]): the fractional knapsack of [`Absorbed`].
+//! `O(classes · log classes)` once, then `O(log classes)` a question.
 
 use super::{
     PlacementLimits,
@@ -29,7 +30,7 @@ pub(super) fn lower_bound(costs: &ClassCosts, limits: &PlacementLimits) -> f64 {
             alone
         };
     }
-    let absorbed = Absorbed::new(costs, &costs.accelerator);
+    let absorbed = Absorbed::new(costs, &costs.accelerator, f64::INFINITY);
     let (mut low, mut high) = (0.0, total / f64::from(limits.accelerators));
     loop {
         let middle = (low + high) / 2.0;
@@ -52,8 +53,9 @@ struct Absorbed {
 }
 
 impl Absorbed {
-    fn new(costs: &ClassCosts, quantity: &[f64]) -> Self {
-        let mut order: Vec<usize> = (0..costs.len()).filter(|&x| quantity[x] > 0.0).collect();
+    /// Of classes that a CPU has done before `upper`.
+    fn new(costs: &ClassCosts, quantity: &[f64], upper: f64) -> Self {
+        let mut order: Vec<usize> = (0..costs.len()).filter(|&x| quantity[x] > 0.0 && costs.cpu[x] < upper).collect();
         order.sort_by(|&a, &b| (costs.cpu[a] / quantity[a]).total_cmp(&(costs.cpu[b] / quantity[b])));
         let mut sum = (0.0, 0.0);
         let mut prefix = vec![sum];
@@ -101,7 +103,7 @@ impl Absorbed {
 pub(super) struct Need {
     upper: f64,
     memory: f64,
-    /// By number of CPUs: compute, compute with border transfers, and memory that they can take over.
+    /// By number of CPUs: compute, compute with border transfers, and memory that they can take over before `upper`.
     relief: Vec<[f64; 3]>,
 }
 
@@ -111,7 +113,8 @@ impl Need {
         let with_nets: Vec<f64> = (0..costs.len())
             .map(|x| costs.accelerator[x] + costs.nets(x).iter().map(|&net| costs.net_cost(net as usize)).sum::<f64>())
             .collect();
-        let quantities = [&costs.accelerator, &with_nets, &costs.size].map(|quantity| Absorbed::new(costs, quantity));
+        let quantities =
+            [&costs.accelerator, &with_nets, &costs.size].map(|quantity| Absorbed::new(costs, quantity, upper));
         let relief = (0..=cpus)
             .map(|c| {
                 let time = if c == 0 { None } else { Some(c as f64 * upper) };
@@ -126,11 +129,55 @@ impl Need {
     pub(super) fn accelerators(&self, c: usize, of: &Sums) -> usize {
         let [compute, with_nets, size] = self.relief[c];
         let time = (of.accelerator - compute).max(of.accelerator + of.cut - with_nets);
-        // A little less, so that rounding never rules out what fits exactly.
-        let by_time = (time / self.upper - 1e-9).ceil();
-        let by_size = ((of.size - size) / self.memory - 1e-9).ceil();
-        let need = by_time.max(by_size);
-        // 0/0 where nothing is needed of nothing.
-        if need > 0.0 { need as usize } else { 0 }
+        // A little less, so that rounding never rules out what fits exactly; 0/0 where nothing is needed of nothing.
+        let need = (time / self.upper).max((of.size - size) / self.memory) - 1e-9;
+        // Rounded up: `ceil` is a call on machines that are not asked for more than the oldest of their kind.
+        let whole = need as usize;
+        whole.saturating_add(usize::from(need > whole as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{graph::Dag, planner::placement::classes::Partition, workload::PlacementNode};
+
+    /// Nodes without edges that take so long on an accelerator and on a CPU.
+    fn costs(times: &[(f64, f64)]) -> ClassCosts {
+        let node = |&(accelerator_time, cpu_time): &(f64, f64)| PlacementNode {
+            cpu_time,
+            accelerator_time,
+            supported: true,
+            backward: false,
+            size_bytes: 0.0,
+            colour_class: None,
+            layer: None,
+            transfer: 0.0,
+        };
+        let profile = times.iter().map(node).collect::<Vec<_>>().into();
+        let dag = Dag::new(times.len(), vec![]).unwrap();
+        ClassCosts::new(&dag, &profile, &Partition::by_colour(&profile))
+    }
+
+    #[test]
+    fn a_cpu_takes_over_no_part_of_what_it_has_not_done_before_the_bound() {
+        let costs = costs(&[(30.0, 9.0), (80.0, 20.0), (40.0, 11.0)]);
+        let all = Sums { accelerator: 150.0, ..Sums::default() };
+        let needed = |upper: f64, c: usize| Need::new(&costs, 2, upper, f64::INFINITY).accelerators(c, &all);
+        // Below 10 only the first is for a CPU, below 12 the last as well; 20 is not below 20.
+        assert_eq!([0, 1, 2].map(|c| needed(10.0, c)), [15, 12, 12]);
+        assert_eq!([0, 1, 2].map(|c| needed(12.0, c)), [13, 9, 7]);
+        assert_eq!(needed(20.0, 2), 4);
+        assert!(needed(20.5, 2) < 4);
+    }
+
+    #[test]
+    fn what_fits_exactly_needs_no_device_more() {
+        let costs = costs(&[(0.1, 1.0); 3]);
+        let need = Need::new(&costs, 0, 0.1, f64::INFINITY);
+        let of = |accelerator: f64| need.accelerators(0, &Sums { accelerator, ..Sums::default() });
+        assert_eq!([0.0, 0.05, 0.1, 0.1 + 0.1 + 0.1, 0.31].map(of), [0, 1, 1, 3, 4]);
+        assert_eq!(Need::new(&costs, 0, 0.0, 0.0).accelerators(0, &Sums::default()), 0);
+        assert!(Need::new(&costs, 0, 0.0, 0.0).accelerators(0, &Sums { size: 1.0, ..Sums::default() }) > 1_000_000);
     }
 }

@@ -143,11 +143,12 @@ impl<'a> Labels<'a> {
                 continue;
             }
             if on_accelerator {
-                let target = &mut self.ways[to * row + c].accelerator;
-                take(target, Label { accelerators: open + 1, filled: time });
-                if accelerator.filled + time <= self.bound {
-                    take(target, Label { filled: accelerator.filled + time, ..accelerator });
-                }
+                // With as few as there are ways for, the one in hand goes further than another.
+                let filled = accelerator.filled + time;
+                let further = accelerator.accelerators == open && filled <= self.bound;
+                let other = Label { accelerators: open + 1, filled: time };
+                let label = if further { Label { filled, ..accelerator } } else { other };
+                take(&mut self.ways[to * row + c].accelerator, label);
             }
             if on_cpu && cpu.filled + cpu_time <= self.bound {
                 let target = &mut self.ways[to * row + c].cpu;
@@ -167,11 +168,13 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// Fewer accelerators first, then the less filled one.
+/// Fewer accelerators first, then the less filled one: as one number, for which is better is hard to foresee.
+#[inline]
 fn take(best: &mut Label, other: Label) {
-    if (other.accelerators, other.filled) < (best.accelerators, best.filled) {
-        *best = other;
-    }
+    // Times are not negative: their bits are in order.
+    let number = |label: Label| u128::from(label.accelerators) << 64 | u128::from(label.filled.to_bits());
+    let least = number(*best).min(number(other));
+    *best = Label { accelerators: (least >> 64) as u32, filled: f64::from_bits(least as u64) };
 }
 
 /// Fewer accelerators and the less filled CPU, though of two ways.

@@ -2,8 +2,8 @@
 //!
 //! From each closed set a walk goes down to those below it ([`Walk`]). What keeps the walks short:
 //!
-//! * Each closed set knows, for every number of devices, how much compute the largest closed set within it has that holds a value
-//!   (`near`). A walk only goes where an entry that it still works for has such a closed set within one device's reach;
+//! * Each closed set knows, for the numbers of devices that matter, how much compute the largest closed set within it has that
+//!   holds a value ([`Near`]). A walk only goes where an entry that it still works for has such a closed set within one device's reach;
 //!   a closed set from which no device reaches any is not walked from at all.
 //! * It also turns back where what it holds sends so much to classes outside its closed set, which it never reaches, that no
 //!   device has the time.
@@ -15,24 +15,36 @@
 //!   the same values, but for those that are good enough.
 //!
 //! Closed sets of one size are independent of one another and shared among threads (`fill`). Memory
-//! `O(sets · (c + 1)(f + 1))`, time `O(pairs · degree)` at worst, with far fewer pairs than there are.
+//! `O(sets · (c + 1)(f + 1))` at worst, with cells only for devices that a set is of use with (`windows`), time
+//! `O(pairs · degree)` at worst, with far fewer pairs than there are.
 
 mod fill;
+mod near;
 #[cfg(test)]
 mod tests;
+mod values;
+mod windows;
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
+use self::{
+    near::Near,
+    values::{Value, Values},
+    windows::Span,
+};
 use super::{
     super::{
-        DeviceKind,
-        lattice::{Lattice, Onward, Walk},
+        DeviceKind, PlacementLimits,
+        lattice::{Lattice, Onward, Visit, Walk},
         load::{ClassCosts, Sums},
         need::Need,
         packing::Packing,
     },
     ROUNDING, Stage,
     bases::{Bases, Compute, Outer},
+    devices,
 };
 use crate::planner::Search;
 
@@ -46,15 +58,12 @@ pub(super) struct Table<'a> {
     accelerators: usize,
     upper: f64,
     memory: f64,
-    /// `values[(set · (cpus + 1) + c) · (accelerators + 1) + f]`; infinite where not below the bound or of no use.
-    values: Vec<f64>,
-    /// The sets whose rows hold some, but the empty one.
-    valued: Vec<usize>,
-    /// The most compute of a closed set with a value within each, itself included; rounded up, so that it never says too little.
-    /// By the same places on accelerators, then where there are CPUs by the same on those.
-    near: Vec<f32>,
+    /// The least max-load of each closed set by CPUs and accelerators; infinite where not below the bound or of no use.
+    values: Values,
+    /// What lies within each closed set that a device may build on.
+    near: Near,
     /// The least value of each closed set that larger ones may build on.
-    least: Vec<f64>,
+    least: Vec<Value>,
     /// The closed sets that larger ones may build on, of the sizes that are through.
     bases: Bases,
     /// After how many pairs a walk is given up for a look through them that takes so many steps.
@@ -63,23 +72,26 @@ pub(super) struct Table<'a> {
     /// Whether a class computes for longer than its transfers take.
     heavy: Vec<bool>,
     need: Need,
-    prefixes: Packing,
-    suffixes: Packing,
+    packings: Packings,
     full: Sums,
 }
 
-/// There is no closed set with a value within this one.
-const NOWHERE: f32 = -1.0;
-
-/// At least so much compute.
-fn rounded_up(time: f64) -> f32 {
-    (time as f32).next_up()
+/// What prefixes and suffixes need below a bound, that of the table or one that is a little larger.
+#[derive(Debug)]
+struct Packings {
+    bound: f64,
+    prefixes: Packing,
+    suffixes: Packing,
 }
 
-/// At most so much compute; nothing is less than none.
-#[inline]
-fn rounded_down(time: f64) -> f32 {
-    (time.max(0.0) as f32).next_down()
+impl Packings {
+    /// Below a bound that is so little larger, relative, hardly a set needs less: finding out takes longer than those are looked at.
+    const CLOSE: f64 = 5e-3;
+
+    /// Whether they do for a lower bound.
+    fn will_do(&self, upper: f64) -> bool {
+        upper <= self.bound && self.bound <= upper * (1.0 + Packings::CLOSE)
+    }
 }
 
 /// Closed sets of a level that are of no use to larger ones.
@@ -93,76 +105,116 @@ struct Forsaken {
 /// Memory of a table that is through.
 #[derive(Debug, Default)]
 pub(super) struct Space {
-    values: Vec<f64>,
-    valued: Vec<usize>,
-    near: Vec<f32>,
-    least: Vec<f64>,
+    values: Values,
+    near: Near,
+    least: Vec<Value>,
     sums: Vec<Sums>,
+    packings: Option<Packings>,
     bases: Bases,
 }
 
-/// A number of CPUs, and the least and most accelerators with which a closed set is of use beside them.
-type Useful = (usize, usize, usize);
-
-/// The entries of a closed set that have no good enough value yet, by their places in its row, and the entries of others that
-/// they build on.
-#[derive(Debug, Default)]
-struct Open {
-    entries: Vec<usize>,
-    /// Entries with one accelerator less.
-    before_accelerator: Vec<usize>,
-    /// Entries with one CPU less.
-    before_cpu: Vec<usize>,
+/// Entries of a closed set: a number of CPUs, and the accelerators beside them, from one number to before another.
+#[derive(Debug, Clone, Copy)]
+struct Useful {
+    c: usize,
+    from: usize,
+    to: usize,
 }
 
+impl Useful {
+    /// The places in a row of values, in rows of so many numbers of accelerators.
+    fn places(self, row: usize) -> Range<usize> {
+        self.c * row + self.from..self.c * row + self.to
+    }
+}
+
+/// The entries of a closed set that have no good enough value yet. Values with more accelerators are no larger: what is good
+/// enough is behind them.
+#[derive(Debug, Default)]
+struct Open(Vec<Useful>);
+
 impl Open {
-    /// Begins with these entries, in the memory of the last ones.
-    fn begin(&mut self, entries: impl Iterator<Item = usize>, row: usize) {
-        self.entries.clear();
-        self.entries.extend(entries);
-        self.find_sources(row);
-    }
-
-    fn find_sources(&mut self, row: usize) {
-        let Open { entries, before_accelerator, before_cpu } = self;
-        before_accelerator.clear();
-        before_accelerator.extend(entries.iter().filter(|&at| at % row > 0).map(|at| at - 1));
-        before_cpu.clear();
-        before_cpu.extend(entries.iter().filter_map(|at| at.checked_sub(row)));
-    }
-
     /// Keeps what has no value below the bound up to `enough`.
     fn keep_open(&mut self, here: &mut [f64], row: usize, upper: f64, enough: f64) {
-        let before = self.entries.len();
-        self.entries.retain(|&at| {
-            take_fewer(here, at, row);
-            here[at] >= upper || here[at] > enough
+        self.0.retain_mut(|entries| {
+            entries.places(row).for_each(|at| take_fewer(here, at, row));
+            let open = |&value: &f64| value >= upper || value > enough;
+            entries.to = entries.from + here[entries.places(row)].iter().take_while(|value| open(value)).count();
+            entries.from < entries.to
         });
-        if self.entries.len() < before {
-            self.find_sources(row);
-        }
+    }
+}
+
+/// A walk down from a closed set for its values.
+struct Descent<'t, 'a> {
+    table: &'t Table<'a>,
+    /// Its entries of use, and their values so far.
+    ranges: &'t [Useful],
+    open: &'t mut Open,
+    here: &'t mut [f64],
+    /// So much of its compute is more than what an accelerator or a CPU does.
+    reach: (f64, f64),
+    enough: f64,
+    /// Closed sets so far, and after how many a look would take no longer.
+    pairs: u64,
+    patience: u64,
+    /// Whether they were more.
+    tired: bool,
+}
+
+/// As much as a base must compute that an accelerator or a CPU builds on; none is there where one holds too much.
+type Aim = (f64, f64);
+
+impl Descent<'_, '_> {
+    /// What to look for where a device holds so much, or more.
+    #[inline(always)]
+    fn aim(&self, (load, cpu): (f64, f64), held: &Sums) -> Aim {
+        let by_accelerator = if load == f64::INFINITY { load } else { self.reach.0 + held.locked };
+        (by_accelerator, if cpu < self.table.upper { self.reach.1 } else { f64::INFINITY })
+    }
+}
+
+impl Visit<Aim> for Descent<'_, '_> {
+    #[inline(always)]
+    fn is_worth(&mut self, set: usize, aim: Aim) -> bool {
+        self.pairs += 1;
+        !self.table.near.far(set, &self.open.0, aim)
     }
 
-    /// Whether none builds on a closed set that holds as much as an accelerator and a CPU must find there, of those that `near`
-    /// knows of.
-    #[inline]
-    fn far(&self, near: &[f32], accelerator: f64, cpu: f64) -> bool {
-        let (least, cpus) = (rounded_down(accelerator), near.len() / 2);
-        self.before_accelerator.iter().all(|&at| near[at] < least)
-            && (cpu == f64::INFINITY || self.before_cpu.iter().all(|&at| near[cpus + at] < rounded_down(cpu)))
+    #[inline(always)]
+    fn visit(&mut self, set: usize, held: &Sums) -> Onward<Aim> {
+        let table = self.table;
+        let loads = table.loads(held);
+        if table.least[set].get() < table.upper && table.build(set, loads, self.ranges, self.here) {
+            self.open.keep_open(self.here, table.accelerators + 1, table.upper, self.enough);
+            if self.open.0.is_empty() {
+                return Onward::Stop;
+            }
+        }
+        let aim = self.aim(loads, held);
+        if aim == (f64::INFINITY, f64::INFINITY) {
+            return Onward::Past;
+        }
+        self.tired |= self.pairs >= self.patience;
+        if self.tired && table.bases.ready() { Onward::Stop } else { Onward::Below(aim) }
     }
 }
 
 /// What one thread needs to find the values of a closed set.
 struct Tools<'a> {
-    walk: Walk<'a>,
+    walk: Walk<'a, Aim>,
+    /// What is of use, and what of it is open.
     ranges: Vec<Useful>,
     open: Open,
+    /// The values so far.
+    here: Vec<f64>,
     outer: Outer,
     /// Whether a walk took longer than a look at all bases.
     tired: bool,
 }
 
+/// What so many entries may be of use for is not worth a second thread.
+const FEW_ENTRIES: usize = 1 << 10;
 /// A walk is given up for a look through all bases once it has gone to a closed set for every so many steps of that look; to so
 /// many at least.
 const STEPS_OF_A_PAIR: u64 = 12;
@@ -174,35 +226,33 @@ impl<'a> Table<'a> {
     pub(super) fn new(
         lattice: &'a Lattice,
         costs: &'a ClassCosts,
-        cpus: usize,
-        accelerators: usize,
+        limits: &PlacementLimits,
         upper: f64,
-        memory: f64,
-        Space { mut values, mut valued, mut near, mut least, mut sums, mut bases }: Space,
+        Space { values, near, mut least, mut sums, packings, mut bases }: Space,
     ) -> Self {
-        let cells = (cpus + 1) * (accelerators + 1);
-        values.resize(cells * lattice.len(), f64::INFINITY);
-        valued.drain(..).for_each(|set| values[cells * set..cells * (set + 1)].fill(f64::INFINITY));
-        values[..cells].fill(0.0);
-        // What lies within larger ones is found out before it is asked for.
-        let width = width(cells, cpus);
-        near.resize(width * lattice.len(), NOWHERE);
-        near[..width].fill(rounded_up(0.0));
+        let [cpus, accelerators] = devices(limits, costs);
+        debug_assert!(accelerators + 1 < usize::from(u16::MAX), "a table of so many devices is refused");
+        let memory = limits.memory_bytes;
         least.clear();
-        least.resize(lattice.len(), f64::INFINITY);
-        least[0] = 0.0;
+        least.resize_with(lattice.len(), || Value::new(f64::INFINITY));
+        least[0].set(0.0);
         bases.begin(costs.len());
         let transfers = |x: usize| costs.nets(x).iter().map(|&net| costs.net_cost(net as usize)).sum::<f64>();
         let heavy = |x: usize| {
             let spare = costs.accelerator[x] - transfers(x);
             spare > MARGIN * upper || (costs.accelerator[x] == 0.0 && spare == 0.0)
         };
-        let (prefixes, (suffixes, ())) = rayon::join(
-            || Packing::of_prefixes(lattice, costs, cpus, upper),
-            || rayon::join(|| Packing::of_suffixes(lattice, costs, cpus, upper), || lattice.sum_up(costs, &mut sums)),
-        );
+        let pack = || {
+            let (prefixes, suffixes) = rayon::join(
+                || Packing::of_prefixes(lattice, costs, cpus, upper),
+                || Packing::of_suffixes(lattice, costs, cpus, upper),
+            );
+            Packings { bound: upper, prefixes, suffixes }
+        };
+        let known = packings.filter(|packings| packings.will_do(upper));
+        let (packings, ()) = rayon::join(|| known.unwrap_or_else(pack), || lattice.sum_up(costs, &mut sums));
         let full = sums[lattice.len() - 1];
-        Table {
+        let mut table = Table {
             lattice,
             costs,
             sums,
@@ -211,7 +261,6 @@ impl<'a> Table<'a> {
             upper,
             memory,
             values,
-            valued,
             near,
             least,
             bases,
@@ -219,20 +268,33 @@ impl<'a> Table<'a> {
             forsaken: Forsaken::default(),
             heavy: (0..costs.len()).map(heavy).collect(),
             need: Need::new(costs, cpus, upper, memory),
-            prefixes,
-            suffixes,
+            packings,
             full,
-        }
+        };
+        table.begin();
+        table
+    }
+
+    /// Finds out with what each closed set is of use, and lays out what is known of them.
+    fn begin(&mut self) {
+        let row = self.cpus + 1;
+        let useful = |at: usize| self.useful(at / row, at % row, &self.sums[at / row]);
+        let entries = 0..row * self.lattice.len();
+        let mut useful: Vec<Span> = entries.into_par_iter().with_min_len(FEW_ENTRIES).map(useful).collect();
+        self.near.begin(self.lattice, &useful, row);
+        // Nothing is on whatever devices there are.
+        useful[..row].fill(Span::new(0, self.accelerators));
+        self.values.begin(&useful, row);
     }
 
     /// The memory of the table, for the next one.
     pub(super) fn into_space(self) -> Space {
         Space {
             values: self.values,
-            valued: self.valued,
             near: self.near,
             least: self.least,
             sums: self.sums,
+            packings: Some(self.packings),
             bases: self.bases,
         }
     }
@@ -241,13 +303,8 @@ impl<'a> Table<'a> {
         (self.cpus + 1) * (self.accelerators + 1)
     }
 
-    /// What is known to lie within one set takes so many places.
-    fn width(&self) -> usize {
-        width(self.cells(), self.cpus)
-    }
-
-    /// The least and most accelerators with which a closed set is of use beside `c` CPUs; none if the first is larger.
-    fn useful(&self, set: usize, c: usize, inside: &Sums) -> (usize, usize) {
+    /// The numbers of accelerators with which a closed set is of use beside `c` CPUs.
+    fn useful(&self, set: usize, c: usize, inside: &Sums) -> Span {
         let outside = Sums {
             cpu: 0.0,
             accelerator: self.full.accelerator - inside.accelerator,
@@ -255,44 +312,25 @@ impl<'a> Table<'a> {
             size: self.full.size - inside.size,
             ..Sums::default()
         };
-        let least = self.need.accelerators(c, inside).max(self.prefixes.fewest(set, c) as usize);
+        let least = self.need.accelerators(c, inside).max(self.packings.prefixes.fewest(set, c) as usize);
         let rest = self.need.accelerators(self.cpus - c, &outside);
-        let rest = rest.max(self.suffixes.fewest(set, self.cpus - c) as usize);
-        if rest > self.accelerators { (1, 0) } else { (least, self.accelerators - rest) }
-    }
-
-    /// Learns what lies within a closed set and is smaller, that is within those below; nothing was known.
-    fn approach(&self, set: usize, here: &mut [f32]) {
-        for &(lower, _) in self.lattice.below(set) {
-            let lower = lower as usize * here.len();
-            for (at, &other) in self.near[lower..lower + here.len()].iter().enumerate() {
-                here[at] = here[at].max(other);
-            }
-        }
-    }
-
-    /// Adds a closed set with these values to what lies within it.
-    fn arrive(&self, set: usize, values: &[f64], near: &mut [f32]) {
-        let Sums { accelerator, cpu, .. } = self.sums[set];
-        for (near, own) in near.chunks_exact_mut(values.len()).zip([accelerator, cpu]) {
-            let own = rounded_up(own);
-            let here = near.iter_mut().zip(values).filter(|(_, value)| value.is_finite());
-            here.for_each(|(near, _)| *near = near.max(own));
-        }
+        let rest = rest.max(self.packings.suffixes.fewest(set, self.cpus - c) as usize);
+        self.accelerators.checked_sub(rest).map_or(Span::NONE, |most| Span::new(least, most))
     }
 
     /// The closed sets with a class less that are of no use to larger ones beside a set with these values, of which there are.
-    fn made_useless(&self, set: usize, values: &[f64], enough: f64) -> impl Iterator<Item = usize> {
-        let cells = self.cells();
-        // Having no value is not good enough, whatever is.
-        let as_good = move |(&more, &less): (&f64, &f64)| {
-            less == f64::INFINITY || (more < f64::INFINITY && more <= less.max(enough))
-        };
+    fn made_useless(&self, set: usize, here: &[f64], enough: f64) -> impl Iterator<Item = usize> {
+        let row = self.accelerators + 1;
         let useless = move |&(below, class): &(u32, u32)| {
             let below = below as usize;
-            let row = &self.values[below * cells..(below + 1) * cells];
-            let useless = self.heavy[class as usize] && self.least[below].is_finite();
-            (useless && values.iter().zip(row).all(as_good)).then_some(below)
+            // Having no value is not good enough, whatever is.
+            let as_good = |(less, &more): (f64, &f64)| {
+                less == f64::INFINITY || (more < f64::INFINITY && more <= less.max(enough))
+            };
+            let values =
+                |entries: Useful| self.values.of(below, entries).iter().map(Value::get).zip(&here[entries.places(row)]);
+            let useless = self.heavy[class as usize] && self.least[below].get().is_finite();
+            (useless && self.values.useful(below).flat_map(values).all(as_good)).then_some(below)
         };
         self.lattice.below(set).iter().filter_map(useless)
     }
@@ -304,9 +342,8 @@ impl<'a> Table<'a> {
         compute.clear();
         compute.resize(level.len(), None);
         for &set in useless {
-            least[set] = f64::INFINITY;
-            let Sums { accelerator, cpu, .. } = sums[set];
-            compute[set - level.start] = Some([accelerator, cpu].map(rounded_up));
+            least[set].set(f64::INFINITY);
+            compute[set - level.start] = Some(near::compute(&sums[set]));
         }
     }
 
@@ -317,95 +354,70 @@ impl<'a> Table<'a> {
         if let Some(own) = compute.get(set - first) {
             return own.is_some();
         }
-        let (cells, width) = (self.cells(), self.width());
-        let near = &self.near[set * width..(set + 1) * width];
-        let most = |own: [f32; 2]| near.chunks_exact(cells).zip(own).any(|(near, own)| near.contains(&own));
+        let most = |own: [f32; 2]| self.near.contains(set, own);
         self.lattice.below(set).iter().filter_map(|&(below, _)| compute[below as usize - first]).any(most)
     }
 
     /// Adds the closed sets of a level to those that larger ones may build on.
     fn gather(&mut self, level: &Range<usize>) {
         let Table { bases, lattice, least, sums, .. } = self;
-        for set in level.clone().filter(|&set| least[set].is_finite()) {
+        for set in level.clone().filter(|&set| least[set].get().is_finite()) {
             let Sums { accelerator, cpu, .. } = sums[set];
             bases.push(set, Compute { accelerator, cpu });
         }
         bases.draw(lattice);
     }
 
-    /// Finds the values of one closed set from those of smaller ones; the number of pairs looked at.
-    fn visit(
-        &self,
-        set: usize,
-        enough: f64,
-        (here, near_here): (&mut [f64], &[f32]),
-        tools: &mut Tools<'_>,
-        search: &Search,
-    ) -> u64 {
-        let Tools { walk, ranges, open, .. } = &mut *tools;
-        let row = self.accelerators + 1;
-        let width = self.width();
-        let inside = self.sums[set];
-        let useful = (0..=self.cpus).map(|c| (c, self.useful(set, c, &inside)));
-        ranges.clear();
-        ranges.extend(useful.filter(|(_, (least, most))| least <= most).map(|(c, (least, most))| (c, least, most)));
-        if ranges.is_empty() {
-            return 0;
+    /// Finds the values of one closed set from those of smaller ones, into `tools.here`, and what lies within it; the number of
+    /// pairs looked at, if there may be values.
+    fn visit(&self, set: usize, enough: f64, tools: &mut Tools<'_>, search: &Search) -> Option<u64> {
+        let Tools { walk, ranges, open, here, .. } = &mut *tools;
+        if !self.near.approach(self.lattice, set) {
+            return None;
         }
-        let entries = |&(c, from, to): &Useful| c * row + from..=c * row + to;
-        open.begin(ranges.iter().flat_map(entries), row);
+        let row = self.accelerators + 1;
+        let inside = self.sums[set];
+        ranges.clear();
+        ranges.extend(self.values.useful(set));
+        open.0.clone_from(ranges);
         // A little less, so that rounding rules out nothing.
         let reach = |sum: f64| sum - self.upper * (1.0 + 1e-9);
         let reach = (reach(inside.accelerator), reach(inside.cpu));
-        if open.far(near_here, reach.0, reach.1) || search.cancelled() {
-            return 0;
+        if self.near.far(set, &open.0, reach) || search.cancelled() {
+            return None;
         }
+        here.clear();
+        here.resize(self.cells(), f64::INFINITY);
         let least = Compute { accelerator: reach.0, cpu: if self.cpus > 0 { reach.1 } else { f64::INFINITY } };
         let patience = (self.patience)(self.bases.steps(self.lattice, set, least));
-        let ready = self.bases.ready();
-        let (upper, mut pairs, mut tired) = (self.upper, 0, false);
-        walk.down(set, |j, sums| {
-            pairs += 1;
-            let (load, cpu) = self.loads(sums);
-            if self.least[j] < upper && self.build(j, (load, cpu), ranges, here) {
-                open.keep_open(here, row, upper, enough);
-                if open.entries.is_empty() {
-                    return Onward::Stop;
-                }
-            }
-            let by_accelerator = if load == f64::INFINITY { load } else { reach.0 + sums.locked };
-            let by_cpu = if cpu < upper { reach.1 } else { f64::INFINITY };
-            if open.far(&self.near[j * width..(j + 1) * width], by_accelerator, by_cpu) {
-                return Onward::Past;
-            }
-            tired |= pairs >= patience;
-            if tired && ready { Onward::Stop } else { Onward::Below }
-        });
-        if tired && ready {
-            pairs += self.look(set, least, enough, here, tools);
+        let mut descent = Descent { table: self, ranges, open, here, reach, enough, pairs: 0, patience, tired: false };
+        walk.down(set, reach, &mut descent);
+        let Descent { mut pairs, tired, .. } = descent;
+        if tired && self.bases.ready() {
+            pairs += self.look(set, least, enough, tools);
         }
-        let Tools { ranges, tired: any_tired, .. } = tools;
+        let Tools { ranges, here, tired: any_tired, .. } = tools;
         *any_tired |= tired;
         // What is not below the bound is of no use.
-        for at in ranges.iter().flat_map(entries) {
+        for at in ranges.iter().flat_map(|entries| entries.places(row)) {
             take_fewer(here, at, row);
-            if here[at] >= upper {
+            if here[at] >= self.upper {
                 here[at] = f64::INFINITY;
             }
         }
-        pairs
+        Some(pairs)
     }
 
     /// Finds the values of a closed set from those of all bases that a device may reach; how many were looked at.
-    fn look(&self, set: usize, least: Compute, enough: f64, here: &mut [f64], tools: &mut Tools<'_>) -> u64 {
-        let Tools { walk, ranges, open, outer, .. } = tools;
+    fn look(&self, set: usize, least: Compute, enough: f64, tools: &mut Tools<'_>) -> u64 {
+        let Tools { walk, ranges, open, here, outer, .. } = tools;
         let lower = self.lattice.below(set);
         // Which of the level before are of use is not known yet.
-        for &(below, class) in lower.iter().filter(|&&(below, _)| self.least[below as usize] < self.upper) {
+        for &(below, class) in lower.iter().filter(|&&(below, _)| self.least[below as usize].get() < self.upper) {
             self.build_on(below as usize, [class].into_iter(), enough, here, (walk, ranges, open));
         }
         let mut look = self.bases.look(self.lattice, set, least, outer);
-        while !open.entries.is_empty()
+        while !open.0.is_empty()
             && let Some(below) = look.next_base()
         {
             self.build_on(below, look.between(), enough, here, (walk, ranges, open));
@@ -420,12 +432,18 @@ impl<'a> Table<'a> {
         classes: impl Iterator<Item = u32> + Clone,
         enough: f64,
         here: &mut [f64],
-        (walk, ranges, open): (&mut Walk<'_>, &[Useful], &mut Open),
+        (walk, ranges, open): (&mut Walk<'_, Aim>, &[Useful], &mut Open),
     ) {
-        let (row, cells) = (self.accelerators + 1, self.cells());
-        let there = &self.values[below * cells..(below + 1) * cells];
-        let better = |sources: &[usize], step: usize| sources.iter().any(|&at| there[at] < here[at + step]);
-        if !better(&open.before_accelerator, 1) && !better(&open.before_cpu, row) {
+        let row = self.accelerators + 1;
+        // Whether entries with a device more than those below may become better.
+        let better = |c: usize, (first, there): (usize, &[Value]), more: usize| {
+            there.iter().zip(&here[c * row + first + more..]).any(|(there, &here)| there.get() < here)
+        };
+        let better = |&Useful { c, from, to }: &Useful| {
+            better(c, self.values.within(below, c, from.saturating_sub(1), to - 1), 1)
+                || (c > 0 && better(c, self.values.within(below, c - 1, from, to), 0))
+        };
+        if !open.0.iter().any(better) {
             return;
         }
         let fits = |(load, cpu): (f64, f64)| load < f64::INFINITY || cpu < self.upper;
@@ -447,35 +465,24 @@ impl<'a> Table<'a> {
     /// Takes over what builds on a closed set with a device of these loads; whether anything is better.
     #[inline(always)]
     fn build(&self, below: usize, (load, cpu): (f64, f64), ranges: &[Useful], here: &mut [f64]) -> bool {
-        let (row, cells) = (self.accelerators + 1, self.cells());
-        let there = &self.values[below * cells..(below + 1) * cells];
+        let row = self.accelerators + 1;
         let mut better = false;
-        if load < self.upper {
-            for &(c, from, to) in ranges {
-                let (from, base) = (from.max(1), c * row);
-                if from <= to {
-                    let source = &there[base + from - 1..base + to];
-                    better |= improve(&mut here[base + from..=base + to], source, load);
-                }
+        for &Useful { c, from, to } in ranges {
+            if load < self.upper {
+                let (first, there) = self.values.within(below, c, from.saturating_sub(1), to - 1);
+                better |= improve(&mut here[c * row + first + 1..], there, load);
             }
-        }
-        if cpu < self.upper {
-            for &(c, from, to) in ranges.iter().filter(|range| range.0 > 0) {
-                let base = c * row;
-                let source = &there[base - row + from..=base - row + to];
-                better |= improve(&mut here[base + from..=base + to], source, cpu);
+            if c > 0 && cpu < self.upper {
+                let (first, there) = self.values.within(below, c - 1, from, to);
+                better |= improve(&mut here[c * row + first..], there, cpu);
             }
         }
         better
     }
 
-    fn value(&self, set: usize, c: usize, f: usize) -> f64 {
-        self.values[(set * (self.cpus + 1) + c) * (self.accelerators + 1) + f]
-    }
-
     /// The value of the best split below the bound.
     pub(super) fn best(&self) -> Option<f64> {
-        Some(self.value(self.lattice.len() - 1, self.cpus, self.accelerators)).filter(|value| value.is_finite())
+        Some(self.values.get(self.lattice.len() - 1, self.cpus, self.accelerators)).filter(|value| value.is_finite())
     }
 
     /// The stages of the best split, first to last: the choices are found again by walking once per stage.
@@ -484,25 +491,23 @@ impl<'a> Table<'a> {
         let mut stages = vec![];
         let (mut set, mut c, mut f) = (self.lattice.len() - 1, self.cpus, self.accelerators);
         while set > 0 {
-            let value = self.value(set, c, f);
-            if f > 0 && self.value(set, c, f - 1) == value {
+            let value = self.values.get(set, c, f);
+            if f > 0 && self.values.get(set, c, f - 1) == value {
                 f -= 1;
                 continue;
             }
-            if c > 0 && self.value(set, c - 1, f) == value {
+            if c > 0 && self.values.get(set, c - 1, f) == value {
                 c -= 1;
                 continue;
             }
             let mut choice = None;
-            let (values, row, cells) = (&self.values, self.accelerators + 1, (self.cpus + 1) * (self.accelerators + 1));
             let (upper, memory) = (self.upper, self.memory);
-            walk.down(set, |j, sums| {
-                let at = j * cells + c * row + f;
+            let mut find = |j: usize, sums: &Sums| {
                 let load = sums.on_accelerator(memory);
-                if f > 0 && values[at - 1].max(load) == value {
+                if f > 0 && self.values.get(j, c, f - 1).max(load) == value {
                     choice = Some((j, DeviceKind::Accelerator));
                 }
-                if choice.is_none() && c > 0 && values[at - row].max(sums.cpu) == value {
+                if choice.is_none() && c > 0 && self.values.get(j, c - 1, f).max(sums.cpu) == value {
                     choice = Some((j, DeviceKind::Cpu));
                 }
                 if choice.is_some() {
@@ -510,11 +515,12 @@ impl<'a> Table<'a> {
                 } else if (f > 0 && sums.accelerator < upper && sums.unsupported == 0 && sums.size <= memory)
                     || (c > 0 && sums.cpu < upper)
                 {
-                    Onward::Below
+                    Onward::Below(())
                 } else {
                     Onward::Past
                 }
-            });
+            };
+            walk.down(set, (), &mut find);
             let (below, kind) = choice.expect("every value of the table comes from a pair");
             stages.push(Stage { kind, classes: self.lattice.between(set, below) });
             match kind {
@@ -528,22 +534,14 @@ impl<'a> Table<'a> {
     }
 }
 
-/// What is known to lie within a set of so many values: once for accelerators, and once for CPUs where there are any.
-fn width(cells: usize, cpus: usize) -> usize {
-    if cpus > 0 { 2 * cells } else { cells }
-}
-
 /// Takes over where a device of a load makes something better of the values below; whether it did anywhere.
 #[inline]
-fn improve(target: &mut [f64], source: &[f64], load: f64) -> bool {
+fn improve(target: &mut [f64], source: &[Value], load: f64) -> bool {
     let mut better = false;
-    // By place, in line and without a branch: see `lies_within`.
-    let cells = target.len().min(source.len());
-    let (target, source) = (&mut target[..cells], &source[..cells]);
-    for at in 0..cells {
-        let value = if source[at] > load { source[at] } else { load };
-        better |= value < target[at];
-        target[at] = if value < target[at] { value } else { target[at] };
+    for (target, source) in target.iter_mut().zip(source) {
+        let value = source.get().max(load);
+        better |= value < *target;
+        *target = target.min(value);
     }
     better
 }

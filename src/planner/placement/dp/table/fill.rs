@@ -1,6 +1,7 @@
 //! Fills a table by size of closed set, with as many threads as there are.
 //!
-//! Each thread takes some closed sets of a size and keeps what it finds out; in between, who leads notes it in the table. What
+//! Each thread takes some closed sets of a size and writes what it finds out of them, which nobody reads before all are through; in
+//! between, who leads adds the sets of use to those that larger ones build on. What
 //! larger sets make useless leaves the table in two more steps of the same kind, for the smaller size and the larger.
 
 use std::{
@@ -11,7 +12,7 @@ use std::{
     },
 };
 
-use super::{NOWHERE, Open, Outer, Table, Tools};
+use super::{Open, Outer, Table, Tools, near};
 use crate::planner::{
     Search,
     placement::{
@@ -21,31 +22,33 @@ use crate::planner::{
     team::in_step,
 };
 
-/// Closed sets that a thread takes at a time: so many parts for each thread, unless they are large.
-const PARTS_OF_A_THREAD: usize = 8;
+/// Closed sets that a thread takes at a time: so many parts of its share, unless they are large.
+const PARTS_OF_A_SHARE: usize = 8;
 const MOST_AT_A_TIME: usize = 16;
 
 /// One thread, and what it found out about closed sets of a level.
 struct Visitor<'a> {
     tools: Tools<'a>,
-    /// Those that it is known of what lies within them, and that, one row after the other.
-    sets: Vec<usize>,
-    near: Vec<f32>,
-    /// Those that have values, the least of each, and their rows.
-    valued: Vec<(usize, f64)>,
-    values: Vec<f64>,
     /// What they make useless, of the level before.
     useless: Vec<usize>,
     pairs: u64,
 }
 
-/// What is done with the closed sets of a size, and those that nobody has taken yet, so many at a time.
+/// What is done with the closed sets of a size: a share of them for each thread. What a set is found out from lies about as far
+/// among those of its size, so it is often what the same thread has written.
 #[derive(Debug)]
 struct Task {
     work: Work,
+    shares: Vec<Share>,
+    few: usize,
+}
+
+/// Closed sets that nobody has taken yet; apart from the others in memory.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Share {
     next: AtomicUsize,
     end: usize,
-    few: usize,
 }
 
 /// What is done with a closed set.
@@ -58,87 +61,67 @@ enum Work {
 }
 
 impl Task {
-    /// For so many threads.
-    fn new(work: Work, level: &Range<usize>, threads: usize) -> Self {
-        let few = (level.len() / (PARTS_OF_A_THREAD * threads)).clamp(1, MOST_AT_A_TIME);
-        Task { work, next: level.start.into(), end: level.end, few }
+    /// Nothing, for so many threads.
+    fn nothing(threads: usize) -> Self {
+        let share = |_| Share { next: 0.into(), end: 0 };
+        Task { work: Work::Visit, shares: (0..threads).map(share).collect(), few: 1 }
     }
 
-    /// Sets that nobody has taken.
-    fn take(&self) -> Option<Range<usize>> {
-        let from = self.next.fetch_add(self.few, Ordering::Relaxed);
-        (from < self.end).then(|| from..self.end.min(from + self.few))
+    /// Begins work on the sets of a level.
+    fn begin(&mut self, work: Work, level: &Range<usize>) {
+        let threads = self.shares.len();
+        let place = |share: usize| level.start + share * level.len() / threads;
+        for (number, share) in self.shares.iter_mut().enumerate() {
+            *share.next.get_mut() = place(number);
+            share.end = place(number + 1);
+        }
+        self.few = (level.len() / (PARTS_OF_A_SHARE * threads)).clamp(1, MOST_AT_A_TIME);
+        self.work = work;
+    }
+
+    /// Sets that nobody has taken, of a thread's own share as long as there are any.
+    fn take(&self, own: usize) -> Option<Range<usize>> {
+        let of_a_share = |share: &Share| {
+            let from = share.next.fetch_add(self.few, Ordering::Relaxed);
+            (from < share.end).then(|| from..share.end.min(from + self.few))
+        };
+        let (before, from_own) = self.shares.split_at(own);
+        from_own.iter().chain(before).find_map(of_a_share)
     }
 }
 
 impl<'a> Visitor<'a> {
     fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
         let walk = Walk::new(lattice, costs);
-        let tools = Tools { walk, ranges: vec![], open: Open::default(), outer: Outer::default(), tired: false };
-        Visitor { tools, sets: vec![], near: vec![], valued: vec![], values: vec![], useless: vec![], pairs: 0 }
+        let (open, outer) = (Open::default(), Outer::default());
+        let tools = Tools { walk, ranges: vec![], open, here: vec![], outer, tired: false };
+        Visitor { tools, useless: vec![], pairs: 0 }
     }
 
     /// Does what is to be done with some closed sets of a level, until none is left.
-    fn work(&mut self, table: &Table<'_>, task: &Task, enough: f64, search: &Search) {
-        while let Some(sets) = task.take() {
+    fn work(&mut self, own: usize, table: &Table<'_>, task: &Task, enough: f64, search: &Search) {
+        while let Some(sets) = task.take(own) {
             match task.work {
                 Work::Visit => sets.for_each(|set| self.visit(table, set, enough, search)),
-                Work::Settle => sets.for_each(|set| self.settle(table, set)),
+                Work::Settle => sets.for_each(|set| table.settle(set)),
             }
         }
     }
 
     fn visit(&mut self, table: &Table<'_>, set: usize, enough: f64, search: &Search) {
-        let Visitor { tools, sets, near, valued, values, useless, pairs } = self;
-        let places = (values.len(), near.len());
-        sets.push(set);
-        near.resize(places.1 + table.width(), NOWHERE);
-        values.resize(places.0 + table.cells(), f64::INFINITY);
-        let (near, here) = (&mut near[places.1..], &mut values[places.0..]);
-        table.approach(set, near);
-        *pairs += table.visit(set, enough, (here, near), tools, search);
-        let least = here.iter().copied().fold(f64::INFINITY, f64::min);
-        if least == f64::INFINITY {
-            values.truncate(places.0);
-            return;
-        }
-        valued.push((set, least));
-        useless.extend(table.made_useless(set, here, enough));
-        table.arrive(set, here, near);
-    }
-
-    fn settle(&mut self, table: &Table<'_>, set: usize) {
-        if table.has_lost(set) {
-            let (cells, place) = (table.cells(), self.near.len());
-            self.sets.push(set);
-            self.near.resize(place + table.width(), NOWHERE);
-            let near = &mut self.near[place..];
-            table.approach(set, near);
-            if table.least[set].is_finite() {
-                table.arrive(set, &table.values[set * cells..(set + 1) * cells], near);
-            }
+        let Visitor { tools, useless, pairs } = self;
+        let Some(looked_at) = table.visit(set, enough, tools, search) else { return };
+        *pairs += looked_at;
+        let least = tools.here.iter().copied().fold(f64::INFINITY, f64::min);
+        if least < f64::INFINITY {
+            table.note(set, &tools.here, least);
+            useless.extend(table.made_useless(set, &tools.here, enough));
+            table.arrive(set);
         }
     }
 
-    /// Notes in the table what lies within the closed sets that it is known of.
-    fn hand_over_near(&mut self, table: &mut Table<'_>) {
-        let width = table.width();
-        for (set, near) in self.sets.drain(..).zip(self.near.chunks_exact(width)) {
-            table.near[set * width..(set + 1) * width].copy_from_slice(near);
-        }
-        self.near.clear();
-    }
-
-    /// Notes in the table what was found out, and adds to the closed sets that are useless now; the number of pairs looked at.
+    /// Tells the table whether bases are wanted, and adds to the closed sets that are useless now; the number of pairs looked at.
     fn hand_over(&mut self, table: &mut Table<'_>, useless: &mut Vec<usize>) -> u64 {
-        let cells = table.cells();
-        for ((set, least), values) in self.valued.drain(..).zip(self.values.chunks_exact(cells)) {
-            table.values[set * cells..(set + 1) * cells].copy_from_slice(values);
-            table.valued.push(set);
-            table.least[set] = least;
-        }
-        self.values.clear();
-        self.hand_over_near(table);
         useless.append(&mut self.useless);
         if std::mem::take(&mut self.tools.tired) {
             table.bases.want();
@@ -148,13 +131,43 @@ impl<'a> Visitor<'a> {
 }
 
 impl Table<'_> {
+    /// Notes the values of a closed set, the least of which is known.
+    fn note(&self, set: usize, here: &[f64], least: f64) {
+        self.least[set].set(least);
+        for entries in self.values.useful(set) {
+            let here = &here[entries.places(self.accelerators + 1)];
+            self.values.of(set, entries).iter().zip(here).for_each(|(value, &here)| value.set(here));
+        }
+    }
+
+    /// Adds a closed set to what lies within it, with what it has values.
+    fn arrive(&self, set: usize) {
+        let own = near::compute(&self.sums[set]);
+        for entries in self.values.useful(set) {
+            for (accelerators, value) in (entries.from..).zip(self.values.of(set, entries)) {
+                if value.get().is_finite() {
+                    self.near.arrive(set, own, entries.c, accelerators);
+                }
+            }
+        }
+    }
+
+    /// Finds anew what lies within a closed set if something has left.
+    fn settle(&self, set: usize) {
+        if self.has_lost(set) {
+            self.near.approach(self.lattice, set);
+            if self.least[set].get().is_finite() {
+                self.arrive(set);
+            }
+        }
+    }
+
     /// Fills the table by size of closed set, unless the whole obviously needs more devices, where values up to `enough` need
     /// not be the least; the number of pairs looked at.
     ///
     /// Closed sets of one size know nothing of one another: they are shared among threads.
     pub(in super::super) fn fill(&mut self, enough: f64, round: i32, search: &Search) -> Result<u64, Refused> {
-        let (least, most) = self.useful(self.lattice.len() - 1, self.cpus, &self.full);
-        if least > most {
+        if self.values.useful(self.lattice.len() - 1).all(|entries| entries.c < self.cpus) {
             return Ok(0);
         }
         // How many rounds there will be is not known: each is half of what is left.
@@ -166,18 +179,18 @@ impl Table<'_> {
         let visitor = |_| Mutex::new(Visitor::new(lattice, costs));
         let visitors: Vec<Mutex<Visitor<'_>>> = (0..threads).map(visitor).collect();
         // Read by all while they work, written by who leads in between.
-        let shared = RwLock::new((self, Task::new(Work::Visit, &(0..0), 1)));
+        let shared = RwLock::new((self, Task::nothing(threads)));
         let work = |own: usize, _| {
             let shared = shared.read().unwrap_or_else(PoisonError::into_inner);
             let (table, task) = &*shared;
             let mut visitor = visitors[own].lock().unwrap_or_else(PoisonError::into_inner);
-            visitor.work(table, task, enough, search);
+            visitor.work(own, table, task, enough, search);
         };
         in_step(threads, work, |all| {
             let write = || shared.write().unwrap_or_else(PoisonError::into_inner);
             // The number of those who have worked.
             let step = |kind: Work, level: &Range<usize>| {
-                write().1 = Task::new(kind, level, threads);
+                write().1.begin(kind, level);
                 if level.len() > 1 {
                     return all();
                 }
@@ -199,9 +212,7 @@ impl Table<'_> {
                 drop(shared);
                 if !useless.is_empty() {
                     for level in [smaller, level] {
-                        let hands = step(Work::Settle, level);
-                        let mut shared = write();
-                        (0..hands).for_each(|number| hand(number).hand_over_near(shared.0));
+                        step(Work::Settle, level);
                     }
                 }
                 write().0.gather(smaller);

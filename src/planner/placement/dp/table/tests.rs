@@ -35,7 +35,7 @@ fn a_look_through_the_bases_finds_what_a_walk_finds() {
         let (dag, profile) = question(seed);
         let costs = ClassCosts::new(&dag, &profile, &Partition::by_colour(&profile));
         let lattice = Lattice::new(&dag, 10_000, &Search::default()).unwrap();
-        let (cpus, accelerators) = ((seed % 3) as usize, 1 + (seed % 4) as usize);
+        let (cpus, accelerators) = ((seed % 3) as u32, 1 + (seed % 4) as u32);
         let memory = if seed % 2 == 0 { 20.0 } else { f64::INFINITY };
         let (upper, enough) = match seed % 8 {
             0 => (f64::INFINITY, f64::INFINITY),
@@ -43,8 +43,9 @@ fn a_look_through_the_bases_finds_what_a_walk_finds() {
             _ => (8.0 + (seed % 60) as f64, 0.0),
         };
         let costs = costs.bounded(upper, memory);
+        let limits = PlacementLimits { cpus, accelerators, memory_bytes: memory };
         let fill = |upper: f64, patience: fn(u64) -> u64, space: Space| {
-            let mut table = Table::new(&lattice, &costs, cpus, accelerators, upper, memory, space);
+            let mut table = Table::new(&lattice, &costs, &limits, upper, space);
             table.patience = patience;
             let pairs = table.fill(enough, 1, &Search::default()).unwrap();
             (table, pairs)
@@ -56,7 +57,11 @@ fn a_look_through_the_bases_finds_what_a_walk_finds() {
         looks += usize::from(looked.bases.ready() && pairs != walked_pairs);
         // What is good enough need not be the same.
         let value = |&value: &f64| value.is_finite().then_some(value.max(enough));
-        let values = |table: &Table<'_>| table.values.iter().map(value).collect::<Vec<_>>();
+        let row = |table: &Table<'_>, set: usize| {
+            let of = |entries| table.values.of(set, entries).iter().map(|cell| value(&cell.get())).collect::<Vec<_>>();
+            table.values.useful(set).map(of).collect::<Vec<_>>()
+        };
+        let values = |table: &Table<'_>| (0..lattice.len()).map(|set| row(table, set)).collect::<Vec<_>>();
         assert_eq!(values(&walked), values(&looked), "seed {seed}");
         if let Some(best) = looked.best().filter(|_| upper.is_finite()) {
             let worth = |stage: &Stage| costs.load(stage.kind, &stage.classes);
