@@ -71,6 +71,24 @@ impl ClassCosts {
         ClassCosts { cpu, accelerator, size, supported, net_cost, net_pins, start, nets: flat }
     }
 
+    /// Of classes that send nothing and take so long on an accelerator and on a CPU.
+    #[cfg(test)]
+    pub(super) fn of_times(times: &[(f64, f64)]) -> Self {
+        let node = |&(accelerator_time, cpu_time): &(f64, f64)| crate::workload::PlacementNode {
+            cpu_time,
+            accelerator_time,
+            supported: true,
+            backward: false,
+            size_bytes: 0.0,
+            colour_class: None,
+            layer: None,
+            transfer: 0.0,
+        };
+        let profile = times.iter().map(node).collect::<Vec<_>>().into();
+        let dag = Dag::new(times.len(), vec![]).expect("there are no edges");
+        ClassCosts::new(&dag, &profile, &Partition::by_colour(&profile))
+    }
+
     /// The costs for a search of splits whose devices are less busy than `upper` and hold no more than `memory_bytes`.
     ///
     /// A cost that rules its device out does so at twice the bound as well as at a million times the bound, but sums

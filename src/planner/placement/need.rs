@@ -140,28 +140,9 @@ impl Need {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{graph::Dag, planner::placement::classes::Partition, workload::PlacementNode};
-
-    /// Nodes without edges that take so long on an accelerator and on a CPU.
-    fn costs(times: &[(f64, f64)]) -> ClassCosts {
-        let node = |&(accelerator_time, cpu_time): &(f64, f64)| PlacementNode {
-            cpu_time,
-            accelerator_time,
-            supported: true,
-            backward: false,
-            size_bytes: 0.0,
-            colour_class: None,
-            layer: None,
-            transfer: 0.0,
-        };
-        let profile = times.iter().map(node).collect::<Vec<_>>().into();
-        let dag = Dag::new(times.len(), vec![]).unwrap();
-        ClassCosts::new(&dag, &profile, &Partition::by_colour(&profile))
-    }
-
     #[test]
     fn a_cpu_takes_over_no_part_of_what_it_has_not_done_before_the_bound() {
-        let costs = costs(&[(30.0, 9.0), (80.0, 20.0), (40.0, 11.0)]);
+        let costs = ClassCosts::of_times(&[(30.0, 9.0), (80.0, 20.0), (40.0, 11.0)]);
         let all = Sums { accelerator: 150.0, ..Sums::default() };
         let needed = |upper: f64, c: usize| Need::new(&costs, 2, upper, f64::INFINITY).accelerators(c, &all);
         // Below 10 only the first is for a CPU, below 12 the last as well; 20 is not below 20.
@@ -173,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_fits_exactly_needs_no_device_more() {
-        let costs = costs(&[(0.1, 1.0); 3]);
+        let costs = ClassCosts::of_times(&[(0.1, 1.0); 3]);
         let need = Need::new(&costs, 0, 0.1, f64::INFINITY);
         let of = |accelerator: f64| need.accelerators(0, &Sums { accelerator, ..Sums::default() });
         assert_eq!([0.0, 0.05, 0.1, 0.1 + 0.1 + 0.1, 0.31].map(of), [0, 1, 1, 3, 4]);

@@ -186,27 +186,12 @@ fn take_apart(best: &mut Label, other: Label) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        graph::Dag,
-        planner::{Search, placement::classes::Partition},
-        workload::PlacementNode,
-    };
+    use crate::{graph::Dag, planner::Search};
 
+    /// A chain of classes that take so long on an accelerator and on a CPU.
     fn costs(times: &[(f64, f64)]) -> (Dag, ClassCosts) {
-        let node = |&(accelerator_time, cpu_time): &(f64, f64)| PlacementNode {
-            cpu_time,
-            accelerator_time,
-            supported: true,
-            backward: false,
-            size_bytes: 0.0,
-            colour_class: None,
-            layer: None,
-            transfer: 0.0,
-        };
-        let profile = times.iter().map(node).collect::<Vec<_>>().into();
-        let dag = Dag::new(times.len(), (1..times.len() as u32).map(|v| (v - 1, v)).collect()).unwrap();
-        let costs = ClassCosts::new(&dag, &profile, &Partition::by_colour(&profile));
-        (dag, costs)
+        let edges = (1..times.len() as u32).map(|v| (v - 1, v)).collect();
+        (Dag::new(times.len(), edges).unwrap(), ClassCosts::of_times(times))
     }
 
     #[test]

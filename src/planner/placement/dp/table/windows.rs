@@ -21,11 +21,17 @@ impl Span {
         }
     }
 
-    pub(super) fn is_empty(self) -> bool {
-        self.from >= self.to
+    /// How many they are.
+    #[inline]
+    fn len(self) -> usize {
+        self.to.saturating_sub(self.from).into()
     }
 
-    /// What lies in another as well.
+    pub(super) fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Those of them from one number to before another.
     #[inline]
     pub(super) fn within(self, from: usize, to: usize) -> Range<usize> {
         from.max(self.from.into())..to.min(self.to.into())
@@ -34,7 +40,7 @@ impl Span {
 
 /// The cells of a closed set: one for each number of CPUs beside each of some numbers of accelerators.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
+struct Window {
     /// The first one among the cells of all sets.
     start: u32,
     span: Span,
@@ -46,23 +52,20 @@ pub(super) struct Windows {
     windows: Vec<Window>,
     /// Numbers of CPUs.
     row: usize,
-    /// How many cells there are.
-    cells: usize,
 }
 
 impl Windows {
     /// Lays out cells for the accelerators of each set beside so many numbers of CPUs; how many they are.
     pub(super) fn lay_out(&mut self, spans: impl Iterator<Item = Span>, row: usize) -> usize {
-        let Windows { windows, cells, .. } = self;
-        windows.clear();
-        *cells = 0;
-        windows.extend(spans.map(|span| {
-            let start = *cells as u32;
-            *cells += row * usize::from(span.to.saturating_sub(span.from));
-            Window { span, start }
-        }));
+        let mut cells = 0;
         self.row = row;
-        *cells
+        self.windows.clear();
+        self.windows.extend(spans.map(|span| {
+            let start = cells as u32;
+            cells += row * span.len();
+            Window { start, span }
+        }));
+        cells
     }
 
     /// The numbers of accelerators of a set.
@@ -92,8 +95,7 @@ impl Windows {
     #[inline(always)]
     pub(super) fn place(&self, set: usize) -> impl Fn(usize, usize) -> Option<usize> + use<> {
         let (Window { start, span }, row) = (self.windows[set], self.row);
-        let (start, from, count) =
-            (start as usize, usize::from(span.from), usize::from(span.to.saturating_sub(span.from)));
+        let (start, from, count) = (start as usize, usize::from(span.from), span.len());
         move |c, accelerators| {
             let at = accelerators.wrapping_sub(from);
             (at < count).then(|| start + row * at + c)
