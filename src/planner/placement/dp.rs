@@ -15,8 +15,9 @@
 //! walk stops once every entry it works for has such a value, and it goes far down first, where nearly full devices are.
 //! Most times everything below the bound will do, so that only the question whether there is a better split is answered:
 //! the bound lies between what no split is below and the best split known (`Quest`). Once the two are close,
-//! good enough is what no split is below; what comes out above that is exact. A split that is only good enough is first cut
-//! anew along its own order, which costs little and leaves fewer questions.
+//! good enough is what no split is below; what comes out above that is exact. That is also asked at once where questions
+//! cost much the same wherever the bound lies, as where memory decides what a device holds. A split that is only good enough is
+//! first cut anew along its own order, which costs little and leaves fewer questions.
 //!
 //! Each table is filled with costs cut off at twice its bound (`ClassCosts::bounded`), so that what enters a sum of
 //! transfers leaves it without a trace; the bound of the next is the split's load added up from its parts. With costs from
@@ -47,6 +48,10 @@ pub const MOST_IDEALS: usize = 60_000;
 const FIRST_SHARE: f64 = 0.4;
 /// How close, relative, the best split known and what no split is below are when the best split is asked for.
 const NARROW: f64 = 2e-3;
+/// The best split is asked for at once after so many questions in a row to which there was none, if the last took so great a part
+/// of the pairs of the last one to which there was a split.
+const DENIED_IN_A_ROW: u32 = 2;
+const LARGE_PART: u64 = 4;
 /// A value so much below the bound that its table was filled with is not yet believed to be the least: costs up to twice
 /// that bound were added and taken away.
 const COARSEST: f64 = 64.0;
@@ -211,25 +216,26 @@ pub fn solve_over(
         return Err(Refused::TooMany(lattice.len()));
     }
     let mut found = DpResult { best: None, sets: lattice.len(), pairs: 0, proven: true };
-    let mut quest = Quest { low: lower_bound(costs, limits), upper, share: FIRST_SHARE, asked: Asked::Nothing };
+    let mut quest = Quest::new(lower_bound(costs, limits), upper);
     let mut space = Space::default();
     for round in 1.. {
         let Question { below, enough } = quest.question();
         let priced = costs.bounded(below, limits.memory_bytes);
         let mut table = Table::new(lattice, &priced, limits, below * (1.0 - ROUNDING), space);
-        match table.fill(enough, round, search) {
-            Ok(pairs) => found.pairs += pairs,
+        let pairs = match table.fill(enough, round, search) {
+            Ok(pairs) => pairs,
             Err(_) if found.best.is_some() => {
                 found.proven = false;
                 break;
             }
             Err(refused) => return Err(refused),
-        }
+        };
+        found.pairs += pairs;
         let Some(claimed) = table.best() else {
             if below >= quest.upper {
                 break;
             }
-            quest.denied(below);
+            quest.denied(below, pairs);
             space = table.into_space();
             continue;
         };
@@ -251,7 +257,7 @@ pub fn solve_over(
             found.pairs +=
                 [0, usize::MAX].map(|step| cut_anew(lattice, step, best, costs, limits, &quiet)).iter().sum::<u64>();
         }
-        quest.found(below, best.0);
+        quest.found(below, best.0, pairs);
     }
     Ok(found)
 }
@@ -324,6 +330,11 @@ struct Quest {
     /// Where between the two the next question lies, from above.
     share: f64,
     asked: Asked,
+    /// To so many questions in a row there was no split.
+    denials: u32,
+    /// Pairs that the last question took to which there was a split, and the last one to which there was none.
+    pairs_found: u64,
+    pairs_denied: u64,
 }
 
 /// Whether the question for any better split was asked, which ends the search where there is none.
@@ -338,13 +349,21 @@ enum Asked {
 }
 
 impl Quest {
+    fn new(low: f64, upper: f64) -> Self {
+        let asked = Asked::Nothing;
+        Quest { low, upper, share: FIRST_SHARE, asked, denials: 0, pairs_found: 0, pairs_denied: 0 }
+    }
+
     /// Whether there is any better split is asked first, for often there is none; then whether there is one further
-    /// down, until little is left; then again for any; and at last for the best, however long that takes.
+    /// down, until little is left or little is saved; then again for any; and at last for the best, however long that takes.
     fn question(&self) -> Question {
-        let Quest { low, upper, share, asked } = *self;
+        let Quest { low, upper, share, asked, .. } = *self;
         let narrow = upper - low <= NARROW * upper;
         if asked == Asked::Nothing || !upper.is_finite() || narrow {
             return Question { below: upper, enough: if asked == Asked::Late { low } else { upper } };
+        }
+        if self.denials >= DENIED_IN_A_ROW && LARGE_PART * self.pairs_denied >= self.pairs_found {
+            return Question { below: upper, enough: low };
         }
         // Values may be of any order of magnitude.
         let middle =
@@ -352,19 +371,79 @@ impl Quest {
         Question { below: middle, enough: middle }
     }
 
-    /// No split is below this value.
-    fn denied(&mut self, below: f64) {
+    /// No split is below this value, which took so many pairs.
+    fn denied(&mut self, below: f64, pairs: u64) {
         self.low = below;
         self.share = FIRST_SHARE;
+        self.denials += 1;
+        self.pairs_denied = pairs;
     }
 
-    /// A split below this value was found.
-    fn found(&mut self, below: f64, value: f64) {
+    /// A split below this value was found, which took so many pairs.
+    fn found(&mut self, below: f64, value: f64, pairs: u64) {
         if below >= self.upper && self.upper.is_finite() {
             let narrow = self.upper - self.low <= NARROW * self.upper;
             self.asked = if narrow { Asked::Late } else { Asked::Early };
         }
         self.upper = value;
         self.share = (2.0 * self.share).min(0.5);
+        self.denials = 0;
+        self.pairs_found = pairs;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::random::SplitMix;
+
+    /// Asks until the best split is known, where splits are worth `values` and a question takes so many pairs by its bound; the
+    /// best value and the questions.
+    fn seek(low: f64, values: &[f64], pairs: impl Fn(f64) -> u64) -> (f64, Vec<Question>) {
+        let mut quest = Quest::new(low, values[0]);
+        let mut questions = vec![];
+        loop {
+            let question = quest.question();
+            let Question { below, enough } = question;
+            questions.push(question);
+            // Of what is good enough any may be found, and the worst is.
+            let good = values.iter().copied().filter(|&value| value < below.min(enough)).reduce(f64::max);
+            match good.or(values.iter().copied().filter(|&value| value < below).reduce(f64::min)) {
+                None if below >= quest.upper => return (quest.upper, questions),
+                None => quest.denied(below, pairs(below)),
+                Some(value) if value > enough || value <= quest.low => return (value, questions),
+                Some(value) => quest.found(below, value, pairs(below)),
+            }
+        }
+    }
+
+    #[test]
+    fn where_every_question_costs_the_same_the_best_is_asked_for_after_two_without_a_split() {
+        let values = [150.0, 140.0, 139.0];
+        let (best, questions) = seek(60.0, &values, |_| 1_000);
+        assert_eq!(best, 139.0);
+        let last = questions[3];
+        assert_eq!((questions.len(), last.below), (4, 140.0));
+        assert!(questions[1].below < questions[2].below && last.enough == questions[2].below, "{questions:?}");
+        // Where they cost more the higher they are, little by little.
+        let (best, questions) = seek(60.0, &values, |below| below.powi(12) as u64);
+        assert_eq!(best, 139.0);
+        let dear = questions[1..].iter().filter(|question| question.below > 139.5);
+        assert!(questions.len() > 6 && dear.count() <= 2, "{questions:?}");
+    }
+
+    #[test]
+    fn the_best_is_found_whatever_questions_cost() {
+        for seed in 0..3_000 {
+            let mut random = SplitMix::new(seed);
+            let low = random.below(1_000) as f64 / 10.0;
+            let mut values: Vec<f64> =
+                (0..=random.below(20)).map(|_| low + random.below(10_000) as f64 / 90.0).collect();
+            values.sort_by(|a, b| b.total_cmp(a));
+            let power = random.below(20) as i32;
+            let (best, questions) = seek(low, &values, |below| (1e3 * (below / values[0]).powi(power)) as u64);
+            assert_eq!(best, *values.last().unwrap(), "seed {seed}: {questions:?}");
+            assert!(questions.len() < 60, "seed {seed}: {questions:?}");
+        }
     }
 }
