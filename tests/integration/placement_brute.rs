@@ -104,7 +104,7 @@ fn by_trying_everything(instance: &Instance, contract_layers: bool) -> Option<f6
     let Instance { dag, profile, limits } = instance;
     let colours = Partition::by_colour(profile);
     let partition = if contract_layers { colours.with_layers(profile) } else { colours };
-    let graph = ClassGraph::new(dag, profile, &partition).without_free_leaves(dag, profile);
+    let graph = ClassGraph::new(dag, profile, &partition);
     let members = graph.partition.members();
     let devices = (limits.accelerators + limits.cpus) as usize;
     let mut best: Option<f64> = None;
@@ -341,6 +341,48 @@ fn what_is_small_counts_beside_what_is_forbidden() {
         *seen.entry(if value < 100.0 { "small" } else { "large" }).or_default() += 1;
     }
     assert!(seen.values().len() == 2 && seen.values().all(|&count| count > 100), "{seen:?}");
+}
+
+#[test]
+fn a_leaf_that_takes_no_time_leaves_its_neighbour_where_that_is_better() {
+    let node = |accelerator_time: f64, size_bytes: f64, transfer: f64| PlacementNode {
+        cpu_time: accelerator_time,
+        accelerator_time,
+        supported: true,
+        backward: false,
+        size_bytes,
+        colour_class: None,
+        layer: None,
+        transfer,
+    };
+    // The leaf 0 and node 3 are read by node 1, and that by node 2.
+    let nodes = |sent: f64| vec![node(0.0, 5.0, sent), node(3.0, 8.0, 5.0), node(3.0, 2.0, 0.0), node(2.0, 0.0, 4.0)];
+    let dag = Dag::new(4, vec![(0, 1), (1, 2), (3, 1)]).unwrap();
+    let plan = |sent: f64, memory_bytes: f64, most_ideals: usize| {
+        let limits = PlacementLimits { accelerators: 2, cpus: 0, memory_bytes };
+        let options = DpOptions { most_ideals, ..DpOptions::default() };
+        let instance = Instance { dag: dag.clone(), profile: nodes(sent).into(), limits };
+        let placed = dp::plan(&dag, &instance.profile, &limits, &options, &Search::default());
+        (by_trying_everything(&instance, false), placed)
+    };
+    // With its neighbour, an accelerator needs 13.
+    for (sent, memory, best) in [(1.0, 15.0, 8.0), (1.0, 13.0, 9.0), (1.0, 10.0, 9.0), (7.0, 13.0, 10.0)] {
+        let (expected, placed) = plan(sent, memory, 100);
+        assert_eq!((expected, placed.max_load, placed.lower_bound), (Some(best), Some(best), Some(best)));
+        assert_eq!((placed.status, placed.among), (Status::Optimal, None), "{memory}");
+    }
+    assert_eq!(plan(1.0, 9.0, 100).1.status, Status::Infeasible);
+    // Where it takes too long to look at all ways to part them, the proof says so, or there is none.
+    let (_, placed) = plan(7.0, 13.0, 1);
+    assert_eq!((placed.status, placed.max_load), (Status::Optimal, Some(10.0)));
+    assert_eq!(placed.among, Some("with leaves that take no time beside a neighbour"));
+    let (_, placed) = plan(7.0, 15.0, 1);
+    assert_eq!((placed.status, placed.max_load, placed.among), (Status::Optimal, Some(8.0), None));
+    let (_, placed) = plan(1.0, 13.0, 1);
+    assert_eq!((placed.status, placed.max_load), (Status::Feasible, Some(9.0)));
+    assert!(placed.lower_bound.unwrap() <= 8.0, "{placed:?}");
+    let smallest = smallest_memory::contiguous(&dag, &nodes(1.0).into(), false, 2, &Search::default());
+    assert_eq!(smallest, Some(10.0));
 }
 
 #[test]

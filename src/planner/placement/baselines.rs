@@ -86,12 +86,6 @@ pub(super) fn scored(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLi
             "{incapable} nodes are on an accelerator that cannot run them: this baseline does not heed it"
         ));
     }
-    Placed {
-        status: Status::Feasible,
-        max_load: Some(score.max_load),
-        split: Some(split),
-        lower_bound: None,
-        notes,
-        counts: vec![],
-    }
+    let (max_load, split) = (Some(score.max_load), Some(split));
+    Placed { max_load, split, notes, ..Placed::without(Status::Feasible) }
 }

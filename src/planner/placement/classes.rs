@@ -189,11 +189,13 @@ impl ClassGraph {
         ClassGraph { edges: renamed(&edges, &class), artificial: renamed(&artificial, &class), partition: merged }
     }
 
-    /// Gives every leaf that costs no time to its only neighbour's class, until there is none left.
+    /// Gives every leaf that costs no time to its only neighbour's class, until there is none left; and the classes as they were,
+    /// by whether they were such leaves.
     ///
-    /// This shrinks the search and is a heuristic: the leaf keeps its size and the cost of sending its output.
+    /// This shrinks the search and is a heuristic: the leaf keeps its size and the cost of sending its output. Where these
+    /// do not count ([`ClassCosts::of_nodes`](super::load::ClassCosts)), no split is better with a leaf elsewhere.
     #[must_use]
-    pub fn without_free_leaves(self, dag: &Dag, profile: &PlacementProfile) -> Self {
+    pub fn without_free_leaves(&self, dag: &Dag, profile: &PlacementProfile) -> (Self, Vec<bool>) {
         let n = self.partition.len();
         // Forward CPU and accelerator time, backward time of both kinds, and whether forward and backward nodes touch.
         let mut forward = vec![(0.0, 0.0); n];
@@ -251,11 +253,9 @@ impl ClassGraph {
         for node in 0..profile.nodes.len() {
             class[self.partition.class(node)] = merged.class(node);
         }
-        ClassGraph {
-            edges: renamed(&self.edges, &class),
-            artificial: renamed(&self.artificial, &class),
-            partition: merged,
-        }
+        let given = (0..n).map(|class| target[class] != class).collect();
+        let edges = renamed(&self.edges, &class);
+        (ClassGraph { edges, artificial: renamed(&self.artificial, &class), partition: merged }, given)
     }
 
     /// The order as a graph over classes; edges ascend.

@@ -19,6 +19,10 @@
 //! cost much the same wherever the bound lies, as where memory decides what a device holds. A split that is only good enough is
 //! first cut anew along its own order, which costs little and leaves fewer questions.
 //!
+//! Leaves that take no time are first given to the class of their neighbour, where they keep their memory. Whether what is best
+//! then is best wherever they are is asked with costs that hold for that (`Prepared::at_least`); if it may not be, the classes are
+//! searched as they are.
+//!
 //! Each table is filled with costs cut off at twice its bound (`ClassCosts::bounded`), so that what enters a sum of
 //! transfers leaves it without a trace; the bound of the next is the split's load added up from its parts. With costs from
 //! 1 to 1e30 the first table may be wrong by 1e14, and the next one knows.
@@ -59,6 +63,8 @@ const COARSEST: f64 = 64.0;
 const ROUNDING: f64 = 1e-11;
 /// Where a lattice has so many closed sets for each class, a split is cut anew along its own orders.
 const MANY_ORDERS: usize = 4;
+/// The splits that are proven to be no better where it takes too long to part leaves from their neighbours.
+const WITH_LEAVES: &str = "with leaves that take no time beside a neighbour";
 /// The largest table, in cells of 16 bytes.
 const MOST_CELLS: usize = 50_000_000;
 
@@ -84,21 +90,41 @@ pub struct Prepared {
     pub graph: ClassGraph,
     /// What they cost.
     pub costs: ClassCosts,
+    /// What they cost at least if leaves that were given to a neighbour may be anywhere; none if that is the same.
+    at_least: Option<ClassCosts>,
 }
 
 impl Prepared {
     /// Orders and prices a partition: cycles and free leaves are merged.
     pub fn new(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Self {
-        let graph = ClassGraph::new(dag, profile, partition).without_free_leaves(dag, profile);
+        let whole = ClassGraph::new(dag, profile, partition);
+        let (graph, given) = whole.without_free_leaves(dag, profile);
         let costs = ClassCosts::new(dag, profile, &graph.partition);
-        Prepared { graph, costs }
+        let kept = |node: usize| !given[whole.partition.class(node)];
+        let at_least = given.contains(&true).then(|| ClassCosts::of_nodes(dag, profile, &graph.partition, kept));
+        Prepared { graph, at_least: at_least.filter(|least| *least != costs), costs }
     }
 
     /// The partition that the options ask for, ordered and priced.
     pub fn with_options(dag: &Dag, profile: &PlacementProfile, contract_layers: bool) -> Self {
+        Prepared::new(dag, profile, &Prepared::partition(profile, contract_layers))
+    }
+
+    /// The same with free leaves as classes of their own.
+    pub(super) fn whole(dag: &Dag, profile: &PlacementProfile, contract_layers: bool) -> Self {
+        let graph = ClassGraph::new(dag, profile, &Prepared::partition(profile, contract_layers));
+        let costs = ClassCosts::new(dag, profile, &graph.partition);
+        Prepared { graph, costs, at_least: None }
+    }
+
+    fn partition(profile: &PlacementProfile, contract_layers: bool) -> Partition {
         let colours = Partition::by_colour(profile);
-        let partition = if contract_layers { colours.with_layers(profile) } else { colours };
-        Prepared::new(dag, profile, &partition)
+        if contract_layers { colours.with_layers(profile) } else { colours }
+    }
+
+    /// What the classes cost at least, wherever leaves that were given to a neighbour are.
+    pub(super) fn at_least(&self) -> &ClassCosts {
+        self.at_least.as_ref().unwrap_or(&self.costs)
     }
 
     /// The split of a list of stages over classes.
@@ -143,18 +169,52 @@ pub fn plan(
     search: &Search,
 ) -> Placed {
     let prepared = Prepared::with_options(dag, profile, options.contract_layers);
+    let placed = plan_over(&prepared, limits, options, search);
+    let Some(costs) = &prepared.at_least else { return placed };
+    if !matches!(placed.status, Status::Optimal | Status::Infeasible) {
+        return placed;
+    }
+    let order = prepared.graph.order();
+    let lattice = if is_chain(&order) {
+        Ok(Lattice::chain(order.topological_order()))
+    } else {
+        Lattice::new(&order, options.most_ideals, search)
+    };
+    let upper = placed.max_load.unwrap_or(f64::INFINITY);
+    match lattice.and_then(|lattice| is_any_better(&lattice, costs, limits, upper, search)) {
+        Ok(false) => placed,
+        Ok(true) => {
+            let whole = Prepared::whole(dag, profile, options.contract_layers);
+            better_of(placed, plan_over(&whole, limits, options, search))
+        }
+        Err(_) => Placed { among: Some(WITH_LEAVES), ..placed },
+    }
+}
+
+/// The best split of classes that leaves were given to, or a better one over all classes.
+fn better_of(merged: Placed, whole: Placed) -> Placed {
+    let value = |placed: &Placed| placed.max_load.unwrap_or(f64::INFINITY);
+    match whole.status {
+        _ if merged.split.is_none() || value(&whole) < value(&merged) => whole,
+        Status::Optimal | Status::Infeasible => merged,
+        _ => Placed { among: Some(WITH_LEAVES), ..merged },
+    }
+}
+
+/// The best contiguous split of these classes.
+fn plan_over(prepared: &Prepared, limits: &PlacementLimits, options: &DpOptions, search: &Search) -> Placed {
     let order = prepared.graph.order();
     let one_order = is_chain(&order);
     let enumerate = || Lattice::new(&order, options.most_ideals, search);
     let (linear, enumerated) =
-        rayon::join(|| linearise::along(&prepared, limits, search), || (!one_order).then(&enumerate));
+        rayon::join(|| linearise::along(prepared, limits, search), || (!one_order).then(&enumerate));
     if matches!(linear.found, Err(Refused::Cancelled)) {
-        return linear.placed(&prepared);
+        return linear.placed(prepared);
     }
     // There is no other order: what is best along this one is best.
     if one_order && linear.found.as_ref().is_ok_and(|found| found.proven) {
         let status = if linear.best.is_some() { Status::Optimal } else { Status::Infeasible };
-        let placed = linear.placed(&prepared);
+        let placed = linear.placed(prepared);
         return Placed { status, lower_bound: placed.max_load.or(placed.lower_bound), ..placed };
     }
     let upper = linear.value().unwrap_or(f64::INFINITY);
@@ -189,6 +249,7 @@ pub fn plan(
         max_load: best.as_ref().map(|(value, _)| *value),
         split: best.map(|(_, stages)| prepared.split(&stages)),
         lower_bound,
+        among: None,
         notes,
         counts,
     }
@@ -260,6 +321,20 @@ pub fn solve_over(
         quest.found(below, best.0, pairs);
     }
     Ok(found)
+}
+
+/// Whether there is any split better than `upper` along a lattice.
+fn is_any_better(
+    lattice: &Lattice,
+    costs: &ClassCosts,
+    limits: &PlacementLimits,
+    upper: f64,
+    search: &Search,
+) -> Result<bool, Refused> {
+    let priced = costs.bounded(upper, limits.memory_bytes);
+    let mut table = Table::new(lattice, &priced, limits, upper * (1.0 - ROUNDING), Space::default());
+    table.fill(upper, 1, &search.quiet())?;
+    Ok(table.best().is_some())
 }
 
 /// Cuts a split anew along an order in which its stages follow one another, the best way; the number of pairs looked at. Where there

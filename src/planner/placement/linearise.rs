@@ -62,7 +62,7 @@ pub(super) struct Linear {
 /// Fills devices along the order, publishes that, and searches for the best split along the order.
 pub(super) fn along(prepared: &Prepared, limits: &PlacementLimits, handle: &Search) -> Linear {
     let costs = &prepared.costs;
-    let bound = need::lower_bound(costs, limits);
+    let bound = need::lower_bound(prepared.at_least(), limits);
     handle.report_bound(bound);
     let order = order(&prepared.graph);
     let first = first_plan::along(&order, costs, limits, bound);

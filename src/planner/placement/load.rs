@@ -16,7 +16,7 @@ use super::{DeviceKind, classes::Partition};
 use crate::{graph::Dag, workload::placement::PlacementProfile};
 
 /// Costs by class.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ClassCosts {
     /// Time on a CPU.
     pub cpu: Vec<f64>,
@@ -35,18 +35,31 @@ pub struct ClassCosts {
 impl ClassCosts {
     /// Sums the costs of nodes over classes. `O(n + m log m)`.
     pub fn new(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Self {
+        ClassCosts::of_nodes(dag, profile, partition, |_| true)
+    }
+
+    /// Sums the costs of those nodes that count: the others take no time and no memory, and send and receive nothing.
+    pub(super) fn of_nodes(
+        dag: &Dag,
+        profile: &PlacementProfile,
+        partition: &Partition,
+        counts: impl Fn(usize) -> bool,
+    ) -> Self {
         let n = partition.len();
         let (mut cpu, mut accelerator, mut size) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
         let mut supported = vec![true; n];
         let mut nets: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
         for (node, cost) in profile.nodes.iter().enumerate() {
-            let class = partition.class(node);
-            cpu[class] += cost.cpu_time;
-            accelerator[class] += cost.accelerator_time;
-            size[class] += cost.size_bytes;
-            supported[class] &= cost.supported;
-            let mut pins: Vec<u32> = dag.successors(node).map(|v| partition.class(v) as u32).collect();
-            pins.push(class as u32);
+            let readers = dag.successors(node).filter(|&reader| counts(reader));
+            let mut pins: Vec<u32> = readers.map(|reader| partition.class(reader) as u32).collect();
+            if counts(node) {
+                let class = partition.class(node);
+                cpu[class] += cost.cpu_time;
+                accelerator[class] += cost.accelerator_time;
+                size[class] += cost.size_bytes;
+                supported[class] &= cost.supported;
+                pins.push(class as u32);
+            }
             pins.sort_unstable();
             pins.dedup();
             if pins.len() > 1 && cost.transfer > 0.0 {

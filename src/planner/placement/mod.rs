@@ -99,6 +99,8 @@ pub struct Placed {
     pub max_load: Option<f64>,
     /// Proven lower bound on the max-load of contiguous splits.
     pub lower_bound: Option<f64>,
+    /// Of which of those it and the status speak, if not of all: `with ..`.
+    pub among: Option<&'static str>,
     /// What the result rests on, a sentence each.
     pub notes: Vec<String>,
     /// Named counts, such as `sets`.
@@ -108,6 +110,7 @@ pub struct Placed {
 impl Placed {
     /// A result without a split.
     pub fn without(status: Status) -> Self {
-        Placed { status, split: None, max_load: None, lower_bound: None, notes: vec![], counts: vec![] }
+        let (notes, counts) = (vec![], vec![]);
+        Placed { status, split: None, max_load: None, lower_bound: None, among: None, notes, counts }
     }
 }

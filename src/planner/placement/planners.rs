@@ -166,6 +166,7 @@ impl Planner for PlacementPlanner {
             }
             Algorithm::PipeDream => pipedream::plan(dag, profile, &limits, &narrower),
         };
+        let among = placed.among;
         let mut outcome = outcome(problem, &asked, placed, search);
         // Only the DP over all contiguous splits proves anything about contiguous splits; what holds for all splits is told
         // beside any of them.
@@ -177,7 +178,8 @@ impl Planner for PlacementPlanner {
                 outcome.status = Status::Feasible;
             }
         } else {
-            outcome.proven_among = outcome.lower_bound.map(|_| "contiguous splits in a row".into());
+            let splits = ["contiguous splits in a row"].into_iter().chain(among).collect::<Vec<_>>().join(" ");
+            outcome.proven_among = outcome.lower_bound.map(|_| splits);
         }
         if let (Algorithm::Dp, Some(story)) = (self.algorithm, &mut outcome.infeasible) {
             let contract_layers = problem.options.flag("contract_layers");

@@ -72,12 +72,17 @@ pub fn contiguous(
     accelerators: u32,
     search: &Search,
 ) -> Option<f64> {
-    let prepared = Prepared::with_options(dag, profile, contract_layers);
-    let costs = &prepared.costs;
-    if accelerators == 0 || !costs.supported.iter().all(|&supported| supported) {
+    if accelerators == 0 || !profile.nodes.iter().all(|node| node.supported) {
         return None;
     }
-    let lattice = Lattice::new(&prepared.graph.order(), MOST_IDEALS, search).ok()?;
+    let with_sets = |prepared: Prepared| {
+        let lattice = Lattice::new(&prepared.graph.order(), MOST_IDEALS, search).ok()?;
+        Some((prepared, lattice))
+    };
+    // Where there are too many, leaves that cost no time stay with a neighbour: what does then is enough.
+    let (prepared, lattice) = with_sets(Prepared::whole(dag, profile, contract_layers))
+        .or_else(|| with_sets(Prepared::with_options(dag, profile, contract_layers)))?;
+    let costs = &prepared.costs;
     least(&costs.size, accelerators, search, |memory| {
         let room = Room::new(profile, memory);
         let sizes = sizes(profile, &prepared.graph.partition, &room);
