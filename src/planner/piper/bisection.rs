@@ -24,6 +24,8 @@ use crate::{
 pub(super) const RESOLUTION: f64 = 1e-11;
 /// When the bounds are this close, the best plan is put to the question.
 const CLOSE: f64 = 2e-3;
+/// The same where it was, and was not the best.
+const VERY_CLOSE: f64 = 1e-6;
 /// When the bounds are this close, halfway between them is no quicker to ask about than the best plan; and a plan that was
 /// probably the best, and is not, is asked to be better by no more.
 const FAR_APART: f64 = 2e-2;
@@ -162,6 +164,8 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
         // a fraction of the time and moves the bound. If it is not, the best is mostly near, and what both answers have in
         // common makes every further one quick.
         let mut asked_directly = false;
+        // The best plan was put to the question, and is not the best: others are mostly as near to it as it was to the one before.
+        let mut halving = false;
         loop {
             let upper = self.upper();
             if upper <= 0.0 {
@@ -172,7 +176,8 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
                 self.search.report_bound(lower);
             }
             let soon = likely && !asked_directly && (self.probes > 0 || upper <= lower * (1.0 + FAR_APART));
-            let direct = soon || upper <= lower * (1.0 + CLOSE);
+            let near = if halving { VERY_CLOSE } else { CLOSE };
+            let direct = soon || upper <= lower * (1.0 + near);
             let middle = lower + (upper - lower) / 2.0;
             let target = match (direct, likely && asked_directly) {
                 (true, _) => upper * (1.0 - RESOLUTION),
@@ -184,9 +189,9 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
             match self.probe(target, if direct { 1.0 } else { halvings.clamp(0.0, 40.0).ceil() + 1.0 }) {
                 // No better than what is there: the difference is one of rounding.
                 Answer::Yes(stages) if !self.accept(&stages) => return true,
-                Answer::Yes(_) => {}
+                Answer::Yes(_) => halving |= direct,
                 Answer::No if direct => return true,
-                Answer::No => lower = target,
+                Answer::No => (lower, halving) = (target, false),
                 Answer::Cancelled => return false,
             }
         }

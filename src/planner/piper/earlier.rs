@@ -13,6 +13,7 @@
 //! `O(steps between sets · undominated pairs)` time, memory as for the pairs.
 
 use super::{
+    lists::Lists,
     probe::{Allowed, FoundPair, Frontier, Question},
     sources::Heavier,
 };
@@ -24,9 +25,9 @@ pub(super) struct Earlier {
     most_replicas: u32,
     allowed: Vec<Allowed>,
     /// By set: no tail of a whole plan is better than one of these.
-    pub(super) least: Vec<Frontier>,
+    pub(super) least: Lists<(u32, u32)>,
     /// By set: the sets behind the first stages of its pairs.
-    pub(super) behind_first: Vec<Vec<u32>>,
+    pub(super) behind_first: Lists<u32>,
 }
 
 impl Earlier {
@@ -34,15 +35,14 @@ impl Earlier {
     pub(super) fn new(
         question: &Question<'_>,
         heavier: Option<&Heavier>,
-        mut least: Vec<Frontier>,
-        behind_first: Vec<Vec<u32>>,
+        mut least: Lists<(u32, u32)>,
+        behind_first: Lists<u32>,
     ) -> Self {
-        for set in (0..least.len()).rev() {
+        for set in (0..least.sets()).rev() {
             for &lighter in heavier.map(|heavier| heavier.lighter(set)).unwrap_or_default() {
-                let (smaller, larger) = least.split_at_mut(set);
-                let pairs = &mut smaller[lighter as usize];
-                if !larger[0].iter().all(|&pair| covers(pairs, pair)) {
-                    pairs.extend(&larger[0]);
+                let Some((pairs, larger)) = least.with_larger(lighter as usize, set) else { continue };
+                if !larger.iter().all(|&pair| covers(pairs, pair)) {
+                    pairs.extend_from_slice(larger);
                     *pairs = undominated(std::mem::take(pairs));
                 }
             }
@@ -67,14 +67,14 @@ pub(super) struct Reached {
     devices: u32,
     allowed: Vec<Allowed>,
     /// By set.
-    pairs: Vec<Frontier>,
+    pub(super) pairs: Lists<(u32, u32)>,
     /// By set and pair, the set behind its first stage.
-    by: Vec<Vec<u32>>,
+    pub(super) by: Lists<u32>,
 }
 
 impl Reached {
     /// From the pairs of a question without a number of stages.
-    pub(super) fn new(question: &Question<'_>, pairs: Vec<Frontier>, by: Vec<Vec<u32>>) -> Self {
+    pub(super) fn new(question: &Question<'_>, pairs: Lists<(u32, u32)>, by: Lists<u32>) -> Self {
         let Question { target, devices, allowed, .. } = *question;
         Reached { target, devices, allowed: allowed.to_vec(), pairs, by }
     }
@@ -89,7 +89,7 @@ impl Reached {
 
     /// The pairs of a set.
     pub(super) fn of(&self, set: usize) -> impl Iterator<Item = FoundPair> + '_ {
-        self.pairs[set].iter().zip(&self.by[set]).map(|(&(replicas, devices), &by)| (replicas, devices, by))
+        self.pairs.of(set).iter().zip(self.by.of(set)).map(|(&(replicas, devices), &by)| (replicas, devices, by))
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn covers(pairs: &[(u32, u32)], (replicas, devices): (u32, u32)) -> b
 fn undominated(mut pairs: Frontier) -> Frontier {
     pairs.sort_unstable();
     let mut fewest = u32::MAX;
-    pairs.retain(|&(_, devices)| {
+    pairs.retain(|&mut (_, devices)| {
         let undominated = devices < fewest;
         fewest = fewest.min(devices);
         undominated

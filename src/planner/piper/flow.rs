@@ -38,6 +38,10 @@ use crate::planner::{
 /// Sets of one size are a wide level if there are at least so many of them: whoever is free takes the next. The inner sets of a
 /// single one are never shared out: what one half finds first spares most of the other.
 pub(super) const SHARED_OUT: usize = 12;
+/// Sets of a wide level that a hand takes at a time: so many parts of its share, unless they are large. What is found of sets side
+/// by side lies side by side in memory.
+const PARTS_OF_A_SHARE: usize = 8;
+const MOST_AT_A_TIME: usize = 16;
 /// Sets a hand has begun and not ended, at the most.
 const BEGUN: usize = 4;
 /// So many narrow levels after one another are a hand's, mostly sets within one another: only for the first it waits.
@@ -172,15 +176,18 @@ impl<'f, 'p, 'm, 'a> Flow<'f, 'p, 'm, 'a> {
             }
             if is_wide(level) {
                 self.catch_up(hand, at)?;
+                let few = (level.len() / (PARTS_OF_A_SHARE * of)).clamp(1, MOST_AT_A_TIME);
                 loop {
                     // Who finds a frontier makes no difference to it.
-                    let outer = self.next.fetch_add(1, Ordering::Relaxed);
-                    if outer >= level.end {
+                    let from = self.next.fetch_add(few, Ordering::Relaxed);
+                    if from >= level.end {
                         break;
                     }
-                    self.go_on()?;
-                    let (open, _) = hand.worker.begin(&self.view(&hand.sources, at), outer);
-                    self.probe.note(outer, hand.worker.end(self.probe, open, iter::empty()));
+                    for outer in from..level.end.min(from + few) {
+                        self.go_on()?;
+                        let (open, _) = hand.worker.begin(&self.view(&hand.sources, at), outer);
+                        self.probe.note(outer, hand.worker.end(self.probe, open, iter::empty()));
+                    }
                 }
             } else {
                 // The same sets as ever, whose stages it remembers.

@@ -2,9 +2,14 @@
 
 use std::sync::OnceLock;
 
+use smallvec::SmallVec;
+
+/// A list of a set; most have one entry, and take nothing from the heap.
+pub(super) type List<T> = SmallVec<[T; 2]>;
+
 /// By set, a list; empty until it is known.
 pub(super) struct Lists<T> {
-    lists: Vec<OnceLock<Vec<T>>>,
+    lists: Vec<OnceLock<List<T>>>,
 }
 
 impl<T> Lists<T> {
@@ -16,7 +21,12 @@ impl<T> Lists<T> {
     /// What is known of a set.
     #[inline]
     pub(super) fn of(&self, set: usize) -> &[T] {
-        self.lists[set].get().map_or(&[], Vec::as_slice)
+        self.lists[set].get().map_or(&[], SmallVec::as_slice)
+    }
+
+    /// Number of sets.
+    pub(super) fn sets(&self) -> usize {
+        self.lists.len()
     }
 
     #[inline]
@@ -25,17 +35,43 @@ impl<T> Lists<T> {
     }
 
     /// Makes a set's known. A set has one list, whoever finds it.
-    pub(super) fn note(&self, set: usize, list: Vec<T>) {
+    pub(super) fn note(&self, set: usize, list: List<T>) {
         let again = self.lists[set].set(list);
         debug_assert!(again.is_ok(), "set {set} is found twice");
     }
 
-    /// Whether there are no sets.
-    pub(super) fn is_empty(&self) -> bool {
-        self.lists.is_empty()
+    /// The list of a set, to be changed, and that of one with a larger number; `None` unless both are known.
+    pub(super) fn with_larger(&mut self, set: usize, larger: usize) -> Option<(&mut List<T>, &[T])> {
+        let (smaller, rest) = self.lists.split_at_mut(larger);
+        Some((smaller[set].get_mut()?, rest[0].get()?))
     }
 
-    pub(super) fn into_lists(self) -> Vec<Vec<T>> {
-        self.lists.into_iter().map(|list| list.into_inner().unwrap_or_default()).collect()
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) {
+        for list in &mut self.lists {
+            list.take();
+        }
+    }
+}
+
+/// Memory of lists that are no longer needed: to get it anew for every question takes about as long as a question.
+pub(super) struct Spare<T>(Vec<Lists<T>>);
+
+impl<T> Spare<T> {
+    pub(super) fn new() -> Self {
+        Spare(vec![])
+    }
+
+    /// For so many sets, as many as those that were given have, none of them known.
+    pub(super) fn take(&mut self, sets: usize) -> Lists<T> {
+        let spare = self.0.pop().map(|mut lists| {
+            lists.clear();
+            lists
+        });
+        spare.unwrap_or_else(|| Lists::new(sets))
+    }
+
+    pub(super) fn give(&mut self, lists: Lists<T>) {
+        self.0.push(lists);
     }
 }

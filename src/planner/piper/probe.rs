@@ -33,7 +33,7 @@ use super::{
     earlier::{Earlier, Reached},
     flow::{Flow, SHARED_OUT},
     lean::Lean,
-    lists::Lists,
+    lists::{List, Lists, Spare},
     model::{Crossing, PiperModel},
     modes::Oracle,
     rest::{Borders, Rest},
@@ -44,7 +44,7 @@ use super::{
 use crate::{plan::WarmUp, planner::Search};
 
 /// Undominated (replicas, devices): replicas ascend, devices descend.
-pub(super) type Frontier = Vec<(u32, u32)>;
+pub(super) type Frontier = List<(u32, u32)>;
 /// A pair with the set behind the first stage that makes it.
 pub(super) type FoundPair = (u32, u32, u32);
 
@@ -152,6 +152,7 @@ pub(super) struct Crew<'m, 'a> {
     earlier: Option<Earlier>,
     /// What the question with the largest load that was answered by none tells.
     reached: Option<Reached>,
+    spare: (Spare<(u32, u32)>, Spare<u32>),
 }
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -199,7 +200,8 @@ impl<'m, 'a> Crew<'m, 'a> {
         let (heavier, borders) = (heavier?, borders?);
         let rounds_on = settings.warm_up == WarmUp::Cumulative;
         let levels = if model.sets.len() >= LONG { LEVELS } else { 1 };
-        Some(Crew { model, heavier, borders, lean, blocks, rounds_on, workers, levels, earlier: None, reached: None })
+        let (earlier, reached, spare) = (None, None, (Spare::new(), Spare::new()));
+        Some(Crew { model, heavier, borders, lean, blocks, rounds_on, workers, levels, earlier, reached, spare })
     }
 
     /// Whether some knapsack was too large to be solved exactly.
@@ -226,10 +228,10 @@ impl<'m, 'a> Crew<'m, 'a> {
             .collect();
         stage_devices.sort_unstable();
         stage_devices.dedup();
-        let tables = 1 + question.stages.unwrap_or(0);
-        let tables: Vec<Lists<(u32, u32)>> =
-            std::iter::repeat_with(|| Lists::new(model.sets.len())).take(tables).collect();
-        tables[0].note(0, vec![(0, 0)]);
+        let (tables, sets) = (1 + question.stages.unwrap_or(0), model.sets.len());
+        let (spare_pairs, spare_sets) = &mut self.spare;
+        let tables: Vec<Lists<(u32, u32)>> = std::iter::repeat_with(|| spare_pairs.take(sets)).take(tables).collect();
+        tables[0].note(0, List::from_slice(&[(0, 0)]));
         let memory_bytes = self.workers[0].oracle.memory_bytes();
         let rest = Rest::new(model, question.allowed, question.target, memory_bytes, question.most_replicas)
             .map(|rest| (rest, &self.borders));
@@ -243,8 +245,8 @@ impl<'m, 'a> Crew<'m, 'a> {
             model,
             question,
             tables,
-            behind_first: Lists::new(0),
-            by: Lists::new(0),
+            behind_first: spare_sets.take(sets),
+            by: spare_sets.take(sets),
             filled: 0,
             behind: 0,
             levels: self.levels,
@@ -260,20 +262,31 @@ impl<'m, 'a> Crew<'m, 'a> {
             return Some(Tails::new(&probe).answer(&mut self.workers, search));
         }
         let answer = probe.run(heavier, &mut self.workers, search);
-        let Probe { mut tables, behind_first, by, .. } = probe;
+        let Probe { tables, behind_first, by, .. } = probe;
         let answer = answer?;
         // With more replicas than sets the bounds would cost more than they save.
-        let few = question.most_replicas as usize <= model.sets.len();
-        if few && question.stages.is_none() {
-            match answer {
-                Answer::Yes(_) => {
-                    let least = tables.swap_remove(0).into_lists();
-                    self.earlier = Some(Earlier::new(question, heavier, least, behind_first.into_lists()));
+        let few = question.most_replicas as usize <= sets;
+        let mut tables = tables.into_iter();
+        let pairs = tables.next().filter(|_| few && question.stages.is_none());
+        match (&answer, pairs) {
+            (Answer::Yes(_), Some(least)) => {
+                spare_sets.give(by);
+                let earlier = Earlier::new(question, heavier, least, behind_first);
+                if let Some(Earlier { least, behind_first, .. }) = self.earlier.replace(earlier) {
+                    spare_pairs.give(least);
+                    spare_sets.give(behind_first);
                 }
-                Answer::No if !by.is_empty() => {
-                    self.reached = Some(Reached::new(question, tables.swap_remove(0).into_lists(), by.into_lists()));
+            }
+            (Answer::No, Some(pairs)) if pairs.is_known(model.full()) => {
+                spare_sets.give(behind_first);
+                if let Some(Reached { pairs, by, .. }) = self.reached.replace(Reached::new(question, pairs, by)) {
+                    spare_pairs.give(pairs);
+                    spare_sets.give(by);
                 }
-                _ => {}
+            }
+            (_, pairs) => {
+                tables.chain(pairs).for_each(|pairs| spare_pairs.give(pairs));
+                [behind_first, by].into_iter().for_each(|sets| spare_sets.give(sets));
             }
         }
         Some(answer)
@@ -319,16 +332,19 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         workers: &mut [Worker<'m, 'a>],
         search: &Search,
     ) -> bool {
-        let sets = self.model.sets.len();
-        (self.filled, self.behind_first, self.by) = (table, Lists::new(sets), Lists::new(sets));
+        self.filled = table;
+        if table > 0 {
+            self.behind_first.clear();
+            self.by.clear();
+        }
         // Nothing comes behind no stage.
-        self.behind_first.note(0, vec![]);
+        self.behind_first.note(0, List::new());
         Flow::new(self, heavier, self.levels, progress, search).run(workers)
     }
 
     /// Makes known what was found about a set.
     pub(super) fn note(&self, outer: usize, found: &[FoundPair]) {
-        let by: Vec<u32> = found.iter().map(|&(_, _, by)| by).collect();
+        let by: List<u32> = found.iter().map(|&(_, _, by)| by).collect();
         let mut behind = by.clone();
         behind.dedup();
         self.by.note(outer, by);

@@ -7,7 +7,7 @@
 //!
 //! A step takes `O(replicas)` time, memory is `O(replicas)`.
 
-use super::probe::{FoundPair, Frontier, NONE};
+use super::probe::{FoundPair, NONE};
 
 /// By number of replicas, see above.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Scratch {
 
     /// Begins a set: `too_many` writes by replicas the fewest devices that are too many; `least` is what an earlier question could
     /// do with. Returns the most devices that may be of use.
-    pub(super) fn begin(&mut self, too_many: impl FnOnce(&mut [u32]), least: Option<&Frontier>) -> u32 {
+    pub(super) fn begin(&mut self, too_many: impl FnOnce(&mut [u32]), least: Option<&[(u32, u32)]>) -> u32 {
         too_many(&mut self.fewest);
         self.first = usize::MAX;
         self.bounded = least.is_some();
@@ -175,7 +175,7 @@ mod tests {
     fn pairs_are_undominated_and_end_at_the_bound() {
         let (mut scratch, found) = (Scratch::new(6), &mut vec![]);
         let limits = |by_replicas: &mut [u32]| by_replicas.copy_from_slice(&[9, 9, 9, 9, 8, 8, 8]);
-        assert_eq!(scratch.begin(limits, Some(&vec![(2, 7), (4, 3)])), 8);
+        assert_eq!(scratch.begin(limits, Some(&[(2, 7), (4, 3)])), 8);
         assert!(scratch.may_be_better(2, 8) && scratch.may_be_better(1, 8) && !scratch.may_be_better(2, 9));
         assert!(!scratch.may_be_better(7, 1));
         scratch.lower(3, 8, 10);

@@ -2,6 +2,8 @@
 //!
 //! Others may know more already; to look at that would make what is found depend on who was faster.
 
+use smallvec::SmallVec;
+
 use super::{probe::Probe, sources::Sources};
 
 /// What is known of the sets before some one.
@@ -20,7 +22,7 @@ impl View<'_, '_, '_, '_> {
         if set >= self.known && self.probe.behind == self.probe.filled {
             return &[];
         }
-        self.sources.useful(set).map_or_else(|| self.probe.pairs(set), Vec::as_slice)
+        self.sources.useful(set).map_or_else(|| self.probe.pairs(set), SmallVec::as_slice)
     }
 
     /// Notes the sets that come next after a first stage of one of the sets with a node less, or else of the next smaller one that is
@@ -40,7 +42,7 @@ impl View<'_, '_, '_, '_> {
             behind.extend_from_slice(first);
             first.iter().for_each(|&set| behind.extend(self.as_far_behind(outer, (smaller, set as usize))));
         }
-        behind.extend(self.probe.earlier.iter().flat_map(|earlier| &earlier.behind_first[outer]));
+        behind.extend(self.probe.earlier.iter().flat_map(|earlier| earlier.behind_first.of(outer)));
         behind.sort_unstable();
         behind.dedup();
     }

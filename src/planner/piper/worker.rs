@@ -159,7 +159,7 @@ impl<'m, 'a> Worker<'m, 'a> {
     /// Finds the pairs of a set that stages in front of known ones make; whether anything better may be found.
     fn find(&mut self, view: &View<'_, '_, 'm, 'a>, open: &mut Open<'m>, outer: usize) -> bool {
         let (probe, scratch) = (view.probe, &mut open.scratch);
-        let least = probe.earlier.map(|earlier| &earlier.least[outer]);
+        let least = probe.earlier.map(|earlier| earlier.least.of(outer));
         let most = scratch.begin(|by_replicas| probe.too_many_devices(outer, by_replicas), least);
         if scratch.is_closed() {
             return false;
