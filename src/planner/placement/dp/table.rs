@@ -148,8 +148,7 @@ impl Open {
 /// A walk down from a closed set for its values.
 struct Descent<'t, 'a> {
     table: &'t Table<'a>,
-    /// Its entries of use, and their values so far.
-    ranges: &'t [Useful],
+    /// Its entries without a good enough value, and the values so far.
     open: &'t mut Open,
     here: &'t mut [f64],
     /// So much of its compute is more than what an accelerator or a CPU does.
@@ -185,7 +184,7 @@ impl Visit<Aim> for Descent<'_, '_> {
     fn visit(&mut self, set: usize, held: &Sums) -> Onward<Aim> {
         let table = self.table;
         let loads = table.loads(held);
-        if table.least[set].get() < table.upper && table.build(set, loads, self.ranges, self.here) {
+        if table.least[set].get() < table.upper && table.build(set, loads, &self.open.0, self.here) {
             self.open.keep_open(self.here, table.accelerators + 1, table.upper, self.enough);
             if self.open.0.is_empty() {
                 return Onward::Stop;
@@ -390,7 +389,7 @@ impl<'a> Table<'a> {
         here.resize(self.cells(), f64::INFINITY);
         let least = Compute { accelerator: reach.0, cpu: if self.cpus > 0 { reach.1 } else { f64::INFINITY } };
         let patience = (self.patience)(self.bases.steps(self.lattice, set, least));
-        let mut descent = Descent { table: self, ranges, open, here, reach, enough, pairs: 0, patience, tired: false };
+        let mut descent = Descent { table: self, open, here, reach, enough, pairs: 0, patience, tired: false };
         walk.down(set, reach, &mut descent);
         let Descent { mut pairs, tired, .. } = descent;
         if tired && self.bases.ready() {
@@ -398,7 +397,7 @@ impl<'a> Table<'a> {
         }
         let Tools { ranges, here, tired: any_tired, .. } = tools;
         *any_tired |= tired;
-        // What is not below the bound is of no use.
+        // More devices than are good enough are as good. What is not below the bound is of no use.
         for at in ranges.iter().flat_map(|entries| entries.places(row)) {
             take_fewer(here, at, row);
             if here[at] >= self.upper {
@@ -410,17 +409,17 @@ impl<'a> Table<'a> {
 
     /// Finds the values of a closed set from those of all bases that a device may reach; how many were looked at.
     fn look(&self, set: usize, least: Compute, enough: f64, tools: &mut Tools<'_>) -> u64 {
-        let Tools { walk, ranges, open, here, outer, .. } = tools;
+        let Tools { walk, open, here, outer, .. } = tools;
         let lower = self.lattice.below(set);
         // Which of the level before are of use is not known yet.
         for &(below, class) in lower.iter().filter(|&&(below, _)| self.least[below as usize].get() < self.upper) {
-            self.build_on(below as usize, [class].into_iter(), enough, here, (walk, ranges, open));
+            self.build_on(below as usize, [class].into_iter(), enough, here, (walk, open));
         }
         let mut look = self.bases.look(self.lattice, set, least, outer);
         while !open.0.is_empty()
             && let Some(below) = look.next_base()
         {
-            self.build_on(below, look.between(), enough, here, (walk, ranges, open));
+            self.build_on(below, look.between(), enough, here, (walk, open));
         }
         (lower.len() + look.looked()) as u64
     }
@@ -432,7 +431,7 @@ impl<'a> Table<'a> {
         classes: impl Iterator<Item = u32> + Clone,
         enough: f64,
         here: &mut [f64],
-        (walk, ranges, open): (&mut Walk<'_, Aim>, &[Useful], &mut Open),
+        (walk, open): (&mut Walk<'_, Aim>, &mut Open),
     ) {
         let row = self.accelerators + 1;
         // Whether entries with a device more than those below may become better.
@@ -448,7 +447,7 @@ impl<'a> Table<'a> {
         }
         let fits = |(load, cpu): (f64, f64)| load < f64::INFINITY || cpu < self.upper;
         let loads = self.loads(&walk.sum(classes, |sums| fits(self.loads(sums))));
-        if self.build(below, loads, ranges, here) {
+        if self.build(below, loads, &open.0, here) {
             open.keep_open(here, row, self.upper, enough);
         }
     }
@@ -462,12 +461,12 @@ impl<'a> Table<'a> {
         (accelerator, if self.cpus > 0 { sums.cpu } else { f64::INFINITY })
     }
 
-    /// Takes over what builds on a closed set with a device of these loads; whether anything is better.
+    /// Takes over what builds on a closed set with a device of these loads, where nothing is good enough yet; whether anything is better.
     #[inline(always)]
-    fn build(&self, below: usize, (load, cpu): (f64, f64), ranges: &[Useful], here: &mut [f64]) -> bool {
+    fn build(&self, below: usize, (load, cpu): (f64, f64), open: &[Useful], here: &mut [f64]) -> bool {
         let row = self.accelerators + 1;
         let mut better = false;
-        for &Useful { c, from, to } in ranges {
+        for &Useful { c, from, to } in open {
             if load < self.upper {
                 let (first, there) = self.values.within(below, c, from.saturating_sub(1), to - 1);
                 better |= improve(&mut here[c * row + first + 1..], there, load);

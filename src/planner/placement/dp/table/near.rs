@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
     Aim, Sums, Useful,
-    windows::{Span, Windows},
+    windows::{Span, Windows, refill},
 };
 use crate::planner::placement::lattice::Lattice;
 
@@ -65,7 +65,9 @@ impl Near {
         rayon::join(|| find_asked(lattice, useful, row, asked), || find_there(lattice, useful, row, there));
         let spans = asked.iter().zip(&*there).map(|(&from, &to)| Span { from, to });
         let count = windows.lay_out(spans, row);
-        cells.resize_with(count, Cell::default);
+        if cells.len() < count {
+            refill(cells, count, Cell::default);
+        }
         let nothing = compute(&Sums::default());
         cells[windows.all(0)].iter().for_each(|cell| cell.set(nothing));
     }

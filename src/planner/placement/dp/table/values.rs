@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
     Useful,
-    windows::{Span, Windows},
+    windows::{Span, Windows, refill},
 };
 
 /// A value that whoever finds it writes, when nobody reads it.
@@ -42,8 +42,7 @@ impl Values {
     pub(super) fn begin(&mut self, useful: &[Span], row: usize) {
         let Values { windows, cells, .. } = self;
         let count = windows.lay_out(useful.iter().copied(), 1);
-        cells.clear();
-        cells.resize_with(count, || Value::new(f64::INFINITY));
+        refill(cells, count, || Value::new(f64::INFINITY));
         (0..row).flat_map(|c| &cells[windows.all(c)]).for_each(|value| value.set(0.0));
         self.row = row;
     }
