@@ -292,8 +292,10 @@ impl<'a> Run<'a> {
         let machines = self.machines();
         let machines: Vec<&Machine> = machines.iter().collect();
         let asked = merged_alike(&machines, &points);
+        // Each may take as long as all others: whoever is free takes the next.
         let found: Vec<Vec<Partition>> = asked
             .par_iter()
+            .with_max_len(1)
             .map(|alike| {
                 let (machine, point) = alike[0];
                 let merges = coarsen(&self.fine, point.k, point.comm_coef, machine.bandwidth, self.search);
@@ -311,6 +313,7 @@ impl<'a> Run<'a> {
         done.store(0, Relaxed);
         let scored: Vec<Option<Scored>> = partitions
             .par_iter()
+            .with_max_len(1)
             .map(|partition| {
                 let scored = self.quickly(partition);
                 step(0.4, partitions.len(), 0.6);

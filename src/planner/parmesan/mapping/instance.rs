@@ -145,12 +145,14 @@ impl<'a> Instance<'a> {
     pub(super) fn ring(&self, group: &Group, devices: &[usize]) -> Ring {
         let mut own: Vec<usize> = group.workers.iter().map(|&worker| devices[worker]).collect();
         own.sort_unstable();
-        let mut known = self.rings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(ring) = known.get(&own) {
+        // Nobody waits while one is found.
+        let known = || self.rings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(ring) = known().get(&own) {
             return ring.clone();
         }
         let mut ring = Ring::widest(own.len(), |a, b| self.matrix.at(own[a], own[b]));
         ring.order.iter_mut().for_each(|at| *at = own[*at]);
+        let mut known = known();
         if known.len() >= MOST_RINGS {
             known.clear();
         }

@@ -308,7 +308,7 @@ impl Instance<'_> {
     pub fn quick(&self, polish: bool, search: &Search) -> Vec<usize> {
         let mut starts = vec![self.identity(), self.greedy(search)];
         if polish {
-            starts = starts.into_iter().map(|start| self.polished(&start, search)).collect();
+            starts = starts.into_par_iter().map(|start| self.polished(&start, search)).collect();
         }
         let costed = starts.into_iter().map(|devices| (self.cost(&devices), devices));
         costed.reduce(|a, b| if b.0.is_less(&a.0) { b } else { a }).unwrap_or_default().1
