@@ -140,7 +140,9 @@ impl Fronts {
     fn insert(&mut self, at: usize, of: usize, front: &mut Front) {
         if !front.labels.is_empty() {
             let start = self.labels.len();
+            make_room(&mut self.labels, front.labels.len());
             self.labels.append(&mut front.labels);
+            make_room(&mut self.of, 1);
             self.of.insert(at, (of, start..self.labels.len()));
         }
     }
@@ -155,6 +157,16 @@ impl Fronts {
 
     fn iter(&self) -> impl Iterator<Item = (usize, &[Label])> {
         self.of.iter().map(|(of, own)| (*of, &self.labels[own.clone()]))
+    }
+}
+
+/// Makes room for some more, in memory of the thread that adds them: what grows where it is stays with the thread that it was first
+/// for, and others wait for one another there.
+fn make_room<T>(list: &mut Vec<T>, more: usize) {
+    if list.capacity() - list.len() < more {
+        let mut larger = Vec::with_capacity((2 * list.capacity()).max(list.len() + more));
+        larger.append(list);
+        *list = larger;
     }
 }
 
