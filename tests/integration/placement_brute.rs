@@ -233,6 +233,7 @@ fn the_smallest_memory_is_enough_and_less_is_not() {
         let accelerators = limits.accelerators;
         let with = |memory_bytes: f64| PlacementLimits { accelerators, cpus: 0, memory_bytes };
         let contiguous = smallest_memory::contiguous(&dag, &profile, false, accelerators, &Search::default());
+        let contiguous = contiguous.map(|needed| needed.exact().expect("there are few closed sets"));
         let needed = smallest_memory::any_split(&profile, accelerators, &Search::default());
         let (Some(least), Some(needed)) = (contiguous, needed) else {
             assert!(contiguous.is_none() && needed.is_none(), "round {round}");
@@ -381,8 +382,11 @@ fn a_leaf_that_takes_no_time_leaves_its_neighbour_where_that_is_better() {
     let (_, placed) = plan(1.0, 13.0, 1);
     assert_eq!((placed.status, placed.max_load), (Status::Feasible, Some(9.0)));
     assert!(placed.lower_bound.unwrap() <= 8.0, "{placed:?}");
+    let (_, placed) = plan(1.0, 9.0, 1);
+    assert!(placed.status == Status::Feasible && placed.split.is_none(), "nothing is proven: {placed:?}");
+    assert!(placed.notes[0].contains("along one order of its classes nothing fits"), "{placed:?}");
     let smallest = smallest_memory::contiguous(&dag, &nodes(1.0).into(), false, 2, &Search::default());
-    assert_eq!(smallest, Some(10.0));
+    assert_eq!(smallest, Some(smallest_memory::Needed { at_least: 10.0, enough: 10.0 }));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! each had to wait for the one before. Instead a set of a narrow level is *begun* in front of what is known some levels before
 //! it, which is nearly all, and *ended* in front of the few sets in between, once these are known. Every hand begins and ends its
 //! own sets and begins others while it waits. Of a wide level, where all smaller sets are known before, whoever is free takes the
-//! next.
+//! next few.
 //!
 //! Which sets are known to whom when it begins is fixed by the levels alone, so that what is found is the same for any number
 //! of hands, however fast. Each keeps its own [`Sources`]: to bring them up to date takes less than to wait for another who does.
@@ -35,7 +35,7 @@ use crate::planner::{
     team::{in_step, look_for},
 };
 
-/// Sets of one size are a wide level if there are at least so many of them: whoever is free takes the next. The inner sets of a
+/// Sets of one size are a wide level if there are at least so many of them: whoever is free takes the next few. The inner sets of a
 /// single one are never shared out: what one half finds first spares most of the other.
 pub(super) const SHARED_OUT: usize = 12;
 /// Sets of a wide level that a hand takes at a time: so many parts of its share, unless they are large. What is found of sets side
@@ -61,7 +61,7 @@ pub(super) struct Flow<'f, 'p, 'm, 'a> {
     known: Vec<usize>,
     /// The levels at hand: a wide one or narrow ones.
     at_hand: Mutex<Range<usize>>,
-    /// The next set of a wide one.
+    /// The first set of a wide one that nobody has taken.
     next: AtomicUsize,
     /// Whether someone has given up.
     stopped: AtomicBool,

@@ -241,12 +241,14 @@ impl<'m, 'a> Crew<'m, 'a> {
         let earlier = self.earlier.as_ref().filter(|earlier| earlier.bounds(question));
         let reached = self.reached.as_ref().filter(|reached| reached.holds_for(question));
         let lean = self.lean.as_ref();
+        // With rounding warm-ups these are not noted.
+        let noted = if self.rounds_on { 0 } else { sets };
         let mut probe = Probe {
             model,
             question,
             tables,
-            behind_first: spare_sets.take(sets),
-            by: spare_sets.take(sets),
+            behind_first: spare_sets.take(noted),
+            by: spare_sets.take(noted),
             filled: 0,
             behind: 0,
             levels: self.levels,
@@ -266,10 +268,10 @@ impl<'m, 'a> Crew<'m, 'a> {
         let answer = answer?;
         // With more replicas than sets the bounds would cost more than they save.
         let few = question.most_replicas as usize <= sets;
+        let kept = few && question.stages.is_none();
         let mut tables = tables.into_iter();
-        let pairs = tables.next().filter(|_| few && question.stages.is_none());
-        match (&answer, pairs) {
-            (Answer::Yes(_), Some(least)) => {
+        match (&answer, tables.next()) {
+            (Answer::Yes(_), Some(least)) if kept => {
                 spare_sets.give(by);
                 let earlier = Earlier::new(question, heavier, least, behind_first);
                 if let Some(Earlier { least, behind_first, .. }) = self.earlier.replace(earlier) {
@@ -277,7 +279,7 @@ impl<'m, 'a> Crew<'m, 'a> {
                     spare_sets.give(behind_first);
                 }
             }
-            (Answer::No, Some(pairs)) if pairs.is_known(model.full()) => {
+            (Answer::No, Some(pairs)) if kept && pairs.is_known(model.full()) => {
                 spare_sets.give(behind_first);
                 if let Some(Reached { pairs, by, .. }) = self.reached.replace(Reached::new(question, pairs, by)) {
                     spare_pairs.give(pairs);

@@ -189,11 +189,11 @@ impl ClassGraph {
         ClassGraph { edges: renamed(&edges, &class), artificial: renamed(&artificial, &class), partition: merged }
     }
 
-    /// Gives every leaf that costs no time to its only neighbour's class, until there is none left; and the classes as they were,
-    /// by whether they were such leaves.
+    /// Gives every leaf that takes no time to its only neighbour's class, until there is none left. Also tells, by class as they
+    /// were before, which were given away.
     ///
     /// This shrinks the search and is a heuristic: the leaf keeps its size and the cost of sending its output. Where these
-    /// do not count ([`ClassCosts::of_nodes`](super::load::ClassCosts)), no split is better with a leaf elsewhere.
+    /// do not count, no split is better with a leaf elsewhere.
     #[must_use]
     pub fn without_free_leaves(&self, dag: &Dag, profile: &PlacementProfile) -> (Self, Vec<bool>) {
         let n = self.partition.len();

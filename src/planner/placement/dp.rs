@@ -52,10 +52,10 @@ pub const MOST_IDEALS: usize = 60_000;
 const FIRST_SHARE: f64 = 0.4;
 /// How close, relative, the best split known and what no split is below are when the best split is asked for.
 const NARROW: f64 = 2e-3;
-/// The best split is asked for at once after so many questions in a row to which there was none, if the last took so great a part
-/// of the pairs of the last one to which there was a split.
+/// The best split is asked for at once after so many questions in a row to which there was none, if the last took no less than one
+/// in so many of the pairs of the last one to which there was a split.
 const DENIED_IN_A_ROW: u32 = 2;
-const LARGE_PART: u64 = 4;
+const ONE_IN: u64 = 4;
 /// A value so much below the bound that its table was filled with is not yet believed to be the least: costs up to twice
 /// that bound were added and taken away.
 const COARSEST: f64 = 64.0;
@@ -169,24 +169,21 @@ pub fn plan(
     search: &Search,
 ) -> Placed {
     let prepared = Prepared::with_options(dag, profile, options.contract_layers);
-    let placed = plan_over(&prepared, limits, options, search);
+    let (mut placed, lattice) = plan_over(&prepared, limits, options, search);
     let Some(costs) = &prepared.at_least else { return placed };
     if !matches!(placed.status, Status::Optimal | Status::Infeasible) {
         return placed;
     }
-    let order = prepared.graph.order();
-    let lattice = if is_chain(&order) {
-        Ok(Lattice::chain(order.topological_order()))
-    } else {
-        Lattice::new(&order, options.most_ideals, search)
-    };
-    let upper = placed.max_load.unwrap_or(f64::INFINITY);
-    match lattice.and_then(|lattice| is_any_better(&lattice, costs, limits, upper, search)) {
-        Ok(false) => placed,
-        Ok(true) => {
-            let whole = Prepared::whole(dag, profile, options.contract_layers);
-            better_of(placed, plan_over(&whole, limits, options, search))
+    let whole = || plan_over(&Prepared::whole(dag, profile, options.contract_layers), limits, options, search).0;
+    let Some(upper) = placed.max_load else { return whole() };
+    let lattice = lattice.unwrap_or_else(|| Lattice::chain(prepared.graph.order().topological_order()));
+    match is_any_better(&lattice, costs, limits, upper, search) {
+        Ok((false, pairs)) => {
+            let of_pairs = placed.counts.iter_mut().find(|(name, _)| *name == "pairs");
+            of_pairs.into_iter().for_each(|(_, count)| *count += pairs as f64);
+            placed
         }
+        Ok((true, _)) => better_of(placed, whole()),
         Err(_) => Placed { among: Some(WITH_LEAVES), ..placed },
     }
 }
@@ -195,33 +192,41 @@ pub fn plan(
 fn better_of(merged: Placed, whole: Placed) -> Placed {
     let value = |placed: &Placed| placed.max_load.unwrap_or(f64::INFINITY);
     match whole.status {
-        _ if merged.split.is_none() || value(&whole) < value(&merged) => whole,
+        _ if value(&whole) < value(&merged) => whole,
         Status::Optimal | Status::Infeasible => merged,
         _ => Placed { among: Some(WITH_LEAVES), ..merged },
     }
 }
 
-/// The best contiguous split of these classes.
-fn plan_over(prepared: &Prepared, limits: &PlacementLimits, options: &DpOptions, search: &Search) -> Placed {
+/// The best contiguous split of these classes, and their closed sets where there is more than one order and they are not too many.
+fn plan_over(
+    prepared: &Prepared,
+    limits: &PlacementLimits,
+    options: &DpOptions,
+    search: &Search,
+) -> (Placed, Option<Lattice>) {
     let order = prepared.graph.order();
     let one_order = is_chain(&order);
     let enumerate = || Lattice::new(&order, options.most_ideals, search);
     let (linear, enumerated) =
         rayon::join(|| linearise::along(prepared, limits, search), || (!one_order).then(&enumerate));
     if matches!(linear.found, Err(Refused::Cancelled)) {
-        return linear.placed(prepared);
+        return (linear.placed(prepared), None);
     }
     // There is no other order: what is best along this one is best.
     if one_order && linear.found.as_ref().is_ok_and(|found| found.proven) {
         let status = if linear.best.is_some() { Status::Optimal } else { Status::Infeasible };
         let placed = linear.placed(prepared);
-        return Placed { status, lower_bound: placed.max_load.or(placed.lower_bound), ..placed };
+        return (Placed { status, lower_bound: placed.max_load.or(placed.lower_bound), ..placed }, None);
     }
     let upper = linear.value().unwrap_or(f64::INFINITY);
     let bound = linear.bound;
     let mut counts = vec![("classes", prepared.costs.len() as f64)];
     let lattice = enumerated.unwrap_or_else(enumerate);
-    let found = lattice.and_then(|lattice| solve_over(&lattice, &prepared.costs, limits, upper, search));
+    let found = lattice
+        .as_ref()
+        .map_err(|refused| *refused)
+        .and_then(|lattice| solve_over(lattice, &prepared.costs, limits, upper, search));
     let (status, best, lower_bound, notes) = match found {
         Ok(found) => {
             counts.push(("closed_sets", found.sets as f64));
@@ -237,14 +242,15 @@ fn plan_over(prepared: &Prepared, limits: &PlacementLimits, options: &DpOptions,
         }
         Err(Refused::Cancelled) => (Status::Cancelled, linear.best, Some(bound), vec![]),
         Err(Refused::TooMany(found)) => {
-            let note = format!(
-                "the graph has more than {found} sets at which a pipeline can be cut: the split is the best along \
-                     one order of its classes, without proof"
-            );
+            let along = match &linear.best {
+                Some(_) => "the split is the best along one order of its classes, without proof",
+                None => "along one order of its classes nothing fits, and others were not tried",
+            };
+            let note = format!("the graph has more than {found} sets at which a pipeline can be cut: {along}");
             (Status::Feasible, linear.best, Some(bound), vec![note])
         }
     };
-    Placed {
+    let placed = Placed {
         status,
         max_load: best.as_ref().map(|(value, _)| *value),
         split: best.map(|(_, stages)| prepared.split(&stages)),
@@ -252,7 +258,8 @@ fn plan_over(prepared: &Prepared, limits: &PlacementLimits, options: &DpOptions,
         among: None,
         notes,
         counts,
-    }
+    };
+    (placed, lattice.ok())
 }
 
 /// Whether the order is of all classes: then there is one way to linearise it.
@@ -323,18 +330,18 @@ pub fn solve_over(
     Ok(found)
 }
 
-/// Whether there is any split better than `upper` along a lattice.
+/// Whether there is any split better than `upper` along a lattice, and how many pairs were looked at.
 fn is_any_better(
     lattice: &Lattice,
     costs: &ClassCosts,
     limits: &PlacementLimits,
     upper: f64,
     search: &Search,
-) -> Result<bool, Refused> {
+) -> Result<(bool, u64), Refused> {
     let priced = costs.bounded(upper, limits.memory_bytes);
     let mut table = Table::new(lattice, &priced, limits, upper * (1.0 - ROUNDING), Space::default());
-    table.fill(upper, 1, &search.quiet())?;
-    Ok(table.best().is_some())
+    let pairs = table.fill(upper, 1, &search.quiet())?;
+    Ok((table.best().is_some(), pairs))
 }
 
 /// Cuts a split anew along an order in which its stages follow one another, the best way; the number of pairs looked at. Where there
@@ -437,7 +444,7 @@ impl Quest {
         if asked == Asked::Nothing || !upper.is_finite() || narrow {
             return Question { below: upper, enough: if asked == Asked::Late { low } else { upper } };
         }
-        if self.denials >= DENIED_IN_A_ROW && LARGE_PART * self.pairs_denied >= self.pairs_found {
+        if self.denials >= DENIED_IN_A_ROW && ONE_IN * self.pairs_denied >= self.pairs_found {
             return Question { below: upper, enough: low };
         }
         // Values may be of any order of magnitude.

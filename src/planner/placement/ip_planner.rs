@@ -171,7 +171,7 @@ fn infeasible(problem: &Problem, question: &Question<'_>, handle: &Search) -> In
             // A contiguous split of the DP is convex on every device; some other convex one might do with less.
             let quiet = handle.quiet();
             let least = smallest_memory::contiguous(question.dag, given, false, accelerators, &quiet);
-            needed.enough = least.unwrap_or(f64::INFINITY).max(needed.at_least);
+            needed.enough = least.map_or(f64::INFINITY, |least| least.enough).max(needed.at_least);
         }
         explanation += &needed.sentence(given, problem.limits.memory_limit());
         enough = needed.exact();

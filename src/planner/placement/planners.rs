@@ -166,7 +166,7 @@ impl Planner for PlacementPlanner {
             }
             Algorithm::PipeDream => pipedream::plan(dag, profile, &limits, &narrower),
         };
-        let among = placed.among;
+        let splits = ["contiguous splits in a row"].into_iter().chain(placed.among).collect::<Vec<_>>().join(", ");
         let mut outcome = outcome(problem, &asked, placed, search);
         // Only the DP over all contiguous splits proves anything about contiguous splits; what holds for all splits is told
         // beside any of them.
@@ -178,8 +178,7 @@ impl Planner for PlacementPlanner {
                 outcome.status = Status::Feasible;
             }
         } else {
-            let splits = ["contiguous splits in a row"].into_iter().chain(among).collect::<Vec<_>>().join(" ");
-            outcome.proven_among = outcome.lower_bound.map(|_| splits);
+            outcome.proven_among = outcome.lower_bound.map(|_| splits.clone());
         }
         if let (Algorithm::Dp, Some(story)) = (self.algorithm, &mut outcome.infeasible) {
             let contract_layers = problem.options.flag("contract_layers");
@@ -187,16 +186,15 @@ impl Planner for PlacementPlanner {
             let least = given.and_then(|profile| {
                 smallest_memory::contiguous(dag, profile, contract_layers, limits.accelerators, &quiet)
             });
-            if let Some(bytes) = least {
-                story.smallest_memory_bytes = Some(bytes);
-                story.explanation += &smallest_memory::least_sentence(bytes, profile, problem.limits.memory_limit());
+            if let Some(needed) = least {
+                story.smallest_memory_bytes = needed.exact();
+                story.explanation += &needed.sentence(profile, problem.limits.memory_limit());
             }
         }
         if self.algorithm == Algorithm::Dp && outcome.status == Status::Optimal {
-            outcome.notes.push(
-                "proven among contiguous splits in a row, no edge leading to a device before; any other may be better"
-                    .into(),
-            );
+            outcome
+                .notes
+                .push(format!("proven among {splits}, no edge leading to a device before; any other may be better"));
         }
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome

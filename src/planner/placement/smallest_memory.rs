@@ -63,15 +63,16 @@ fn sizes(profile: &PlacementProfile, partition: &Partition, room: &Room) -> Vec<
     sizes
 }
 
-/// The least whole number of bytes with which contiguous splits exist, without CPUs. `None` if no memory would do, the
-/// graph has too many closed sets, or the search was stopped. `O(steps of the lattice · log bytes)`.
+/// What contiguous splits need, without CPUs: the least whole number of bytes, unless there are so many closed sets that leaves which
+/// take no time stay with a neighbour. `None` if no memory would do, the graph has too many closed sets even then, or the search was
+/// stopped. `O(steps of the lattice · log bytes)`.
 pub fn contiguous(
     dag: &Dag,
     profile: &PlacementProfile,
     contract_layers: bool,
     accelerators: u32,
     search: &Search,
-) -> Option<f64> {
+) -> Option<Needed> {
     if accelerators == 0 || !profile.nodes.iter().all(|node| node.supported) {
         return None;
     }
@@ -79,15 +80,21 @@ pub fn contiguous(
         let lattice = Lattice::new(&prepared.graph.order(), MOST_IDEALS, search).ok()?;
         Some((prepared, lattice))
     };
-    // Where there are too many, leaves that cost no time stay with a neighbour: what does then is enough.
-    let (prepared, lattice) = with_sets(Prepared::whole(dag, profile, contract_layers))
-        .or_else(|| with_sets(Prepared::with_options(dag, profile, contract_layers)))?;
-    let costs = &prepared.costs;
-    least(&costs.size, accelerators, search, |memory| {
-        let room = Room::new(profile, memory);
-        let sizes = sizes(profile, &prepared.graph.partition, &room);
-        segments(&lattice, &sizes, room.limit_bytes()) <= accelerators
-    })
+    let enough = |(prepared, lattice): (Prepared, Lattice)| {
+        least(&prepared.costs.size, accelerators, search, |memory| {
+            let room = Room::new(profile, memory);
+            let sizes = sizes(profile, &prepared.graph.partition, &room);
+            segments(&lattice, &sizes, room.limit_bytes()) <= accelerators
+        })
+    };
+    let whole = Prepared::whole(dag, profile, contract_layers);
+    let mut sizes = whole.costs.size.clone();
+    sizes.sort_by(|a, b| b.total_cmp(a));
+    if let Some(whole) = with_sets(whole) {
+        return enough(whole).map(|least| Needed { at_least: least, enough: least });
+    }
+    let enough = enough(with_sets(Prepared::with_options(dag, profile, contract_layers))?)?;
+    Some(Needed { at_least: counted(&sizes, accelerators as usize).min(enough), enough })
 }
 
 /// What splits of any kind need, without CPUs; the classes are the colours. `None` if no memory would do, or
@@ -190,7 +197,7 @@ mod tests {
     fn a_chain_is_cut_where_its_parts_are_smallest() {
         let profile = profile(&[5.0, 1.0, 4.0, 4.0, 1.0, 5.0]);
         let chain = Dag::new(6, (1..6).map(|v| (v - 1, v)).collect()).unwrap();
-        let least = |k| contiguous(&chain, &profile, false, k, &Search::default());
+        let least = |k| contiguous(&chain, &profile, false, k, &Search::default()).and_then(|needed| needed.exact());
         assert_eq!((1..=6).map(least).collect::<Vec<_>>(), [20.0, 10.0, 8.0, 5.0, 5.0, 5.0].map(Some));
         assert_eq!(least(0), None);
     }

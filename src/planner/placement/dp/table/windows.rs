@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-/// So few cells are not worth a second thread.
+/// A thread makes so many cells at the least.
 const FEW_CELLS: usize = 1 << 14;
 
 /// Numbers of accelerators from one to before another. There is a closed set more than classes and no more accelerators than those,
