@@ -54,7 +54,7 @@ impl<T> Lists<T> {
     }
 }
 
-/// Memory of lists that are no longer needed: to get it anew for every question takes about as long as a question.
+/// Memory of lists that are no longer needed: to get it anew takes a good part of the time of a question.
 pub(super) struct Spare<T>(Vec<Lists<T>>);
 
 impl<T> Spare<T> {
