@@ -21,6 +21,9 @@ const LOOKS: usize = 500;
 const HANDS: usize = 1 << 10;
 /// Shares of what is done in pieces for each hand, about.
 const SHARES: usize = 8;
+/// What lies side by side is taken so many parts of a hand's share at a time, unless these are large.
+const PARTS_OF_A_SHARE: usize = 8;
+const MOST_AT_A_TIME: usize = 16;
 /// What is told when there are no more steps.
 const ENDED: usize = usize::MAX;
 
@@ -160,6 +163,11 @@ impl<T> Pieces<T> {
             (first..count.min(first + share)).for_each(|at| of(&task, at));
         }
     }
+}
+
+/// How many of so many a hand takes at a time, where what is found of those side by side lies side by side in memory.
+pub(in crate::planner) fn at_a_time(count: usize, hands: usize) -> usize {
+    (count / (PARTS_OF_A_SHARE * hands)).clamp(1, MOST_AT_A_TIME)
 }
 
 /// What is seen once there is something to see.

@@ -575,30 +575,3 @@ fn who_heeds_memory_is_not_said_not_to() {
     let story = refused["infeasible"]["explanation"].as_str().unwrap();
     assert!(story.contains("2 B each would do, and a byte less would not"), "{story}");
 }
-
-/// Leaves that take no time but have a size, so many that they cannot be parted from their neighbour in all ways.
-#[test]
-fn a_proof_names_leaves_that_stay_with_their_neighbour() {
-    let node = |id: usize, time: f64, size: f64| {
-        value!({"id": id, "supportedOnFpga": true, "cpuLatency": time, "fpgaLatency": time, "isBackwardNode": false,
-            "size": size})
-    };
-    let leaves = (0..17).map(|id| node(id, 0.0, 5.0));
-    let others = [node(17, 3.0, 136.0), node(18, 3.0, 34.0), node(19, 2.0, 0.0)];
-    let edge = |from: usize, to: usize, cost: f64| value!({"sourceId": from, "destId": to, "cost": cost});
-    let edges = (0..17).map(|leaf| edge(leaf, 17, 0.4)).chain([edge(17, 18, 5.0), edge(19, 17, 4.0)]);
-    let file = value!({"maxFPGAs": 2, "maxCPUs": 0, "maxSizePerFPGA": 221.0,
-        "nodes": leaves.chain(others).collect::<Vec<_>>(), "edges": edges.collect::<Vec<_>>()});
-    let folder = Folder::new();
-    let path = folder.file("star.json", file.to_string());
-    let plan = ["plan", &path, "--planner", "placement-dp"];
-    let text = stdout(&plan, 0);
-    let among = "proven among contiguous splits in a row, with leaves that take no time beside a neighbour";
-    assert!(text.contains(&format!("{among}: least load")), "{text}");
-    assert!(text.contains(&format!("note: {among}, no edge leading to a device before")), "{text}");
-    let more = stdout(&[&plan[..], &["--memory", "255"]].concat(), 0);
-    assert!(more.contains("proven among contiguous splits in a row: least load"), "all fit on one: {more}");
-    // What would do is not said to be the least.
-    let text = stdout(&[&plan[..], &["--memory", "130"]].concat(), 1);
-    assert!(text.contains("221 B each would do, and at least 136 B are needed."), "{text}");
-}

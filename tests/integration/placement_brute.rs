@@ -78,18 +78,26 @@ fn instance(random: &mut Random) -> Instance {
     Instance { dag: Dag::new(n, edges).unwrap(), profile: nodes.into(), limits }
 }
 
-/// Classes of which two fill an accelerator, many of them free of cost: hardly an order fits.
-fn tight_instance(random: &mut Random) -> Instance {
-    let n = 4 + random.below(3) as usize;
-    let node = |_| PlacementNode {
-        cpu_time: 1.0,
-        accelerator_time: f64::from(random.below(5) > 1),
+/// A forward node of size 1 that any device runs, in no class and no layer, and that sends nothing.
+fn plain(cpu_time: f64, accelerator_time: f64) -> PlacementNode {
+    PlacementNode {
+        cpu_time,
+        accelerator_time,
         supported: true,
         backward: false,
-        size_bytes: 4.0 + random.below(4) as f64,
+        size_bytes: 1.0,
         colour_class: None,
         layer: None,
         transfer: 0.0,
+    }
+}
+
+/// Classes of which two fill an accelerator, many of them free of cost: hardly an order fits.
+fn tight_instance(random: &mut Random) -> Instance {
+    let n = 4 + random.below(3) as usize;
+    let node = |_| {
+        let time = f64::from(random.below(5) > 1);
+        PlacementNode { size_bytes: 4.0 + random.below(4) as f64, ..plain(1.0, time) }
     };
     let nodes: Vec<PlacementNode> = (0..n).map(node).collect();
     let pairs = (0..n as u32).flat_map(|u| (u + 1..n as u32).map(move |v| (u, v)));
@@ -346,16 +354,7 @@ fn what_is_small_counts_beside_what_is_forbidden() {
 
 #[test]
 fn a_leaf_that_takes_no_time_leaves_its_neighbour_where_that_is_better() {
-    let node = |accelerator_time: f64, size_bytes: f64, transfer: f64| PlacementNode {
-        cpu_time: accelerator_time,
-        accelerator_time,
-        supported: true,
-        backward: false,
-        size_bytes,
-        colour_class: None,
-        layer: None,
-        transfer,
-    };
+    let node = |time: f64, size_bytes: f64, transfer: f64| PlacementNode { size_bytes, transfer, ..plain(time, time) };
     // The leaf 0 and node 3 are read by node 1, and that by node 2.
     let nodes = |sent: f64| vec![node(0.0, 5.0, sent), node(3.0, 8.0, 5.0), node(3.0, 2.0, 0.0), node(2.0, 0.0, 4.0)];
     let dag = Dag::new(4, vec![(0, 1), (1, 2), (3, 1)]).unwrap();
@@ -391,16 +390,7 @@ fn a_leaf_that_takes_no_time_leaves_its_neighbour_where_that_is_better() {
 
 #[test]
 fn a_forbidden_edge_of_three_nodes() {
-    let node = |accelerator_time: f64, transfer: f64| PlacementNode {
-        cpu_time: 1.0,
-        accelerator_time,
-        supported: true,
-        backward: false,
-        size_bytes: 1.0,
-        colour_class: None,
-        layer: None,
-        transfer,
-    };
+    let node = |accelerator_time: f64, transfer: f64| PlacementNode { transfer, ..plain(1.0, accelerator_time) };
     let times = [1.1, 1.242_857_142_857_142_9, 1.385_714_285_714_285_7];
     let dag = Dag::new(3, vec![(0, 1), (1, 2)]).unwrap();
     let limits = PlacementLimits { accelerators: 2, cpus: 0, memory_bytes: 1e9 };
@@ -418,15 +408,9 @@ fn a_forbidden_edge_of_three_nodes() {
 /// what is forbidden.
 #[test]
 fn searches_by_moves_see_what_is_small() {
-    let node = |v: usize| PlacementNode {
-        cpu_time: 900.0,
-        accelerator_time: 1.0 + v as f64 / 7.0,
-        supported: true,
-        backward: false,
-        size_bytes: 1.0,
-        colour_class: None,
-        layer: None,
-        transfer: if v % 4 < 3 { 1e24 } else { 0.0 },
+    let node = |v: usize| {
+        let transfer = if v % 4 < 3 { 1e24 } else { 0.0 };
+        PlacementNode { transfer, ..plain(900.0, 1.0 + v as f64 / 7.0) }
     };
     let profile: PlacementProfile = (0..16).map(node).collect::<Vec<_>>().into();
     let edges = (0..16u32).filter(|v| v % 4 < 3).map(|v| (v, v + 1)).collect();

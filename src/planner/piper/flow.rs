@@ -32,16 +32,12 @@ use super::{
 };
 use crate::planner::{
     Search,
-    team::{in_step, look_for},
+    team::{at_a_time, in_step, look_for},
 };
 
 /// Sets of one size are a wide level if there are at least so many of them: whoever is free takes the next few. The inner sets of a
 /// single one are never shared out: what one half finds first spares most of the other.
 pub(super) const SHARED_OUT: usize = 12;
-/// Sets of a wide level that a hand takes at a time: so many parts of its share, unless they are large. What is found of sets side
-/// by side lies side by side in memory.
-const PARTS_OF_A_SHARE: usize = 8;
-const MOST_AT_A_TIME: usize = 16;
 /// Sets a hand has begun and not ended, at the most.
 const BEGUN: usize = 4;
 /// So many narrow levels after one another are a hand's, mostly sets within one another: only for the first it waits.
@@ -176,7 +172,7 @@ impl<'f, 'p, 'm, 'a> Flow<'f, 'p, 'm, 'a> {
             }
             if is_wide(level) {
                 self.catch_up(hand, at)?;
-                let few = (level.len() / (PARTS_OF_A_SHARE * of)).clamp(1, MOST_AT_A_TIME);
+                let few = at_a_time(level.len(), of);
                 loop {
                     // Who finds a frontier makes no difference to it.
                     let from = self.next.fetch_add(few, Ordering::Relaxed);

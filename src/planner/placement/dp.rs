@@ -175,15 +175,20 @@ pub fn plan(
         return placed;
     }
     let whole = || plan_over(&Prepared::whole(dag, profile, options.contract_layers), limits, options, search).0;
-    let Some(upper) = placed.max_load else { return whole() };
+    let Some(upper) = placed.max_load else {
+        // A class that is too much for any device is so wherever leaves are.
+        return if lower_bound(costs, limits).is_finite() { whole() } else { placed };
+    };
     let lattice = lattice.unwrap_or_else(|| Lattice::chain(prepared.graph.order().topological_order()));
-    match is_any_better(&lattice, costs, limits, upper, search) {
-        Ok((false, pairs)) => {
+    // Any better split will do.
+    let any = Question { below: upper, enough: upper };
+    match ask_once(&lattice, costs, limits, any, &search.quiet()) {
+        Ok((None, pairs)) => {
             let of_pairs = placed.counts.iter_mut().find(|(name, _)| *name == "pairs");
             of_pairs.into_iter().for_each(|(_, count)| *count += pairs as f64);
             placed
         }
-        Ok((true, _)) => better_of(placed, whole()),
+        Ok((Some(_), _)) => better_of(placed, whole()),
         Err(_) => Placed { among: Some(WITH_LEAVES), ..placed },
     }
 }
@@ -330,18 +335,18 @@ pub fn solve_over(
     Ok(found)
 }
 
-/// Whether there is any split better than `upper` along a lattice, and how many pairs were looked at.
-fn is_any_better(
+/// The answer to a single question along a lattice, and how many pairs were looked at.
+fn ask_once(
     lattice: &Lattice,
     costs: &ClassCosts,
     limits: &PlacementLimits,
-    upper: f64,
+    Question { below, enough }: Question,
     search: &Search,
-) -> Result<(bool, u64), Refused> {
-    let priced = costs.bounded(upper, limits.memory_bytes);
-    let mut table = Table::new(lattice, &priced, limits, upper * (1.0 - ROUNDING), Space::default());
-    let pairs = table.fill(upper, 1, &search.quiet())?;
-    Ok((table.best().is_some(), pairs))
+) -> Result<(Option<Vec<Stage>>, u64), Refused> {
+    let priced = costs.bounded(below, limits.memory_bytes);
+    let mut table = Table::new(lattice, &priced, limits, below * (1.0 - ROUNDING), Space::default());
+    let pairs = table.fill(enough, 1, search)?;
+    Ok((table.best().map(|_| table.stages()), pairs))
 }
 
 /// Cuts a split anew along an order in which its stages follow one another, the best way; the number of pairs looked at. Where there
@@ -370,11 +375,10 @@ fn cut_anew(
         order[from..].sort_unstable_by_key(|&class| std::cmp::Reverse(left_after[class as usize]));
     }
     let (lattice, below) = (Lattice::chain(&order), best.0);
-    let priced = costs.bounded(below, limits.memory_bytes);
-    let mut table = Table::new(&lattice, &priced, limits, below * (1.0 - ROUNDING), Space::default());
-    let pairs = table.fill(0.0, 1, search).unwrap_or(0);
-    if table.best().is_some() {
-        let stages = table.stages();
+    let Ok((stages, pairs)) = ask_once(&lattice, costs, limits, Question { below, enough: 0.0 }, search) else {
+        return 0;
+    };
+    if let Some(stages) = stages {
         let value = worth(&stages, costs);
         if value < below {
             *best = (value, stages);

@@ -19,12 +19,8 @@ use crate::planner::{
         lattice::{Lattice, Refused, Walk},
         load::ClassCosts,
     },
-    team::in_step,
+    team::{at_a_time, in_step},
 };
-
-/// Closed sets that a thread takes at a time: so many parts of its share, unless they are large.
-const PARTS_OF_A_SHARE: usize = 8;
-const MOST_AT_A_TIME: usize = 16;
 
 /// One thread, and what it found out about closed sets of a level.
 struct Visitor<'a> {
@@ -75,7 +71,7 @@ impl Task {
             *share.next.get_mut() = place(number);
             share.end = place(number + 1);
         }
-        self.few = (level.len() / (PARTS_OF_A_SHARE * threads)).clamp(1, MOST_AT_A_TIME);
+        self.few = at_a_time(level.len(), threads);
         self.work = work;
     }
 
