@@ -19,11 +19,11 @@ use super::{
     side_job, studies,
     tour::Does,
     update::{Effect, Effects},
-    worker::{self, Job, Report},
+    worker::{self, Job, News, Report},
 };
 use crate::{planner::Search, tui::frame};
 
-/// A screen of a size in memory.
+/// A screen of a size in memory, on which plans take no time.
 pub struct Offscreen {
     pub(super) model: Model,
     terminal: Terminal<TestBackend>,
@@ -147,19 +147,6 @@ impl Offscreen {
         self.model.focus = focus;
     }
 
-    /// Takes the time that the last plan took for none, so that a picture of it is always the same.
-    pub(super) fn settle_clock(&mut self) {
-        if let Some(shown) = &self.model.shown {
-            let mut shown = ShownRun::clone(shown);
-            shown.seconds = 0.0;
-            let shown = Arc::new(shown);
-            if let Some(simulated) = &self.model.simulated {
-                self.model.simulated = Some(Arc::new(simulated.under(shown.clone())));
-            }
-            self.model.shown = Some(shown);
-        }
-    }
-
     /// The view that is shown.
     pub fn view(&self) -> View {
         self.model.view
@@ -223,7 +210,22 @@ impl Offscreen {
     fn work(&mut self, job: &Job) {
         let mut reports = vec![];
         worker::perform(job, &mut |report| reports.push(report));
-        for report in reports {
+        // Plans take no time here: neither a picture of one nor what is asked about it by itself depends on how busy the
+        // machine is.
+        let mut timeless = None;
+        for mut report in reports {
+            match &mut report.news {
+                News::Planned(shown) => {
+                    *shown = Arc::new(ShownRun { seconds: 0.0, ..ShownRun::clone(shown) });
+                    timeless = Some(shown.clone());
+                }
+                News::Simulated(simulated) => {
+                    if let Some(shown) = &timeless {
+                        *simulated = Arc::new(simulated.under(shown.clone()));
+                    }
+                }
+                _ => {}
+            }
             let effects = self.model.on_report(report);
             self.perform(effects);
         }

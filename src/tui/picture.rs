@@ -84,7 +84,6 @@ pub fn film() -> Result<String, ScreenError> {
             demo.step = i;
         }
         screen.play(step);
-        screen.settle_clock();
         let pace = Duration::from_secs_f32(step.seconds) / step.film;
         frames.push((screen.draw().clone(), pace));
         for _ in 1..step.film {
@@ -128,8 +127,6 @@ impl Offscreen {
 
     /// A picture of the screen, as SVG.
     pub fn svg(&mut self) -> String {
-        // Planning times differ from run to run; the picture should not.
-        self.settle_clock();
         let (light, view) = (self.model.theme.is_light(), self.model.view);
         svg(self.draw(), light, view)
     }
