@@ -103,3 +103,31 @@ fn straight_pipelines_are_those_of_the_recurrence() {
     }
     assert!(plans > 300, "{plans}");
 }
+
+#[test]
+fn there_is_none_where_too_few_states_follow_one_another() {
+    let layer = |i: usize| {
+        format!(
+            "node{i} -- layer{i} -- forward_compute_time=3, backward_compute_time=4, activation_size=5e6, parameter_size=1e6\n"
+        )
+    };
+    // A layer, eight side by side, and a last one.
+    let mut text: String = (1..=10).map(layer).collect();
+    (2..=9).for_each(|i| text += &format!("\tnode1 -- node{i}\n\tnode{i} -- node10\n"));
+    let workload = load_bytes(text.as_bytes(), "wide.txt", "wide").unwrap();
+    let states = States::of(&workload, workload.layers().unwrap()).unwrap();
+    let longest = (0..states.len()).fold(vec![0; states.len()], |mut longest, j| {
+        longest[j] = 1 + states.before(j).map(|k| longest[k]).max().unwrap_or(0);
+        longest
+    });
+    let most = longest[states.len() - 1] as u32;
+    assert!((most as usize) < states.len(), "{most} of {}", states.len());
+    for devices in 2..=states.len() as u32 {
+        let machines = Machines::new(&[devices as u16]).unwrap();
+        let model = HpgoModel::new(&states, machines, 512, 16e9, SpeedupModel::default(), Faults::KEPT);
+        let all = candidates(&model, &Search::default());
+        let there = all.plans.iter().any(|plan| plan.kind == Kind::Straight(devices));
+        assert_eq!((there, published(&model).is_some()), (devices <= most, devices <= most), "{devices} devices");
+        assert!(all.missing.is_empty(), "{:?}", all.missing);
+    }
+}

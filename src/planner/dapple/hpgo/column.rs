@@ -14,7 +14,9 @@
 
 use std::{collections::VecDeque, ops::Range, sync::OnceLock};
 
-use super::{model::HpgoModel, placement::Devices};
+use fixedbitset::FixedBitSet;
+
+use super::{model::HpgoModel, placement::Devices, reach::Reach};
 use crate::planner::Search;
 
 /// Sums along a chain are off by less.
@@ -91,6 +93,7 @@ impl Column {
 }
 
 /// What the last stage of a prefix may be that ends with some state.
+#[derive(Debug, Clone, Copy)]
 struct Last {
     /// Seconds of its states.
     compute_s: f64,
@@ -114,6 +117,8 @@ impl Pairs {
 pub(super) struct Within<'a> {
     pub(super) model: &'a HpgoModel<'a>,
     pub(super) pairs: &'a Pairs,
+    /// What may be followed by as many stages as there are to be.
+    pub(super) reach: &'a Reach,
     /// Whether each state covers all that the one before it covers.
     pub(super) chain: bool,
     /// Stages of the whole pipeline, and such pipelines side by side.
@@ -137,12 +142,13 @@ impl Within<'_> {
     }
 
     /// Whether so many stages may end with a state: what those before and after it compute adds up to what lies on either side,
-    /// whatever the states.
+    /// whatever the states, and enough of them fit behind it.
     fn may_end(&self, j: usize, stages: u32) -> bool {
         let last = self.model.states() - 1;
         let within = |stages: u32| self.bound_s * f64::from(stages) * (1.0 + ROUNDING);
         let left = || j == last || self.compute_s(j + 1, last) <= within(self.count - stages);
-        (stages < self.count || j == last) && self.compute_s(0, j) <= within(stages) && left()
+        let sums = (stages < self.count || j == last) && self.compute_s(0, j) <= within(stages) && left();
+        sums && self.reach.may_end(j, stages)
     }
 
     /// From the first state that so many stages may end with to one past the last.
@@ -156,7 +162,10 @@ impl Within<'_> {
     /// The only column of one stage.
     pub(super) fn first_column(&self, occupied: Devices, source: Source) -> Column {
         let ends = self.ends(1);
-        let of = |j| Some(self.compute_s(0, j)).filter(|&block_s| block_s <= self.bound_s).unwrap_or(f64::INFINITY);
+        let of = |j| match self.compute_s(0, j) {
+            block_s if block_s <= self.bound_s && self.may_end(j, 1) => block_s,
+            _ => f64::INFINITY,
+        };
         let block_s: Vec<f64> = ends.clone().map(of).collect();
         let traces = vec![Trace { before: 0, source: 0 }; block_s.len()];
         Column { occupied, sources: vec![source], first: ends.start, block_s, traces }
@@ -266,26 +275,34 @@ impl Within<'_> {
     }
 
     /// Of any states: for each of these ways by state the least bottleneck with this last state; of equal ones that with the
-    /// longest last stage.
-    pub(super) fn of_pairs<'w>(&self, ways: impl Iterator<Item = &'w Vec<f64>>, j: usize, stages: u32) -> Vec<Least> {
+    /// longest last stage. `sends` tells behind which states there is any way.
+    pub(super) fn of_pairs(&self, ways: &[&[f64]], sends: &FixedBitSet, j: usize, stages: u32) -> Vec<Least> {
         if !self.may_end(j, stages) {
-            return ways.map(|_| NOTHING).collect();
+            return vec![NOTHING; ways.len()];
         }
         let ending = self.ending(j);
-        let least = |ways: &Vec<f64>| {
-            let (mut least, mut worst) = (NOTHING, self.bound_s.min(f64::MAX));
-            for last in ending {
-                if last.compute_s > worst {
-                    break;
-                }
-                let way_s = ways[last.before as usize];
-                if way_s <= worst {
-                    worst = way_s.max(last.compute_s);
-                    least = if worst < least.0 { (worst, last.before) } else { (worst, last.before.min(least.1)) };
-                }
+        if let [ways] = ways {
+            return vec![self.least(ways, ending)];
+        }
+        let within = ending.iter().take_while(|last| last.compute_s <= self.bound_s);
+        let ending: Vec<Last> = within.filter(|last| sends.contains(last.before as usize)).copied().collect();
+        ways.iter().map(|ways| self.least(ways, &ending)).collect()
+    }
+
+    /// The least bottleneck behind ways by state, of what a stage may be, least compute first.
+    #[inline]
+    fn least(&self, ways: &[f64], ending: &[Last]) -> Least {
+        let (mut least, mut worst) = (NOTHING, self.bound_s.min(f64::MAX));
+        for last in ending {
+            if last.compute_s > worst {
+                break;
             }
-            least
-        };
-        ways.map(least).collect()
+            let way_s = ways[last.before as usize];
+            if way_s <= worst {
+                worst = way_s.max(last.compute_s);
+                least = if worst < least.0 { (worst, last.before) } else { (worst, last.before.min(least.1)) };
+            }
+        }
+        least
     }
 }

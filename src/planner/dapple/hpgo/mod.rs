@@ -16,6 +16,7 @@ pub mod length;
 pub(crate) mod model;
 pub mod placement;
 pub(crate) mod planner;
+mod reach;
 mod row;
 pub(crate) mod straight;
 

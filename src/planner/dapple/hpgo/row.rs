@@ -5,6 +5,8 @@
 
 use std::{ops::Range, sync::OnceLock};
 
+use fixedbitset::FixedBitSet;
+
 use super::column::{Arrival, Column, Least, Within};
 use crate::planner::{Search, team::Pieces};
 
@@ -22,6 +24,8 @@ pub(super) struct Row {
     ends: Range<usize>,
     /// By arrival and state the least bottleneck of what leads there.
     ways: Vec<OnceLock<Vec<f64>>>,
+    /// The states with a way behind them to any arrival.
+    sends: FixedBitSet,
     /// By state that a stage may end with, and arrival.
     least: Vec<OnceLock<Vec<Least>>>,
     /// By arrival.
@@ -48,8 +52,9 @@ impl Row {
         match self.step {
             Step::Ways => _ = self.ways[at].set(ways()),
             Step::Least => {
-                let all = self.ways.iter().filter_map(OnceLock::get);
-                _ = self.least[at].set(within.of_pairs(all, self.ends.start + at, self.stages));
+                let all: Vec<&[f64]> = self.ways.iter().filter_map(OnceLock::get).map(Vec::as_slice).collect();
+                let least = within.of_pairs(&all, &self.sends, self.ends.start + at, self.stages);
+                _ = self.least[at].set(least);
             }
             Step::Columns => {
                 let least: Option<Vec<Least>> = if within.chain {
@@ -90,6 +95,10 @@ pub(super) fn make(
     };
     if !within.chain {
         done(Step::Ways, count, count * states);
+        let mut row = row.task();
+        let ways: Vec<&Vec<f64>> = row.ways.iter().filter_map(OnceLock::get).collect();
+        row.sends = (0..states).filter(|&k| ways.iter().any(|ways| ways[k] < f64::INFINITY)).collect();
+        drop(row);
         done(Step::Least, ends.len(), ends.len() * states);
     }
     done(Step::Columns, count, count * states);

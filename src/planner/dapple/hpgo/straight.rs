@@ -16,6 +16,7 @@ use super::{
     length::Stage,
     model::HpgoModel,
     placement::{self, Devices},
+    reach::Reach,
     row::{self, Row},
 };
 use crate::planner::{
@@ -59,19 +60,20 @@ pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Result
     }
     let Some(first) = placement::next_of_fresh(&model.machines, pipelines) else { return Ok(None) };
     let (mut sets, pairs) = (Sets::default(), &Pairs::new(model.states()));
-    let filling = |bound_s| {
-        let within = Within { model, pairs, chain: model.is_chain(), count, pipelines, bound_s };
-        Filling { within, first, fastest: false, traced: true, search }
+    let table = |sets: &mut Sets, bound_s, fastest, traced| {
+        let reach = &Reach::of(model, (count, pipelines), bound_s, search).ok_or(NoTable::Cancelled)?;
+        let within = Within { model, pairs, reach, chain: model.is_chain(), count, pipelines, bound_s };
+        Filling { within, first, fastest, traced, search }.table(sets)
     };
-    let quick = Filling { fastest: true, traced: false, ..filling(f64::INFINITY) }.table(&mut sets)?;
+    let quick = table(&mut sets, f64::INFINITY, true, false)?;
     let known_s = quick.best().map_or(f64::INFINITY, Column::last_block_s);
     // Of the ways to a set the one with the least bottleneck is kept, wherever its last stage is, from where the next one may be
     // farther than it was in the quick table: so what was found there need not be found again.
     let wider = ROOM.into_iter().map(|room| known_s * room).take_while(|bound_s| bound_s.is_finite());
     for bound_s in wider.chain([f64::INFINITY]) {
-        let table = filling(bound_s).table(&mut sets)?;
-        if let Some(best) = table.best() {
-            let (stages, block_s) = (table.traced(model, &sets, best), best.last_block_s());
+        let filled = table(&mut sets, bound_s, false, true)?;
+        if let Some(best) = filled.best() {
+            let (stages, block_s) = (filled.traced(model, &sets, best), best.last_block_s());
             return Ok(Some(Straight { stages, pipelines, block_s }));
         }
     }
@@ -112,6 +114,9 @@ impl Filling<'_> {
                 let (mut before, mut kept) = (vec![], 0);
                 for stages in 2..=self.within.count {
                     let arrivals = self.arrivals(&row.task().before, sets);
+                    if arrivals.is_empty() {
+                        return Ok(Filled { last: vec![], before });
+                    }
                     let columns =
                         row::make(&row, &self.within, arrivals, stages, &together).ok_or(NoTable::Cancelled)?;
                     let mut last = std::mem::replace(&mut row.task().before, columns);
