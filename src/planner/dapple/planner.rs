@@ -156,8 +156,7 @@ impl Planner for Dapple {
         let complete = cuts.complete;
         let few = (cuts.states.len() > settings::MANY).then(|| cuts.states.thinned(settings::FEW));
         let hunt = |states| Hunt { workload, profile, states, complete, limits, model, recompute, stages, search };
-        let first = few.as_ref().map(|few| hunt(few).quick()).unwrap_or_default();
-        let mut outcome = hunt(&cuts.states).run(first);
+        let mut outcome = hunt(&cuts.states).run(|| few.as_ref().map(|few| hunt(few).quick()).unwrap_or_default());
         outcome.proven_among = outcome.lower_bound.and_then(|_| cuts.proven_among());
         outcome.notes.extend(cuts.note.filter(|_| outcome.plan.is_some()));
         outcome
@@ -230,8 +229,8 @@ impl Hunt<'_> {
         best
     }
 
-    /// Searches for a better plan than one that is known.
-    fn run(&self, mut best: Best) -> Outcome {
+    /// Searches for a better plan than a first one.
+    fn run(&self, first: impl FnOnce() -> Best + Send) -> Outcome {
         if self.outweighs_all() {
             return self.infeasible();
         }
@@ -239,28 +238,21 @@ impl Hunt<'_> {
         let costs_of = |(_, microbatches): (u32, u32)| {
             Costs::new(self.workload, self.profile, self.states, self.limits, &self.model, microbatches)
         };
-        let mut first = None;
-        if best.plan.is_none()
-            && let Some(&width) = widths.first()
-        {
-            let costs = first.insert(costs_of(width));
-            for row in greedy::rows(costs, (self.limits.devices, width.0), self.recompute, self.search) {
-                if self.stages.is_none_or(|asked| asked as usize == row.stages.len()) {
-                    self.offer(&mut best, self.row(costs, &row));
-                }
-                if self.search.cancelled() && best.plan.is_some() {
-                    break;
-                }
-            }
-        }
-        // What both begin with is found side by side.
         let prepared = |width: (u32, u32), costs: Option<Costs>| {
             let costs = costs.unwrap_or_else(|| costs_of(width));
             let places = Places::ladder(&self.limits.machines, &self.model.links, width.0, costs.end());
             (costs, places)
         };
-        let (mut published, mut first) =
-            rayon::join(|| self.published(), || widths.first().map(|&width| prepared(width, first)));
+        let begun = || {
+            let (mut best, mut costs) = (first(), None);
+            if best.plan.is_none()
+                && let Some(&width) = widths.first()
+            {
+                self.rows(costs.insert(costs_of(width)), width.0, &mut best);
+            }
+            (best, widths.first().map(|&width| prepared(width, costs)))
+        };
+        let ((mut best, mut first), mut published) = rayon::join(begun, || self.published());
         // What the published planner finds is a good start wherever its plans fit.
         let mut fitting = vec![];
         for few in published.candidates.chunks(rayon::current_num_threads()) {
@@ -299,6 +291,18 @@ impl Hunt<'_> {
             proven &= complete && through.is_some();
         }
         self.outcome(best, proven, (positions, tried), &published)
+    }
+
+    /// Offers stages in a row with as many devices each, until there is a plan that nobody waits for.
+    fn rows(&self, costs: &Costs, widest: u32, best: &mut Best) {
+        for row in greedy::rows(costs, (self.limits.devices, widest), self.recompute, self.search) {
+            if self.stages.is_none_or(|asked| asked as usize == row.stages.len()) {
+                self.offer(best, self.row(costs, &row));
+            }
+            if self.search.cancelled() && best.plan.is_some() {
+                break;
+            }
+        }
     }
 
     /// Looks for a better plan on some places; how much was tried, unless it was cancelled.
