@@ -8,6 +8,7 @@
 
 use std::{
     hint,
+    ops::Range,
     sync::{
         PoisonError, RwLock, RwLockWriteGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -21,7 +22,7 @@ const LOOKS: usize = 500;
 const HANDS: usize = 1 << 10;
 /// Shares of what is done in pieces for each hand, about.
 const SHARES: usize = 8;
-/// What lies side by side is taken so many parts of a hand's share at a time, unless these are large.
+/// Of what lies side by side so many parts of a hand's share are made, unless these are large.
 const PARTS_OF_A_SHARE: usize = 8;
 const MOST_AT_A_TIME: usize = 16;
 /// What is told when there are no more steps.
@@ -165,9 +166,15 @@ impl<T> Pieces<T> {
     }
 }
 
-/// How many of so many a hand takes at a time, where what is found of those side by side lies side by side in memory.
-pub(in crate::planner) fn at_a_time(count: usize, hands: usize) -> usize {
-    (count / (PARTS_OF_A_SHARE * hands)).clamp(1, MOST_AT_A_TIME)
+/// Some of those up to `end` that nobody has taken, if there are any: what is found of those side by side lies side by side in
+/// memory, so they are taken by the handful; but fewer as fewer are left, so that all hands end together.
+pub(in crate::planner) fn take_some(next: &AtomicUsize, end: usize, hands: usize) -> Option<Range<usize>> {
+    let after = |from: usize| {
+        let few = (end.saturating_sub(from) / (PARTS_OF_A_SHARE * hands)).clamp(1, MOST_AT_A_TIME);
+        (from < end).then_some(from + few)
+    };
+    let from = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).ok()?;
+    Some(from..after(from)?)
 }
 
 /// What is seen once there is something to see.

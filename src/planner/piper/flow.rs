@@ -32,7 +32,7 @@ use super::{
 };
 use crate::planner::{
     Search,
-    team::{at_a_time, in_step, look_for},
+    team::{in_step, look_for, take_some},
 };
 
 /// Sets of one size are a wide level if there are at least so many of them: whoever is free takes the next few. The inner sets of a
@@ -172,14 +172,9 @@ impl<'f, 'p, 'm, 'a> Flow<'f, 'p, 'm, 'a> {
             }
             if is_wide(level) {
                 self.catch_up(hand, at)?;
-                let few = at_a_time(level.len(), of);
-                loop {
-                    // Who finds a frontier makes no difference to it.
-                    let from = self.next.fetch_add(few, Ordering::Relaxed);
-                    if from >= level.end {
-                        break;
-                    }
-                    for outer in from..level.end.min(from + few) {
+                // Who finds a frontier makes no difference to it.
+                while let Some(few) = take_some(&self.next, level.end, of) {
+                    for outer in few {
                         self.go_on()?;
                         let (open, _) = hand.worker.begin(&self.view(&hand.sources, at), outer);
                         self.probe.note(outer, hand.worker.end(self.probe, open, iter::empty()));

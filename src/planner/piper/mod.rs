@@ -256,11 +256,11 @@ fn plan(
         Enumeration::Cancelled => return start.stopped(search),
         Enumeration::TooMany => (chains.clone(), false),
     };
-    let Some(model) = PiperModel::new(workload, profile, limits, settings, sets.clone(), search) else {
+    let Some(model) = PiperModel::new(workload, profile, limits, settings, sets, search) else {
         return start.stopped(search);
     };
     if let Some(node) = model.impossible_node() {
-        return match infeasible::explain(workload, profile, limits, settings, &sets, &chains, search) {
+        return match infeasible::explain(workload, profile, limits, settings, &model.sets, &chains, search) {
             Some(found) => excluded(workload, settings, node, limits, found),
             None => stopped(search, None, None),
         };
@@ -271,7 +271,8 @@ fn plan(
     let near = Near { workload, profile, limits, settings, reach: reach.within(nodes) };
     // A plan that is probably the best already, over fewer sets.
     let hint = |known: Known| {
-        let model = (exact && model.sets.len() > MANY_SETS)
+        let all = model.sets.len();
+        let model = (exact && all > MANY_SETS)
             .then(|| PiperModel::new(workload, profile, limits, settings, chains.clone(), search))
             .flatten();
         let Some(model) = model else { return known };
@@ -279,7 +280,7 @@ fn plan(
         let search = search.plans_only();
         let Some(mut crew) = Crew::new(&model, settings, limits.memory(), &search) else { return known };
         let best = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &search).best;
-        let worthwhile = sets.len() > ENOUGH_SETS;
+        let worthwhile = all > ENOUGH_SETS;
         let best = if worthwhile { near.best_of_starts(best.as_ref(), &search) } else { best };
         Known { likely: best.is_some(), best, ..Known::default() }
     };
@@ -319,7 +320,7 @@ fn plan(
             lower_bound: lower,
             ..Outcome::new(if proven { Status::Optimal } else { Status::Feasible })
         },
-        None => match infeasible::explain(workload, profile, limits, settings, &sets, &chains, search) {
+        None => match infeasible::explain(workload, profile, limits, settings, &model.sets, &chains, search) {
             Some(infeasible) => Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) },
             None => stopped(search, None, None),
         },

@@ -6,10 +6,7 @@
 
 use std::{
     ops::Range,
-    sync::{
-        Mutex, PoisonError, RwLock,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Mutex, PoisonError, RwLock, atomic::AtomicUsize},
 };
 
 use super::{Open, Outer, Table, Tools, near};
@@ -19,7 +16,7 @@ use crate::planner::{
         lattice::{Lattice, Refused, Walk},
         load::ClassCosts,
     },
-    team::{at_a_time, in_step},
+    team::{in_step, take_some},
 };
 
 /// One thread, and what it found out about closed sets of a level.
@@ -36,7 +33,6 @@ struct Visitor<'a> {
 struct Task {
     work: Work,
     shares: Vec<Share>,
-    few: usize,
 }
 
 /// Closed sets that nobody has taken yet; apart from the others in memory.
@@ -60,7 +56,7 @@ impl Task {
     /// Nothing, for so many threads.
     fn nothing(threads: usize) -> Self {
         let share = |_| Share { next: 0.into(), end: 0 };
-        Task { work: Work::Visit, shares: (0..threads).map(share).collect(), few: 1 }
+        Task { work: Work::Visit, shares: (0..threads).map(share).collect() }
     }
 
     /// Begins work on the sets of a level.
@@ -71,18 +67,13 @@ impl Task {
             *share.next.get_mut() = place(number);
             share.end = place(number + 1);
         }
-        self.few = at_a_time(level.len(), threads);
         self.work = work;
     }
 
     /// Sets that nobody has taken, of a thread's own share as long as there are any.
     fn take(&self, own: usize) -> Option<Range<usize>> {
-        let of_a_share = |share: &Share| {
-            let from = share.next.fetch_add(self.few, Ordering::Relaxed);
-            (from < share.end).then(|| from..share.end.min(from + self.few))
-        };
         let (before, from_own) = self.shares.split_at(own);
-        from_own.iter().chain(before).find_map(of_a_share)
+        from_own.iter().chain(before).find_map(|share| take_some(&share.next, share.end, 1))
     }
 }
 
