@@ -52,7 +52,7 @@ fn mark(v: u32) -> u64 {
 
 /// How many admissible sets a graph has at the least, in `O(n + m)`: between two vertices that all others come before or behind,
 /// parts without an edge to one another are filled up independently, each in as many steps as it has vertices.
-fn at_least(dag: &Dag) -> usize {
+pub fn at_least(dag: &Dag) -> usize {
     let (n, order) = (dag.len(), dag.topological_order());
     let mut place = vec![0; n];
     order.iter().enumerate().for_each(|(p, &v)| place[v as usize] = p);

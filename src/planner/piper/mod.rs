@@ -45,9 +45,11 @@ mod sources;
 mod view;
 mod worker;
 
+use std::sync::OnceLock;
+
 use crate::{
     cluster::Limits,
-    graph::{Enumeration, SuccessorSets},
+    graph::{Enumeration, SuccessorSets, at_least},
     plan::Plan,
     planner::{
         CannotPlan, Infeasible, ManyRuns, OptionError, OptionSpec, OptionValue, Options, Outcome, Planner, PlannerInfo,
@@ -251,14 +253,50 @@ fn plan(
     }
     let chains = chains(&workload.dag);
     let most_sets = MOST_SETS.min(MOST_WORDS / workload.nodes.len().div_ceil(64).max(1));
-    let (sets, exact) = match SuccessorSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) {
-        Enumeration::Complete(sets) => (sets, true),
-        Enumeration::Cancelled => return start.stopped(search),
-        Enumeration::TooMany => (chains.clone(), false),
+    let prepared = OnceLock::new();
+    // All sets, and whether they are all; or chains of them.
+    let prepare = || {
+        let (sets, exact) = match SuccessorSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) {
+            Enumeration::Complete(sets) => (sets, true),
+            Enumeration::Cancelled => return None,
+            Enumeration::TooMany => (chains.clone(), false),
+        };
+        let model = PiperModel::new(workload, profile, limits, settings, sets, search)?;
+        Some(prepared.get_or_init(|| (model, exact)))
     };
-    let Some(model) = PiperModel::new(workload, profile, limits, settings, sets, search) else {
-        return start.stopped(search);
+    let near = |reach: Reach| Near { workload, profile, limits, settings, reach: reach.within(nodes) };
+    // A plan that is probably the best already, over fewer sets than there are.
+    let hint = |sets: usize| {
+        let known = Known { best: start.best.clone(), ..Known::default() };
+        let model = PiperModel::new(workload, profile, limits, settings, chains.clone(), search);
+        let Some(model) = model.filter(|model| model.impossible_node().is_none()) else { return known };
+        // Its bounds are those of a smaller family: they must not reach whoever watches.
+        let search = search.plans_only();
+        let Some(mut crew) = Crew::new(&model, settings, limits.memory(), &search) else { return known };
+        let best = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &search).best;
+        let best = if sets > ENOUGH_SETS { near(NEAR).best_of_starts(best.as_ref(), &search) } else { best };
+        Known { likely: best.is_some(), best, ..Known::default() }
     };
+    // Where it is sure to be made it is made beside what the search begins with, else beside what follows from that.
+    let least_sets = at_least(&workload.dag);
+    let early = (ENOUGH_SETS + 1..=most_sets).contains(&least_sets).then_some(least_sets);
+    let first = early.is_none().then(prepare);
+    let few = match &first {
+        Some(Some((model, true))) if model.sets.len() > MANY_SETS => Some(model.sets.len()),
+        _ => early,
+    };
+    let (known, made) = rayon::join(
+        || few.map(hint),
+        || {
+            let (model, exact) = first.unwrap_or_else(prepare)?;
+            let crew = || Crew::new(model, settings, limits.memory(), search);
+            Some((model, *exact, model.impossible_node().is_none().then(crew).flatten()))
+        },
+    );
+    // Of chains of sets nothing else is asked beforehand.
+    let known = known.filter(|_| made.as_ref().is_none_or(|&(_, exact, _)| exact));
+    let known = known.unwrap_or_else(|| Known { best: start.best.clone(), ..Known::default() });
+    let Some((model, exact, crew)) = made else { return Start { best: known.best, ..start }.stopped(search) };
     if let Some(node) = model.impossible_node() {
         return match infeasible::explain(workload, profile, limits, settings, &model.sets, &chains, search) {
             Some(found) => excluded(workload, settings, node, limits, found),
@@ -266,31 +304,12 @@ fn plan(
         };
     }
     let trivial = model.even_share();
-    let bound = rest::least_load(&model, &bisection::allowed(&model), limits.devices).max(trivial);
-    let reach = if exact { NEAR } else { FAR };
-    let near = Near { workload, profile, limits, settings, reach: reach.within(nodes) };
-    // A plan that is probably the best already, over fewer sets.
-    let hint = |known: Known| {
-        let all = model.sets.len();
-        let model = (exact && all > MANY_SETS)
-            .then(|| PiperModel::new(workload, profile, limits, settings, chains.clone(), search))
-            .flatten();
-        let Some(model) = model else { return known };
-        // Its bounds are those of a smaller family: they must not reach whoever watches.
-        let search = search.plans_only();
-        let Some(mut crew) = Crew::new(&model, settings, limits.memory(), &search) else { return known };
-        let best = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &search).best;
-        let worthwhile = all > ENOUGH_SETS;
-        let best = if worthwhile { near.best_of_starts(best.as_ref(), &search) } else { best };
-        Known { likely: best.is_some(), best, ..Known::default() }
-    };
-    let known = Known { best: start.best, ..Known::default() };
-    let (known, crew) = rayon::join(|| hint(known), || Crew::new(&model, settings, limits.memory(), search));
+    let bound = rest::least_load(model, &bisection::allowed(model), limits.devices).max(trivial);
     let Some(mut crew) = crew else { return stopped(search, known.best, Some(bound)) };
     let reporting = if exact { search.clone() } else { search.without_bounds() };
-    let mut ended = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &reporting);
+    let mut ended = bisection::minimise(limits.devices, model, settings, &mut crew, known, &reporting);
     if !exact && nodes < VERY_LARGE {
-        ended.best = near.best_of_starts(ended.best.as_ref(), &reporting.plans_only());
+        ended.best = near(FAR).best_of_starts(ended.best.as_ref(), &reporting.plans_only());
     }
     // Nothing can take less than the work shared out evenly: a plan that reaches that needs no search to prove it.
     let even = ended.best.as_ref().is_some_and(|best| best.value <= trivial * (1.0 + bisection::RESOLUTION));
