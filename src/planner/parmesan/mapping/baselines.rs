@@ -1,6 +1,6 @@
 //! What a search is compared with: identity, the best of random orders, greedy, annealing, and every mapping there is.
 
-use super::{Cost, Group, Instance};
+use super::{Cost, Group, Instance, exchange::Exchanges};
 use crate::planner::{Search, random::SplitMix};
 
 /// Random orders that are drawn.
@@ -90,9 +90,9 @@ impl Instance<'_> {
             return start;
         }
         let mut random = SplitMix::new(seed ^ 0x5eed);
-        let mut order = self.filled(&start);
-        let mut now = self.cost(&order);
-        let (mut best, mut kept) = (now, order.clone());
+        let mut exchanges = Exchanges::new(self, self.filled(&start));
+        let mut now = exchanges.cost();
+        let (mut best, mut kept) = (now, exchanges.order().to_vec());
         let tries = (EXCHANGES.0 * workers * devices).min(EXCHANGES.1);
         let mut heat = 0.5 * now.seconds;
         let cooling = 1e-3f64.powf(1.0 / tries as f64);
@@ -102,8 +102,8 @@ impl Instance<'_> {
             }
             let a = (random.next() % workers as u64) as usize;
             let b = (random.next() % devices as u64) as usize;
-            order.swap(a, b);
-            let cost = self.cost(&order);
+            exchanges.exchange(a, b);
+            let cost = exchanges.cost();
             // Of two that are as slow the one with less in all.
             let worth = |cost: &Cost| cost.seconds + 0.1 * cost.squares.sqrt();
             let worse = worth(&cost) - worth(&now);
@@ -111,10 +111,10 @@ impl Instance<'_> {
             if worse <= 0.0 || chance < (-worse / heat).exp() {
                 now = cost;
                 if now.is_less(&best) {
-                    (best, kept) = (now, order.clone());
+                    (best, kept) = (now, exchanges.order().to_vec());
                 }
             } else {
-                order.swap(a, b);
+                exchanges.undo();
             }
             heat *= cooling;
         }
@@ -131,8 +131,8 @@ impl Instance<'_> {
 
     /// Exchanges and moves as long as one of them is better: the best one each time.
     pub(super) fn polished(&self, mapping: &[usize], search: &Search) -> Vec<usize> {
-        let mut order = self.filled(mapping);
-        let mut best = self.cost(&order);
+        let mut exchanges = Exchanges::new(self, self.filled(mapping));
+        let mut best = exchanges.cost();
         loop {
             let mut step: Option<(usize, usize)> = None;
             for a in 0..self.workers() {
@@ -141,19 +141,15 @@ impl Instance<'_> {
                     if search.cancelled() {
                         break;
                     }
-                    order.swap(a, b);
-                    let cost = self.cost(&order);
-                    if cost.is_less(&best) {
+                    if let Some(cost) = exchanges.less_after(a, b, &best) {
                         (best, step) = (cost, Some((a, b)));
                     }
-                    order.swap(a, b);
                 }
             }
             let Some((a, b)) = step else { break };
-            order.swap(a, b);
+            exchanges.exchange(a, b);
         }
-        order.truncate(self.workers());
-        order
+        exchanges.order()[..self.workers()].to_vec()
     }
 
     /// The best of all mappings, the first of those that are as good, or of those that were looked at before somebody stopped

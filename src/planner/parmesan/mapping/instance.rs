@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use super::{super::rounded::rounded, Demands, Group, reach::Reach};
+use super::{super::rounded::rounded, Demands, Flow, Group, reach::Reach};
 use crate::cluster::topology::{PairMatrix, Ring, Routes, Topology};
 
 /// Rings that are remembered.
@@ -73,6 +73,28 @@ impl Cost {
     }
 }
 
+/// What transfers and all-reduces are under a mapping.
+#[derive(Debug)]
+pub(super) struct Carried {
+    /// By flow: its seconds.
+    pub(super) flows_s: Vec<f64>,
+    /// By group: its ring, and its seconds.
+    pub(super) rings: Vec<Arc<Ring>>,
+    pub(super) rings_s: Vec<f64>,
+}
+
+impl Carried {
+    pub(super) fn new(instance: &Instance<'_>, devices: &[usize]) -> Self {
+        let Demands { flows, groups, .. } = &instance.demands;
+        let rings: Vec<Arc<Ring>> = groups.iter().map(|group| instance.ring(group, devices)).collect();
+        Carried {
+            flows_s: flows.iter().map(|flow| instance.flow_s(flow, devices)).collect(),
+            rings_s: groups.iter().zip(&rings).map(|(group, ring)| group.bytes / ring.width).collect(),
+            rings,
+        }
+    }
+}
+
 /// Demands on a topology.
 #[derive(Debug)]
 pub struct Instance<'a> {
@@ -86,7 +108,7 @@ pub struct Instance<'a> {
     pub(super) leaving: Vec<Vec<usize>>,
     pub(super) arriving: Vec<Vec<usize>>,
     /// Rings that were asked for, by their devices.
-    rings: Mutex<FxHashMap<Vec<usize>, Ring>>,
+    rings: Mutex<FxHashMap<Vec<usize>, Arc<Ring>>>,
     reach: OnceLock<Reach>,
 }
 
@@ -142,7 +164,7 @@ impl<'a> Instance<'a> {
     }
 
     /// The widest ring of a group under a mapping, as devices. The same devices always have the same.
-    pub(super) fn ring(&self, group: &Group, devices: &[usize]) -> Ring {
+    pub(super) fn ring(&self, group: &Group, devices: &[usize]) -> Arc<Ring> {
         let mut own: Vec<usize> = group.workers.iter().map(|&worker| devices[worker]).collect();
         own.sort_unstable();
         // Nobody waits while one is found.
@@ -152,6 +174,7 @@ impl<'a> Instance<'a> {
         }
         let mut ring = Ring::widest(own.len(), |a, b| self.matrix.at(own[a], own[b]));
         ring.order.iter_mut().for_each(|at| *at = own[*at]);
+        let ring = Arc::new(ring);
         let mut known = known();
         if known.len() >= MOST_RINGS {
             known.clear();
@@ -160,8 +183,30 @@ impl<'a> Instance<'a> {
         ring
     }
 
+    /// Seconds of a transfer under a mapping.
+    pub(super) fn flow_s(&self, flow: &Flow, devices: &[usize]) -> f64 {
+        flow.bytes / self.matrix.at(devices[flow.from], devices[flow.to])
+    }
+
+    /// Seconds that a group's ring takes at the least under a mapping, as one of its workers has two neighbours in it.
+    pub(super) fn least_ring_s(&self, group: &Group, worker: usize, devices: &[usize]) -> f64 {
+        let own = devices[worker];
+        let others = group.workers.iter().filter(|&&other| other != worker).map(|&other| devices[other]);
+        let widest = others.fold((0.0f64, 0.0f64), |(to, from), other| {
+            (to.max(self.matrix.at(own, other)), from.max(self.matrix.at(other, own)))
+        });
+        // Alone it sends nothing.
+        if group.workers.len() < 2 { 0.0 } else { group.bytes / widest.0.min(widest.1) }
+    }
+
     /// By channel: the seconds a microbatch that it carries something under a mapping; nothing where links are not shared.
     pub fn channel_seconds(&self, devices: &[usize]) -> Vec<f64> {
+        let rings = || self.demands.groups.iter().map(|group| self.ring(group, devices));
+        if self.routes.is_some() { self.channels_of(devices, &rings().collect::<Vec<_>>()) } else { vec![] }
+    }
+
+    /// The same where the rings are known.
+    fn channels_of(&self, devices: &[usize], rings: &[Arc<Ring>]) -> Vec<f64> {
         let Some(routes) = &self.routes else { return vec![] };
         let mut load = vec![0.0; self.topology.channels()];
         let mut carry = |a: usize, b: usize, bytes: f64| {
@@ -172,24 +217,35 @@ impl<'a> Instance<'a> {
         for flow in &self.demands.flows {
             carry(devices[flow.from], devices[flow.to], flow.bytes);
         }
-        for group in &self.demands.groups {
-            self.ring(group, devices).steps().for_each(|(a, b)| carry(a, b, group.bytes));
+        for (group, ring) in self.demands.groups.iter().zip(rings) {
+            ring.steps().for_each(|(a, b)| carry(a, b, group.bytes));
         }
         load
     }
 
     /// What a mapping costs: the device of each worker.
     pub fn cost(&self, devices: &[usize]) -> Cost {
+        self.cost_of(devices, &Carried::new(self, devices))
+    }
+
+    /// What transfers and rings cost, whatever they share.
+    pub(super) fn unshared_cost(&self, carried: &Carried) -> Cost {
         let mut cost = Cost::default();
-        for (index, flow) in self.demands.flows.iter().enumerate() {
-            let (a, b) = (devices[flow.from], devices[flow.to]);
-            cost.add(flow.bytes / self.matrix.at(a, b), Bottleneck::Flow(index));
+        for (index, &seconds) in carried.flows_s.iter().enumerate() {
+            cost.add(seconds, Bottleneck::Flow(index));
         }
-        for (index, group) in self.demands.groups.iter().enumerate() {
-            let ring = self.ring(group, devices);
-            cost.add(group.bytes / ring.width, Bottleneck::Ring(index));
+        for (index, &seconds) in carried.rings_s.iter().enumerate() {
+            cost.add(seconds, Bottleneck::Ring(index));
         }
-        for (channel, seconds) in (0..).zip(self.channel_seconds(devices)).filter(|(_, seconds)| *seconds > 0.0) {
+        cost
+    }
+
+    /// What a mapping costs whose transfers and rings are known.
+    pub(super) fn cost_of(&self, devices: &[usize], carried: &Carried) -> Cost {
+        let mut cost = self.unshared_cost(carried);
+        for (channel, seconds) in
+            (0..).zip(self.channels_of(devices, &carried.rings)).filter(|(_, seconds)| *seconds > 0.0)
+        {
             cost.add(seconds, Bottleneck::Channel(channel));
         }
         cost

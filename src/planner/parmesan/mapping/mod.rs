@@ -20,6 +20,7 @@ mod baselines;
 mod bipartition;
 mod bounds;
 mod candidates;
+mod exchange;
 mod feasible;
 mod instance;
 mod on_plan;

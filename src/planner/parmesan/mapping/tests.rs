@@ -18,7 +18,7 @@ fn brute(instance: &Instance<'_>) -> f64 {
 }
 
 /// Six devices with links of a few widths, some pairs without any of their own.
-fn wired(random: &mut SplitMix, devices: usize) -> Topology {
+pub(super) fn wired(random: &mut SplitMix, devices: usize) -> Topology {
     let vertex = |name: String, kind| Vertex { name, kind, machine: None };
     let mut vertices: Vec<Vertex> = (0..devices).map(|d| vertex(format!("d{d}"), VertexKind::Device)).collect();
     vertices.push(vertex("host".into(), VertexKind::Host));
@@ -37,7 +37,7 @@ fn wired(random: &mut SplitMix, devices: usize) -> Topology {
     Topology::new("random", vertices, links).unwrap()
 }
 
-fn demands(random: &mut SplitMix, workers: usize) -> Demands {
+pub(super) fn demands(random: &mut SplitMix, workers: usize) -> Demands {
     let mut demands = Demands::chain(&(1..workers).map(|_| (1 + random.next() % 5) as f64 * 1e8).collect::<Vec<_>>());
     if workers > 3 && random.next().is_multiple_of(2) {
         demands.groups.push(Group { workers: vec![0, 1, workers - 1], bytes: 3e8 });

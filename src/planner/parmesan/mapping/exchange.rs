@@ -1,0 +1,172 @@
+//! A mapping whose workers are exchanged two at a time: only what those two send and the rings that they leave or join are
+//! found anew.
+//!
+//! Sums are taken in the same order as for a mapping by itself ([`Instance::cost`]), so that they are the same to the last digit.
+//! An exchange takes the rings of the groups of two workers, a cost `O(flows + groups)` (and all channels, where links are shared).
+
+use std::sync::Arc;
+
+use super::{Cost, Instance, instance::Carried};
+use crate::cluster::topology::Ring;
+
+/// A mapping, and how long each transfer and ring takes under it.
+pub(super) struct Exchanges<'i, 'a> {
+    instance: &'i Instance<'a>,
+    /// By worker its device, and behind them the devices that nobody sits on.
+    order: Vec<usize>,
+    carried: Carried,
+    /// By worker: the groups that it belongs to.
+    groups_of: Vec<Vec<usize>>,
+    /// The latest exchange, and what was before it, in the order of changes.
+    latest: (usize, usize),
+    flows_before: Vec<(usize, f64)>,
+    rings_s_before: Vec<(usize, f64)>,
+    rings_before: Vec<(usize, Arc<Ring>)>,
+}
+
+impl<'i, 'a> Exchanges<'i, 'a> {
+    /// Of this mapping and the devices that nobody sits on.
+    pub(super) fn new(instance: &'i Instance<'a>, order: Vec<usize>) -> Self {
+        let mut groups_of = vec![vec![]; order.len()];
+        for (index, group) in instance.demands.groups.iter().enumerate() {
+            group.workers.iter().for_each(|&worker| groups_of[worker].push(index));
+        }
+        let carried = Carried::new(instance, &order);
+        Exchanges {
+            instance,
+            order,
+            carried,
+            groups_of,
+            latest: (0, 0),
+            flows_before: vec![],
+            rings_s_before: vec![],
+            rings_before: vec![],
+        }
+    }
+
+    /// Exchanges the devices of two workers, or of one and nobody.
+    pub(super) fn exchange(&mut self, a: usize, b: usize) {
+        self.begin(a, b);
+        self.find_rings();
+    }
+
+    /// What the mapping would cost after an exchange, if that is less than `best`. Most are worse by what the two send or by
+    /// the widest links of their new groups.
+    pub(super) fn less_after(&mut self, a: usize, b: usize, best: &Cost) -> Option<Cost> {
+        self.begin(a, b);
+        let cost = self.instance.unshared_cost(&self.carried).is_less(best).then(|| {
+            self.find_rings();
+            self.cost()
+        });
+        self.undo();
+        cost.filter(|cost| cost.is_less(best))
+    }
+
+    /// Exchanges, with what rings take at the least for those that are no longer known.
+    fn begin(&mut self, a: usize, b: usize) {
+        self.order.swap(a, b);
+        self.latest = (a, b);
+        self.flows_before.clear();
+        self.rings_s_before.clear();
+        self.rings_before.clear();
+        let Exchanges { instance, order, carried, .. } = self;
+        let own = |worker: usize| {
+            let of = |flows: &'i [Vec<usize>]| flows.get(worker).map_or(&[][..], Vec::as_slice);
+            of(&instance.leaving).iter().chain(of(&instance.arriving))
+        };
+        for &flow in own(a).chain(own(b)) {
+            let seconds = instance.flow_s(&instance.demands.flows[flow], order);
+            self.flows_before.push((flow, std::mem::replace(&mut carried.flows_s[flow], seconds)));
+        }
+        // The devices of a group that both belong to stay the same.
+        for (joined, left) in [(a, b), (b, a)] {
+            for &group in self.groups_of[joined].iter().filter(|group| !self.groups_of[left].contains(group)) {
+                let seconds = instance.least_ring_s(&instance.demands.groups[group], joined, order);
+                self.rings_s_before.push((group, std::mem::replace(&mut carried.rings_s[group], seconds)));
+            }
+        }
+    }
+
+    /// Finds the rings that are not known.
+    fn find_rings(&mut self) {
+        let Exchanges { instance, order, carried, .. } = self;
+        for &(index, _) in &self.rings_s_before {
+            let group = &instance.demands.groups[index];
+            let ring = instance.ring(group, order);
+            carried.rings_s[index] = group.bytes / ring.width;
+            self.rings_before.push((index, std::mem::replace(&mut carried.rings[index], ring)));
+        }
+    }
+
+    /// Takes the latest exchange back.
+    pub(super) fn undo(&mut self) {
+        let (a, b) = self.latest;
+        self.order.swap(a, b);
+        // What both send is there twice: what was first is put back last.
+        for (flow, seconds) in self.flows_before.drain(..).rev() {
+            self.carried.flows_s[flow] = seconds;
+        }
+        for (group, seconds) in self.rings_s_before.drain(..) {
+            self.carried.rings_s[group] = seconds;
+        }
+        for (group, ring) in self.rings_before.drain(..) {
+            self.carried.rings[group] = ring;
+        }
+    }
+
+    /// What the mapping costs now.
+    pub(super) fn cost(&self) -> Cost {
+        self.instance.cost_of(&self.order, &self.carried)
+    }
+
+    /// Its devices, by worker and behind them those that nobody sits on.
+    pub(super) fn order(&self) -> &[usize] {
+        &self.order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{
+            Consider, Instance,
+            tests::{demands, wired},
+        },
+        *,
+    };
+    use crate::planner::random::SplitMix;
+
+    #[test]
+    fn what_is_known_after_exchanges_is_what_the_mapping_costs() {
+        let mut random = SplitMix::new(11);
+        let (mut better, mut worse) = (0, 0);
+        for round in 0..40 {
+            let devices = 5 + round % 4;
+            let topology = wired(&mut random, devices);
+            let workers = devices - round % 2;
+            let demands = demands(&mut random, workers);
+            let consider = Consider { shared_links: round % 3 == 0, ..Consider::default() };
+            let instance = Instance::new(&topology, &demands, consider);
+            let mut exchanges = Exchanges::new(&instance, (0..devices).collect());
+            for _ in 0..60 {
+                let a = (random.next() % workers as u64) as usize;
+                let b = (random.next() % devices as u64) as usize;
+                let (before, order) = (exchanges.cost(), exchanges.order().to_vec());
+                let mut exchanged = order.clone();
+                exchanged.swap(a, b);
+                let after = instance.cost(&exchanged);
+                let less = exchanges.less_after(a, b, &before);
+                assert_eq!(less, after.is_less(&before).then_some(after));
+                assert_eq!((exchanges.cost(), exchanges.order()), (before, &order[..]));
+                exchanges.exchange(a, b);
+                assert_eq!((exchanges.cost(), exchanges.order()), (after, &exchanged[..]));
+                if random.next().is_multiple_of(3) {
+                    exchanges.undo();
+                    assert_eq!((exchanges.cost(), exchanges.order()), (before, &order[..]));
+                }
+                *(if less.is_some() { &mut better } else { &mut worse }) += 1;
+            }
+        }
+        assert!(better > 200 && worse > 200, "{better} {worse}");
+    }
+}
