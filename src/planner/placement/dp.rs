@@ -158,6 +158,8 @@ pub struct DpResult {
     pub pairs: u64,
     /// Whether nothing is better; otherwise the caller asked to stop.
     pub proven: bool,
+    /// Whether nothing is better at the costs either that hold wherever leaves are.
+    pub anywhere: bool,
 }
 
 /// The best contiguous split within the limits.
@@ -169,8 +171,8 @@ pub fn plan(
     search: &Search,
 ) -> Placed {
     let prepared = Prepared::with_options(dag, profile, options.contract_layers);
-    let (mut placed, lattice) = plan_over(&prepared, limits, options, search);
-    let Some(costs) = &prepared.at_least else { return placed };
+    let (mut placed, lattice, anywhere) = plan_over(&prepared, limits, options, search);
+    let Some(costs) = prepared.at_least.as_ref().filter(|_| !anywhere) else { return placed };
     if !matches!(placed.status, Status::Optimal | Status::Infeasible) {
         return placed;
     }
@@ -182,7 +184,7 @@ pub fn plan(
     let lattice = lattice.unwrap_or_else(|| Lattice::chain(prepared.graph.order().topological_order()));
     // Any better split will do.
     let any = Question { below: upper, enough: upper };
-    match ask_once(&lattice, costs, limits, any, &search.quiet()) {
+    match ask(&lattice, costs, limits, any, (1, &mut Space::default()), &search.quiet()) {
         Ok((None, pairs)) => {
             let of_pairs = placed.counts.iter_mut().find(|(name, _)| *name == "pairs");
             of_pairs.into_iter().for_each(|(_, count)| *count += pairs as f64);
@@ -203,26 +205,27 @@ fn better_of(merged: Placed, whole: Placed) -> Placed {
     }
 }
 
-/// The best contiguous split of these classes, and their closed sets where there is more than one order and they are not too many.
+/// The best contiguous split of these classes, their closed sets where there is more than one order and they are not too many, and
+/// whether no split is better wherever leaves are.
 fn plan_over(
     prepared: &Prepared,
     limits: &PlacementLimits,
     options: &DpOptions,
     search: &Search,
-) -> (Placed, Option<Lattice>) {
+) -> (Placed, Option<Lattice>, bool) {
     let order = prepared.graph.order();
     let one_order = is_chain(&order);
     let enumerate = || Lattice::new(&order, options.most_ideals, search);
     let (linear, enumerated) =
         rayon::join(|| linearise::along(prepared, limits, search), || (!one_order).then(&enumerate));
     if matches!(linear.found, Err(Refused::Cancelled)) {
-        return (linear.placed(prepared), None);
+        return (linear.placed(prepared), None, false);
     }
     // There is no other order: what is best along this one is best.
     if one_order && linear.found.as_ref().is_ok_and(|found| found.proven) {
         let status = if linear.best.is_some() { Status::Optimal } else { Status::Infeasible };
         let placed = linear.placed(prepared);
-        return (Placed { status, lower_bound: placed.max_load.or(placed.lower_bound), ..placed }, None);
+        return (Placed { status, lower_bound: placed.max_load.or(placed.lower_bound), ..placed }, None, false);
     }
     let upper = linear.value().unwrap_or(f64::INFINITY);
     let bound = linear.bound;
@@ -231,7 +234,8 @@ fn plan_over(
     let found = lattice
         .as_ref()
         .map_err(|refused| *refused)
-        .and_then(|lattice| solve_over(lattice, &prepared.costs, limits, upper, search));
+        .and_then(|lattice| solve_over(lattice, &prepared.costs, prepared.at_least.as_ref(), limits, upper, search));
+    let anywhere = found.as_ref().is_ok_and(|found| found.anywhere);
     let (status, best, lower_bound, notes) = match found {
         Ok(found) => {
             counts.push(("closed_sets", found.sets as f64));
@@ -264,7 +268,7 @@ fn plan_over(
         notes,
         counts,
     };
-    (placed, lattice.ok())
+    (placed, lattice.ok(), anywhere)
 }
 
 /// Whether the order is of all classes: then there is one way to linearise it.
@@ -273,13 +277,15 @@ fn is_chain(order: &Dag) -> bool {
     order.topological_order().windows(2).all(follows)
 }
 
-/// The best split along a lattice that is better than `upper`.
+/// The best split along a lattice that is better than `upper`. If there are costs `at_least` that hold wherever leaves are, it is
+/// also known whether nothing is better at these, as long as that takes no question of its own.
 ///
 /// # Errors
 /// `Refused` where the table would be too large, or the search was cancelled.
 pub fn solve_over(
     lattice: &Lattice,
     costs: &ClassCosts,
+    at_least: Option<&ClassCosts>,
     limits: &PlacementLimits,
     upper: f64,
     search: &Search,
@@ -288,15 +294,26 @@ pub fn solve_over(
     if (cpus + 1).saturating_mul(accelerators + 1).saturating_mul(lattice.len()) > MOST_CELLS {
         return Err(Refused::TooMany(lattice.len()));
     }
-    let mut found = DpResult { best: None, sets: lattice.len(), pairs: 0, proven: true };
+    let mut found = DpResult { best: None, sets: lattice.len(), pairs: 0, proven: true, anywhere: false };
     let mut quest = Quest::new(lower_bound(costs, limits), upper);
     let mut space = Space::default();
     for round in 1.. {
-        let Question { below, enough } = quest.question();
-        let priced = costs.bounded(below, limits.memory_bytes);
-        let mut table = Table::new(lattice, &priced, limits, below * (1.0 - ROUNDING), space);
-        let pairs = match table.fill(enough, round, search) {
-            Ok(pairs) => pairs,
+        let question = quest.question();
+        let Question { below, enough } = question;
+        // To what is denied at the least costs there is no split at the others. What is found at them may be one, too.
+        let least = at_least.filter(|_| enough >= quest.upper);
+        let mut answer = |costs| ask(lattice, costs, limits, question, (round, &mut space), search);
+        let mut answered = answer(least.unwrap_or(costs));
+        let mut anywhere = least.is_some();
+        if anywhere
+            && let Ok((Some((_, stages)), pairs)) = &answered
+            && !(fits(stages, costs, limits) && worth(stages, costs) < quest.upper)
+        {
+            (found.pairs, anywhere) = (found.pairs + pairs, false);
+            answered = answer(costs);
+        }
+        let (split, pairs) = match answered {
+            Ok(answered) => answered,
             Err(_) if found.best.is_some() => {
                 found.proven = false;
                 break;
@@ -304,16 +321,14 @@ pub fn solve_over(
             Err(refused) => return Err(refused),
         };
         found.pairs += pairs;
-        let Some(claimed) = table.best() else {
+        let Some((claimed, stages)) = split else {
             if below >= quest.upper {
+                found.anywhere = anywhere;
                 break;
             }
             quest.denied(below, pairs);
-            space = table.into_space();
             continue;
         };
-        let stages = table.stages();
-        space = table.into_space();
         // What the table says is worth no more than its rounding: the split is what it adds up to.
         let value = worth(&stages, costs);
         if value >= quest.upper {
@@ -335,18 +350,30 @@ pub fn solve_over(
     Ok(found)
 }
 
-/// The answer to a single question along a lattice, and how many pairs were looked at.
-fn ask_once(
+/// The split that a table has for a question and what it claims to be its value, if there is one, and how many pairs were looked at.
+fn ask(
     lattice: &Lattice,
     costs: &ClassCosts,
     limits: &PlacementLimits,
     Question { below, enough }: Question,
+    (round, space): (i32, &mut Space),
     search: &Search,
-) -> Result<(Option<Vec<Stage>>, u64), Refused> {
+) -> Result<(Option<(f64, Vec<Stage>)>, u64), Refused> {
     let priced = costs.bounded(below, limits.memory_bytes);
-    let mut table = Table::new(lattice, &priced, limits, below * (1.0 - ROUNDING), Space::default());
-    let pairs = table.fill(enough, 1, search)?;
-    Ok((table.best().map(|_| table.stages()), pairs))
+    let mut table = Table::new(lattice, &priced, limits, below * (1.0 - ROUNDING), std::mem::take(space));
+    let pairs = table.fill(enough, round, search)?;
+    let split = table.best().map(|claimed| (claimed, table.stages()));
+    *space = table.into_space();
+    Ok((split, pairs))
+}
+
+/// Whether accelerators can run what they hold of these stages, and have the memory for it.
+fn fits(stages: &[Stage], costs: &ClassCosts, limits: &PlacementLimits) -> bool {
+    let on_accelerators = stages.iter().filter(|stage| stage.kind == DeviceKind::Accelerator);
+    on_accelerators.into_iter().all(|stage| {
+        let bytes: f64 = stage.classes.iter().map(|&class| costs.size[class]).sum();
+        bytes <= limits.memory_bytes && stage.classes.iter().all(|&class| costs.supported[class])
+    })
 }
 
 /// Cuts a split anew along an order in which its stages follow one another, the best way; the number of pairs looked at. Where there
@@ -375,10 +402,9 @@ fn cut_anew(
         order[from..].sort_unstable_by_key(|&class| std::cmp::Reverse(left_after[class as usize]));
     }
     let (lattice, below) = (Lattice::chain(&order), best.0);
-    let Ok((stages, pairs)) = ask_once(&lattice, costs, limits, Question { below, enough: 0.0 }, search) else {
-        return 0;
-    };
-    if let Some(stages) = stages {
+    let (question, space) = (Question { below, enough: 0.0 }, &mut Space::default());
+    let Ok((split, pairs)) = ask(&lattice, costs, limits, question, (1, space), search) else { return 0 };
+    if let Some((_, stages)) = split {
         let value = worth(&stages, costs);
         if value < below {
             *best = (value, stages);

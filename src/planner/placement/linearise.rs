@@ -70,7 +70,7 @@ pub(super) fn along(prepared: &Prepared, limits: &PlacementLimits, handle: &Sear
         handle.improve(*value, &planners::plan(&prepared.split(stages), limits));
     }
     let upper = first.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
-    let mut found = dp::solve_over(&Lattice::chain(&order), costs, limits, upper, handle);
+    let mut found = dp::solve_over(&Lattice::chain(&order), costs, None, limits, upper, handle);
     let better = found.as_mut().ok().and_then(|found| found.best.take());
     Linear { bound, best: better.or(first), found }
 }
