@@ -22,7 +22,7 @@ const LOOKS: usize = 500;
 const HANDS: usize = 1 << 10;
 /// Shares of what is done in pieces for each hand, about.
 const SHARES: usize = 8;
-/// Of what lies side by side so many parts of a hand's share are made, unless these are large.
+/// What is left side by side is taken in so many parts for each hand, unless these are large.
 const PARTS_OF_A_SHARE: usize = 8;
 const MOST_AT_A_TIME: usize = 16;
 /// What is told when there are no more steps.
@@ -283,6 +283,27 @@ mod tests {
             let steps = || pool.install(|| in_step(2, work, |all| (0..).find(|_| all() > 2)));
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(steps));
             assert!(ended.is_err());
+        }
+    }
+
+    #[test]
+    fn all_are_taken_once_by_the_handful_and_the_last_one_by_one() {
+        for (end, hands) in [(0, 1), (1, 2), (7, 3), (1_000, 2), (5_000, 1)] {
+            let (next, taken) = (AtomicUsize::new(0), Mutex::new(vec![]));
+            rayon::ThreadPoolBuilder::new().num_threads(hands).build().unwrap().broadcast(|_| {
+                while let Some(few) = take_some(&next, end, hands) {
+                    taken.lock().unwrap().push(few);
+                }
+            });
+            let mut taken = taken.into_inner().unwrap();
+            taken.sort_unstable_by_key(|few| few.start);
+            let all: Vec<usize> = taken.iter().cloned().flatten().collect();
+            assert_eq!(all, (0..end).collect::<Vec<_>>());
+            assert!(
+                taken.windows(2).all(|pair| pair[0].len() >= pair[1].len()) && taken.iter().all(|few| few.len() <= 16)
+            );
+            assert!(taken.last().is_none_or(|few| few.len() == 1));
+            assert_eq!(taken.first().map(|few| few.len() > 1), (end > 0).then_some(end > 100), "{end}");
         }
     }
 }

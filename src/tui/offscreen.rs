@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{planner::Search, tui::frame};
 
-/// A screen of a size in memory, on which plans take no time.
+/// A screen of a size in memory, on which a plan that is done took no time.
 pub struct Offscreen {
     pub(super) model: Model,
     terminal: Terminal<TestBackend>,

@@ -381,32 +381,46 @@ fn a_large_network_has_a_plan_and_a_bound_before_the_search_begins() {
     }
 }
 
+/// Parts without an edge between them, each two chains of eight nodes that lead to one node.
+fn parallel_forks(parts: u32, seed: u64) -> Workload {
+    let edges = |part: u32| {
+        let first = 17 * part;
+        (0..16).map(move |v| (first + v, if v % 8 == 7 { first + 16 } else { first + v + 1 }))
+    };
+    let flavour = Flavour { whole: false, uniform: true, all_recompute: true, most_modes: 2 };
+    workload(&mut Random(seed), 17 * parts as usize, (0..parts).flat_map(edges).collect(), flavour)
+}
+
 #[test]
 fn too_many_sets_give_a_valid_plan_and_say_so() {
-    let workload = parallel_chains(20, 3, 5);
-    let limits = Limits {
-        cpus: 0,
-        devices: 6,
-        memory_bytes: Some(1e4),
-        microbatches: 12,
-        bandwidth_bytes_per_s: Some(20.0),
-        ..Limits::NEUTRAL
-    };
-    let outcome = plan(&problem(&workload, limits.clone(), &[]));
-    assert_eq!(outcome.status, Status::Feasible);
-    // Plans from several starts are looked for side by side.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-    let threads = pool.install(|| plan(&problem(&workload, limits.clone(), &[])));
-    assert_eq!((&threads.plan, threads.objective), (&outcome.plan, outcome.objective));
-    assert_eq!(
-        (threads.status, threads.lower_bound, &threads.notes),
-        (outcome.status, outcome.lower_bound, &outcome.notes)
-    );
-    assert_eq!(threads.statistics.counts, outcome.statistics.counts);
-    assert!(outcome.notes.iter().any(|note| note.contains(&MOST_SETS.to_string())), "{:?}", outcome.notes);
-    assert!(outcome.lower_bound.unwrap() <= outcome.objective.unwrap());
-    let more = plan(&problem(&workload, limits.with(LimitKind::Devices, 12.0), &[]));
-    assert!(more.objective.unwrap() <= outcome.objective.unwrap());
+    // Of the chains that is known at once, of the forks only once they are enumerated: a plan over some sets is there by then.
+    for workload in [parallel_chains(20, 3, 5), parallel_forks(3, 5)] {
+        let limits = Limits {
+            cpus: 0,
+            devices: 6,
+            memory_bytes: Some(1e4),
+            microbatches: 12,
+            bandwidth_bytes_per_s: Some(20.0),
+            ..Limits::NEUTRAL
+        };
+        let outcome = plan(&problem(&workload, limits.clone(), &[]));
+        assert_eq!(outcome.status, Status::Feasible);
+        // Plans from several starts are looked for side by side.
+        for threads in [1, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let threads = pool.install(|| plan(&problem(&workload, limits.clone(), &[])));
+            assert_eq!((&threads.plan, threads.objective), (&outcome.plan, outcome.objective));
+            assert_eq!(
+                (threads.status, threads.lower_bound, &threads.notes),
+                (outcome.status, outcome.lower_bound, &outcome.notes)
+            );
+            assert_eq!(threads.statistics.counts, outcome.statistics.counts);
+        }
+        assert!(outcome.notes.iter().any(|note| note.contains(&MOST_SETS.to_string())), "{:?}", outcome.notes);
+        assert!(outcome.lower_bound.unwrap() <= outcome.objective.unwrap());
+        let more = plan(&problem(&workload, limits.with(LimitKind::Devices, 12.0), &[]));
+        assert!(more.objective.unwrap() <= outcome.objective.unwrap());
+    }
 }
 
 /// A chain whose nodes take 1 s, 2 s, .. at degree 1, hold 1 byte for each microbatch in flight and have 1 parameter.

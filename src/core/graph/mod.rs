@@ -10,4 +10,4 @@ mod successor_sets;
 pub use components::strong_components;
 pub use dag::{Dag, GraphError};
 pub use successor_sets::lies_within;
-pub use successor_sets::{Enumeration, SuccessorSets, at_least};
+pub use successor_sets::{Enumeration, SuccessorSets};

@@ -50,45 +50,6 @@ fn mark(v: u32) -> u64 {
     hasher.finish()
 }
 
-/// How many admissible sets a graph has at the least, in `O(n + m)`: between two vertices that all others come before or behind,
-/// parts without an edge to one another are filled up independently, each in as many steps as it has vertices.
-pub fn at_least(dag: &Dag) -> usize {
-    let (n, order) = (dag.len(), dag.topological_order());
-    let mut place = vec![0; n];
-    order.iter().enumerate().for_each(|(p, &v)| place[v as usize] = p);
-    // By place: the first to which an edge leads from there, and the last from which one leads there.
-    let first = order.iter().map(|&v| dag.successors(v as usize).map(|w| place[w]).min().unwrap_or(n));
-    let last = order.iter().map(|&v| dag.predecessors(v as usize).map(|u| place[u] + 1).max().unwrap_or(0));
-    let (first, last): (Vec<usize>, Vec<usize>) = (first.collect(), last.collect());
-    // The same of all places before it, and of all behind it.
-    let mut reached = vec![0; n + 1];
-    (0..n).for_each(|p| reached[p + 1] = first[p].max(reached[p]));
-    let mut left = vec![n; n + 1];
-    (0..n).rev().for_each(|p| left[p] = last[p].min(left[p + 1]));
-    let comparable = |p: usize| reached[p] <= p && left[p + 1] > p;
-    let mut between = vec![0; n + 1];
-    (0..n).for_each(|p| between[p + 1] = between[p] + usize::from(comparable(p)));
-    let inside = |&(u, v): &(u32, u32)| {
-        let (u, v) = (place[u as usize], place[v as usize]);
-        !comparable(u) && !comparable(v) && between[u] == between[v]
-    };
-    let both = dag.edges().iter().copied().filter(inside).flat_map(|(u, v)| [(u, v), (v, u)]).collect::<Vec<_>>();
-    let parts = strong_components(n, both.iter());
-    let mut sizes = vec![0usize; n];
-    parts.iter().for_each(|&part| sizes[part as usize] += 1);
-    // Of each stretch between two such vertices all ways to fill it up, one of them being full: the next vertex may join then.
-    let (mut count, mut ways, mut seen) = (0usize, 1usize, vec![false; n]);
-    for (p, &v) in order.iter().enumerate() {
-        if comparable(p) {
-            count = count.saturating_add(ways);
-            ways = 1;
-        } else if !std::mem::replace(&mut seen[parts[v as usize] as usize], true) {
-            ways = ways.saturating_mul(sizes[parts[v as usize] as usize] + 1);
-        }
-    }
-    count.saturating_add(ways)
-}
-
 /// By set of a size, the vertices that may join it, ascending.
 #[derive(Debug)]
 struct Open {
@@ -153,6 +114,45 @@ pub enum Enumeration {
 }
 
 impl SuccessorSets {
+    /// How many admissible sets a graph has at the least, in `O(n + m)`: between two vertices that all others come before or behind,
+    /// parts without an edge to one another are filled up independently, each in as many steps as it has vertices.
+    pub fn at_least(dag: &Dag) -> usize {
+        let (n, order) = (dag.len(), dag.topological_order());
+        let mut place = vec![0; n];
+        order.iter().enumerate().for_each(|(p, &v)| place[v as usize] = p);
+        // By place: the first to which an edge leads from there, and the last from which one leads there.
+        let first = order.iter().map(|&v| dag.successors(v as usize).map(|w| place[w]).min().unwrap_or(n));
+        let last = order.iter().map(|&v| dag.predecessors(v as usize).map(|u| place[u] + 1).max().unwrap_or(0));
+        let (first, last): (Vec<usize>, Vec<usize>) = (first.collect(), last.collect());
+        // The same of all places before it, and of all behind it.
+        let mut reached = vec![0; n + 1];
+        (0..n).for_each(|p| reached[p + 1] = first[p].max(reached[p]));
+        let mut left = vec![n; n + 1];
+        (0..n).rev().for_each(|p| left[p] = last[p].min(left[p + 1]));
+        let comparable = |p: usize| reached[p] <= p && left[p + 1] > p;
+        let mut between = vec![0; n + 1];
+        (0..n).for_each(|p| between[p + 1] = between[p] + usize::from(comparable(p)));
+        let inside = |&(u, v): &(u32, u32)| {
+            let (u, v) = (place[u as usize], place[v as usize]);
+            !comparable(u) && !comparable(v) && between[u] == between[v]
+        };
+        let both = dag.edges().iter().copied().filter(inside).flat_map(|(u, v)| [(u, v), (v, u)]).collect::<Vec<_>>();
+        let parts = strong_components(n, both.iter());
+        let mut sizes = vec![0usize; n];
+        parts.iter().for_each(|&part| sizes[part as usize] += 1);
+        // Of each stretch between two such vertices all ways to fill it up, one of them being full: the next vertex may join then.
+        let (mut count, mut ways, mut seen) = (0usize, 1usize, vec![false; n]);
+        for (p, &v) in order.iter().enumerate() {
+            if comparable(p) {
+                count = count.saturating_add(ways);
+                ways = 1;
+            } else if !std::mem::replace(&mut seen[parts[v as usize] as usize], true) {
+                ways = ways.saturating_mul(sizes[parts[v as usize] as usize] + 1);
+            }
+        }
+        count.saturating_add(ways)
+    }
+
     /// Enumerates the admissible sets of `dag`, at most `limit` of them; `cancelled` is asked now and then.
     pub fn enumerate(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool) -> Enumeration {
         Self::enumerate_by(dag, limit, cancelled, mark)
@@ -161,7 +161,7 @@ impl SuccessorSets {
     /// The same with other marks: whatever they are, sets with the same ones are told apart.
     fn enumerate_by(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool, mark: impl Fn(u32) -> u64) -> Enumeration {
         let n = dag.len();
-        if at_least(dag) > limit {
+        if Self::at_least(dag) > limit {
             return Enumeration::TooMany;
         }
         let own_marks: Vec<u64> = (0..n as u32).map(mark).collect();
@@ -461,7 +461,7 @@ mod tests {
             let expected = (0..1u32 << n).filter(|&mask| closed(mask)).count();
             let sets = all(&dag);
             assert_eq!(sets.len(), expected);
-            assert!((n + 1..=expected).contains(&at_least(&dag)));
+            assert!((n + 1..=expected).contains(&SuccessorSets::at_least(&dag)));
             assert!((1..sets.len()).all(|i| sets.size(i - 1) <= sets.size(i)));
             for i in 0..sets.len() {
                 let below = |j: &usize| sets.size(*j) + 1 == sets.size(i) && sets.is_subset(*j, i);
@@ -511,12 +511,12 @@ mod tests {
         let mut edges: Vec<(u32, u32)> = chains(0, 2, 3).chain([(2, 6), (5, 6)]).collect();
         edges.extend((7..10).flat_map(|v| [(6, v), (v, 10)]));
         let dag = Dag::new(11, edges).unwrap();
-        assert_eq!((at_least(&dag), all(&dag).len()), (16 + 1 + 7 + 1, 25));
-        assert_eq!(at_least(&Dag::new(1, vec![]).unwrap()), 2);
-        assert_eq!(at_least(&Dag::new(5, chains(0, 1, 5).collect()).unwrap()), 6);
+        assert_eq!((SuccessorSets::at_least(&dag), all(&dag).len()), (16 + 1 + 7 + 1, 25));
+        assert_eq!(SuccessorSets::at_least(&Dag::new(1, vec![]).unwrap()), 2);
+        assert_eq!(SuccessorSets::at_least(&Dag::new(5, chains(0, 1, 5).collect()).unwrap()), 6);
         // More than can be counted, known without a look at any.
         let many = Dag::new(900, chains(0, 30, 30).collect()).unwrap();
-        assert_eq!(at_least(&many), usize::MAX);
+        assert_eq!(SuccessorSets::at_least(&many), usize::MAX);
         assert!(matches!(SuccessorSets::enumerate(&many, 60_000, &|| panic!()), Enumeration::TooMany));
     }
 

@@ -252,6 +252,8 @@ impl Hunt<'_> {
             }
             (best, widths.first().map(|&width| prepared(width, costs)))
         };
+        // Side by side. What a thread of many waits for here may be that the published planner's table is filled; at the deadline
+        // that ends, and there still is a first plan.
         let ((mut best, mut first), mut published) = rayon::join(begun, || self.published());
         // What the published planner finds is a good start wherever its plans fit.
         let mut fitting = vec![];
@@ -293,7 +295,7 @@ impl Hunt<'_> {
         self.outcome(best, proven, (positions, tried), &published)
     }
 
-    /// Offers stages in a row with as many devices each, until there is a plan that nobody waits for.
+    /// Offers stages in a row with as many devices each; once the search has ended, only until there is a plan.
     fn rows(&self, costs: &Costs, widest: u32, best: &mut Best) {
         for row in greedy::rows(costs, (self.limits.devices, widest), self.recompute, self.search) {
             if self.stages.is_none_or(|asked| asked as usize == row.stages.len()) {

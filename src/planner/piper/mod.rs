@@ -49,7 +49,7 @@ use std::sync::OnceLock;
 
 use crate::{
     cluster::Limits,
-    graph::{Enumeration, SuccessorSets, at_least},
+    graph::{Enumeration, SuccessorSets},
     plan::Plan,
     planner::{
         CannotPlan, Infeasible, ManyRuns, OptionError, OptionSpec, OptionValue, Options, Outcome, Planner, PlannerInfo,
@@ -277,13 +277,15 @@ fn plan(
         let best = if sets > ENOUGH_SETS { near(NEAR).best_of_starts(best.as_ref(), &search) } else { best };
         Known { likely: best.is_some(), best, ..Known::default() }
     };
-    // Where it is sure to be made it is made beside what the search begins with, else beside what follows from that.
-    let least_sets = at_least(&workload.dag);
-    let early = (ENOUGH_SETS + 1..=most_sets).contains(&least_sets).then_some(least_sets);
-    let first = early.is_none().then(prepare);
+    // Where there are surely enough sets the hint is made while they are enumerated, else beside the crew. Who is alone begins with
+    // the sets: a bound follows from them.
+    let least_sets = SuccessorSets::at_least(&workload.dag);
+    let enough = (ENOUGH_SETS + 1..=most_sets).contains(&least_sets).then_some(least_sets);
+    let beside = enough.is_some() && rayon::current_num_threads() > 1;
+    let first = (!beside).then(prepare);
     let few = match &first {
         Some(Some((model, true))) if model.sets.len() > MANY_SETS => Some(model.sets.len()),
-        _ => early,
+        _ => enough,
     };
     let (known, made) = rayon::join(
         || few.map(hint),
@@ -293,8 +295,6 @@ fn plan(
             Some((model, *exact, model.impossible_node().is_none().then(crew).flatten()))
         },
     );
-    // Of chains of sets nothing else is asked beforehand.
-    let known = known.filter(|_| made.as_ref().is_none_or(|&(_, exact, _)| exact));
     let known = known.unwrap_or_else(|| Known { best: start.best.clone(), ..Known::default() });
     let Some((model, exact, crew)) = made else { return Start { best: known.best, ..start }.stopped(search) };
     if let Some(node) = model.impossible_node() {

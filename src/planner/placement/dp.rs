@@ -351,6 +351,12 @@ pub fn solve_over(
 }
 
 /// The split that a table has for a question and what it claims to be its value, if there is one, and how many pairs were looked at.
+type Answer = (Option<(f64, Vec<Stage>)>, u64);
+
+/// Puts a question to a table along a lattice.
+///
+/// # Errors
+/// `Refused` if the search was cancelled.
 fn ask(
     lattice: &Lattice,
     costs: &ClassCosts,
@@ -358,7 +364,7 @@ fn ask(
     Question { below, enough }: Question,
     (round, space): (i32, &mut Space),
     search: &Search,
-) -> Result<(Option<(f64, Vec<Stage>)>, u64), Refused> {
+) -> Result<Answer, Refused> {
     let priced = costs.bounded(below, limits.memory_bytes);
     let mut table = Table::new(lattice, &priced, limits, below * (1.0 - ROUNDING), std::mem::take(space));
     let pairs = table.fill(enough, round, search)?;

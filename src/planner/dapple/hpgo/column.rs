@@ -142,7 +142,7 @@ impl Within<'_> {
     }
 
     /// Whether so many stages may end with a state: what those before and after it compute adds up to what lies on either side,
-    /// whatever the states, and enough of them fit behind it.
+    /// whatever the states, and enough stages fit behind it.
     fn may_end(&self, j: usize, stages: u32) -> bool {
         let last = self.model.states() - 1;
         let within = |stages: u32| self.bound_s * f64::from(stages) * (1.0 + ROUNDING);

@@ -14,7 +14,7 @@ pub(super) struct Reach(Option<Vec<FixedBitSet>>);
 
 impl Reach {
     /// Of pipelines with so many stages, so many side by side, none of whose stages computes for longer; `None` if cancelled.
-    /// In a chain sums say as much.
+    /// In a chain all may: sums say nearly as much.
     pub(super) fn of(
         model: &HpgoModel<'_>,
         (count, pipelines): (u32, u32),

@@ -95,10 +95,15 @@ pub(super) fn make(
     };
     if !within.chain {
         done(Step::Ways, count, count * states);
-        let mut row = row.task();
-        let ways: Vec<&Vec<f64>> = row.ways.iter().filter_map(OnceLock::get).collect();
-        row.sends = (0..states).filter(|&k| ways.iter().any(|ways| ways[k] < f64::INFINITY)).collect();
-        drop(row);
+        // Of a single arrival nobody asks.
+        if count > 1 {
+            let mut sends = FixedBitSet::with_capacity(states);
+            let row = &mut *row.task();
+            for ways in row.ways.iter().filter_map(OnceLock::get) {
+                sends.extend((0..states).filter(|&k| ways[k] < f64::INFINITY));
+            }
+            row.sends = sends;
+        }
         done(Step::Least, ends.len(), ends.len() * states);
     }
     done(Step::Columns, count, count * states);

@@ -1,6 +1,6 @@
 //! What a search is compared with: identity, the best of random orders, greedy, annealing, and every mapping there is.
 
-use super::{Cost, Group, Instance, exchange::Exchanges};
+use super::{Cost, Instance, exchange::Exchanges};
 use crate::planner::{Search, random::SplitMix};
 
 /// Random orders that are drawn.
@@ -43,13 +43,10 @@ impl Instance<'_> {
             between[flow.from].push((flow.to, flow.bytes));
             between[flow.to].push((flow.from, flow.bytes));
         }
-        let mut groups_of = vec![vec![]; workers];
-        for group in &self.demands.groups {
-            group.workers.iter().for_each(|&worker| groups_of[worker].push(group));
-        }
         // With whom a worker exchanges what. The pairs within a group are not listed: a large one has very many.
         let exchanged = |worker: usize| {
-            let within = groups_of[worker].iter().copied().flat_map(move |group: &Group| {
+            let within = self.groups_of[worker].iter().flat_map(move |&group| {
+                let group = &self.demands.groups[group];
                 group.workers.iter().filter(move |&&other| other != worker).map(|&other| (other, group.bytes))
             });
             between[worker].iter().copied().chain(within)

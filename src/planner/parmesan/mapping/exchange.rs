@@ -15,8 +15,6 @@ pub(super) struct Exchanges<'i, 'a> {
     /// By worker its device, and behind them the devices that nobody sits on.
     order: Vec<usize>,
     carried: Carried,
-    /// By worker: the groups that it belongs to.
-    groups_of: Vec<Vec<usize>>,
     /// The latest exchange, and what was before it, in the order of changes.
     latest: (usize, usize),
     flows_before: Vec<(usize, f64)>,
@@ -27,16 +25,11 @@ pub(super) struct Exchanges<'i, 'a> {
 impl<'i, 'a> Exchanges<'i, 'a> {
     /// Of this mapping and the devices that nobody sits on.
     pub(super) fn new(instance: &'i Instance<'a>, order: Vec<usize>) -> Self {
-        let mut groups_of = vec![vec![]; order.len()];
-        for (index, group) in instance.demands.groups.iter().enumerate() {
-            group.workers.iter().for_each(|&worker| groups_of[worker].push(index));
-        }
         let carried = Carried::new(instance, &order);
         Exchanges {
             instance,
             order,
             carried,
-            groups_of,
             latest: (0, 0),
             flows_before: vec![],
             rings_s_before: vec![],
@@ -70,17 +63,18 @@ impl<'i, 'a> Exchanges<'i, 'a> {
         self.rings_s_before.clear();
         self.rings_before.clear();
         let Exchanges { instance, order, carried, .. } = self;
-        let own = |worker: usize| {
-            let of = |flows: &'i [Vec<usize>]| flows.get(worker).map_or(&[][..], Vec::as_slice);
-            of(&instance.leaving).iter().chain(of(&instance.arriving))
-        };
-        for &flow in own(a).chain(own(b)) {
+        // Nobody has none.
+        let of = |all: &'i [Vec<usize>], worker: usize| all.get(worker).map_or(&[][..], Vec::as_slice);
+        let flows =
+            [a, b].into_iter().flat_map(|worker| [of(&instance.leaving, worker), of(&instance.arriving, worker)]);
+        for &flow in flows.flatten() {
             let seconds = instance.flow_s(&instance.demands.flows[flow], order);
             self.flows_before.push((flow, std::mem::replace(&mut carried.flows_s[flow], seconds)));
         }
         // The devices of a group that both belong to stay the same.
         for (joined, left) in [(a, b), (b, a)] {
-            for &group in self.groups_of[joined].iter().filter(|group| !self.groups_of[left].contains(group)) {
+            let others = of(&instance.groups_of, left);
+            for &group in of(&instance.groups_of, joined).iter().filter(|group| !others.contains(group)) {
                 let seconds = instance.least_ring_s(&instance.demands.groups[group], joined, order);
                 self.rings_s_before.push((group, std::mem::replace(&mut carried.rings_s[group], seconds)));
             }
@@ -106,10 +100,10 @@ impl<'i, 'a> Exchanges<'i, 'a> {
         for (flow, seconds) in self.flows_before.drain(..).rev() {
             self.carried.flows_s[flow] = seconds;
         }
-        for (group, seconds) in self.rings_s_before.drain(..) {
+        for (group, seconds) in self.rings_s_before.drain(..).rev() {
             self.carried.rings_s[group] = seconds;
         }
-        for (group, ring) in self.rings_before.drain(..) {
+        for (group, ring) in self.rings_before.drain(..).rev() {
             self.carried.rings[group] = ring;
         }
     }
@@ -129,24 +123,32 @@ impl<'i, 'a> Exchanges<'i, 'a> {
 mod tests {
     use super::{
         super::{
-            Consider, Instance,
+            Consider, Group, Instance,
             tests::{demands, wired},
         },
         *,
     };
-    use crate::planner::random::SplitMix;
+    use crate::{cluster::topology::PairMatrix, planner::random::SplitMix};
 
     #[test]
     fn what_is_known_after_exchanges_is_what_the_mapping_costs() {
         let mut random = SplitMix::new(11);
         let (mut better, mut worse) = (0, 0);
         for round in 0..40 {
-            let devices = 5 + round % 4;
+            let devices = if round % 5 == 4 { 11 } else { 5 + round % 4 };
             let topology = wired(&mut random, devices);
             let workers = devices - round % 2;
-            let demands = demands(&mut random, workers);
+            let mut demands = demands(&mut random, workers);
+            if workers > 9 {
+                demands.groups.push(Group { workers: (0..10).collect(), bytes: 1e8 });
+            }
             let consider = Consider { shared_links: round % 3 == 0, ..Consider::default() };
-            let instance = Instance::new(&topology, &demands, consider);
+            // Pairs do not attain the same in both directions.
+            let width = |random: &mut SplitMix| (1 + random.next() % 5) as f64 * 1e9;
+            let rows: Vec<Vec<f64>> =
+                (0..devices).map(|_| (0..devices).map(|_| width(&mut random)).collect()).collect();
+            let matrix = Arc::new(PairMatrix::new(&rows).unwrap());
+            let instance = Instance::among(&topology, matrix, &demands, consider);
             let mut exchanges = Exchanges::new(&instance, (0..devices).collect());
             for _ in 0..60 {
                 let a = (random.next() % workers as u64) as usize;

@@ -43,7 +43,6 @@ pub(super) struct Feasible<'a, 'b> {
     /// By group: by device, the bits of the part that it may form a ring in; none where it may not.
     parts: Vec<Vec<Option<usize>>>,
     part_bits: Vec<Vec<Vec<u64>>>,
-    groups_of: Vec<Vec<usize>>,
     demand: Vec<f64>,
     twins: Vec<usize>,
     alike_machines: bool,
@@ -71,7 +70,6 @@ impl<'a, 'b> Feasible<'a, 'b> {
         // What comes out of a division comes out of the same one again, but for this.
         let target = target * (1.0 + 1e-12);
         let reach = instance.reach();
-        let mut groups_of = vec![vec![]; workers];
         let mut demand = vec![0.0; workers];
         for flow in &instance.demands.flows {
             demand[flow.from] += flow.bytes;
@@ -79,12 +77,9 @@ impl<'a, 'b> Feasible<'a, 'b> {
         }
         let (mut parts, mut part_bits) = (vec![], vec![]);
         let mut unsure = false;
-        for (index, group) in instance.demands.groups.iter().enumerate() {
+        for group in &instance.demands.groups {
             unsure |= group.workers.len() > 9;
-            for &worker in &group.workers {
-                groups_of[worker].push(index);
-                demand[worker] += group.bytes;
-            }
+            group.workers.iter().for_each(|&worker| demand[worker] += group.bytes);
             let wide = |a: usize, b: usize| group.bytes / instance.matrix.at(a, b) <= target;
             let (part, bits) = ring_parts(wide, devices, words, group.workers.len());
             parts.push(part);
@@ -98,7 +93,6 @@ impl<'a, 'b> Feasible<'a, 'b> {
             reach,
             parts,
             part_bits,
-            groups_of,
             demand,
             twins: instance.twins(),
             alike_machines: instance.routes.is_none() && instance.topology.machines_alike(),
@@ -120,7 +114,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
         }
         let mut first: Vec<u64> = full.repeat(workers);
         for worker in 0..workers {
-            for &group in &self.groups_of[worker] {
+            for &group in &self.instance.groups_of[worker] {
                 let mut bits = vec![0u64; self.words];
                 for part in &self.part_bits[group] {
                     bits.iter_mut().zip(part).for_each(|(bits, part)| *bits |= part);
@@ -239,7 +233,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
         for &flow in &self.instance.arriving[worker] {
             keep(self.instance.demands.flows[flow].from, self.reach.to(device, self.narrowest[flow]));
         }
-        for &group in &self.groups_of[worker] {
+        for &group in &self.instance.groups_of[worker] {
             let part = self.parts[group][device]?;
             for &other in &self.instance.demands.groups[group].workers {
                 keep(other, &self.part_bits[group][part]);
@@ -288,7 +282,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
 
     /// Whether the rings that this worker completes are wide enough.
     fn rings_hold(&self, state: &State, worker: usize) -> bool {
-        self.groups_of[worker].iter().all(|&index| {
+        self.instance.groups_of[worker].iter().all(|&index| {
             let group = &self.instance.demands.groups[index];
             let whole = group.workers.iter().all(|&other| state.devices[other] != usize::MAX);
             !whole || group.bytes / self.instance.ring(group, &state.devices).width <= self.target

@@ -107,6 +107,8 @@ pub struct Instance<'a> {
     /// By worker: indices of the flows that leave it, and those that arrive.
     pub(super) leaving: Vec<Vec<usize>>,
     pub(super) arriving: Vec<Vec<usize>>,
+    /// By worker: indices of the groups that it belongs to.
+    pub(super) groups_of: Vec<Vec<usize>>,
     /// Rings that were asked for, by their devices.
     rings: Mutex<FxHashMap<Vec<usize>, Arc<Ring>>>,
     reach: OnceLock<Reach>,
@@ -139,8 +141,12 @@ impl<'a> Instance<'a> {
             leaving[flow.from].push(index);
             arriving[flow.to].push(index);
         }
+        let mut groups_of = vec![vec![]; demands.workers.len()];
+        for (index, group) in demands.groups.iter().enumerate() {
+            group.workers.iter().for_each(|&worker| groups_of[worker].push(index));
+        }
         let (rings, reach) = (Mutex::default(), OnceLock::new());
-        Instance { topology, demands, consider, matrix, routes, leaving, arriving, rings, reach }
+        Instance { topology, demands, consider, matrix, routes, leaving, arriving, groups_of, rings, reach }
     }
 
     /// What was assumed of the demands.
