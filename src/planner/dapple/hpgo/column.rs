@@ -15,12 +15,15 @@
 use std::{collections::VecDeque, ops::Range, sync::OnceLock};
 
 use fixedbitset::FixedBitSet;
+use smallvec::SmallVec;
 
 use super::{model::HpgoModel, placement::Devices, reach::Reach};
 use crate::planner::Search;
 
 /// Sums along a chain are off by less.
 const ROUNDING: f64 = 1e-9;
+/// So many last stages of a prefix take no memory from the heap.
+const FEW: usize = 128;
 
 /// Where the last stage of a prefix may sit.
 #[derive(Debug, Clone, Copy)]
@@ -276,7 +279,7 @@ impl Within<'_> {
 
     /// Of any states: for each of these ways by state the least bottleneck with this last state; of equal ones that with the
     /// longest last stage. `sends` tells behind which states there is any way.
-    pub(super) fn of_pairs(&self, ways: &[&[f64]], sends: &FixedBitSet, j: usize, stages: u32) -> Vec<Least> {
+    pub(super) fn of_pairs(&self, ways: &[Vec<f64>], sends: &FixedBitSet, j: usize, stages: u32) -> Vec<Least> {
         if !self.may_end(j, stages) {
             return vec![NOTHING; ways.len()];
         }
@@ -285,7 +288,8 @@ impl Within<'_> {
             return vec![self.least(ways, ending)];
         }
         let within = ending.iter().take_while(|last| last.compute_s <= self.bound_s);
-        let ending: Vec<Last> = within.filter(|last| sends.contains(last.before as usize)).copied().collect();
+        let ending: SmallVec<[Last; FEW]> =
+            within.filter(|last| sends.contains(last.before as usize)).copied().collect();
         ways.iter().map(|ways| self.least(ways, &ending)).collect()
     }
 

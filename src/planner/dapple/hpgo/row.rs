@@ -22,8 +22,9 @@ pub(super) struct Row {
     stages: u32,
     /// States that a stage may end with.
     ends: Range<usize>,
-    /// By arrival and state the least bottleneck of what leads there.
+    /// By arrival and state the least bottleneck of what leads there: as each is found, and once all are.
     ways: Vec<OnceLock<Vec<f64>>>,
+    all_ways: Vec<Vec<f64>>,
     /// The states with a way behind them to any arrival.
     sends: FixedBitSet,
     /// By state that a stage may end with, and arrival.
@@ -52,8 +53,7 @@ impl Row {
         match self.step {
             Step::Ways => _ = self.ways[at].set(ways()),
             Step::Least => {
-                let all: Vec<&[f64]> = self.ways.iter().filter_map(OnceLock::get).map(Vec::as_slice).collect();
-                let least = within.of_pairs(&all, &self.sends, self.ends.start + at, self.stages);
+                let least = within.of_pairs(&self.all_ways, &self.sends, self.ends.start + at, self.stages);
                 _ = self.least[at].set(least);
             }
             Step::Columns => {
@@ -95,14 +95,14 @@ pub(super) fn make(
     };
     if !within.chain {
         done(Step::Ways, count, count * states);
-        // Of a single arrival nobody asks.
-        if count > 1 {
-            let mut sends = FixedBitSet::with_capacity(states);
+        {
             let row = &mut *row.task();
-            for ways in row.ways.iter().filter_map(OnceLock::get) {
-                sends.extend((0..states).filter(|&k| ways[k] < f64::INFINITY));
+            row.all_ways = std::mem::take(&mut row.ways).into_iter().filter_map(OnceLock::into_inner).collect();
+            row.sends = FixedBitSet::with_capacity(states);
+            // Of a single arrival nobody asks.
+            for ways in row.all_ways.iter().filter(|_| count > 1) {
+                row.sends.extend((0..states).filter(|&k| ways[k] < f64::INFINITY));
             }
-            row.sends = sends;
         }
         done(Step::Least, ends.len(), ends.len() * states);
     }
