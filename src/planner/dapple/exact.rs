@@ -37,6 +37,8 @@ use std::{
     },
 };
 
+use rayon::prelude::*;
+
 use super::{
     costs::{Costs, Recompute},
     places::{Place, Places},
@@ -301,7 +303,10 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
         return Ended::Cancelled;
     }
     begins[0] = step.into_inner().unwrap_or_else(PoisonError::into_inner).begun;
-    Ended::Done(traced(&begins, places, end), all)
+    let found = traced(&begins, places, end);
+    // So many small pieces of memory take their time to be given back.
+    rayon::join(|| drop(begins), || parts.into_par_iter().for_each(drop));
+    Ended::Done(found, all)
 }
 
 /// Beginnings side by side, with about as many places each: so many shares of them at the most.
