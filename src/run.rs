@@ -138,6 +138,9 @@ fn not_simulated(search: &Search, what: &str, or: &str) -> String {
 /// [`Fault`] if the planner panics, its plan breaks a rule, or its claimed objective differs from the recomputed one by
 /// more than 1e-9 relative: that is a bug in the planner, never a property of the input.
 pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
+    if let Some(why) = onto::too_many_devices(problem) {
+        return Ok((Outcome::refused(why), None));
+    }
     let mut outcome = guarded(planner, || planner.plan(problem, search))?;
     // Who was stopped early may not have come to say how long it took.
     if outcome.statistics.seconds == 0.0 {
@@ -147,10 +150,25 @@ pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result
     planner::tell(planner, problem, &mut outcome);
     let idle = outcome.plan.as_ref().and_then(|plan| family::devices::idle(&problem.workload, &problem.limits, plan));
     outcome.notes.extend(idle);
-    if let Some(score) = rescued {
-        return Ok((outcome, Some(score)));
-    }
-    let score = outcome.plan.as_ref().map(|plan| verified(planner, problem, plan, outcome.objective)).transpose()?;
+    let Some(score) = rescued else { return finished(planner, problem, outcome, search) };
+    let mut score = Some(score);
+    onto::map(planner, problem, &mut outcome, &mut score, search);
+    Ok((outcome, score))
+}
+
+/// An outcome of a planner with the score of its plan, on the devices of the topology where there is one.
+///
+/// # Errors
+/// [`Fault`] as of [`plan`].
+pub fn finished(
+    planner: &dyn Planner,
+    problem: &Problem,
+    mut outcome: Outcome,
+    search: &Search,
+) -> Result<(Outcome, Option<Score>), Fault> {
+    let verified = |plan| verified(planner, problem, plan, outcome.objective);
+    let mut score = outcome.plan.as_ref().map(verified).transpose()?;
+    onto::map(planner, problem, &mut outcome, &mut score, search);
     Ok((outcome, score))
 }
 

@@ -9,7 +9,7 @@ use clap::{
 
 use super::{
     Failure, input,
-    topology_input::{self, Given},
+    topology_input::{Given, TopologyArgs},
     training_input::TrainingArgs,
 };
 use crate::{
@@ -50,9 +50,10 @@ pub(crate) struct LimitArgs {
     /// Operations per second of a device, such as 10e12, 10T or 312TFLOPS (operator graphs)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flops)]
     pub flops: Option<f64>,
-    /// How devices are wired: a preset such as dgx-1 or 4xdgx-h100, or a file; `plantui topologies` lists them
-    #[arg(long, value_name = "NAME|FILE", value_parser = topology_input::given)]
-    pub topology: Option<Arc<Given>>,
+    /// How devices are wired. Before the training flags: each field takes its flag out of what was parsed, and a topology is
+    /// read with the hardware's links.
+    #[command(flatten)]
+    pub topology: TopologyArgs,
     /// How a model is trained.
     #[command(flatten)]
     pub training: TrainingArgs,
@@ -89,6 +90,9 @@ impl LimitArgs {
     /// # Errors
     /// [`Failure`] if one of them is not for it.
     pub(super) fn over(&self, read: Workload) -> Result<Workload, Failure> {
+        if let (Some(topology), Some(devices)) = (&*self.topology, self.devices) {
+            topology.has(devices.into())?;
+        }
         self.training.over(read, &[], self.topology.as_deref())
     }
 
@@ -98,6 +102,11 @@ impl LimitArgs {
     /// As [`LimitArgs::load`].
     pub(super) fn load_for(&self, workload: &Path, plan: &Path) -> Result<Workload, Failure> {
         self.training.load_for(workload, plan, self.topology.as_deref())
+    }
+
+    /// The same without the topology.
+    pub(super) fn without_topology(&self) -> LimitArgs {
+        LimitArgs { topology: TopologyArgs::default(), ..self.clone() }
     }
 
     /// The same for each of the batches asked for; itself where there is at most one.
@@ -114,7 +123,7 @@ impl LimitArgs {
 
     /// Puts a plan on the routes of the topology asked for, its devices being that one's, if it has so many.
     pub(super) fn wire(&self, plan: &mut Plan) {
-        if let Some(given) = &self.topology {
+        if let Some(given) = &*self.topology {
             let topology = given.topology();
             let known = plan.devices().all(|device| (device as usize) < topology.devices());
             plan.topology = known.then(|| Arc::clone(topology));
@@ -128,7 +137,7 @@ impl LimitArgs {
 
     /// The limits as what overrides a file. What a flag says counts before what the topology says.
     pub(crate) fn overrides(&self) -> GivenLimits {
-        let Some(topology) = &self.topology else { return self.flags() };
+        let Some(topology) = &*self.topology else { return self.flags() };
         let mut told = topology.overrides();
         if self.machines.is_some() {
             told.set(LimitKind::Devices, None::<u32>);

@@ -15,7 +15,6 @@ use super::{
     planning,
     report::{self, line},
     setup::SetupArgs,
-    topology_input::Given,
     watch::watched,
 };
 use crate::{
@@ -280,9 +279,7 @@ impl CompareArgs {
                 after
             };
             let shown = (planner.info().name, planner.measure(&problem.workload, &problem.options));
-            let given = planning::mapped_to(planner, &self.limits);
-            let wired = given.as_deref().map(Given::wired);
-            let work = || compare::planned(planner, problem, wired, setup, &search, then);
+            let work = || compare::planned(planner, problem, setup, &search, then);
             let entry = watched(shown, &search, &interrupt, work);
             entry.fault.iter().for_each(tell_bug);
             entries.push(entry);

@@ -5,11 +5,13 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, builder::PossibleValuesParser};
 
 use super::{
-    Ending, Failure, arguments, input,
+    Ending, Failure,
+    arguments::{self, LimitArgs},
+    input,
     interrupt::Interrupt,
     output::{self, Destination},
     report::{line, table},
-    topology_input::{self, Given},
+    topology_input::Given,
     watch::{mapping, simulating},
 };
 use crate::{
@@ -54,9 +56,8 @@ pub(crate) struct MapArgs {
     workload: PathBuf,
     /// Plan of any planner; `-` for standard input
     plan: PathBuf,
-    /// A preset such as dgx-1 or 2xdgx-a100, or a file; `plantui topologies` lists them
-    #[arg(long, value_name = "NAME|FILE")]
-    topology: String,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// How the mapping is found
     #[arg(long, value_name = "METHOD", default_value = Method::Search.id(),
           value_parser = PossibleValuesParser::new(Method::ALL.map(Method::id)))]
@@ -110,11 +111,13 @@ impl MapArgs {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         input::one_standard_input(&self.workload, &self.plan)?;
-        let workload = arguments::LimitArgs::default().load_for(&self.workload, &self.plan)?;
+        let Some(given) = &*self.limits.topology else {
+            return Err(Failure::refused("map needs a topology", "give --topology, such as --topology dgx-1"));
+        };
+        let workload = self.limits.load_for(&self.workload, &self.plan)?;
         let mut loaded = input::plan(&self.plan, &workload)?;
-        let given = topology_input::read(&self.topology)?;
         let shown = input::shown(&self.plan);
-        let limits = super::check::limits(&arguments::LimitArgs::default(), &mut loaded, &workload, &shown)?;
+        let limits = super::check::limits(&self.limits.without_topology(), &mut loaded, &workload, &shown)?;
         if let Some(violation) = family::check(&workload, &limits, &loaded.plan).violations.first() {
             notice::error(&format!("{shown} is not valid: {violation}"));
             notice::hint("`plantui check` lists everything that is wrong with it");
@@ -123,7 +126,7 @@ impl MapArgs {
         let search = Search::new(self.deadline, self.seed);
         // It lives until the mapping is written.
         let interrupt = Interrupt::cancels(&search)?;
-        let mapped = match self.mapped(workload, &limits, &loaded.plan, &given, (&search, &interrupt))? {
+        let mapped = match self.mapped(workload, &limits, &loaded.plan, given, (&search, &interrupt))? {
             Ok(mapped) => mapped,
             Err(why) => {
                 notice::error(&why);

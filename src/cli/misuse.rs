@@ -10,6 +10,9 @@ use clap::error::{ContextKind, ContextValue};
 use super::Failure;
 use crate::{notice, text::visible_line};
 
+/// What an error begins with that [`super::topology_input`] makes of a topology.
+const OWN: &str = "error: --topology: ";
+
 /// Says what the parser has to say, be it help or an error, and gives the exit code.
 pub(super) fn report(mut error: clap::Error) -> ExitCode {
     if !error.use_stderr() {
@@ -18,6 +21,12 @@ pub(super) fn report(mut error: clap::Error) -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => Failure::writing("standard output", &error).report(),
         };
+    }
+    // What our own readers of arguments refuse has no need of the usage.
+    if let Some(told) = error.to_string().strip_prefix(OWN) {
+        let told = told.split("\n\nUsage:").next().unwrap_or(told).trim();
+        let (message, hint) = told.split_once("; ").unwrap_or((told, ""));
+        return Failure::refused(message, hint).report();
     }
     let told: Vec<(ContextKind, ContextValue)> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
     let mut hostile = false;

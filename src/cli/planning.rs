@@ -8,7 +8,6 @@ use super::{
     Ending, Failure,
     arguments::{LimitArgs, PlannerArgs},
     interrupt::Interrupt,
-    topology_input::Given,
     training_input,
     watch::{simulating, watched},
 };
@@ -27,8 +26,6 @@ pub(crate) struct Task {
     pub planner: &'static dyn Planner,
     /// What it is asked.
     pub problem: Problem,
-    /// The topology that its plan is then mapped to, where the planner does not do so itself.
-    topology: Option<Arc<Given>>,
     /// Limits that were asked for and that the planner does not heed.
     pub(super) unheeded: Vec<LimitKind>,
     /// Limits that nobody stated, a sentence each.
@@ -47,16 +44,16 @@ impl Task {
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
-        let topology = mapped_to(planner, limit_args);
-        // Of a model that is trained its accelerator's links say so.
-        let told = topology.iter().filter(|_| !family::of(&workload).has_platform());
+        // Planners that search on routes, and those with an option for them, need no bandwidth in their place.
+        let own = planner.searches_routes() || planner.options().iter().any(|spec| spec.name == "topology");
+        let told = limit_args.topology.iter().filter(|_| !own && !family::of(&workload).has_platform());
         assumed.extend(told.map(|topology| topology.rule(family::of(&workload).on_machines())));
         let settings = settings(planner, limit_args, &args.settings);
         let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
         let problem = Problem { workload: Arc::new(workload), limits, options };
         planner.check_options(&problem)?;
         let unheeded = given.given().filter(|kind| !planner.limits_for(&problem.workload).contains(kind)).collect();
-        Ok(Task { planner, problem, topology, unheeded, assumed })
+        Ok(Task { planner, problem, unheeded, assumed })
     }
 
     /// Plans and simulates. The deadline and Ctrl-C end the plan and then the simulation, and what is there is kept: hold on
@@ -86,11 +83,8 @@ impl Task {
     /// # Errors
     /// [`Fault`] if the planner's claim is not confirmed.
     pub(super) fn plan(self, search: &Search) -> Result<Run, Fault> {
-        let Task { planner, problem, topology, unheeded, assumed } = self;
+        let Task { planner, problem, unheeded, assumed } = self;
         let mut run = Run::new(planner, problem, search)?;
-        if let Some(given) = topology {
-            run.map_onto(given.wired(), search);
-        }
         run.outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
         Ok(run)
     }
@@ -170,12 +164,6 @@ pub(super) fn settings(planner: &dyn Planner, limits: &LimitArgs, given: &[Strin
     preset.chain(given.iter().cloned()).collect()
 }
 
-/// The topology that a planner's plan is mapped to: the one asked for, unless the planner takes it into account itself.
-pub(super) fn mapped_to(planner: &dyn Planner, limits: &LimitArgs) -> Option<Arc<Given>> {
-    let own = planner.options().iter().any(|spec| spec.name == "topology");
-    limits.topology.clone().filter(|_| !own)
-}
-
 /// The planner asked for, or the first that can plan the workload, best without converting it.
 ///
 /// # Errors
@@ -207,7 +195,7 @@ mod tests {
         let workload = Arc::new(workload::builtin());
         let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(Liar::Claims.options()) };
-        let task = Task { planner: &Liar::Claims, problem, topology: None, unheeded: vec![], assumed: vec![] };
+        let task = Task { planner: &Liar::Claims, problem, unheeded: vec![], assumed: vec![] };
         let args = PlannerArgs { planner: None, settings: vec![], deadline: None, threads: None, seed: 0 };
         let failure = all(vec![task], &args).err().unwrap();
         let Failure::Bug(what) = &failure else { panic!("{failure:?}") };
@@ -222,7 +210,7 @@ mod tests {
         let limits = family::resolve(&workload, &asked).unwrap();
         let planner = planner::find("equal-partition").unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
-        let task = Task { planner, problem, topology: None, unheeded: vec![], assumed: vec![] };
+        let task = Task { planner, problem, unheeded: vec![], assumed: vec![] };
         let mut planned = task.plan(&Search::default()).unwrap();
         let over = Search::new(Some(std::time::Duration::ZERO), 0);
         planned.simulate_when(Setup::default(), |simulate| simulate(&over));

@@ -6,13 +6,13 @@ use clap::Args;
 
 use super::{
     Failure, input,
-    topology_input::{self, Given},
+    topology_input::{Given, TopologyListArgs},
     training_input::TrainingArgs,
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
     family,
-    study::sweep::{Values, Wiring},
+    study::sweep::Values,
     units::UnitError,
     workload::Workload,
 };
@@ -45,9 +45,8 @@ pub(super) struct SweepLimits {
     /// Devices of each machine, such as 8,8 or 2x8 (layer profiles)
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = machines)]
     machines: Option<Machines>,
-    /// How devices are wired, such as dgx-1,2xdgx-a100: presets or files; plans are mapped to each
-    #[arg(long, value_name = "NAME|FILE", value_delimiter = ',', value_parser = topology_input::given)]
-    topology: Vec<Arc<Given>>,
+    #[command(flatten)]
+    topology: TopologyListArgs,
     #[command(flatten)]
     training: TrainingArgs,
 }
@@ -66,7 +65,7 @@ impl SweepLimits {
         }
         // A model is another workload on other machines: how many devices there are is the topology's to say.
         let mut all = vec![];
-        for given in &self.topology {
+        for given in self.topology.iter() {
             let told = given.overrides();
             for mut own in self.training.each(&read, Some(given))? {
                 if self.topology.len() > 1 {
@@ -74,6 +73,7 @@ impl SweepLimits {
                 }
                 own.limits.set(LimitKind::Devices, told.devices());
                 own.limits.set(LimitKind::Memory, told.memory_bytes().or(own.limits.memory_bytes()));
+                own.limits.topology = Some(given.wired().clone());
                 all.push(own);
             }
         }
@@ -101,11 +101,10 @@ impl SweepLimits {
     }
 
     /// What a topology says of limits, where nothing else is said of devices.
-    pub(super) fn wiring(&self, given: &Given) -> Wiring {
+    pub(super) fn wiring(&self, given: &Given) -> GivenLimits {
         let told = given.overrides();
         let devices = told.devices().filter(|_| self.machines.is_none() && self.devices.is_none());
-        let limits = told.maybe(LimitKind::Devices, devices);
-        Wiring { wired: given.wired().clone(), limits }
+        told.maybe(LimitKind::Devices, devices)
     }
 
     /// A limit that was given, by its flag.

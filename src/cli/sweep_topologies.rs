@@ -51,7 +51,8 @@ pub(super) fn report(sweep: &Sweep, answers: &[Option<Answer>]) -> String {
             {
                 let (Some(wiring), Some(answer)) = (&series.wiring, answer) else { continue };
                 let Some(simulated) = &answer.simulated else { continue };
-                found.push((simulated.iteration_s, &wiring.wired.topology.name, answer.mapped.as_deref()));
+                let Some(wired) = &wiring.topology else { continue };
+                found.push((simulated.iteration_s, &wired.topology.name, answer.mapped.as_deref()));
             }
             if found.len() < 2 {
                 continue;

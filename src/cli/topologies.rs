@@ -9,7 +9,7 @@ use super::{
     Ending, Failure,
     output::{self, Destination},
     report::{line, table},
-    topology_input,
+    topology_input::{self, LinkFlags},
 };
 use crate::{
     cluster::{
@@ -26,10 +26,12 @@ Examples:
   plantui topologies 2xdgx-a100+eth-100g --svg -o two.svg
   plantui topologies dgx-1 --json > mine.json     to be changed by hand and read back
   nvidia-smi topo -m | plantui topologies -
+  plantui topologies 4xbox.txt+ib-ndr --hardware h100   four machines of a saved table
   plantui plan graph.txt --topology dapple-a --batch 128
 
-A name is [N x]PRESET[+NETWORK]: without a network machines are joined by the NICs that they bring. A file is our \
-JSON, a CSV matrix in GB/s, or what `nvidia-smi topo -m` or p2pBandwidthLatencyTest prints.";
+A name is [N x]PRESET[+NETWORK] or [N x]FILE[+NETWORK]: without a network machines are joined by the NICs that they \
+bring. A file is our JSON, a CSV matrix in GB/s, or what `nvidia-smi topo -m`, p2pBandwidthLatencyTest, nvbandwidth, \
+`rocm-smi --showtopo`, `amd-smi topology` or nccl-tests print.";
 
 /// List the cluster presets, or show how one is wired
 #[derive(Debug, Args)]
@@ -38,6 +40,11 @@ pub(crate) struct TopologiesArgs {
     /// A preset such as dgx-1 or 4xdgx-h100, or a file; `-` is standard input
     #[arg(value_name = "NAME|FILE")]
     topology: Option<String>,
+    /// Hardware of the devices, whose data sheet says what an NVLink carries
+    #[arg(long, value_name = "ID", requires = "topology")]
+    hardware: Option<String>,
+    #[command(flatten)]
+    links: LinkFlags,
     /// Prints JSON: a list of the presets, or the one topology as it reads back
     #[arg(long)]
     json: bool,
@@ -88,7 +95,7 @@ impl TopologiesArgs {
                 if self.json { output::json(&entries) } else { listed(&entries) }
             }
             Some(name) => {
-                let topology = topology_input::topology(name)?;
+                let topology = topology_input::topology(name, self.links, self.hardware.as_deref())?;
                 match (self.json, self.svg, self.dot) {
                     (true, ..) => topology.json(),
                     (_, true, _) => export::topology::svg(&topology),
@@ -110,7 +117,7 @@ fn entries() -> Result<Vec<TopologyEntry>, Failure> {
 }
 
 fn entry(id: &str) -> Result<TopologyEntry, Failure> {
-    let topology = topology_input::topology(id)?;
+    let topology = topology_input::topology(id, LinkFlags::default(), None)?;
     let rule = LinkRule::of(&topology);
     let finite = |value: f64| Some(value).filter(|value| value.is_finite());
     let published = topology::find_published(id).map(|cluster| cluster.links);

@@ -1,16 +1,18 @@
 //! Topologies on the command line: the name of a preset, or a file in one of the forms that are read.
 
-use std::{path::Path, sync::Arc};
+use std::{ops::Deref, path::PathBuf, sync::Arc};
+
+use clap::{ArgMatches, Args, Command, FromArgMatches, error::ErrorKind};
 
 use super::{Failure, input};
 use crate::{
     cluster::{
-        GivenLimits, LimitKind, Links,
-        topology::{self, LinkRule, NameError, Topology},
+        GivenLimits, LimitKind, Links, hardware,
+        topology::{self, Assumed, Format, LinkRule, NameError, Spec, Topology, Wired},
     },
     family::platform::Wiring,
     units,
-    workload::formats::{Wired, detect, read_file},
+    workload::formats::{detect, read_file},
 };
 
 /// A topology that was asked for with `--topology`.
@@ -25,29 +27,170 @@ pub(crate) struct Given {
     links: Links,
 }
 
-/// Reads the value of `--topology`, for clap.
-pub(super) fn given(text: &str) -> Result<Arc<Given>, String> {
-    let given = read(text).map_err(|failure| match failure {
-        Failure::Refused { message, hint } if hint.is_empty() => message,
-        Failure::Refused { message, hint } => format!("{message}; {hint}"),
-        Failure::Bug(what) => what,
-        Failure::ReaderLeft => "it could not be read".into(),
-    })?;
-    Ok(Arc::new(given))
+/// The flags about topologies, as they are typed.
+#[derive(Debug, Clone, Args)]
+struct Flags {
+    /// How devices are wired: a preset such as dgx-1 or 4xdgx-h100, a file, or several machines of one, such as 8xbox.txt+ib-ndr; `plantui topologies` lists them
+    #[arg(long, value_name = "NAME|FILE")]
+    topology: Option<String>,
+    #[command(flatten)]
+    links: LinkFlags,
+}
+
+/// The same for several topologies.
+#[derive(Debug, Clone, Args)]
+struct ListFlags {
+    /// How devices are wired, such as dgx-1,2xdgx-a100: presets or files; plans are mapped to each
+    #[arg(long, value_name = "NAME|FILE", value_delimiter = ',')]
+    topology: Vec<String>,
+    #[command(flatten)]
+    links: LinkFlags,
+}
+
+/// What links carry, where a table tells their kind alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Args)]
+pub(super) struct LinkFlags {
+    /// GB/s of one NVLink (or xGMI link) each way, for tables without bandwidths [default: as the hardware has them]
+    #[arg(long, value_name = "GB/S", value_parser = topology::gigabytes)]
+    nvlink_gbps: Option<f64>,
+    /// PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths
+    #[arg(long, value_name = "GEN", value_parser = topology::pcie)]
+    pcie: Option<f64>,
+}
+
+/// The topology asked for, read with what `--hardware`, `--pcie` and `--nvlink-gbps` say of its links.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct TopologyArgs(Option<Arc<Given>>);
+
+/// The same for several topologies.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct TopologyListArgs(Vec<Arc<Given>>);
+
+impl Deref for TopologyArgs {
+    type Target = Option<Arc<Given>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Deref for TopologyListArgs {
+    type Target = [Arc<Given>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl FromArgMatches for TopologyArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let Flags { topology, links } = Flags::from_arg_matches(matches)?;
+        links.read(topology.as_slice(), matches).map(|all| TopologyArgs(all.into_iter().next()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = TopologyArgs::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl FromArgMatches for TopologyListArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let ListFlags { topology, links } = ListFlags::from_arg_matches(matches)?;
+        links.read(&topology, matches).map(TopologyListArgs)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = TopologyListArgs::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for TopologyArgs {
+    fn augment_args(command: Command) -> Command {
+        Flags::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Flags::augment_args_for_update(command)
+    }
+}
+
+impl Args for TopologyListArgs {
+    fn augment_args(command: Command) -> Command {
+        ListFlags::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        ListFlags::augment_args_for_update(command)
+    }
+}
+
+impl LinkFlags {
+    fn read(self, asked: &[String], matches: &ArgMatches) -> Result<Vec<Arc<Given>>, clap::Error> {
+        let hardware = matches.try_get_one::<String>("hardware").ok().flatten();
+        let wrong = |failure| {
+            let told = match failure {
+                Failure::Refused { message, hint } if hint.is_empty() => message,
+                Failure::Refused { message, hint } => format!("{message}; {hint}"),
+                Failure::Bug(what) => what,
+                Failure::ReaderLeft => "it could not be read".into(),
+            };
+            clap::Error::raw(ErrorKind::ValueValidation, format!("--topology: {told}\n"))
+        };
+        if asked.is_empty() && self != LinkFlags::default() {
+            let told = "--topology: --nvlink-gbps and --pcie are for the links of a topology; give --topology\n";
+            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, told));
+        }
+        let read = |text: &String| read(text, self, hardware.map(String::as_str)).map(Arc::new).map_err(wrong);
+        asked.iter().map(read).collect()
+    }
 }
 
 /// The topology of this name or in this file, with what it says to those who know less.
 ///
 /// # Errors
 /// As [`topology()`].
-pub(super) fn read(text: &str) -> Result<Given, Failure> {
-    let topology = topology(text)?;
-    let rule = LinkRule::of(&topology);
+pub(super) fn read(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<Given, Failure> {
+    let mut wired = wired(text, links, hardware)?;
+    if let Some(sheet) = hardware.and_then(hardware::find) {
+        agree(&wired.topology, sheet.id)?;
+        // The same machines with another memory are of these devices.
+        let mut topology = Topology::clone(&wired.topology);
+        (topology.hardware, topology.memory_bytes) = (Some(sheet.id.into()), Some(sheet.memory_bytes.value));
+        wired.topology = Arc::new(topology);
+    }
+    let rule = LinkRule::of(&wired.topology);
     let published = topology::find_published(text).map(|cluster| cluster.links);
     let links = published.unwrap_or_else(|| rule.links());
-    let file = Path::new(text).is_file().then(|| text.to_string());
-    let wired = Wired { topology: Arc::new(topology), file };
-    Ok(Given { asked: text.into(), wired, slowest: rule.any, links })
+    let asked = wired.file.clone().unwrap_or_else(|| text.into());
+    Ok(Given { asked, wired, slowest: rule.any, links })
+}
+
+/// Whether the devices of a topology may be this hardware.
+///
+/// # Errors
+/// [`Failure`] where it says that they are other ones.
+pub(super) fn agree(topology: &Topology, id: &str) -> Result<(), Failure> {
+    let Some(sheet) = hardware::find(id) else { return Ok(()) };
+    let name = &topology.name;
+    let refuse = |devices: String| {
+        let hint = "leave one of the two out, or give a topology of those devices";
+        Err(Failure::refused(format!("--hardware {id} contradicts --topology {name}, whose devices {devices}"), hint))
+    };
+    match topology.hardware.as_deref().and_then(hardware::find) {
+        Some(own) => {
+            let figures = |sheet: &hardware::Hardware| (sheet.peak_flops.value, sheet.intra_node_link.value);
+            if figures(own) == figures(sheet) { Ok(()) } else { refuse(format!("are {}", own.id)) }
+        }
+        None => match topology.memory_bytes {
+            Some(bytes) if (bytes / sheet.memory_bytes.value - 1.0).abs() > 0.01 => {
+                let [own, other] = [bytes, sheet.memory_bytes.value].map(units::bytes_exact);
+                refuse(format!("have {own} each, not {other}"))
+            }
+            _ => Ok(()),
+        },
+    }
 }
 
 impl Given {
@@ -61,6 +204,59 @@ impl Given {
         &self.wired
     }
 
+    /// The hardware of its devices.
+    ///
+    /// # Errors
+    /// [`Failure`] where it does not say what they are.
+    pub(super) fn named_hardware(&self) -> Result<&str, Failure> {
+        self.wired.topology.hardware.as_deref().ok_or_else(|| {
+            let problem = format!("--topology {} does not say what its devices are", self.wired.topology.name);
+            let memory = self.wired.topology.memory_bytes;
+            let like = |sheet: &&hardware::Hardware| agree(&self.wired.topology, sheet.id).is_ok();
+            let hint = match (hardware::all().iter().rfind(like), memory) {
+                (None, Some(bytes)) => format!(
+                    "no hardware of {} has constants: a workload file may give figures of its own hardware",
+                    units::bytes_exact(bytes)
+                ),
+                (like, _) => {
+                    let id = hardware::find("h100")
+                        .filter(|usual| agree(&self.wired.topology, usual.id).is_ok())
+                        .or(like)
+                        .map_or("h100", |sheet| sheet.id);
+                    format!("give --hardware, such as --hardware {id}")
+                }
+            };
+            Failure::refused(problem, hint)
+        })
+    }
+
+    /// As it was asked for, without what was assumed of its links.
+    fn spec(&self) -> Spec {
+        Spec { assumed: Assumed::default(), ..Wired::spec(&self.asked) }
+    }
+
+    /// That it has so many devices.
+    ///
+    /// # Errors
+    /// [`Failure`] with a topology of more machines.
+    pub(super) fn has(&self, devices: u64) -> Result<(), Failure> {
+        let there = self.devices() as u64;
+        if devices <= there {
+            return Ok(());
+        }
+        let machines = self.wired.topology.machines().sizes().len() as u64;
+        let hint = match devices.div_ceil(there) {
+            copies if machines == 1 => {
+                let spec = Spec { machines: Some(copies.to_string()), network: Some("ib-ndr".into()), ..self.spec() };
+                format!("several machines of it are --topology {spec}")
+            }
+            _ => "give a topology of more machines".into(),
+        };
+        let name = &self.wired.topology.name;
+        let has = units::counted(self.devices(), "device");
+        Err(Failure::refused(format!("--devices {devices} are more than --topology {name} has, which is {has}"), hint))
+    }
+
     /// What it says of limits: memory, devices, machines, and the bandwidth of the slowest pair.
     pub(super) fn overrides(&self) -> GivenLimits {
         GivenLimits::default()
@@ -68,6 +264,7 @@ impl Given {
             .with(LimitKind::Devices, self.wired.topology.devices() as u32)
             .on(Some(self.wired.topology.machines()))
             .maybe(LimitKind::Bandwidth, Some(self.slowest).filter(|slowest| slowest.is_finite()))
+            .wired(Some(self.wired.clone()))
     }
 
     /// The links that it gives devices: those of the slowest pair within a machine and across machines.
@@ -75,12 +272,14 @@ impl Given {
         let machines = self.wired.topology.machines();
         let machine = u32::from(machines.sizes().iter().copied().min().unwrap_or(1));
         let told = format!(
-            "{}: {machine} devices to a machine, {} between them and {} to another machine, the slowest pairs, which the planner counts on",
+            "{}: {machine} devices to a machine, {} between the slowest pair of them and {} to another machine; groups attain what their routes do",
             self.wired.topology.name,
             units::bandwidth_exact(self.links.in_machine),
             units::bandwidth_exact(self.links.between_machines)
         );
-        Wiring { links: self.links, machine, told }
+        let topology = &self.wired.topology;
+        let (joined_by, memory_bytes) = (topology.joined_by(), topology.memory_bytes);
+        Wiring { links: self.links, machine, joined_by, memory_bytes, told }
     }
 
     /// How many devices it has.
@@ -109,12 +308,18 @@ impl Given {
 ///
 /// # Errors
 /// [`Failure`] with what there is, or with the line of the file.
-pub(super) fn topology(text: &str) -> Result<Topology, Failure> {
-    let path = Path::new(text);
-    if !input::is_standard_input(path) && !path.is_file() {
+pub(super) fn topology(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<Arc<Topology>, Failure> {
+    wired(text, links, hardware).map(|wired| wired.topology)
+}
+
+fn wired(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<Wired, Failure> {
+    let mut spec = Wired::spec(text);
+    let path = PathBuf::from(&spec.base);
+    let told = "tells what its links carry: --nvlink-gbps and --pcie are for tables without bandwidths";
+    if !input::is_standard_input(&path) && !path.is_file() {
         // What is there and is neither file nor preset is refused as it is where anything else is asked for.
-        let no_file = || Some(path).filter(|path| path.exists()).and_then(|path| read_file(path).err());
-        return topology::named(text).map_err(|error| match (error, no_file()) {
+        let no_file = || Some(&path).filter(|path| path.exists()).and_then(|path| read_file(path).err());
+        let named = topology::named(text).map_err(|error| match (error, no_file()) {
             (NameError::Unknown { .. }, Some(no_file)) => no_file.into(),
             (NameError::Unknown { name, known }, _) => {
                 let hint = format!("a preset is {known}; 2xdgx-a100 is two of them, 2xdgx-1+eth-25g two over one NIC each, and tpu-v4-4x4x4 a torus");
@@ -125,11 +330,27 @@ pub(super) fn topology(text: &str) -> Result<Topology, Failure> {
                 let (message, hint) = told.split_once("; ").unwrap_or((&told, ""));
                 Failure::refused(message, hint)
             }
-        });
+        })?;
+        if links != LinkFlags::default() {
+            return Err(Failure::refused(format!("the preset {} {told}", named.name), "leave them out"));
+        }
+        return Ok(Wired { topology: Arc::new(named), file: None });
     }
-    let (bytes, source) = input::plan_bytes(path)?;
+    let (bytes, source) = input::plan_bytes(&path)?;
     let text = detect::text(&bytes, &source, &detect::TOPOLOGY)?;
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let name = crate::text::printable(stem.as_deref().unwrap_or("topology"));
-    Ok(topology::read(text, &source, &name)?)
+    let flags = Assumed { nvlink: links.nvlink_gbps, pcie: links.pcie, nic: None };
+    if Format::of(text).has_bandwidths() {
+        if links != LinkFlags::default() {
+            return Err(Failure::refused(format!("{source} {told}"), "leave them out"));
+        }
+    } else {
+        let sheet = hardware.and_then(hardware::find);
+        let own = sheet.map(|sheet| Assumed { nvlink: Some(sheet.nvlink.value), ..Assumed::default() });
+        spec.assumed = spec.assumed.or(flags).or(own.unwrap_or_default());
+    }
+    if spec.machines.is_some() && spec.network.is_none() {
+        let nic = hardware.and_then(hardware::find).map(|sheet| sheet.inter_node_link.value);
+        spec.assumed = spec.assumed.or(Assumed { nic, ..Assumed::default() });
+    }
+    Ok(Wired::of_text(text, &source, &spec)?)
 }

@@ -6,19 +6,22 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Failure, estimate, input, topology_input::Given};
+use super::{
+    Failure, estimate, input,
+    topology_input::{self, Given},
+};
 use crate::{
     family::{self, dial},
     plan::document::TrainingPart,
     units::{self, UnitError},
-    workload::Workload,
+    workload::{Format, Workload},
 };
 
 /// Flags for models that are to be trained.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Training (a config.json, a published name such as llama-3-70b, or plantui.training/1)")]
 pub(crate) struct TrainingArgs {
-    /// What it runs on: a100-40, a100-80, h100, h200, b200, gb200, b300 or gb300 [default: h100]
+    /// What it runs on: v100, a100-40, a100-80, h100, h200, b200, gb200, b300 or gb300 [default: that of the topology, else h100]
     #[arg(long, value_name = "ID")]
     pub hardware: Option<String>,
     /// Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's longest, at most 8192]
@@ -123,7 +126,11 @@ impl TrainingArgs {
             }
             None => Ok(workload),
         };
-        workload = turn(workload, "hardware", self.hardware.as_deref())?;
+        let hardware = match topology {
+            Some(topology) => self.hardware_on(topology, &workload)?,
+            None => self.hardware.clone(),
+        };
+        workload = turn(workload, "hardware", hardware.as_deref())?;
         workload = turn(workload, "sequence-length", tokens.as_deref())?;
         workload = turn(workload, "precision", self.precision.as_deref())?;
         if let Some(id) = &self.stack {
@@ -142,6 +149,19 @@ impl TrainingArgs {
             workload = family::of(&workload).wired(&workload, &topology.wiring());
         }
         Ok(workload)
+    }
+
+    /// The hardware asked for, or that of the topology's devices.
+    fn hardware_on(&self, topology: &Given, workload: &Workload) -> Result<Option<String>, Failure> {
+        // A workload's own file says what it runs on; models are taken to run on the usual hardware.
+        let told = family::of(workload).told().map(|part| part.hardware);
+        let stated = told.filter(|_| workload.format == Format::Training);
+        let asked = self.hardware.clone().or(stated);
+        if let Some(id) = &asked {
+            topology_input::agree(topology.topology(), id)?;
+            return Ok(self.hardware.clone());
+        }
+        topology.named_hardware().map(|own| Some(own.into()))
     }
 
     /// The dials of the workload that these flags, the planner's settings or a topology turn, by id.

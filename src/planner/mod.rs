@@ -168,6 +168,11 @@ pub trait Planner: Sync + Send {
         self.can_plan(workload).is_ok()
     }
 
+    /// Whether it knows the routes of a topology: its plans, bounds and objective are those on them.
+    fn searches_routes(&self) -> bool {
+        false
+    }
+
     /// Whether it asks other planners: then it is no line of its own where all are compared, unless it is named.
     fn asks_others(&self) -> bool {
         false

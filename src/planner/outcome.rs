@@ -71,6 +71,8 @@ pub struct Outcome {
     pub objective: Option<f64>,
     /// A proven lower bound on the objective of any plan.
     pub lower_bound: Option<f64>,
+    /// Whether the bound holds for every mapping onto the topology of the limits.
+    pub bound_holds_on_routes: bool,
     /// The plans that proof and bound speak of, where those are not all: `contiguous splits in a row`. What options leave out is
     /// added where planners are run.
     pub proven_among: Option<String>,
@@ -107,6 +109,7 @@ impl Outcome {
             plan: None,
             objective: None,
             lower_bound: None,
+            bound_holds_on_routes: false,
             proven_among: None,
             alternatives: vec![],
             mapping: None,

@@ -197,7 +197,7 @@ impl Asked<'_> {
                 batch: Some(limits.microbatches),
                 cpus: 0,
                 memory_bytes: Some(memory_bytes),
-                ..*limits
+                ..limits.clone()
             },
             options,
         };

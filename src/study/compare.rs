@@ -14,7 +14,7 @@ use crate::{
     run::{Run, Simulation},
     simulate::{Pipeline, Schedule, Setup, Timeline},
     study::promise::times_s,
-    workload::{Workload, formats::Wired},
+    workload::Workload,
 };
 
 /// The time each planner gets where nobody says otherwise: an anytime planner would go on for ever.
@@ -156,23 +156,19 @@ impl SimulatedFigures {
     }
 }
 
-/// Asks one planner, puts its plan on the devices of a topology where there is one and the planner knows none, and simulates it
-/// under the search that `then` makes of the one it had. A planner that fails has a line that says so.
+/// Asks one planner and simulates its plan under the search that `then` makes of the one it had. A planner that fails has a
+/// line that says so.
 pub fn planned(
     planner: &'static dyn Planner,
     problem: Problem,
-    wired: Option<&Wired>,
     setup: impl Into<Setup>,
     search: &Search,
     then: impl FnOnce(&Search) -> Search,
 ) -> ComparedPlan {
-    let mut run = match Run::new(planner, problem, search) {
+    let run = match Run::new(planner, problem, search) {
         Ok(run) => run,
         Err(fault) => return failed(planner.info(), fault, search.elapsed().as_secs_f64()),
     };
-    if let Some(wired) = wired {
-        run.map_onto(wired, search);
-    }
     let Problem { workload, limits, .. } = &run.problem;
     let simulated =
         run.outcome.plan.as_ref().map(|plan| SimulatedFigures::within(workload, limits, plan, setup, &then(search)));
@@ -275,12 +271,12 @@ mod tests {
     fn a_planner_that_fails_has_a_line_that_says_so() {
         let setup = Schedule::OneForwardOneBackward;
         let asked = |planner| problem(planner, &GivenLimits::default());
-        let entry = planned(&Liar::Claims, asked(&Liar::Claims), None, setup, &Search::default(), Search::clone);
+        let entry = planned(&Liar::Claims, asked(&Liar::Claims), setup, &Search::default(), Search::clone);
         assert!(matches!(entry.fault, Some(Fault::Claim { planner: "liar", .. })));
         assert_eq!((entry.status, entry.value(), &entry.plan), (None, None, &None));
         assert!(entry.remarks[0].contains("claims") && entry.remarks[0].contains(REPORT), "{:?}", entry.remarks);
         let piper = crate::planner::find("piper").unwrap();
-        let other = planned(piper, asked(piper), None, setup, &Search::default(), Search::clone);
+        let other = planned(piper, asked(piper), setup, &Search::default(), Search::clone);
         assert!(other.fault.is_none() && other.value().is_some());
     }
 
@@ -293,7 +289,7 @@ mod tests {
         let stopped = Search::default();
         stopped.cancel();
         let whole = Search::default();
-        let entry = planned(planner, asked, None, schedule, &whole, |_| stopped.clone());
+        let entry = planned(planner, asked, schedule, &whole, |_| stopped.clone());
         assert!(entry.value().is_some() && entry.simulated.is_none() && entry.prediction_error().is_none());
         assert!(entry.remarks.iter().any(|remark| remark.starts_with("not simulated: stopped")), "{:?}", entry.remarks);
         let plan = entry.plan.unwrap();

@@ -155,7 +155,7 @@ mod tests {
             let setup = Schedule::OneForwardOneBackward;
             let options = planner::Options::defaults(planner.options());
             let problem = planner::Problem { workload: workload.clone(), limits: limits.clone(), options };
-            compare::planned(planner, problem, None, setup, &Search::default(), Search::clone)
+            compare::planned(planner, problem, setup, &Search::default(), Search::clone)
         };
         let (piper, equal) = (plan("piper"), plan("equal-partition"));
         let named = |name, entry| Named { name, entry };

@@ -66,13 +66,13 @@ fn a_published_run_is_predicted_with_every_field() {
         let parts: f64 = stage["memory"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
         assert!((parts / number(stage, "/memory_bytes") - 1.0).abs() < 1e-9);
     }
-    assert_eq!(told["fits"], "close");
+    assert_eq!(told["fits"], "yes");
     assert_eq!(told["trust"]["runs"], 57);
     assert!(number(&told, "/trust/mean_error") < 0.03 && told["trust"]["class"].is_string());
     assert!(!told["assumptions"].as_array().unwrap().is_empty());
     // The table says the same.
     let table = stdout(&LLAMA, 0);
-    assert!(table.contains("MFU") && table.contains("fits: close") && table.contains("57 published runs"), "{table}");
+    assert!(table.contains("MFU") && table.contains("fits: yes") && table.contains("57 published runs"), "{table}");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_calibration_is_written_applied_and_told() {
 fn a_topology_gives_links_machines_and_devices() {
     let asked = ["estimate", "llama-3.1-8b", "--parallel", "tp=2", "--global-batch", "64", "--json"];
     let of = |topology: &str| json(&[&asked[..], &["--topology", topology]].concat(), 0);
-    let (fast, slow) = (of("2xdgx-h100"), of("2xdgx-1+eth-25g"));
+    let (fast, slow) = (of("2xdgx-h100"), of("2xdgx-h100+eth-25g"));
     assert_eq!((&fast["devices"], &slow["devices"]), (&16.into(), &16.into()));
     let reduced = |document: &serde_json::Value| document["parts_s"]["data_parallel"].as_f64().unwrap();
     assert!(reduced(&slow) > 2.0 * reduced(&fast), "{} {}", reduced(&slow), reduced(&fast));

@@ -13,6 +13,7 @@ mod estimate;
 mod explain;
 mod export;
 mod export_families;
+mod field;
 mod hostile;
 mod hostile_files;
 mod import;

@@ -24,7 +24,8 @@ fn a_plan_on_a_topology_is_checked_and_mapped_again() {
 fn planners_that_know_less_are_told_the_slowest_links() {
     let dapple = stdout(&["plan", LAYERS, "--planner", "dapple", "--topology", "2xdgx-a100", "--batch", "32"], 0);
     assert!(dapple.contains("2xdgx-a100: the planner knows two bandwidths"), "{dapple}");
-    let piper = json(&["plan", crate::TINY, "--topology", "dgx-1", "--json"], 0);
+    let arguments = ["plan", crate::TINY, "--planner", "equal-partition", "--topology", "dgx-1", "--json"];
+    let piper = json(&arguments, 0);
     assert_eq!(piper["limits"]["bandwidth_bytes_per_s"], 6e9);
     assert_eq!(piper["limits"]["devices"], 8);
     let notes = piper["notes"].to_string();

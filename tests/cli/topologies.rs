@@ -39,7 +39,7 @@ fn what_tools_print_is_read_from_standard_input() {
     let matrix = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-7\nGPU1\tNV4\t X \t0-7\n\nLegend:\n";
     let shown = plantui().args(["topologies", "-"]).write_stdin(matrix).assert().code(0);
     let text = String::from_utf8(shown.get_output().stdout.clone()).unwrap();
-    assert!(text.contains("4 x NVLink, 100 GB/s") && text.contains("an NVLink is taken as 25 GB/s"), "{text}");
+    assert!(text.contains("4 x NVLink, 56.25 GB/s") && text.contains("an NVLink is taken as 14.0625 GB/s"), "{text}");
 }
 
 #[test]

@@ -19,7 +19,8 @@ pub(crate) fn planned(workload: &Arc<Workload>, topology: &str, id: &str, settin
         .with(LimitKind::Devices, wired.topology.devices() as u32)
         .on(Some(wired.topology.machines()))
         .with(LimitKind::Batch, 128)
-        .maybe(LimitKind::Memory, wired.topology.memory_bytes);
+        .maybe(LimitKind::Memory, wired.topology.memory_bytes)
+        .wired(Some(wired.clone()));
     let limits = family::resolve(workload, &asked).expect("every limit is given");
     let planner = planner::find(id).expect("a planner of this program");
     let links = LinkRule::of(&wired.topology).links();
@@ -36,7 +37,6 @@ pub(crate) fn planned(workload: &Arc<Workload>, topology: &str, id: &str, settin
     let search = Search::default();
     let problem = Problem { workload: Arc::clone(workload), limits, options };
     let mut run = Run::new(planner, problem, &search).expect("a sound plan");
-    run.map_onto(&wired, &search);
     run.simulate(Schedule::OneForwardOneBackward, &search);
     run
 }

@@ -57,6 +57,7 @@ mod sweep_papers;
 mod training_calibrate;
 mod training_family;
 mod training_headroom;
+mod training_links;
 mod training_program;
 mod training_terms;
 mod training_zero_bubble;

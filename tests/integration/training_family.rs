@@ -8,7 +8,7 @@ use plantui::{
         self,
         edit::{self, Edit},
         training::{
-            Estimate, Layout, Model, Recompute, Run, configured, hardware, iteration::Costs, memory, program,
+            Estimate, Fits, Layout, Model, Recompute, Run, configured, hardware, iteration::Costs, memory, program,
             published, split::StageSplit,
         },
     },
@@ -66,7 +66,8 @@ fn every_even(profile: &TrainingProfile, devices: u32, batch: u32, limit: f64) -
                 else {
                     continue;
                 };
-                if estimate.memory_bytes + run.settings.reserve_bytes <= limit {
+                let bytes = estimate.memory_bytes + run.settings.reserve_bytes;
+                if Fits::of(bytes, limit, estimate.trust.memory_error()) == Fits::Yes {
                     all.push((estimate.simulated_s, run));
                 }
             }

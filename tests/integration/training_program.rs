@@ -29,6 +29,7 @@ fn run(layout: Layout, microbatches: u64) -> Run {
         sequence: 4096,
         precision: Precision::Bf16,
         recompute: Recompute::None,
+        stack: Stack::Megatron2025,
         settings: Stack::Megatron2025.settings(),
         layers: vec![],
         zero_bubble: None,

@@ -1,7 +1,7 @@
 //! Predictions of published training runs with the shipped constants, held against what was measured.
 
 use plantui::family::training::truth::{
-    self, Class,
+    self,
     rows::{self, PublishedRun, SOURCES},
     summary::{self, Predicted, errors, rank_correlation},
 };
@@ -45,26 +45,34 @@ fn published_runs_are_predicted_within_their_targets() {
 fn trust_is_what_was_measured() {
     let (runs, _) = published();
     let predicted = summary::predict(&runs).unwrap();
-    let classes: [&'static Class; 8] = [
-        &truth::H100_BF16,
-        &truth::H100_FP8,
-        &truth::A100_UNFUSED,
-        &truth::A100_ZERO_BUBBLE,
-        &truth::B200_DENSE,
-        &truth::B200_EXPERTS,
-        &truth::TORCHTITAN_BF16,
-        &truth::TORCHTITAN_FP8,
-    ];
-    for class in classes {
-        let rows: Vec<&Predicted<'_>> = predicted.iter().filter(|row| row.estimate.trust == Some(class)).collect();
+    for class in truth::CLASSES {
+        let rows: Vec<&Predicted<'_>> =
+            predicted.iter().filter(|row| row.estimate.trust.class() == Some(class)).collect();
         let time = errors(rows.iter().map(|row| row.time_error())).unwrap();
         assert_eq!(time.count, class.runs as usize, "{}", class.class);
         assert!((time.mean - class.mean_error).abs() < 1e-4, "{}: {time:?}", class.class);
         assert!((time.worst - class.worst_error).abs() < 1e-3, "{}: {time:?}", class.class);
+        let memory = errors(rows.iter().filter_map(|row| row.memory_error()));
+        assert_eq!(memory.is_some(), class.memory_error.is_some(), "{}", class.class);
+        assert!(memory.is_none_or(|e| (e.worst - class.memory_error.unwrap()).abs() < 1e-3), "{memory:?}");
+        // The domain is as wide as the runs are.
         let devices = rows.iter().map(|row| row.published.run.layout.devices());
-        assert_eq!([devices.clone().min(), devices.max()], class.devices.map(Some), "{}", class.class);
+        let sequences = rows.iter().map(|row| row.published.run.sequence);
+        let parameters = rows.iter().map(|row| row.published.model.parameters() as f64);
+        let domain = &class.domain;
+        assert_eq!([devices.clone().min(), devices.max()], domain.devices.map(Some), "{}", class.class);
+        assert_eq!([sequences.clone().min(), sequences.max()], domain.sequence.map(Some), "{}", class.class);
+        let [least, most] = [parameters.clone().fold(f64::INFINITY, f64::min), parameters.fold(0.0, f64::max)];
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 0.05;
+        assert!(
+            near(least, domain.parameters[0]) && near(most, domain.parameters[1]),
+            "{}: {least} {most}",
+            class.class
+        );
     }
-    assert!(predicted.iter().all(|row| row.estimate.trust.is_some()));
+    for row in &predicted {
+        assert!(row.estimate.trust.class().is_some(), "{}: {:?}", row.published.name, row.estimate.trust);
+    }
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn every_planner_that_can_has_the_figures_of_the_command_line() {
         let search = planner::Search::default();
         let options = planner::Options::defaults(planner.options());
         let problem = planner::Problem { workload: tiny(), limits: limits.clone(), options };
-        let entry = compare::planned(planner, problem, None, Schedule::ALL[0], &search, std::clone::Clone::clone);
+        let entry = compare::planned(planner, problem, Schedule::ALL[0], &search, std::clone::Clone::clone);
         let name = planner.info().name;
         let row = text
             .lines()

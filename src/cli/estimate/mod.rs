@@ -3,20 +3,13 @@
 mod model;
 mod report;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{
-    Ending, Failure, input,
-    output::Destination,
-    topology_input::{self, Given},
-};
+use super::{Ending, Failure, input, output::Destination, topology_input::TopologyArgs};
 use crate::{
-    family::training::{Calibration, Estimate, check::Refusal, request::Request},
+    family::training::{self, Calibration, Estimate, check::Refusal, request::Request},
     workload::formats::{self, detect},
 };
 pub(super) use model::model;
@@ -33,7 +26,7 @@ Examples:
 
 Degrees: tp tensor, pp pipeline, vp virtual stages, cp context, ep expert, dp data parallel, mbs sequences of a microbatch. \
 Those not given are 1; dp follows from the devices.
-Hardware: a100-40, a100-80, h100, h200, b200, gb200, b300, gb300. Stacks: megatron-2025, nemo-24, torchtitan, plain.
+Hardware: v100, a100-40, a100-80, h100, h200, b200, gb200, b300, gb300 (`plantui hardware`). Stacks: megatron-2025, nemo-24, torchtitan, plain.
 Settings and what they may be: sequence_parallel, distributed_optimizer, fsdp, tp_overlap, dp_overlap, fused_cross_entropy, \
 vocab_parallel_loss, fused_elementwise (true, false), attention (flash, flash1, flash2, unfused), context_style (ring, \
 all-to-all), gradient_bytes (2, 4), reserve (a size).";
@@ -44,7 +37,10 @@ all-to-all), gradient_bytes (2, 4), reserve (a size).";
 pub(crate) struct EstimateArgs {
     /// Hugging Face config.json, a folder with one, a published name such as llama-3.1-8b, or `-` for standard input
     model: String,
-    /// What it runs on [default: h100]
+    // Before the hardware: each field takes its flag out of what was parsed, and a topology is read with the hardware's links.
+    #[command(flatten)]
+    topology: TopologyArgs,
+    /// What it runs on [default: that of the topology, else h100]
     #[arg(long, value_name = "ID")]
     hardware: Option<String>,
     /// How many of them [default: as many as the degrees take]
@@ -77,9 +73,6 @@ pub(crate) struct EstimateArgs {
     /// Sets one thing that the software does; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
-    /// How devices are wired: a preset such as dgx-h100 or 8xdgx-h100, or a file; links and machines are taken from it
-    #[arg(long, value_name = "NAME|FILE", value_parser = topology_input::given)]
-    topology: Option<Arc<Given>>,
     /// Factors on the constants, fitted on runs of yours by `plantui calibrate`
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
@@ -104,9 +97,12 @@ impl EstimateArgs {
         destination.check()?;
         let model = model(&self.model)?;
         let resolved = self.request()?.resolve(&model).map_err(refused)?;
+        let mut resolved = resolved;
         let mut accelerator = *resolved.accelerator;
-        if let Some(topology) = &self.topology {
+        if let Some(topology) = &*self.topology {
             accelerator = topology.wiring().around(&accelerator);
+            let devices: Vec<usize> = (0..usize::try_from(resolved.devices).unwrap_or(usize::MAX)).collect();
+            resolved.run.links = training::links(topology.topology(), &devices, &resolved.run);
         }
         let calibration = self.calibration.as_deref().map(calibration).transpose()?;
         let mut estimate = Estimate::of(&model, &resolved.run, &accelerator, resolved.devices, calibration.as_ref())
@@ -132,9 +128,15 @@ impl EstimateArgs {
         ];
         // As many devices as the topology has, unless told otherwise.
         let mut request = request(&flags, &self.settings)?;
-        if let (Some(topology), None) = (&self.topology, &self.devices) {
+        if let Some(topology) = &*self.topology {
             let named = |problem: String| Failure::refused(format!("--topology: {problem}"), "");
-            request.set("devices", &topology.devices().to_string()).map_err(named)?;
+            match &self.devices {
+                None => request.set("devices", &topology.devices().to_string()).map_err(named)?,
+                Some(devices) => topology.has(devices.parse().unwrap_or(0))?,
+            }
+            if self.hardware.is_none() {
+                request.set("hardware", topology.named_hardware()?).map_err(named)?;
+            }
         }
         Ok(request)
     }

@@ -35,7 +35,7 @@ impl Told<'_> {
             .collect();
         let parts: Map<String, Value> =
             estimate.parts.iter().map(|(name, seconds)| ((*name).to_string(), json!(seconds))).collect();
-        let trust = match estimate.trust {
+        let trust = match estimate.trust.class() {
             Some(class) => json!(class),
             None => json!("no published run is like this"),
         };
@@ -71,10 +71,12 @@ impl Told<'_> {
             "bubble": estimate.bubble,
             "parts_s": parts,
             "memory_bytes": estimate.memory_bytes,
-            "device_memory_bytes": self.resolved.accelerator.memory_bytes,
+            "device_memory_bytes": estimate.limit_bytes,
             "stages": estimate.stages.iter().map(stage).collect::<Vec<_>>(),
             "fits": estimate.fits.id(),
             "trust": trust,
+            "differs": estimate.trust.differences(),
+            "implausible": estimate.implausible,
             "assumptions": estimate.assumptions,
         });
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
@@ -113,31 +115,22 @@ impl Told<'_> {
                 units::percent(imbalance / estimate.iteration_s)
             ),
         );
-        let fill = (estimate.memory_bytes + run.settings.reserve_bytes) / accelerator.memory_bytes;
+        let (whole, limit) = (estimate.memory_bytes + run.settings.reserve_bytes, estimate.limit_bytes);
         line(
             &mut text,
             format_args!(
                 "memory: {} and {} reserved, {} of {}: fits: {}",
-                units::bytes_beside(estimate.memory_bytes, accelerator.memory_bytes),
+                units::bytes_beside(estimate.memory_bytes, limit),
                 units::bytes_exact(run.settings.reserve_bytes),
-                units::percent(fill),
-                units::bytes_exact(accelerator.memory_bytes),
-                estimate.fits.id()
+                units::percent(whole / limit),
+                units::bytes_exact(limit),
+                estimate.fits.told(whole, limit)
             ),
         );
-        let trust = estimate.trust.map_or_else(
-            || "no published run is like this".to_string(),
-            |class| {
-                format!(
-                    "within {} on average, {} at worst, on {} published runs: {}",
-                    units::percent(class.mean_error),
-                    units::percent(class.worst_error),
-                    class.runs,
-                    class.class
-                )
-            },
-        );
-        line(&mut text, format_args!("trust: {trust}"));
+        line(&mut text, format_args!("trust: {}", estimate.trust.told()));
+        if let Some(implausible) = &estimate.implausible {
+            line(&mut text, format_args!("{implausible}"));
+        }
         text.push('\n');
         let mut rows = vec![["part", "time", "share"].map(String::from).to_vec()];
         for (name, seconds) in estimate.parts.iter().filter(|(_, seconds)| *seconds > 0.0) {

@@ -9,7 +9,7 @@ use serde::{
     ser::SerializeMap,
 };
 
-use super::{LimitKind, Limits, Machines};
+use super::{LimitKind, Limits, Machines, topology::Wired};
 
 /// Limits that somebody gives; what is not among them is left to others.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,6 +18,8 @@ pub struct GivenLimits {
     values: [Option<f64>; LimitKind::COUNT],
     /// How the devices sit in machines; also says how many there are.
     pub machines: Option<Machines>,
+    /// How the devices are wired; no file of limits says that.
+    pub topology: Option<Wired>,
 }
 
 impl GivenLimits {
@@ -57,10 +59,18 @@ impl GivenLimits {
         self
     }
 
+    /// The same on a topology.
+    #[must_use]
+    pub fn wired(mut self, topology: Option<Wired>) -> Self {
+        self.topology = topology;
+        self
+    }
+
     /// These, and where they say nothing the others.
     #[must_use]
     pub fn or(&self, others: &GivenLimits) -> GivenLimits {
         let mut both = GivenLimits::default().on(self.machines.clone().or_else(|| others.machines.clone()));
+        both.topology = self.topology.clone().or_else(|| others.topology.clone());
         for kind in LimitKind::ALL {
             both.set(kind, self.get(kind).or(others.get(kind)));
         }
@@ -125,6 +135,7 @@ impl From<&Limits> for GivenLimits {
         for kind in LimitKind::ALL {
             given.set(kind, limits.stated(kind));
         }
+        given.topology.clone_from(&limits.topology);
         given
     }
 }

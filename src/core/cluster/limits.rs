@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-use super::{GivenLimits, LimitKind, Machines};
+use super::{GivenLimits, LimitKind, Machines, topology::Wired};
 use crate::units;
 
 /// Everything a planner may be limited by. What is `None` limits nothing, or nothing depends on it.
@@ -25,6 +25,8 @@ pub struct Limits {
     pub machines: Machines,
     /// Operations per second of a device.
     pub flops_per_s: Option<f64>,
+    /// How the devices are wired, where that is known: plans sit on its first devices.
+    pub topology: Option<Wired>,
 }
 
 /// A limit that neither the file nor the command line gives.
@@ -64,6 +66,7 @@ impl Limits {
         batch: None,
         machines: Machines::NONE,
         flops_per_s: None,
+        topology: None,
     };
 
     /// Devices of every kind: accelerators and CPUs.
@@ -138,6 +141,7 @@ impl Limits {
             self.put(kind, given.get(kind).unwrap_or_default());
         }
         self.machines = given.machines.clone().unwrap_or(self.machines);
+        self.topology = given.topology.clone().or(self.topology);
         self
     }
 

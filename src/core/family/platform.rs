@@ -19,6 +19,10 @@ pub struct Wiring {
     pub links: Links,
     /// Devices of the smallest machine.
     pub machine: u32,
+    /// What joins the devices of a machine, in a word.
+    pub joined_by: &'static str,
+    /// Bytes of memory of a device, where that is known.
+    pub memory_bytes: Option<f64>,
     /// The same in a sentence.
     pub told: String,
 }
@@ -30,6 +34,8 @@ impl Wiring {
             inner_link: self.links.in_machine,
             outer_link: self.links.between_machines,
             domain: self.machine,
+            joined_by: self.joined_by,
+            memory_bytes: self.memory_bytes.unwrap_or(accelerator.memory_bytes),
             ..*accelerator
         }
     }

@@ -101,6 +101,15 @@ pub struct PredictionPart {
     pub hfu: f64,
     /// The published runs that are like this one; `null` where there are none.
     pub trust: Option<TrustPart>,
+    /// How it differs from all published runs, a phrase each; empty where there are runs like it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<String>,
+    /// Whether it fits: `yes` with the error of the memory model, `close` without.
+    #[serde(default)]
+    pub fits: String,
+    /// Why its utilisation cannot be, where it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub implausible: Option<String>,
 }
 
 /// Published runs that a prediction was held against.

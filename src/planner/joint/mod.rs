@@ -137,6 +137,10 @@ impl Planner for Joint {
         if workload.training().is_some() { &LimitKind::LAYERS } else { self.limits() }
     }
 
+    fn searches_routes(&self) -> bool {
+        true
+    }
+
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         match workload.piper() {
             Some(profile) if profile.has_common_degree() => Ok(()),

@@ -28,7 +28,7 @@ use crate::{
 
 pub use answer::{Answer, Figure, Objective, Simulated};
 pub use range::Values;
-pub use series::{Series, SeriesError, Wiring};
+pub use series::{Series, SeriesError};
 pub use suits::Unheeded;
 
 /// More points than this are a slip of the keyboard.
@@ -78,8 +78,7 @@ impl Sweep {
         let mut points = vec![];
         for (place, workload) in workloads.iter().enumerate() {
             // What a topology says of limits counts where nothing else does.
-            let wired =
-                |series: &Series| series.wiring.as_ref().map_or_else(|| rest.clone(), |wiring| rest.or(&wiring.limits));
+            let wired = |series: &Series| series.wiring.as_ref().map_or_else(|| rest.clone(), |wiring| rest.or(wiring));
             let all = series.iter().map(|series| combinations(workload, values, &wired(series)));
             let all = all.collect::<Result<Vec<_>, _>>()?;
             for at in 0..all.first().map_or(0, Vec::len) {

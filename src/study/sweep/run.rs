@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Answer, Point, Sweep, Wiring, order};
+use super::{Answer, Point, Sweep, order};
 use crate::{
     cluster::LimitKind,
     plan::Score,
@@ -131,16 +131,6 @@ impl Run<'_> {
         }
         let point = &self.sweep.points[place];
         let problem = problem(self.sweep, point);
-        let series = &self.sweep.series[point.series];
-        let (outcome, score) = match &series.wiring {
-            Some(Wiring { wired, .. }) => {
-                let problem = problem.clone();
-                let mut run = run::Run { planner: series.planner, problem, outcome, score, seconds, simulation: None };
-                run.map_onto(wired, search);
-                (run.outcome, run.score)
-            }
-            None => (outcome, score),
-        };
         let simulated = outcome.plan.as_ref().map(|plan| {
             let Problem { workload, limits, .. } = &problem;
             let after = search.follow(LEAST_TIME);
@@ -167,12 +157,7 @@ impl ManyRuns for Run<'_> {
         self.open.retain(|&open| open != place);
         let problem = problem(self.sweep, &self.sweep.points[place]);
         let planner = self.sweep.series[self.sweep.points[place].series].planner;
-        let verified = |plan| run::verified(planner, &problem, plan, outcome.objective);
-        let run = match outcome.plan.as_ref().map(verified).transpose() {
-            Ok(score) => Ok((outcome, score)),
-            Err(fault) => Err(fault),
-        };
-        self.tell(place, run, &search);
+        self.tell(place, run::finished(planner, &problem, outcome, &search), &search);
     }
 }
 

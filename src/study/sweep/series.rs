@@ -6,7 +6,6 @@ use crate::{
     cluster::GivenLimits,
     planner::{self, OptionError, Options, Planner},
     source::error::{printable, single_line},
-    workload::formats::Wired,
 };
 
 /// A planner with its options, and what its line is called.
@@ -19,17 +18,8 @@ pub struct Series {
     pub planner: &'static dyn Planner,
     /// How.
     pub options: Options,
-    /// What the devices are joined by; plans are mapped to it.
-    pub wiring: Option<Wiring>,
-}
-
-/// A topology that plans of a series are mapped to, and what it says of limits.
-#[derive(Debug, Clone)]
-pub struct Wiring {
-    /// The topology.
-    pub wired: Wired,
-    /// What counts where nothing else is said of a limit.
-    pub limits: GivenLimits,
+    /// The topology of its plans and what that says of limits, where nothing else is said of them.
+    pub wiring: Option<GivenLimits>,
 }
 
 impl fmt::Debug for Series {

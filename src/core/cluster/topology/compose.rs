@@ -4,24 +4,22 @@
 //! several rails a spine joins the leaves without narrowing them, so that every device reaches every other. `+NETWORK`
 //! replaces the NICs by one for each machine, which all its devices share.
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
 use super::{
     Topology,
-    graph::{Duplex, Problem, Source, VertexKind},
+    graph::{Duplex, Link, Problem, Source, VertexKind},
     presets::{GB, NVLINK_S, PCIE_S, PRESETS, Ports, Preset, TORI},
     published::{self, PublishedCluster},
-    sketch::Sketch,
+    sketch::{NETWORK_S, Sketch},
+    spec::{Assumed, Spec},
 };
 use crate::{
     cluster::{MOST_MACHINES, Machines},
     text::printable,
 };
-
-/// Seconds from one NIC to another, half of it on each side.
-const NETWORK_S: f64 = 2.6e-6;
-/// Seconds from a leaf switch to the spine.
-const SPINE_S: f64 = 0.3e-6;
 
 /// A network between machines.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,8 +83,14 @@ pub enum NameError {
         example: &'static str,
     },
     /// What is named is fixed as it is.
-    #[error("{0} stands alone: it takes no number of machines and no network")]
+    #[error("{0} has all its machines and what joins them: it takes no number of machines and no network")]
     Alone(String),
+    /// The links of a preset are known.
+    #[error("`{0}` is a preset whose links are known; nvlink, pcie and nic are for tables that tell no bandwidths")]
+    Stated(String),
+    /// Nothing says how fast the network between machines is.
+    #[error("does not say how fast the NICs between its machines are; write {0}+ib-ndr, or another network of {known}", known = NETWORKS.map(|network| network.id).join(", "))]
+    NoNetwork(String),
     /// It is too large.
     #[error("`{name}` {problem}")]
     Large {
@@ -97,43 +101,25 @@ pub enum NameError {
     },
 }
 
-/// A name in its parts.
-struct Name<'a> {
-    machines: Option<&'a str>,
-    preset: &'a str,
-    network: Option<&'a str>,
-}
-
-impl<'a> Name<'a> {
-    fn new(text: &'a str) -> Self {
-        let (rest, network) = match text.split_once('+') {
-            Some((rest, network)) => (rest, Some(network)),
-            None => (text, None),
-        };
-        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        match rest[digits..].strip_prefix('x') {
-            Some(preset) if digits > 0 => Name { machines: Some(&rest[..digits]), preset, network },
-            _ => Name { machines: None, preset: rest, network },
-        }
-    }
-}
-
 /// The topology of this name, in either case.
 ///
 /// # Errors
 /// [`NameError`] with what would do.
 pub fn named(text: &str) -> Result<Topology, NameError> {
     let lower = text.trim().to_ascii_lowercase();
-    let name = Name::new(&lower);
-    let alone = name.machines.is_none() && name.network.is_none();
-    if let Some(cluster) = published::find_published(name.preset) {
+    let Spec { machines, base, network, assumed } = Spec::parse(&lower, &|_| false);
+    if assumed != Assumed::default() {
+        return Err(NameError::Stated(base));
+    }
+    let alone = machines.is_none() && network.is_none();
+    if let Some(cluster) = published::find_published(&base) {
         return if alone { Ok(published_cluster(cluster)) } else { Err(NameError::Alone(cluster.id.into())) };
     }
     let large = |problem| NameError::Large { name: printable(text), problem };
     for torus in &TORI {
-        let Some(shape) = name.preset.strip_prefix(torus.id).and_then(|rest| rest.strip_prefix('-')) else { continue };
+        let Some(shape) = base.strip_prefix(torus.id).and_then(|rest| rest.strip_prefix('-')) else { continue };
         if !alone {
-            return Err(NameError::Alone(name.preset.into()));
+            return Err(NameError::Alone(base.clone()));
         }
         let lengths: Option<Vec<u32>> = shape.split('x').map(|n| n.parse().ok().filter(|n| *n > 0)).collect();
         let total = |lengths: &[u32]| lengths.iter().try_fold(1u32, |all, &n| all.checked_mul(n));
@@ -160,23 +146,24 @@ pub fn named(text: &str) -> Result<Topology, NameError> {
     }
     let preset = PRESETS
         .iter()
-        .find(|preset| preset.id == name.preset)
+        .find(|preset| preset.id == base)
         .ok_or_else(|| NameError::Unknown { name: printable(text), known: known() })?;
-    let machines = match name.machines {
-        None => 1,
-        Some(count) => match count.parse::<usize>() {
-            Ok(number) if (1..=MOST_MACHINES).contains(&number) => number,
-            _ => return Err(NameError::Machines(count.into())),
-        },
-    };
-    let network = match name.network {
-        None => None,
-        Some(id) => Some(NETWORKS.iter().find(|network| network.id == id).ok_or_else(|| NameError::Network {
-            name: printable(id),
-            known: NETWORKS.map(|network| network.id).join(", "),
-        })?),
-    };
+    let machines = machines.as_deref().map_or(Ok(1), counted)?;
+    let network = network.as_deref().map(network_of).transpose()?;
     composed(&lower, preset, machines, network).map_err(large)
+}
+
+/// A number of machines.
+fn counted(text: &str) -> Result<usize, NameError> {
+    let count = text.parse().ok().filter(|count| (1..=MOST_MACHINES).contains(count));
+    count.ok_or_else(|| NameError::Machines(text.into()))
+}
+
+fn network_of(id: &str) -> Result<&'static Network, NameError> {
+    NETWORKS
+        .iter()
+        .find(|network| network.id.eq_ignore_ascii_case(id))
+        .ok_or_else(|| NameError::Network { name: printable(id), known: NETWORKS.map(|network| network.id).join(", ") })
 }
 
 /// The ids of all presets, in a list.
@@ -213,26 +200,10 @@ fn composed(name: &str, preset: &Preset, machines: usize, network: Option<&Netwo
     sketch.enter(None);
     let network = network.or_else(|| NETWORKS.iter().find(|network| network.id == own));
     let network = network.unwrap_or(&NETWORKS[0]);
-    let leaves: Vec<u32> = (0..rails.len())
-        .map(|rail| {
-            let name = if rails.len() == 1 { "switch".into() } else { format!("leaf{rail}") };
-            sketch.vertex(VertexKind::Switch, &name)
-        })
-        .collect();
-    for (&leaf, nics) in leaves.iter().zip(&rails) {
-        for &nic in nics {
-            sketch.join(nic, leaf, network.bandwidth, NETWORK_S / 2.0, Duplex::Full, network.title);
-        }
-    }
-    if leaves.len() > 1 {
-        let spine = sketch.vertex(VertexKind::Switch, "spine");
-        for &leaf in &leaves {
-            let bandwidth = machines as f64 * network.bandwidth;
-            sketch.join(leaf, spine, bandwidth, SPINE_S, Duplex::Full, "spine");
-        }
-    }
+    sketch.network(&rails, network.bandwidth, network.title);
     let mut topology = sketch.topology(name)?;
     topology.memory_bytes = Some(preset.memory_bytes());
+    topology.hardware = preset.hardware().map(String::from);
     topology.alike = true;
     topology.sources = preset.sources();
     topology.title = match machines {
@@ -243,11 +214,98 @@ fn composed(name: &str, preset: &Preset, machines: usize, network: Option<&Netwo
         let figure = format!("{}: {}", network.title, crate::units::bandwidth_exact(network.bandwidth));
         topology.sources.push(Source { figure, source: NETWORK_SOURCE.into() });
     }
-    if leaves.len() > 1 {
+    if rails.len() > 1 {
         topology
             .notes
             .push("rails: NICs of the same place share a leaf switch; a spine joins the leaves at full speed".into());
     }
+    Ok(topology)
+}
+
+/// So many copies of the machines of a topology that was read, joined by a network: by the NICs that it lists, else by one
+/// NIC for each machine.
+///
+/// # Errors
+/// [`NameError`] with what would do.
+pub fn joined_copies(spec: &Spec, read: &Topology) -> Result<Topology, NameError> {
+    let copies = spec.machines.as_deref().map_or(Ok(1), counted)?;
+    let network = spec.network.as_deref().map(network_of).transpose()?;
+    let own = read.machines().sizes().len();
+    if own > 1 && read.apart().is_none() {
+        return Err(NameError::Alone(spec.base.clone()));
+    }
+    let machines = copies * own;
+    if machines == 1 {
+        return Ok(read.clone());
+    }
+    if machines > MOST_MACHINES {
+        return Err(NameError::Machines(machines.to_string()));
+    }
+    let mut sketch = Sketch::new(true);
+    // By rail, the NICs of the machines.
+    let mut rails: Vec<Vec<u32>> = vec![];
+    let mut listed = true;
+    let mut port = network.map(|network| network.bandwidth).or(spec.assumed.nic);
+    for machine in 0..machines {
+        sketch.enter(Some(machine as u32));
+        let within = |vertex: u32| own == 1 || read.vertices()[vertex as usize].machine == Some((machine % own) as u32);
+        let mut places: BTreeMap<u32, u32> = BTreeMap::new();
+        let of_kind = |kind: VertexKind| {
+            (0..read.vertices().len() as u32).filter(move |&v| read.vertices()[v as usize].kind == kind)
+        };
+        for vertex in of_kind(VertexKind::Device).filter(|&vertex| within(vertex)) {
+            places.insert(vertex, sketch.devices(1)[0]);
+        }
+        for kind in [VertexKind::Switch, VertexKind::Host, VertexKind::Nic] {
+            for vertex in of_kind(kind).filter(|&vertex| within(vertex)) {
+                let name = &read.vertices()[vertex as usize].name;
+                let bare = if own > 1 { name.split_once('.').map_or(&**name, |(_, bare)| bare) } else { name };
+                places.insert(vertex, sketch.vertex(kind, bare));
+            }
+        }
+        for link in read.links() {
+            if let (Some(&from), Some(&to)) = (places.get(&link.from), places.get(&link.to)) {
+                sketch.link(Link { from, to, ..link.clone() });
+            }
+        }
+        let mut nics: Vec<u32> = of_kind(VertexKind::Nic).filter_map(|nic| places.get(&nic).copied()).collect();
+        if nics.is_empty() {
+            listed = false;
+            let nic = sketch.vertex(VertexKind::Nic, "nic0");
+            let devices = of_kind(VertexKind::Device).filter_map(|device| places.get(&device).copied());
+            let plugged: Vec<u32> = sketch.host().map_or_else(|| devices.collect(), |host| vec![host]);
+            let Some(port) = port else { return Err(NameError::NoNetwork(spec.to_string())) };
+            plugged.iter().for_each(|&vertex| sketch.join(vertex, nic, port, PCIE_S, Duplex::Full, "PCIe"));
+            nics = vec![nic];
+        }
+        rails.resize(rails.len().max(nics.len()), vec![]);
+        rails.iter_mut().zip(nics).for_each(|(rail, nic)| rail.push(nic));
+    }
+    let Some(bandwidth) = port.take() else { return Err(NameError::NoNetwork(spec.to_string())) };
+    let title = network.map_or("network", |network| network.title);
+    sketch.enter(None);
+    sketch.network(&rails, bandwidth, title);
+    let stem = |path: &str| {
+        std::path::Path::new(path).file_stem().map_or(path.into(), |stem| stem.to_string_lossy().into_owned())
+    };
+    let name = Spec { base: stem(&spec.base), assumed: Assumed::default(), ..spec.clone() }.to_string();
+    let large = |problem| NameError::Large { name: name.clone(), problem };
+    let mut topology = sketch.topology(&name).map_err(large)?;
+    topology.memory_bytes = read.memory_bytes;
+    topology.hardware.clone_from(&read.hardware);
+    topology.relay = read.relay;
+    topology.alike = own == 1;
+    topology.sources.clone_from(&read.sources);
+    topology.notes.clone_from(&read.notes);
+    topology.title = format!("{machines} machines of {}, {title} between them", read.name);
+    let rate = crate::units::bandwidth_exact(bandwidth);
+    let from = if network.is_some() { "the line rate" } else { "as the hardware has them" };
+    topology.notes.push(match listed {
+        true => {
+            format!("the NICs listed join the machines, {rate} each ({from}); NICs of the same place share a switch")
+        }
+        false => format!("no NIC is listed: one of {rate} joins each machine ({from}), which all its devices share"),
+    });
     Ok(topology)
 }
 
@@ -345,7 +403,7 @@ mod tests {
             ("tpu-v4-4x0x4", "3 axes"),
             ("tpu-v4-100x100x100", "1000000 devices"),
             ("tpu-v4-99999x99999x99999", "3 axes"),
-            ("2xdapple-a", "stands alone"),
+            ("2xdapple-a", "takes no number of machines"),
             ("", "neither a file nor a preset"),
         ] {
             let error = named(name).unwrap_err().to_string();

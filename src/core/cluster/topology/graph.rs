@@ -140,6 +140,8 @@ pub struct Topology {
     pub(super) leading: Vec<Vec<(u32, u32)>>,
     /// Bytes of memory per device, where it is known.
     pub memory_bytes: Option<f64>,
+    /// The hardware preset of its devices, where it says what they are.
+    pub hardware: Option<String>,
     /// Whether data may pass through a device on its way to another.
     pub relay: bool,
     /// Whether every machine is a copy of the first and joined to the rest in the same way.
@@ -258,6 +260,7 @@ impl Topology {
             hops,
             leading,
             memory_bytes: None,
+            hardware: None,
             relay: false,
             alike: false,
             sources: vec![],
@@ -279,6 +282,7 @@ impl Topology {
             hops: vec![vec![]],
             leading: vec![vec![]],
             memory_bytes: None,
+            hardware: None,
             relay: false,
             alike: true,
             sources: vec![],
@@ -359,6 +363,15 @@ impl Topology {
     /// Bytes per second of a channel.
     pub fn channel_bandwidth(&self, channel: u32) -> f64 {
         self.links[channel as usize / 2].bandwidth
+    }
+
+    /// What joins the devices of a machine, in a word: the fastest kind of link that a device has.
+    pub fn joined_by(&self) -> &'static str {
+        const KINDS: [&str; 4] = ["NVLink", "xGMI", "ICI", "PCIe"];
+        let widest = self.devices.iter().flat_map(|&vertex| &self.hops[vertex as usize]);
+        let widest = widest.max_by(|a, b| a.bandwidth.total_cmp(&b.bandwidth));
+        let what = widest.map_or("", |hop| &*self.links[hop.channel as usize / 2].what);
+        KINDS.into_iter().find(|kind| what.contains(kind)).unwrap_or("links")
     }
 
     /// A channel in words: `gpu3 -> nvswitch`.

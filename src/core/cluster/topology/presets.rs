@@ -34,7 +34,7 @@ pub struct Preset {
     pub(super) wire: fn(&mut Sketch) -> Ports,
     /// The hardware preset of its devices, where there is one.
     hardware: &'static str,
-    /// Bytes of memory per device, where the hardware presets do not know it.
+    /// Bytes of memory per device, where it is not that of the hardware preset; else 0.
     memory_bytes: f64,
 }
 
@@ -49,7 +49,13 @@ pub(super) struct Ports {
 impl Preset {
     /// Bytes of memory per device.
     pub fn memory_bytes(&self) -> f64 {
-        hardware::find(self.hardware).map_or(self.memory_bytes, |hardware| hardware.memory_bytes.value)
+        let sheet = hardware::find(self.hardware).filter(|_| self.memory_bytes == 0.0);
+        sheet.map_or(self.memory_bytes, |hardware| hardware.memory_bytes.value)
+    }
+
+    /// The hardware preset of its devices, where there is one.
+    pub fn hardware(&self) -> Option<&'static str> {
+        Some(self.hardware).filter(|id| !id.is_empty())
     }
 
     /// Where its figures come from.
@@ -105,7 +111,7 @@ pub static PRESETS: [Preset; 11] = [
         ],
         devices: 8,
         wire: |sketch| dgx_1(sketch, 25.0 * GB, "NVLink 2", false),
-        hardware: "",
+        hardware: "v100",
         memory_bytes: 16e9,
     },
     Preset {
@@ -122,7 +128,7 @@ pub static PRESETS: [Preset; 11] = [
             }
             Ports { network: "ib-edr", nics: vec![devices], plug: (12.0 * GB, "PCIe 3 x16") }
         },
-        hardware: "",
+        hardware: "v100",
         memory_bytes: 16e9,
     },
     Preset {

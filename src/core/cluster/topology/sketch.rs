@@ -2,6 +2,11 @@
 
 use super::graph::{Duplex, Link, Problem, Topology, Vertex, VertexKind};
 
+/// Seconds from one NIC to another, half of it on each side.
+pub(super) const NETWORK_S: f64 = 2.6e-6;
+/// Seconds from a leaf switch to the spine.
+const SPINE_S: f64 = 0.3e-6;
+
 /// Vertices and links so far.
 #[derive(Default)]
 pub(super) struct Sketch {
@@ -59,6 +64,21 @@ impl Sketch {
     /// Adds a link from its parts.
     pub(super) fn join(&mut self, from: u32, to: u32, bandwidth: f64, latency_s: f64, duplex: Duplex, what: &str) {
         self.link(Link { from, to, bandwidth, latency_s, duplex, what: what.into() });
+    }
+
+    /// Joins machines by their NICs, which stand by rail: a switch for each rail, and a spine that joins several at full speed.
+    pub(super) fn network(&mut self, rails: &[Vec<u32>], bandwidth: f64, what: &str) {
+        let mut leaves = vec![];
+        for (number, nics) in rails.iter().enumerate() {
+            let name = if rails.len() == 1 { "switch".into() } else { format!("leaf{number}") };
+            let leaf = self.vertex(VertexKind::Switch, &name);
+            nics.iter().for_each(|&nic| self.join(nic, leaf, bandwidth, NETWORK_S / 2.0, Duplex::Full, what));
+            leaves.push((leaf, nics.len() as f64 * bandwidth));
+        }
+        if leaves.len() > 1 {
+            let spine = self.vertex(VertexKind::Switch, "spine");
+            leaves.into_iter().for_each(|(leaf, width)| self.join(leaf, spine, width, SPINE_S, Duplex::Full, "spine"));
+        }
     }
 
     /// What was sketched.

@@ -211,6 +211,9 @@ fn precision(run: &Run, accelerator: &Accelerator) -> Result<(), Refusal> {
             "use fp8 or bf16, or an accelerator from b200 on",
         );
     }
+    if run.precision == Precision::Bf16 && accelerator.generation == Generation::Volta {
+        return refuse(format!("{} has no products in bf16", accelerator.id), "use fp16");
+    }
     if !has {
         let (id, bits) = (run.precision.id(), run.precision.bits());
         return refuse(

@@ -23,6 +23,7 @@ impl TrainingProfile {
             sequence: self.sequence,
             precision: self.precision,
             recompute: configuration.recompute,
+            stack: self.stack,
             settings,
             layers: configuration.layers.clone(),
             zero_bubble: configuration.zero_bubble,

@@ -78,6 +78,9 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
             if wanted.id != profile.accelerator.id {
                 profile.accelerator = *wanted;
                 profile.constants = Constants::shipped(wanted.generation);
+                if profile.precision == Precision::Bf16 {
+                    profile.precision = wanted.usual_precision();
+                }
                 // They told of links and constants that are gone.
                 profile.remarks.clear();
                 workload.limits.set(LimitKind::Memory, Some(wanted.memory_bytes));

@@ -7,17 +7,17 @@ use super::{
     memory::{self, StageMemory},
     program,
     split::StageSplit,
-    truth::{self, Class},
+    truth::{self, Trust},
 };
 
 /// Whether a run is within a device's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fits {
-    /// With more than 15 % to spare.
+    /// Even if memory is underestimated by the error of the memory model.
     Yes,
-    /// Within 15 % of the limit, on either side.
+    /// As predicted, but not with that error.
     Close,
-    /// By more than 15 % not.
+    /// Not as predicted.
     No,
 }
 
@@ -31,11 +31,20 @@ impl Fits {
         }
     }
 
-    fn of(fill: f64) -> Self {
-        match fill {
-            fill if fill < 0.85 => Fits::Yes,
-            fill if fill <= 1.15 => Fits::Close,
+    /// Of predicted bytes, the reserve included, under a limit and with the relative error of the memory model.
+    pub fn of(bytes: f64, limit: f64, error: f64) -> Self {
+        match bytes {
+            bytes if bytes * (1.0 + error) <= limit => Fits::Yes,
+            bytes if bytes <= limit => Fits::Close,
             _ => Fits::No,
+        }
+    }
+
+    /// In words, with how much is missing: `no, over by 7.0 GiB`.
+    pub fn told(self, bytes: f64, limit: f64) -> String {
+        match self {
+            Fits::No => format!("no, over by {}", crate::units::bytes(bytes - limit)),
+            fits => fits.id().into(),
         }
     }
 }
@@ -84,8 +93,12 @@ pub struct Estimate {
     pub stages: Vec<StageEstimate>,
     /// Whether it fits with the reserve.
     pub fits: Fits,
-    /// Published runs like this one.
-    pub trust: Option<&'static Class>,
+    /// Bytes of a device's memory.
+    pub limit_bytes: f64,
+    /// What the prediction rests on.
+    pub trust: Trust,
+    /// Why its utilisation cannot be, where it cannot.
+    pub implausible: Option<String>,
     /// What was assumed.
     pub assumptions: Vec<String>,
 }
@@ -147,6 +160,9 @@ impl Estimate {
         let flops = batch * model.training_flops(sequence) / (iteration_s * devices as f64);
         let again = batch * again_flops(model, run, &split) / (iteration_s * devices as f64);
         let tokens_per_s = batch * sequence / iteration_s;
+        let trust = Trust::of(model, run, accelerator, &constants);
+        let memory_bytes = memory::fullest(&held);
+        let (whole, limit_bytes) = (memory_bytes + run.settings.reserve_bytes, accelerator.memory_bytes);
         Ok(Estimate {
             iteration_s,
             simulated_s,
@@ -157,10 +173,12 @@ impl Estimate {
             mfu: flops / peak,
             hfu: (flops + again) / peak,
             bubble: bubble(&costs, &terms, iteration_s, even),
-            memory_bytes: memory::fullest(&held),
-            fits: Fits::of(memory::fill(&held, run, accelerator)),
-            trust: truth::class(model, run, accelerator),
-            assumptions: assumptions(model, run, accelerator, calibration, even),
+            memory_bytes,
+            fits: Fits::of(whole, limit_bytes, trust.memory_error()),
+            limit_bytes,
+            trust,
+            implausible: truth::implausible((flops + again) / peak, run, accelerator, &constants),
+            assumptions: assumptions(model, run, accelerator, calibration, (even, &terms, &costs)),
             stages: stages.collect(),
             terms,
         })
@@ -238,7 +256,7 @@ fn assumptions(
     run: &Run,
     accelerator: &Accelerator,
     calibration: Option<&Calibration>,
-    even: bool,
+    (even, terms, costs): (bool, &Terms, &Costs),
 ) -> Vec<String> {
     let mut sentences = model.remarks.clone();
     let layers = model.layers.len();
@@ -257,11 +275,12 @@ fn assumptions(
         )),
         None => sentences.push("constants are those fitted on published runs; `calibrate` fits them to yours".into()),
     }
-    let inside = accelerator.domain;
-    sentences.push(format!(
-        "ranks are laid out tensor first, then context, data and pipeline; {inside} devices share NVLink, all others one NIC \
-         each"
-    ));
+    let (inside, joined_by) = (accelerator.domain, accelerator.joined_by);
+    let ranks = "ranks are laid out tensor first, then context, data and pipeline";
+    sentences.push(match run.links {
+        None => format!("{ranks}; {joined_by} joins {inside} devices, all others have one NIC each"),
+        Some(_) => format!("{ranks}; each kind of group attains what its routes do"),
+    });
     sentences.push(
         "utilisation is of the dense peak in the run's precision; causal attention counts the half that is needed"
             .into(),
@@ -286,7 +305,11 @@ fn assumptions(
         sentences.push(format!("the model was made for sequences up to {longest} tokens"));
     }
     if run.settings.tp_overlap && run.layout.tensor > 1 {
-        sentences.push("tensor-parallel transfers overlap products (tp_overlap), 23% of them shows".into());
+        let share = terms.layers.tensor_parallel / costs.tensor_transfers();
+        sentences.push(format!(
+            "tensor-parallel transfers overlap products (tp_overlap), {} of them show",
+            crate::units::percent(share)
+        ));
     }
     sentences.extend(truth::weaknesses(model, run, accelerator));
     sentences

@@ -1,6 +1,6 @@
 //! A training plan in the field's own figures: throughput, utilisation, trust.
 
-use super::{Estimate, configured, wiring};
+use super::{Estimate, Fits, configured, wiring};
 use crate::{
     cluster::Limits,
     family::describe::Figure,
@@ -34,12 +34,15 @@ pub(super) fn prediction(profile: &TrainingProfile, limits: &Limits, plan: &Plan
         model_flops_per_s_per_device: estimate.model_flops_per_s_per_device * scale,
         mfu: estimate.mfu * scale,
         hfu: estimate.hfu * scale,
-        trust: estimate.trust.map(|class| TrustPart {
+        trust: estimate.trust.class().map(|class| TrustPart {
             class: class.class.into(),
             runs: class.runs,
             mean_error: class.mean_error,
             worst_error: class.worst_error,
         }),
+        differs: estimate.trust.differences().to_vec(),
+        fits: fits(limits, &estimate, profile).id().into(),
+        implausible: estimate.implausible,
     })
 }
 
@@ -52,7 +55,7 @@ pub(super) fn figures(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
     vec![
         figure(format!("{tokens} tokens/s"), "per device", "a device"),
         figure(units::percent(estimate.mfu * scale), "MFU", "MFU"),
-        match estimate.trust {
+        match estimate.trust.class() {
             Some(class) => Figure {
                 value: format!("±{}", units::percent(class.mean_error)),
                 name: format!("on {} published runs", class.runs),
@@ -69,14 +72,16 @@ pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> 
     let mut lines = vec![configuration.to_string()];
     let Some(estimate) = estimate(profile, limits, plan) else { return lines };
     let scale = of_simulated(&estimate);
+    let bytes = estimate.memory_bytes + profile.settings.reserve_bytes;
     lines.push(format!(
-        "{:.0} tokens/s per device   {:.0} TFLOP/s   MFU {}   HFU {}",
+        "{:.0} tokens/s per device   {:.0} TFLOP/s   MFU {}   HFU {}   fits: {}",
         estimate.tokens_per_s_per_device * scale,
         estimate.model_flops_per_s_per_device * scale / 1e12,
         units::percent(estimate.mfu * scale),
         units::percent(estimate.hfu * scale),
+        fits(limits, &estimate, profile).told(bytes, limits.memory_limit()),
     ));
-    lines.push(match estimate.trust {
+    lines.push(match estimate.trust.class() {
         Some(class) => format!(
             "off by {} on {} such published runs, {} at worst: {}",
             units::percent(class.mean_error),
@@ -84,7 +89,14 @@ pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> 
             units::percent(class.worst_error),
             class.class
         ),
-        None => "no published run is like this".into(),
+        None => estimate.trust.told(),
     });
+    lines.extend(estimate.implausible.clone());
     lines
+}
+
+/// Whether the plan fits, with the error of the memory model.
+fn fits(limits: &Limits, estimate: &Estimate, profile: &TrainingProfile) -> Fits {
+    let bytes = estimate.memory_bytes + profile.settings.reserve_bytes;
+    Fits::of(bytes, limits.memory_limit(), estimate.trust.memory_error())
 }

@@ -7,8 +7,9 @@
 use super::{
     Accelerator, Constants, Model, Recompute, Run,
     configured::recomputed,
-    layer::{LayerTime, Pass, Rates},
+    layer::{LayerTime, Pass, Rates, Traffic},
     model::Projection,
+    run::LinkShares,
     split::StageSplit,
 };
 
@@ -47,15 +48,33 @@ impl StageTime {
     pub fn total(&self) -> f64 {
         self.forward_s() + self.backward_s()
     }
+
+    /// Bytes that a rank sends for one microbatch, recomputation included.
+    pub fn traffic(&self) -> Traffic {
+        let mut all = Pass::default();
+        [&self.forward, &self.backward, &self.again].into_iter().for_each(|pass| all.add(pass, 1.0));
+        all.traffic
+    }
+
+    fn add(&mut self, other: &StageTime, times: f64) {
+        self.forward.add(&other.forward, times);
+        self.backward.add(&other.backward, times);
+        self.again.add(&other.again, times);
+        self.head = [0, 1].map(|pass| self.head[pass] + times * other.head[pass]);
+        self.embedding += times * other.embedding;
+        self.weights += times * other.weights;
+    }
 }
 
-/// What a rank of a stage does beside its microbatches, and how much of it nothing hides, seconds.
+/// What a rank of a stage does beside its microbatches.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Reduction {
-    /// Gradients reduced and weights gathered over replicas, as far as it shows.
+    /// Gradients reduced and weights gathered over replicas, as far as compute does not hide it, seconds.
     pub data_parallel: f64,
-    /// The optimizer's step.
+    /// The optimizer's step, seconds.
     pub optimizer: f64,
+    /// Bytes that the rank sends for the reductions and gathers of an iteration.
+    pub bytes: f64,
 }
 
 /// The terms of the closed form, seconds, of all microbatches: parts of layers on the mean stage, the head where it is.
@@ -86,7 +105,7 @@ pub struct Costs {
     pub stages: Vec<StageTime>,
     /// By stage.
     pub reductions: Vec<Reduction>,
-    /// One transfer to a neighbouring stage, seconds.
+    /// One transfer to a neighbouring stage, as far as compute does not hide it, seconds.
     pub transfer: f64,
     /// Microbatches.
     pub microbatches: u64,
@@ -109,22 +128,33 @@ impl Costs {
             (0..split.stages()).map(|stage| layers.stage(&rates, model, split, stage)).collect();
         let each: Vec<Parameters> = model.kinds.iter().map(|kind| Parameters::of_layer(model, run, kind)).collect();
         let devices = run.layout.devices() as f64;
-        let compute = run.microbatches() as f64 * stages.iter().map(StageTime::total).fold(0.0, f64::max);
-        let reductions = (0..split.stages())
-            .map(|stage| {
-                reduction(&rates, run, constants, Parameters::on_stage(model, run, split, stage, &each), compute)
-            })
+        let links = LinkTime::new(rates, run, split.stages());
+        let transfer = links.exposed_transfer(&stages);
+        let mut mean = StageTime::default();
+        stages.iter().for_each(|stage| mean.add(stage, 1.0 / stages.len() as f64));
+        let slowest = stages.iter().map(StageTime::total).fold(0.0, f64::max);
+        let reduction = |of: Parameters, stage: &StageTime| links.reduction(constants, of, stage, slowest, transfer);
+        let reductions = stages
+            .iter()
+            .enumerate()
+            .map(|(index, stage)| reduction(Parameters::on_stage(model, run, split, index, &each), stage))
             .collect();
         Costs {
-            transfer: if split.stages() > 1 { rates.to_next_stage() } else { 0.0 },
+            transfer,
             microbatches: run.microbatches(),
             virtual_stages: run.layout.virtual_stages,
             growth: 1.0 + constants.growth * (devices / 8.0).log2().max(0.0),
             fixed: constants.fixed_s,
-            mean_reduction: reduction(&rates, run, constants, Parameters::mean(model, run, split, &each), compute),
+            mean_reduction: reduction(Parameters::mean(model, run, split, &each), &mean),
             stages,
             reductions,
         }
+    }
+
+    /// Seconds of the tensor-parallel transfers of all microbatches on the mean stage, hidden or not.
+    pub fn tensor_transfers(&self) -> f64 {
+        let all: f64 = self.stages.iter().map(|stage| stage.traffic().tensor_s).sum();
+        self.microbatches as f64 * all / self.stages.len() as f64
     }
 
     /// The closed form.
@@ -297,25 +327,94 @@ pub fn replicas(run: &Run) -> (f64, f64) {
     (shared, (shared * f64::from(layout.tensor) / f64::from(layout.expert)).max(1.0))
 }
 
-fn reduction(rates: &Rates<'_>, run: &Run, constants: &Constants, of: Parameters, compute: f64) -> Reduction {
-    let (shared, experts) = replicas(run);
-    let settings = &run.settings;
-    let exchanged = |elements: f64, ranks: f64, times: f64| {
-        if ranks <= 1.0 || elements == 0.0 {
+/// The time for which links are busy: nothing takes less, whatever share of it was fitted as hidden.
+struct LinkTime<'a> {
+    rates: Rates<'a>,
+    run: &'a Run,
+    /// Sends to other stages of the busiest rank, for one microbatch.
+    sends: f64,
+    /// Links, each with its share of the time of every kind of transfer.
+    links: Vec<LinkShares>,
+}
+
+impl<'a> LinkTime<'a> {
+    fn new(rates: Rates<'a>, run: &'a Run, stages: usize) -> Self {
+        let v = f64::from(run.layout.virtual_stages);
+        // A rank sends activations on and gradients back. The ends send one of them, of two stages each is an end, and with
+        // several virtual stages the last hands on to the first.
+        let sends = match stages {
+            0 | 1 => 0.0,
+            2 if run.zero_bubble.is_some() => v,
+            2 => 2.0 * v - 1.0,
+            _ => 2.0 * v,
+        };
+        LinkTime { sends, links: rates.shared_links(replicas(run).0), rates, run }
+    }
+
+    /// Seconds for which one link is busy with the transfers of a microbatch on a stage.
+    fn busy(&self, stage: &StageTime, link: &LinkShares) -> f64 {
+        let (traffic, rates) = (stage.traffic(), &self.rates);
+        let [tensor, context, expert, next, _] = *link;
+        let times = |share: f64, bytes: f64, rate: f64| if bytes > 0.0 { share * bytes / rate } else { 0.0 };
+        times(tensor, traffic.tensor, rates.tensor_link())
+            + times(context, traffic.context, rates.context_link())
+            + times(expert, traffic.expert, rates.expert_link())
+            + times(next, self.sends * rates.handed_on(), rates.next_stage_link())
+    }
+
+    /// Time of one transfer to the next stage that shows. Half of what a rank sends is hidden, as far as its links are not
+    /// busier than it computes.
+    fn exposed_transfer(&self, stages: &[StageTime]) -> f64 {
+        if self.sends == 0.0 {
             return 0.0;
         }
-        6.0 * elements * (ranks - 1.0) / ranks / rates.reduction(ranks) * times + REDUCTION_S
-    };
-    let data_parallel = if settings.fsdp {
+        let slowest = stages.iter().map(StageTime::total).fold(0.0, f64::max);
+        let busy = stages.iter().flat_map(|stage| self.links.iter().map(|link| self.busy(stage, link)));
+        let over = busy.fold(0.0, f64::max) - slowest;
+        self.rates.to_next_stage().max(over / f64::from(self.run.layout.virtual_stages))
+    }
+
+    /// Reductions of parameters on a rank of a stage, where the slowest stage takes so long for a microbatch.
+    fn reduction(
+        &self,
+        constants: &Constants,
+        of: Parameters,
+        stage: &StageTime,
+        slowest: f64,
+        transfer: f64,
+    ) -> Reduction {
+        let (run, rates) = (self.run, &self.rates);
+        let (shared, experts) = replicas(run);
+        let settings = &run.settings;
         let m = run.microbatches() as f64;
-        let all = exchanged(of.shared, shared, m) + exchanged(of.experts, experts, m);
-        (constants.fsdp_exposed * all).max(all - 0.8 * compute)
-    } else {
-        let exposed = if settings.dp_overlap { constants.data_exposed } else { 1.0 };
-        exposed * (exchanged(of.shared, shared, 1.0) + exchanged(of.experts, experts, 1.0))
-    };
-    let divided = settings.distributed_optimizer || settings.fsdp;
-    let step = |elements: f64, ranks: f64| (26.0 / if divided { ranks } else { 1.0 } + 8.0) * elements;
-    let optimizer = (step(of.shared, shared) + step(of.experts, experts)) / rates.memory();
-    Reduction { data_parallel, optimizer }
+        let times = if settings.fsdp { m } else { 1.0 };
+        let (mut all, mut bytes) = (0.0, 0.0);
+        for (elements, ranks) in [(of.shared, shared), (of.experts, experts)] {
+            if ranks > 1.0 && elements > 0.0 {
+                let sent = 6.0 * elements * (ranks - 1.0) / ranks * times;
+                bytes += sent;
+                all += sent / rates.reduction(ranks) + REDUCTION_S;
+            }
+        }
+        let waits = transfer * f64::from(run.layout.virtual_stages);
+        // What is left when so many microbatches' time has passed, in which links have other transfers to carry.
+        let left = |microbatches: f64, seconds: f64| {
+            let busy = |link: &LinkShares| link[4] * all + microbatches * self.busy(stage, link);
+            self.links.iter().map(busy).fold(0.0, f64::max) - microbatches * (seconds + waits)
+        };
+        let data_parallel = if settings.fsdp {
+            (constants.fsdp_exposed * all).max(all - 0.8 * m * slowest).max(left(m, slowest))
+        } else if settings.dp_overlap {
+            // Gradients are final in the last microbatch's backward pass, and the next iteration's first forward pass waits
+            // for weights; virtual stages spread both over a round of the pipeline.
+            let window = if run.layout.virtual_stages > 1 { m.min(f64::from(run.layout.pipeline)) } else { 1.0 };
+            (constants.data_exposed * all).max(left(window, stage.total()))
+        } else {
+            all
+        };
+        let divided = settings.distributed_optimizer || settings.fsdp;
+        let step = |elements: f64, ranks: f64| (26.0 / if divided { ranks } else { 1.0 } + 8.0) * elements;
+        let optimizer = (step(of.shared, shared) + step(of.experts, experts)) / rates.memory();
+        Reduction { data_parallel: data_parallel.min(all), optimizer, bytes }
+    }
 }

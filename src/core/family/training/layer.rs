@@ -7,7 +7,7 @@
 use super::{
     Accelerator, Constants, ContextStyle, FeedForward, LayerKind, Model, Precision, Recompute, Run,
     model::Projection,
-    run::{AttentionKernel, GroupLinks},
+    run::{AttentionKernel, GroupLinks, LinkShares},
 };
 
 /// Time of a kernel's launch, seconds.
@@ -19,6 +19,28 @@ const ALL_TO_ALL_S: f64 = 10e-6;
 
 /// What a backward pass moves through memory, in forward passes.
 pub const BACKWARD_TRAFFIC: f64 = 1.6;
+
+/// Bytes that a rank sends in one pass, by kind of group, hidden behind compute or not.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Traffic {
+    /// Within its tensor group.
+    pub tensor: f64,
+    /// Seconds of those, by themselves.
+    pub tensor_s: f64,
+    /// Within its context group.
+    pub context: f64,
+    /// Within its group of experts.
+    pub expert: f64,
+}
+
+impl Traffic {
+    fn add(&mut self, other: &Traffic, times: f64) {
+        self.tensor += times * other.tensor;
+        self.tensor_s += times * other.tensor_s;
+        self.context += times * other.context;
+        self.expert += times * other.expert;
+    }
+}
 
 /// The parts of one pass of a layer, seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -37,6 +59,8 @@ pub struct Pass {
     pub context_parallel: f64,
     /// Expert-parallel transfers.
     pub expert_parallel: f64,
+    /// Bytes of all transfers; no part of the time.
+    pub traffic: Traffic,
 }
 
 impl Pass {
@@ -46,7 +70,7 @@ impl Pass {
     }
 
     fn parts(&self) -> [f64; 7] {
-        let Pass { gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel } = *self;
+        let Pass { gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel, .. } = *self;
         [gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel]
     }
 
@@ -59,7 +83,14 @@ impl Pass {
         self.tensor_parallel += times * other.tensor_parallel;
         self.context_parallel += times * other.context_parallel;
         self.expert_parallel += times * other.expert_parallel;
+        self.traffic.add(&other.traffic, times);
     }
+}
+
+/// Time of a transfer that compute does not hide: the fitted share of it, and at least what is left when all of `hiding`
+/// has passed.
+fn exposed(transfer: f64, share: f64, hiding: f64) -> f64 {
+    (share * transfer).max(transfer - hiding)
 }
 
 /// What a layer takes.
@@ -124,6 +155,45 @@ impl<'a> Rates<'a> {
         inner.min(self.constants.links * self.accelerator.outer_link * (domain / self.t()).max(1.0))
     }
 
+    /// Bytes per second within a tensor group.
+    pub(crate) fn tensor_link(&self) -> f64 {
+        self.wired(|links| links.tensor, self.link(u64::from(self.run.layout.tensor)))
+    }
+
+    /// Bytes per second within a context group.
+    pub(crate) fn context_link(&self) -> f64 {
+        let devices = u64::from(self.run.layout.tensor) * u64::from(self.run.layout.context);
+        self.wired(|links| links.context, self.link(devices))
+    }
+
+    /// Bytes per second within a group of experts.
+    pub(crate) fn expert_link(&self) -> f64 {
+        self.wired(|links| links.expert, self.link(u64::from(self.run.layout.expert)))
+    }
+
+    /// Bytes per second to the next stage.
+    pub(crate) fn next_stage_link(&self) -> f64 {
+        self.wired(|links| links.next_stage, self.link(self.run.layout.devices()))
+    }
+
+    /// Shares of the time of each kind of transfer for which a link is busy with it, a row for every link that may be the
+    /// busiest: tensor, context, expert, next stage, data. `ranks` reduce gradients.
+    pub(crate) fn shared_links(&self, ranks: f64) -> Vec<LinkShares> {
+        if let Some(links) = &self.run.links {
+            return links.shares.clone();
+        }
+        let layout = &self.run.layout;
+        let [t, c, e] = [layout.tensor, layout.context, layout.expert].map(u64::from);
+        let domain = u64::from(self.accelerator.domain);
+        let within = [t, t * c, e, layout.devices()].map(|devices| f64::from(u8::from(devices <= domain)));
+        let across = within.map(|share| 1.0 - share);
+        // A reduction across domains goes over both kinds of links, over the inner ones in its own time.
+        let data_within = self.reduction(ranks) / self.link(1);
+        let data_across = if self.t() * ranks <= f64::from(self.accelerator.domain) { 0.0 } else { 1.0 };
+        let row = |[t, c, e, p]: [f64; 4], data: f64| [t, c, e, p, data];
+        vec![row(within, data_within), row(across, data_across)]
+    }
+
     /// `groups` products of m × n × k.
     fn gemm(&self, [m, n, k]: [f64; 3], groups: f64, precision: Precision, share: f64) -> f64 {
         let accelerator = self.accelerator;
@@ -132,7 +202,8 @@ impl<'a> Rates<'a> {
             8 => (accelerator.peak_8.unwrap_or(accelerator.peak_16), self.constants.gemm_8, 620.0),
             _ => (accelerator.peak_4.unwrap_or(accelerator.peak_16), self.constants.gemm_8, 620.0),
         };
-        let rate = accelerator.sustained_16() * (peak / accelerator.peak_16) * attained * share;
+        // However much power there is, no product is faster than the data sheet's peak.
+        let rate = (accelerator.sustained_16() * (peak / accelerator.peak_16) * attained * share).min(peak);
         2.0 * m * n * k * groups / rate * (1.0 + edge * (1.0 / m + 1.0 / n + 1.0 / k)) + LAUNCH_S
     }
 
@@ -272,15 +343,20 @@ impl<'a> Rates<'a> {
             return;
         }
         let bytes = 2.0 * self.run.tokens() * self.model.hidden as f64 * (t - 1.0) / t;
-        let link = self.wired(|links| links.tensor, self.link(u64::from(self.run.layout.tensor)));
-        let unit = bytes / link + HOP_S * (t - 1.0);
+        let unit = bytes / self.tensor_link() + HOP_S * (t - 1.0);
         let overlap = self.run.settings.tp_overlap && self.run.settings.sequence_parallel;
-        let exposed = if overlap { self.constants.tensor_exposed } else { 1.0 };
         // Experts' layers have it around attention only; a decoder over an encoder once more.
         let blocks = if kind.experts().is_some() { 0.5 } else { 1.0 + 0.5 * f64::from(u8::from(kind.cross)) };
         let backward = if self.run.settings.sequence_parallel { 5.0 } else { 4.0 };
-        time.forward.tensor_parallel = 4.0 * unit * exposed * blocks;
-        time.backward.tensor_parallel = backward * unit * exposed * blocks;
+        for (pass, units) in [(&mut time.forward, 4.0 * blocks), (&mut time.backward, backward * blocks)] {
+            let transfer = units * unit;
+            // Engines overlap them with the products that need them or make them.
+            let hidden_by = pass.gemm + pass.cast;
+            pass.tensor_parallel =
+                if overlap { exposed(transfer, self.constants.tensor_exposed, hidden_by) } else { transfer };
+            pass.traffic.tensor = units * bytes;
+            pass.traffic.tensor_s = transfer;
+        }
     }
 
     fn context_parallel(&self, time: &mut LayerTime, kind: &LayerKind) {
@@ -295,11 +371,18 @@ impl<'a> Rates<'a> {
             ContextStyle::AllToAll => (4.0 * self.run.tokens() * (heads + groups) * width, ALL_TO_ALL_S),
             ContextStyle::Ring => (4.0 * groups * width * self.run.tokens() * c, HOP_S * (c - 1.0)),
         };
-        let devices = u64::from(self.run.layout.tensor) * u64::from(self.run.layout.context);
-        let link = self.wired(|links| links.context, self.link(devices));
-        let unit = bytes * (c - 1.0) / c / link + latency;
-        time.forward.context_parallel = 0.5 * unit;
-        time.backward.context_parallel = unit;
+        let bytes = bytes * (c - 1.0) / c;
+        let unit = bytes / self.context_link() + latency;
+        // A ring passes keys and values on, and in the backward pass their gradients too. An exchange of heads sends as
+        // much back and forth.
+        let backward = match self.run.settings.context_style {
+            ContextStyle::AllToAll => 1.0,
+            ContextStyle::Ring => 2.0,
+        };
+        time.forward.context_parallel = exposed(unit, 0.5, time.forward.attention);
+        time.backward.context_parallel = exposed(backward * unit, 1.0 / backward, time.backward.attention);
+        time.forward.traffic.context = bytes;
+        time.backward.traffic.context = backward * bytes;
     }
 
     fn expert_parallel(&self, time: &mut LayerTime, kind: &LayerKind) {
@@ -310,18 +393,20 @@ impl<'a> Rates<'a> {
         }
         let tokens = 2.0 * self.run.tokens() / self.run.sequence_split() * self.model.hidden as f64;
         let (chosen, domain) = (experts.chosen as f64, f64::from(self.accelerator.domain));
-        let seconds = if e <= domain {
-            tokens * chosen * (e - 1.0) / e / self.wired(|links| links.expert, self.link(1))
+        let bytes = if e <= domain {
+            tokens * chosen * (e - 1.0) / e
         } else {
-            // A token goes once to each node that has one of its experts.
-            let nodes = e / domain;
+            // A token goes once to each machine that has one of its experts.
+            let machines = e / domain;
             let limit = experts.node_limit.map_or(f64::INFINITY, |limit| limit as f64);
-            let reached = (nodes * (1.0 - (1.0 - 1.0 / nodes).powf(chosen))).min(limit);
-            tokens * reached * (nodes - 1.0) / nodes / self.wired(|links| links.expert, self.link(u64::MAX))
+            let reached = (machines * (1.0 - (1.0 - 1.0 / machines).powf(chosen))).min(limit);
+            tokens * reached * (machines - 1.0) / machines
         };
-        let unit = seconds + ALL_TO_ALL_S;
-        time.forward.expert_parallel = 2.0 * unit;
-        time.backward.expert_parallel = 2.0 * unit;
+        let unit = bytes / self.expert_link() + ALL_TO_ALL_S;
+        for pass in [&mut time.forward, &mut time.backward] {
+            pass.expert_parallel = 2.0 * unit;
+            pass.traffic.expert = 2.0 * bytes;
+        }
     }
 
     /// The output projection and the loss on the last stage: forward and backward of one microbatch.
@@ -340,8 +425,7 @@ impl<'a> Rates<'a> {
         let mut gather = 0.0;
         if !settings.vocab_parallel_loss && t > 1.0 {
             let bytes = 2.0 * tokens * ends.vocabulary as f64 * (t - 1.0) / t;
-            let link = self.wired(|links| links.tensor, self.link(u64::from(self.run.layout.tensor)));
-            gather = bytes / link + HOP_S * (t - 1.0);
+            gather = bytes / self.tensor_link() + HOP_S * (t - 1.0);
         }
         let forward = product([tokens, rows, h]) + loss / 2.0 + gather;
         let backward = product([tokens, h, rows]) + product([rows, h, tokens]) + loss / 2.0 + gather;
@@ -365,10 +449,14 @@ impl<'a> Rates<'a> {
         6.0 * self.run.tokens() * self.model.hidden as f64 / self.memory()
     }
 
-    /// One activation sent to a neighbouring stage, each rank of the tensor group its part.
+    /// Seconds of one activation sent to a neighbouring stage, each rank of the tensor group its part.
     pub(crate) fn to_next_stage(self) -> f64 {
-        let bytes = 2.0 * self.run.tokens() * self.model.hidden as f64 / self.t();
-        bytes / self.wired(|links| links.next_stage, self.link(self.run.layout.devices())) + HOP_S
+        self.handed_on() / self.next_stage_link() + HOP_S
+    }
+
+    /// Bytes of that.
+    pub(crate) fn handed_on(self) -> f64 {
+        2.0 * self.run.tokens() * self.model.hidden as f64 / self.t()
     }
 }
 

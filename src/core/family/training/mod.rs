@@ -32,6 +32,8 @@ pub mod split;
 pub mod truth;
 mod wiring;
 
+pub use wiring::links;
+
 pub use crate::workload::training::{
     Accelerator, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind, Layout,
     Model, Precision, Projection, Recompute, Run, Span, Stack, TrainingSettings, ZeroBubble, from_hugging_face,

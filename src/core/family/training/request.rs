@@ -160,7 +160,7 @@ impl Request {
 
     /// The hardware asked for, or the usual one.
     pub fn resolve_hardware(&self) -> &'static Accelerator {
-        self.hardware.unwrap_or(&hardware::all()[2])
+        self.hardware.unwrap_or_else(|| hardware::find("h100").unwrap_or(&hardware::all()[0]))
     }
 
     /// Fills in what was not asked for.
@@ -201,8 +201,9 @@ impl Request {
             layout: Layout { tensor, pipeline, virtual_stages, context, expert, data: data as u32, micro_batch },
             global_batch,
             sequence: self.sequence.unwrap_or(model.longest_sequence.min(8192)),
-            precision: self.precision.unwrap_or(Precision::Bf16),
+            precision: self.precision.unwrap_or_else(|| self.resolve_hardware().usual_precision()),
             recompute: self.recompute.unwrap_or(Recompute::None),
+            stack,
             settings: self.settings(stack),
             layers: self.layers.clone(),
             zero_bubble,
@@ -232,9 +233,7 @@ impl Request {
 pub(super) fn accelerator(value: &str) -> Result<&'static Accelerator, String> {
     hardware::find(value).ok_or_else(|| {
         let known: Vec<&str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
-        let what =
-            if value.eq_ignore_ascii_case("v100") { "no published runs tell the constants of" } else { "there is no" };
-        format!("{what} hardware `{}`; there are {}", printable(value), known.join(", "))
+        format!("there is no hardware `{}`; there are {}", printable(value), known.join(", "))
     })
 }
 

@@ -12,7 +12,11 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::{Run, ZeroBubble, configured, iteration::Costs, layer::Rates, run::GroupLinks};
+use super::{
+    Run, ZeroBubble, configured,
+    iteration::Costs,
+    run::{GroupLinks, LinkShares},
+};
 use crate::{
     cluster::{
         Limits,
@@ -94,20 +98,41 @@ impl Ranks {
 
 /// Bytes per second that each kind of group attains on these devices; `None` where they are not as many as the run has
 /// ranks, or not all of the topology.
-pub(super) fn links(topology: &Topology, devices: &[usize], run: &Run) -> Option<GroupLinks> {
+pub fn links(topology: &Topology, devices: &[usize], run: &Run) -> Option<GroupLinks> {
     let ranks = Ranks::of(run);
     if devices.len() != ranks.count() || devices.iter().any(|&device| device >= topology.devices()) {
         return None;
     }
     let pairs = (topology.devices() <= ORDERED).then(|| topology.pair_matrix());
     let mut wires = Wires { topology, devices, pairs, routes: FxHashMap::default() };
-    Some(GroupLinks {
-        tensor: wires.rings(&ranks.tensor_groups()),
-        context: wires.rings(&ranks.replica_groups(ranks.context)),
-        expert: wires.exchanges(&ranks.replica_groups(ranks.expert)),
-        next_stage: wires.attained(ranks.handovers().map(|(a, b)| (a, b, 1.0)).collect()),
-        data: wires.rings(&ranks.replica_groups(ranks.replicas)),
-    })
+    let loads = [
+        wires.rings(&ranks.tensor_groups()),
+        wires.rings(&ranks.replica_groups(ranks.context)),
+        wires.exchanges(&ranks.replica_groups(ranks.expert)),
+        wires.loads(ranks.handovers().map(|(a, b)| (a, b, 1.0)).collect()),
+        wires.rings(&ranks.replica_groups(ranks.replicas)),
+    ];
+    let [tensor, context, expert, next_stage, data] = [0, 1, 2, 3, 4].map(|kind| wires.attained(&loads[kind]));
+    let mut shares: BTreeMap<u32, LinkShares> = BTreeMap::new();
+    for (kind, attained) in [tensor, context, expert, next_stage, data].into_iter().enumerate() {
+        for (&channel, load) in &loads[kind] {
+            shares.entry(channel).or_default()[kind] = attained * load / topology.channel_bandwidth(channel);
+        }
+    }
+    Some(GroupLinks { tensor, context, expert, next_stage, data, shares: busiest(shares.into_values()) })
+}
+
+/// Links that no other is at least as busy as with every kind of transfer.
+fn busiest(all: impl Iterator<Item = LinkShares>) -> Vec<LinkShares> {
+    let mut kept: Vec<LinkShares> = vec![];
+    for shares in all {
+        let below = |one: &LinkShares, other: &LinkShares| one.iter().zip(other).all(|(a, b)| *a <= b + 1e-9);
+        if !kept.iter().any(|known| below(&shares, known)) {
+            kept.retain(|known| !below(known, &shares));
+            kept.push(shares);
+        }
+    }
+    kept
 }
 
 /// Ranks on the devices of a topology.
@@ -120,8 +145,8 @@ struct Wires<'a> {
 }
 
 impl Wires<'_> {
-    /// Bytes per second of steps that go at once, each with its share of the bytes: what the fullest channel leaves them.
-    fn attained(&mut self, steps: Vec<(usize, usize, f64)>) -> f64 {
+    /// The load of every channel under steps that go at once, each with its share of the bytes.
+    fn loads(&mut self, steps: Vec<(usize, usize, f64)>) -> BTreeMap<u32, f64> {
         let mut loads: BTreeMap<u32, f64> = BTreeMap::new();
         for (a, b, share) in steps {
             let (topology, devices) = (self.topology, self.devices);
@@ -131,13 +156,18 @@ impl Wires<'_> {
                 *loads.entry(channel).or_default() += share;
             }
         }
+        loads
+    }
+
+    /// Bytes per second under such loads: what the fullest channel leaves.
+    fn attained(&self, loads: &BTreeMap<u32, f64>) -> f64 {
         let width = |(&channel, load): (&u32, &f64)| self.topology.channel_bandwidth(channel) / load;
         loads.iter().map(width).fold(f64::INFINITY, f64::min)
     }
 
-    fn rings(&mut self, groups: &[Vec<usize>]) -> f64 {
+    fn rings(&mut self, groups: &[Vec<usize>]) -> BTreeMap<u32, f64> {
         let steps = groups.iter().filter(|group| group.len() > 1).flat_map(|group| self.ring(group)).collect();
-        self.attained(steps)
+        self.loads(steps)
     }
 
     /// The steps of a group's ring, or of its rings within and across machines.
@@ -172,7 +202,7 @@ impl Wires<'_> {
     }
 
     /// Everyone of a group sends everyone else an equal part.
-    fn exchanges(&mut self, groups: &[Vec<usize>]) -> f64 {
+    fn exchanges(&mut self, groups: &[Vec<usize>]) -> BTreeMap<u32, f64> {
         let pairs = |group: &Vec<usize>| {
             let share = 1.0 / (group.len() - 1).max(1) as f64;
             let group = group.clone();
@@ -181,7 +211,7 @@ impl Wires<'_> {
             group.into_iter().flat_map(to).collect::<Vec<_>>()
         };
         let steps = groups.iter().filter(|group| group.len() > 1).flat_map(pairs).collect();
-        self.attained(steps)
+        self.loads(steps)
     }
 }
 
@@ -195,7 +225,6 @@ pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
     }
     let (model, accelerator) = (&profile.model, &profile.accelerator);
     let costs = Costs::of(model, &run, accelerator, &profile.constants, &split);
-    let rates = Rates::new(model, &run, accelerator, &profile.constants);
     let ranks = Ranks::of(&run);
     let mut demands = Demands::default();
     for stage in 0..ranks.stages as u32 {
@@ -215,20 +244,13 @@ pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
         (0..width).for_each(|rank| both((ranks.stages - 1) * width + rank, rank, (parts - 1.0) * bytes));
     }
     let m = costs.microbatches.max(1) as f64;
-    let (t, c) = (u64::from(run.layout.tensor), u64::from(run.layout.context));
     for (stage, (time, reduction)) in costs.stages.iter().zip(&costs.reductions).enumerate() {
-        let sent = |of: fn(&super::layer::Pass) -> f64| of(&time.forward) + of(&time.backward) + of(&time.again);
+        let traffic = time.traffic();
         let kinds = [
-            (ranks.tensor_groups(), sent(|pass| pass.tensor_parallel) * rates.link(t)),
-            (ranks.replica_groups(ranks.context), sent(|pass| pass.context_parallel) * rates.link(t * c)),
-            (
-                ranks.replica_groups(ranks.expert),
-                sent(|pass| pass.expert_parallel) * rates.link(u64::from(run.layout.expert)),
-            ),
-            (
-                ranks.replica_groups(ranks.replicas),
-                reduction.data_parallel / m * rates.reduction(ranks.replicas as f64),
-            ),
+            (ranks.tensor_groups(), traffic.tensor),
+            (ranks.replica_groups(ranks.context), traffic.context),
+            (ranks.replica_groups(ranks.expert), traffic.expert),
+            (ranks.replica_groups(ranks.replicas), reduction.bytes / m),
         ];
         let own = stage * ranks.replicas * ranks.tensor..(stage + 1) * ranks.replicas * ranks.tensor;
         for (groups, bytes) in kinds {
@@ -237,7 +259,7 @@ pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
         }
     }
     demands.notes.push(
-        "ranks are numbered tensor first, then context and data; rings carry what the configuration's exposed transfers do"
+        "ranks are numbered tensor first, then context and data; links carry all that collectives send, hidden or not"
             .into(),
     );
     Some(demands)

@@ -18,8 +18,8 @@ use std::{fmt, io::Read, path::Path};
 
 use super::{LoadError, Workload, training::published};
 
+pub use crate::cluster::topology::Wired;
 pub use file::{MAX_FILE_BYTES, read_all, read_file};
-pub use wiring::Wired;
 
 /// The formats that can be planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]

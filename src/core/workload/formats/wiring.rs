@@ -4,26 +4,20 @@ use std::{path::Path, sync::Arc};
 
 use super::read_file;
 use crate::{
-    cluster::topology::{self, Topology},
+    cluster::topology::{self, Spec, Wired},
     source::LoadError,
+    text::printable,
 };
 
-/// A topology with what it is found by again.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Wired {
-    /// The topology.
-    pub topology: Arc<Topology>,
-    /// The file it was read from; `None` for a preset, whose name says it all.
-    pub file: Option<String>,
-}
-
 impl Wired {
-    /// The topology of this name, or in the file of this name. A file wins over a preset that is called the same.
+    /// The topology of this name, in the file of this name, or of several such machines ([`Spec`]). A file wins over a
+    /// preset that is called the same.
     ///
     /// # Errors
     /// [`LoadError`] that names the file and its line, or says what presets there are.
     pub fn read(asked: &str) -> Result<Self, LoadError> {
-        let path = Path::new(asked);
+        let spec = Wired::spec(asked);
+        let path = Path::new(&spec.base);
         if !path.is_file() {
             let topology = topology::named(asked).map_err(|error| match read_file(path) {
                 // What is there and is neither file nor preset is told as it is of every other input.
@@ -33,9 +27,32 @@ impl Wired {
             return Ok(Wired { topology: Arc::new(topology), file: None });
         }
         let bytes = read_file(path)?;
-        let text = String::from_utf8_lossy(&bytes);
-        let stem = path.file_stem().map_or_else(|| asked.to_string(), |stem| stem.to_string_lossy().into_owned());
-        let topology = topology::read(&text, asked, &stem)?;
-        Ok(Wired { topology: Arc::new(topology), file: Some(asked.to_string()) })
+        Wired::of_text(&String::from_utf8_lossy(&bytes), &spec.base, &spec)
+    }
+
+    /// A text in its parts; what is a file is one, whatever stands in its name.
+    pub fn spec(asked: &str) -> Spec {
+        Spec::parse(asked, &|name| Path::new(name).is_file())
+    }
+
+    /// The topology in a text, which messages call `source`, as a spec has it.
+    ///
+    /// # Errors
+    /// [`LoadError`] with the line, or with what joins its machines.
+    pub fn of_text(text: &str, source: &str, spec: &Spec) -> Result<Self, LoadError> {
+        let stem = Path::new(&spec.base).file_stem().map(|stem| printable(&stem.to_string_lossy()));
+        let stem = stem.filter(|stem| stem != "-").unwrap_or_else(|| "topology".into());
+        let read = topology::read(text, source, &stem, &spec.assumed)?;
+        let one = spec.machines.is_none() && spec.network.is_none();
+        let topology = if one && read.apart().is_none() {
+            read
+        } else {
+            topology::joined_copies(spec, &read).map_err(|error| {
+                let told = error.to_string();
+                let (problem, repair) = told.split_once("; ").unwrap_or((&told, ""));
+                LoadError::file(source, problem, repair)
+            })?
+        };
+        Ok(Wired { topology: Arc::new(topology), file: Some(spec.to_string()) })
     }
 }

@@ -3,9 +3,13 @@
 //! Peaks are dense, links per direction and device. The constants were fitted on published runs; they are one set for each
 //! generation, so a device is described by its data sheet and its generation alone.
 
+use super::Precision;
+
 /// A family of accelerators that attain like shares of their peaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
+    /// V100, of which no training run is published: its constants are Ampere's.
+    Volta,
     /// A100.
     Ampere,
     /// H100, H200.
@@ -18,6 +22,7 @@ impl Generation {
     /// The peak in 16 bits and the power at which the constants were fitted.
     fn reference(self) -> (f64, f64) {
         match self {
+            Generation::Volta => (125e12, 300.0),
             Generation::Ampere => (312e12, 400.0),
             Generation::Hopper => (989.4e12, 700.0),
             Generation::Blackwell => (2250e12, 1000.0),
@@ -50,6 +55,8 @@ pub struct Accelerator {
     pub watts: f64,
     /// Bytes of memory.
     pub memory_bytes: f64,
+    /// What joins the devices of a domain, in a word.
+    pub joined_by: &'static str,
 }
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
@@ -66,6 +73,18 @@ const A100: Accelerator = Accelerator {
     domain: 8,
     watts: 400.0,
     memory_bytes: 80.0 * GIB,
+    joined_by: "NVLink",
+};
+
+const V100: Accelerator = Accelerator {
+    id: "v100",
+    generation: Generation::Volta,
+    peak_16: 125e12,
+    memory_bandwidth: 0.9e12,
+    inner_link: 150e9,
+    watts: 300.0,
+    memory_bytes: 32.0 * GIB,
+    ..A100
 };
 
 const H100: Accelerator = Accelerator {
@@ -104,7 +123,8 @@ const GB200: Accelerator = Accelerator {
     ..B200
 };
 
-const PRESETS: [Accelerator; 8] = [
+const PRESETS: [Accelerator; 9] = [
+    V100,
     Accelerator { id: "a100-40", memory_bandwidth: 1.555e12, memory_bytes: 40.0 * GIB, ..A100 },
     A100,
     H100,
@@ -141,6 +161,16 @@ pub fn find(id: &str) -> Option<&'static Accelerator> {
 }
 
 impl Accelerator {
+    /// The number format of products where nobody asks for one: bfloat16 where it has that.
+    pub fn usual_precision(&self) -> Precision {
+        if self.generation == Generation::Volta { Precision::Fp16 } else { Precision::Bf16 }
+    }
+
+    /// Whether its figures are those of its preset, links included.
+    pub fn is_preset(&self) -> bool {
+        find(self.id) == Some(self)
+    }
+
     /// Its figures by name, where it has them.
     pub fn named(&self) -> [(&'static str, Option<f64>); 9] {
         [
@@ -257,7 +287,7 @@ impl Constants {
     /// The constants that are shipped for a generation.
     pub fn shipped(generation: Generation) -> Self {
         let (gemm_16, gemm_8, attention) = match generation {
-            Generation::Ampere => (0.90, 0.90, 0.60),
+            Generation::Volta | Generation::Ampere => (0.90, 0.90, 0.60),
             Generation::Hopper => (0.73, 0.75, 0.53),
             Generation::Blackwell => (0.52, 0.55, 0.55),
         };
@@ -285,13 +315,15 @@ mod tests {
     #[test]
     fn data_sheets_agree_with_those_of_the_presets() {
         for accelerator in all() {
-            let Some(preset) = cluster::hardware::find(accelerator.id) else { continue };
+            let preset = cluster::hardware::find(accelerator.id).expect("both lists have the same");
             let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-3;
             assert!(near(accelerator.peak_16, preset.peak_flops.value), "{}", accelerator.id);
             assert!(near(accelerator.memory_bandwidth, preset.memory_bandwidth.value), "{}", accelerator.id);
             assert_eq!(accelerator.inner_link, preset.intra_node_link.value);
             assert_eq!(accelerator.outer_link, preset.inter_node_link.value);
+            assert_eq!(accelerator.memory_bytes, preset.memory_bytes.value);
         }
+        assert_eq!(all().len(), cluster::hardware::all().len());
     }
 
     #[test]
@@ -299,6 +331,6 @@ mod tests {
         assert_eq!(find("GB200").unwrap().sustained_16(), 2700e12);
         assert_eq!(find("a100").unwrap().id, "a100-80");
         assert_eq!(find("h100").unwrap().sustained_16(), 989.4e12);
-        assert!(find("v100").is_none());
+        assert!(find("abacus").is_none());
     }
 }

@@ -38,7 +38,7 @@ impl TrainingProfile {
         TrainingProfile {
             sequence: model.longest_sequence.min(USUAL_SEQUENCE),
             model,
-            precision: Precision::Bf16,
+            precision: accelerator.usual_precision(),
             stack,
             settings: stack.settings(),
             constants: Constants::shipped(accelerator.generation),
@@ -65,6 +65,7 @@ impl TrainingProfile {
             sequence: self.sequence,
             precision: self.precision,
             recompute: Recompute::None,
+            stack: self.stack,
             settings: self.settings,
             layers: vec![],
             zero_bubble: None,

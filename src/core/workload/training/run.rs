@@ -370,8 +370,11 @@ fn id_of<T: Copy + PartialEq>(ids: &[(&'static str, T)], value: T) -> &'static s
     ids.iter().find(|(_, other)| *other == value).map_or("", |(id, _)| id)
 }
 
+/// Shares of the time of each kind of transfer for which one link is busy with it: tensor, context, expert, next stage, data.
+pub type LinkShares = [f64; 5];
+
 /// Bytes per second that the groups of a run attain on the links between their devices, the slowest of each kind.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct GroupLinks {
     /// Tensor groups.
     pub tensor: f64,
@@ -383,6 +386,8 @@ pub struct GroupLinks {
     pub next_stage: f64,
     /// Groups that reduce gradients.
     pub data: f64,
+    /// A row for every link that may be the busiest.
+    pub shares: Vec<LinkShares>,
 }
 
 /// One training run.
@@ -398,6 +403,8 @@ pub struct Run {
     pub precision: Precision,
     /// What is computed again.
     pub recompute: Recompute,
+    /// Who tuned the software.
+    pub stack: Stack,
     /// What the software does.
     pub settings: TrainingSettings,
     /// Layers of each stage, or of each virtual stage in the order of the model; even where empty.

@@ -1,12 +1,17 @@
 //! One configuration: what recomputation it needs to fit, its time in closed form, and a bound on its simulated time.
 
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
+
 use crate::{
+    cluster::{Limits, topology::Topology},
     family::training::{
-        AttentionKernel, Recompute, Run,
+        AttentionKernel, Fits, Layout, Recompute, Run,
         check::{self, Refusal},
         iteration::{Costs, StageTime},
-        memory, program,
+        links, memory, program,
+        run::GroupLinks,
         split::StageSplit,
+        truth,
     },
     plan::Configuration,
     workload::TrainingProfile,
@@ -30,12 +35,59 @@ pub(super) struct Bench<'a> {
     pub(super) profile: &'a TrainingProfile,
     pub(super) batch: u32,
     pub(super) memory_bytes: f64,
+    /// Whether the error of the memory model must fit as well.
+    pub(super) with_error: bool,
+    /// The routes between devices, where they are known; ranks sit on its devices in order.
+    pub(super) topology: Option<&'a Arc<Topology>>,
+    /// What the groups of a layout attain on it.
+    pub(super) links: RefCell<BTreeMap<[u32; 5], Option<GroupLinks>>>,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    pub(super) fn new(profile: &'a TrainingProfile, limits: &'a Limits, headroom: f64) -> Self {
+        Bench {
+            profile,
+            batch: limits.samples(),
+            memory_bytes: limits.memory() * (1.0 - headroom),
+            with_error: true,
+            topology: limits.topology.as_ref().map(|wired| &wired.topology),
+            links: RefCell::default(),
+        }
+    }
+
+    /// The configuration as a run on the devices in order.
+    fn run(&self, configuration: &Configuration) -> Run {
+        let mut run = self.profile.run(configuration, self.batch);
+        if let Some(topology) = self.topology {
+            let Layout { tensor, pipeline, context, expert, data, .. } = run.layout;
+            let mut known = self.links.borrow_mut();
+            let found = known.entry([tensor, pipeline, context, expert, data]).or_insert_with(|| {
+                let devices: Vec<usize> = (0..run.layout.devices() as usize).collect();
+                links(topology, &devices, &run)
+            });
+            run.links.clone_from(found);
+        }
+        run
+    }
+
+    /// Whether a run's fullest device holds what it must, with the error of the memory model where that counts.
+    pub(super) fn fits(&self, run: &Run, split: &StageSplit) -> bool {
+        let bytes = self.fullest(run, split);
+        match self.with_error {
+            true => self.fit(run, bytes) == Fits::Yes,
+            false => bytes <= self.memory_bytes,
+        }
+    }
+
+    /// How a run with so many bytes on its fullest device fits.
+    pub(super) fn fit(&self, run: &Run, bytes: f64) -> Fits {
+        let TrainingProfile { model, accelerator, constants, .. } = self.profile;
+        Fits::of(bytes, self.memory_bytes, truth::memory_error(model, run, accelerator, constants))
+    }
+
     /// The configuration as a run, if an engine takes it.
     pub(super) fn taken(&self, configuration: &Configuration) -> Result<(Run, StageSplit), Refusal> {
-        let run = self.profile.run(configuration, self.batch);
+        let run = self.run(configuration);
         let devices = configuration.layout.devices();
         let split = check::check(&self.profile.model, &run, &self.profile.accelerator, devices)?;
         Ok((run, split))
@@ -58,7 +110,7 @@ impl Bench<'_> {
     /// Memory falls with every layer more, and time grows.
     pub(super) fn least_layers(&self, run: &Run, split: &StageSplit) -> Option<Recompute> {
         let most = (0..split.stages()).flat_map(|stage| split.chunks(stage)).map(ExactSizeIterator::len).max()? as u32;
-        let fits = |recompute| self.fullest(&Run { recompute, ..run.clone() }, split) <= self.memory_bytes;
+        let fits = |recompute| self.fits(&Run { recompute, ..run.clone() }, split);
         if !fits(Recompute::Full) {
             return None;
         }
@@ -93,7 +145,7 @@ impl Bench<'_> {
     /// The simulated time, seconds.
     pub(super) fn simulated(&self, candidate: &Candidate) -> f64 {
         let profile = self.profile;
-        let run = profile.run(&candidate.configuration, self.batch);
+        let run = self.run(&candidate.configuration);
         let costs = Costs::of(&profile.model, &run, &profile.accelerator, &profile.constants, &candidate.split);
         let held = memory::stages(&profile.model, &run, &candidate.split);
         program::iteration(&profile.model, &run, &costs, &held)

@@ -18,7 +18,7 @@ mod zero_bubble;
 use candidate::{Bench, Candidate, bound_of_any_split};
 
 use crate::{
-    cluster::{LimitKind, Limits},
+    cluster::{LimitKind, Limits, MOST_DEVICES},
     family::training::{Layout, Recompute, Run, Stack, ZeroBubble, check::Refusal, configured, iteration::Costs},
     plan::{Plan, Schedule},
     planner::{Alternative, Infeasible, Outcome, Search, Status, pipeline_options},
@@ -39,8 +39,9 @@ pub(super) fn unheard(profile: &TrainingProfile) -> &'static [&'static str] {
 }
 
 /// What a bound speaks of where fewer devices than there are were searched, too.
-const ALSO_FEWER: &str = "configurations that the engine runs on all devices, or on the most of them that 2, 4, 8 and so on \
-                          divide, split evenly or nearly so";
+const ALSO_FEWER: &str = " on all devices, or on the most of them that 2, 4, 8 and so on divide";
+/// Machines that are added one by one in search of enough devices.
+const MORE_MACHINES: u32 = 24;
 /// Configurations that are kept and told.
 const KEPT: usize = 10;
 /// Configurations that no other is both faster and smaller than, told at the most.
@@ -57,6 +58,8 @@ struct FoundLayouts {
     least_memory: Option<f64>,
     /// Why an engine refused the first configuration that it did.
     refusal: Option<Refusal>,
+    /// The fastest in closed form of those that fit, but not with the error of the memory model.
+    close: Option<Candidate>,
     layouts: usize,
     stopped: bool,
     /// The fastest simulated so far.
@@ -65,27 +68,23 @@ struct FoundLayouts {
 
 /// Plans.
 pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointSettings, search: &Search) -> Outcome {
-    let task = Task {
-        bench: Bench { profile, batch: limits.samples(), memory_bytes: limits.memory() * (1.0 - settings.headroom) },
-        settings,
-        search,
-    };
+    let mut task = Task { bench: Bench::new(profile, limits, settings.headroom), settings, search };
     let schedules = match zero_bubble::searched(profile, settings) {
         Ok(schedules) => schedules,
         Err(why) => return Outcome::refused(why),
     };
-    // Where the devices do not divide into any configuration, fewer of them may.
-    let mut found = FoundLayouts::default();
-    let mut devices = limits.devices;
-    while devices > 0 {
-        found = task.candidates(devices, schedules);
-        if !found.candidates.is_empty() || found.least_memory.is_some() || found.stopped {
-            break;
-        }
-        devices -= 1;
+    let (mut devices, mut found) = task.on_most(limits.devices, schedules);
+    if found.candidates.is_empty() && !found.stopped {
+        // What fits as predicted, but not with the error of the prediction, is better than nothing.
+        task.bench.with_error = false;
+        (devices, found) = task.on_most(limits.devices, schedules);
     }
     if found.candidates.is_empty() {
-        return if found.stopped { Outcome::new(Status::Cancelled) } else { infeasible(limits, settings, &found) };
+        return if found.stopped {
+            Outcome::new(Status::Cancelled)
+        } else {
+            task.infeasible(limits, schedules, &found)
+        };
     }
     // Sixty-three devices have few divisors: fewer of them are faster where they divide better.
     for fewer in rounder(devices) {
@@ -95,9 +94,7 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointS
         found.join(task.candidates(fewer, schedules));
     }
     let mut outcome = task.decide(found);
-    if rounder(devices).next().is_some() {
-        outcome.proven_among = Some(ALSO_FEWER.into());
-    }
+    outcome.proven_among = Some(task.searched(rounder(devices).next().is_some()));
     let used = outcome.plan.as_ref().map_or(devices, Plan::devices_used);
     if used < limits.devices {
         let why = match used < devices {
@@ -122,6 +119,7 @@ impl FoundLayouts {
         self.candidates.extend(other.candidates);
         self.layouts += other.layouts;
         self.stopped |= other.stopped;
+        self.close = self.close.take().into_iter().chain(other.close).min_by(|a, b| a.closed_s.total_cmp(&b.closed_s));
         self.best = self.best.into_iter().chain(other.best).reduce(f64::min);
     }
 }
@@ -133,6 +131,34 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
+    /// Configurations on so many devices, or where these do not divide into any, on the most that do: how many, and which.
+    fn on_most(&self, devices: u32, schedules: (bool, Option<ZeroBubble>)) -> (u32, FoundLayouts) {
+        for count in (1..=devices).rev() {
+            let found = self.candidates(count, schedules);
+            if !found.candidates.is_empty() || found.least_memory.is_some() || found.stopped {
+                return (count, found);
+            }
+        }
+        (0, FoundLayouts::default())
+    }
+
+    /// The configurations that a proof speaks of.
+    fn searched(&self, also_fewer: bool) -> String {
+        let devices = if also_fewer { ALSO_FEWER } else { "" };
+        let fit = if self.bench.with_error { " and that fit" } else { " and that fit closely" };
+        let routes = self.bench.topology.map(|topology| format!(", with ranks in order on {}", topology.name));
+        let routes = routes.unwrap_or_default();
+        format!("configurations that the engine runs{devices}{fit}, split evenly or nearly so{routes}")
+    }
+
+    /// The plan of a candidate, on the devices in order where there is a topology.
+    fn plan_of(&self, candidate: &Candidate) -> Plan {
+        let plan = configured::plan(self.bench.profile, candidate.configuration.clone(), &candidate.split);
+        let Some(topology) = self.bench.topology else { return plan };
+        let in_order: Vec<usize> = (0..plan.devices().count()).collect();
+        plan.on(topology, &in_order)
+    }
+
     /// All configurations on so many devices that fit.
     fn candidates(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> FoundLayouts {
         let mut found = FoundLayouts::default();
@@ -194,7 +220,7 @@ impl Task<'_> {
         use pipeline_options::Recompute as Asked;
         let bench = &self.bench;
         let with = |recompute| Run { recompute, ..run.clone() };
-        let fits = |run: &Run| bench.fullest(run, split) <= bench.memory_bytes;
+        let fits = |run: &Run| bench.fits(run, split);
         let asked = self.settings.recompute;
         let mut runs = vec![];
         if asked != Asked::Always {
@@ -202,7 +228,11 @@ impl Task<'_> {
             if bench.keeps_scores() {
                 runs.push(with(Recompute::Selective));
             }
+            let all = runs.len();
             runs.retain(fits);
+            if bench.with_error && runs.len() < all {
+                self.close(&with(Recompute::None), split, found);
+            }
         }
         let kept = runs.first().is_some_and(|run| run.recompute == Recompute::None);
         if asked == Asked::Auto && !kept {
@@ -228,13 +258,23 @@ impl Task<'_> {
         }
     }
 
+    /// Keeps a run that fits without the error of the memory model, if it is the fastest of those.
+    fn close(&self, run: &Run, split: &crate::family::training::split::StageSplit, found: &mut FoundLayouts) {
+        if self.bench.fullest(run, split) > self.bench.memory_bytes {
+            return;
+        }
+        let candidate = self.bench.candidate(run, split);
+        if found.close.as_ref().is_none_or(|known| candidate.closed_s < known.closed_s) {
+            found.close = Some(candidate);
+        }
+    }
+
     /// Simulates a candidate and shows it if it is the fastest so far.
     fn publish(&self, candidate: &Candidate, found: &mut FoundLayouts) -> f64 {
         let seconds = self.bench.simulated(candidate);
         if found.best.is_none_or(|best| seconds < best) {
             found.best = Some(seconds);
-            let plan = configured::plan(self.bench.profile, candidate.configuration.clone(), &candidate.split);
-            self.search.improve(seconds, &plan);
+            self.search.improve(seconds, &self.plan_of(candidate));
         }
         seconds
     }
@@ -275,10 +315,7 @@ impl Task<'_> {
         found: &FoundLayouts,
     ) -> Outcome {
         let (seconds, best) = simulated[0];
-        let plan_of = |index: usize| {
-            let candidate: &Candidate = &candidates[index];
-            configured::plan(self.bench.profile, candidate.configuration.clone(), &candidate.split)
-        };
+        let plan_of = |index: usize| self.plan_of(&candidates[index]);
         // A search that was stopped has not seen all layouts.
         let lower = if found.stopped { None } else { Some(lower.min(seconds)) };
         let status = match found.stopped {
@@ -301,7 +338,6 @@ impl Task<'_> {
             plan: Some(plan_of(best)),
             objective: Some(seconds),
             lower_bound: lower,
-            proven_among: Some("configurations that the engine runs, split evenly or nearly so".into()),
             alternatives,
             ..Outcome::new(status)
         };
@@ -311,6 +347,23 @@ impl Task<'_> {
             ("simulated", simulated.len() as f64),
         ];
         outcome.notes = self.notes();
+        if !self.bench.with_error {
+            outcome.notes.push(
+                "nothing fits with the error of the memory model: the plan fits as predicted, closely (fits: close)"
+                    .into(),
+            );
+        }
+        if let Some(close) = found.close.as_ref().filter(|close| close.bound_s < seconds) {
+            let faster = self.bench.simulated(close);
+            let (time, memory) = (units::seconds(faster), units::bytes(close.memory_bytes));
+            outcome.notes.extend((faster < seconds).then(|| {
+                format!(
+                    "{} would take {time}, but fits closely: {memory} of {}",
+                    close.configuration,
+                    units::bytes_exact(self.bench.memory_bytes)
+                )
+            }));
+        }
         outcome
     }
 
@@ -321,8 +374,9 @@ impl Task<'_> {
             units::bytes_exact(profile.settings.reserve_bytes)
         )];
         notes.push(format!(
-            "tensor groups stay within {} devices, which NVLink joins; software as {} runs it",
+            "tensor groups stay within {} devices, which {} joins; software as {} runs it",
             profile.accelerator.domain,
+            profile.accelerator.joined_by,
             profile.stack.id()
         ));
         notes.extend(profile.model.remarks.iter().chain(&profile.remarks).cloned());
@@ -357,25 +411,75 @@ fn thinned(list: Vec<usize>) -> Vec<usize> {
     (1..=FRONT).map(|number| list[number * list.len() / FRONT - 1]).collect()
 }
 
-fn infeasible(limits: &Limits, settings: &JointSettings, found: &FoundLayouts) -> Outcome {
-    let devices = units::counted(limits.devices as usize, "device");
-    let Some(needed) = found.least_memory else {
-        let rule = found.refusal.as_ref().map(|refusal| format!(": {refusal}")).unwrap_or_default();
-        return Outcome::refused(format!(
-            "An engine takes no configuration for {devices} and a batch of {}{rule}.",
-            limits.samples()
-        ));
-    };
-    let bytes = (needed / (1.0 - settings.headroom)).ceil();
-    let infeasible = Infeasible {
-        limits: vec![LimitKind::Memory],
-        smallest_memory_bytes: Some(bytes),
-        fewest_devices: None,
-        explanation: format!(
-            "No configuration fits {} on {devices}, the reserve included. {} of memory would do.",
-            units::bytes_exact(limits.memory_limit()),
-            units::bytes_enough(bytes, limits.memory_limit())
-        ),
-    };
-    Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
+impl Task<'_> {
+    /// Why nothing fits, and what would do: whole machines more, or the memory of each device.
+    fn infeasible(&self, limits: &Limits, schedules: (bool, Option<ZeroBubble>), found: &FoundLayouts) -> Outcome {
+        let devices = units::counted(limits.devices as usize, "device");
+        let Some(needed) = found.least_memory else {
+            let rule = found.refusal.as_ref().map(|refusal| format!(": {refusal}")).unwrap_or_default();
+            return Outcome::refused(format!(
+                "An engine takes no configuration for {devices} and a batch of {}{rule}.",
+                limits.samples()
+            ));
+        };
+        let bytes = (needed / (1.0 - self.settings.headroom)).ceil();
+        let each = units::bytes_exact(limits.memory_limit());
+        let more = self.enough_machines(limits, schedules);
+        let mut explanation = format!("No configuration fits {each} on {devices}, the reserve included.");
+        if let Some(more) = more {
+            explanation += &format!(" {more} devices of {each} would do.");
+        }
+        explanation +=
+            &format!(" {} of memory on {devices} would do.", units::bytes_enough(bytes, limits.memory_limit()));
+        let infeasible = Infeasible {
+            limits: more.map(|_| LimitKind::Devices).into_iter().chain([LimitKind::Memory]).collect(),
+            smallest_memory_bytes: Some(bytes),
+            fewest_devices: more,
+            explanation,
+        };
+        Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
+    }
+
+    /// The fewest devices, by whole machines, on which something fits as predicted; `None` where a topology has no more, or
+    /// the search is stopped. Least values are not monotone, so machines are added one by one first.
+    fn enough_machines(&self, limits: &Limits, schedules: (bool, Option<ZeroBubble>)) -> Option<u32> {
+        let machine = self.bench.profile.accelerator.domain.max(1);
+        let there = limits.topology.as_ref().map_or(MOST_DEVICES, |wired| wired.topology.devices() as u32);
+        let first = limits.devices / machine + 1;
+        let last = first.saturating_add(MORE_MACHINES);
+        // Then numbers with many divisors: 2, 3, 4, 6, 8, 12 and so on.
+        let round = (0..u32::BITS - 2).flat_map(|bits| [2u32 << bits, (2u32 << bits).saturating_add(1 << bits)]);
+        let counts =
+            (first..=last).chain(round.filter(|&count| count > last)).map(|count| count.saturating_mul(machine));
+        for devices in counts.take_while(|&devices| devices <= there) {
+            if self.search.cancelled() {
+                return None;
+            }
+            if self.anything_fits(devices, schedules) {
+                return Some(devices);
+            }
+        }
+        None
+    }
+
+    /// Whether some configuration on so many devices fits, recomputing all where that is allowed.
+    fn anything_fits(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> bool {
+        let never = self.settings.recompute == pipeline_options::Recompute::Never;
+        let recompute = if never { Recompute::None } else { Recompute::Full };
+        let layouts = space::layouts(self.bench.profile, devices, self.bench.batch, self.settings);
+        let layers = self.bench.profile.model.layers.len();
+        let fits = |layout: Layout, schedule: Option<ZeroBubble>| {
+            let mut configuration = self.bench.profile.configuration(layout, recompute);
+            configuration.zero_bubble = schedule;
+            let uneven = if schedule.is_none() { space::uneven(layers, &layout) } else { vec![] };
+            std::iter::once(vec![]).chain(uneven).any(|layers| {
+                configuration.layers = layers;
+                self.bench.taken(&configuration).is_ok_and(|(run, split)| self.bench.fits(&run, &split))
+            })
+        };
+        layouts.into_iter().any(|layout| {
+            let other = zero_bubble.and_then(|schedule| zero_bubble::layout(layout, schedule));
+            usual && fits(layout, None) || other.is_some_and(|layout| fits(layout, zero_bubble))
+        })
+    }
 }

@@ -5,6 +5,7 @@ use super::{
     space,
 };
 use crate::{
+    cluster::Limits,
     family::training::{Recompute, ZeroBubble, hardware, iteration::Costs, published},
     planner::{Options, Planner, joint::Joint, joint::settings::JointSettings},
     workload::TrainingProfile,
@@ -19,7 +20,8 @@ fn no_simulation_goes_below_the_bound() {
     {
         let Some(model) = published::find(model) else { panic!("{model} is published") };
         let profile = TrainingProfile::new(model, *hardware::find(hardware).unwrap());
-        let bench = Bench { profile: &profile, batch, memory_bytes: f64::MAX };
+        let limits = Limits { batch: Some(batch), ..Limits::NEUTRAL };
+        let bench = Bench::new(&profile, &limits, 0.0);
         let layouts = space::layouts(&profile, devices, batch, &settings);
         assert!(layouts.len() > 100, "{}", layouts.len());
         for layout in layouts.into_iter().step_by(11) {

@@ -24,6 +24,9 @@ struct File {
     /// Of each device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     memory: Option<Quantity>,
+    /// The hardware preset of the devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hardware: Option<String>,
     #[serde(default)]
     relay: bool,
     devices: Vec<Node>,
@@ -169,6 +172,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     if !file.title.is_empty() {
         topology.title = printable(&file.title);
     }
+    topology.hardware = file.hardware.as_deref().map(printable);
     topology.relay = file.relay;
     topology.notes = file.notes.iter().map(|note| printable(note)).collect();
     let origin = |origin: &Origin| Source { figure: printable(&origin.figure), source: printable(&origin.source) };
@@ -200,6 +204,7 @@ impl Topology {
             name: topology.name.clone(),
             title: topology.title.clone(),
             memory: topology.memory_bytes.map(Quantity::Number),
+            hardware: topology.hardware.clone(),
             relay: topology.relay,
             devices: nodes(VertexKind::Device),
             switches: nodes(VertexKind::Switch),

@@ -1,14 +1,19 @@
-//! Reading topologies: our JSON, a CSV matrix, `nvidia-smi topo -m`, `p2pBandwidthLatencyTest`; recognised by content.
+//! Reading topologies: our JSON, a CSV matrix, and what `nvidia-smi topo -m`, `p2pBandwidthLatencyTest`, nvbandwidth,
+//! `rocm-smi`, `amd-smi` and nccl-tests print; recognised by content.
 //!
-//! Whatever the form, devices that cannot reach one another are refused, and every refusal names line and repair.
+//! Texts of other programs are refused by name. Whatever the form, devices that cannot reach one another are refused, and every refusal names line and repair.
 //! `O(file)`, and for a matrix `O(devices²)`, time and memory.
 
 mod csv;
 mod json;
+mod matrix;
+mod nccl_tests;
+mod nvbandwidth;
 mod nvidia_smi;
 mod p2p_test;
+mod rocm_smi;
 
-use super::{Problem, Topology};
+use super::{Assumed, Problem, Topology};
 use crate::source::LoadError;
 
 pub use json::SCHEMA;
@@ -24,6 +29,12 @@ pub enum Format {
     NvidiaSmi,
     /// What NVIDIA's sample `p2pBandwidthLatencyTest` prints.
     P2pTest,
+    /// What NVIDIA's `nvbandwidth` prints.
+    Nvbandwidth,
+    /// What `rocm-smi --showtopo` or `amd-smi topology` prints.
+    RocmSmi,
+    /// What nccl-tests print.
+    NcclTests,
 }
 
 impl Format {
@@ -34,7 +45,15 @@ impl Format {
             Format::Csv => "matrix of bandwidths",
             Format::NvidiaSmi => "nvidia-smi topo -m",
             Format::P2pTest => "p2pBandwidthLatencyTest",
+            Format::Nvbandwidth => "nvbandwidth",
+            Format::RocmSmi => "rocm-smi or amd-smi",
+            Format::NcclTests => "nccl-tests",
         }
+    }
+
+    /// Whether it tells what links carry; else it tells their kind alone.
+    pub fn has_bandwidths(self) -> bool {
+        !matches!(self, Format::NvidiaSmi | Format::RocmSmi)
     }
 
     /// The form of a text, by what stands in it.
@@ -44,30 +63,66 @@ impl Format {
             Format::Json
         } else if text.contains("P2P=") {
             Format::P2pTest
+        } else if rocm_smi::is_of(text) {
+            Format::RocmSmi
         } else if text.lines().any(nvidia_smi::is_head) {
             Format::NvidiaSmi
+        } else if text.lines().any(|line| nvbandwidth::is_heading(line.trim())) {
+            Format::Nvbandwidth
+        } else if text.lines().any(nccl_tests::is_head) {
+            Format::NcclTests
         } else {
             Format::Csv
         }
     }
 }
 
-/// Reads a topology; `source` is what messages call the file, `name` what the topology is called if it does not say.
+/// A program whose text this is, if it is known not to be read: its name, and what to give instead.
+fn foreign(text: &str) -> Option<(&'static str, &'static str)> {
+    let start = text.trim_start();
+    if start.starts_with("<?xml") || start.starts_with("<system") || start.starts_with("<graphs") {
+        let name = if text.contains("<graphs") { "NCCL's graph XML" } else { "NCCL's topology XML" };
+        return Some((name, "give what `nvidia-smi topo -m` prints"));
+    }
+    // GPU 0: NVIDIA A100 (UUID: ..), and Link 0: 25 GB/s below it.
+    let is_link = |line: &str| {
+        let line = line.trim();
+        line.starts_with("Link ") && line.ends_with("GB/s")
+    };
+    (start.starts_with("GPU 0:") && text.lines().any(is_link)).then_some((
+        "nvidia-smi nvlink -s, which does not tell where links lead",
+        "give what `nvidia-smi topo -m` prints, with --nvlink-gbps for the speed told here",
+    ))
+}
+
+/// Reads a topology; `source` is what messages call the file, `name` what the topology is called if it does not say,
+/// `assumed` what links carry whose bandwidth the text does not tell. Machines of several hosts are not joined yet.
 ///
 /// # Errors
 /// [`LoadError`] with the line and what would mend it.
-pub fn read(text: &str, source: &str, name: &str) -> Result<Topology, LoadError> {
+pub fn read(text: &str, source: &str, name: &str, assumed: &Assumed) -> Result<Topology, LoadError> {
     if text.trim().is_empty() {
         let repair =
             "give a JSON topology, a CSV matrix, or what `nvidia-smi topo -m` or p2pBandwidthLatencyTest prints";
         return Err(LoadError::file(source, "is empty", repair));
     }
-    match Format::of(text) {
+    if let Some((program, repair)) = foreign(text) {
+        return Err(LoadError::file(source, format!("is {program}, which is not read"), repair));
+    }
+    let format = Format::of(text);
+    let mut read = match format {
         Format::Json => json::read(text, source, name),
         Format::Csv => csv::read(text, source, name),
-        Format::NvidiaSmi => nvidia_smi::read(text, source, name),
+        Format::NvidiaSmi => nvidia_smi::read(text, source, name, assumed),
         Format::P2pTest => p2p_test::read(text, source, name),
+        Format::Nvbandwidth => nvbandwidth::read(text, source, name),
+        Format::RocmSmi => rocm_smi::read(text, source, name, assumed),
+        Format::NcclTests => nccl_tests::read(text, source, name),
+    }?;
+    if matches!(format, Format::P2pTest | Format::Nvbandwidth | Format::NcclTests) {
+        read.hardware = crate::cluster::hardware::named_in(text).map(String::from);
     }
+    Ok(read)
 }
 
 /// A problem of the whole in the words of the file.
@@ -89,6 +144,10 @@ mod tests {
         super::{named, presets::DGX_1_NVLINKS},
         *,
     };
+
+    fn read(text: &str, source: &str, name: &str) -> Result<Topology, LoadError> {
+        super::read(text, source, name, &Assumed::default())
+    }
 
     fn told(text: &str) -> String {
         read(text, "t", "t").unwrap_err().to_string()
@@ -164,9 +223,11 @@ mod tests {
         let mut text = format!("\t{}\tmlx5_0\tCPU Affinity\tNUMA Affinity\n", head.join("\t"));
         for a in 0..count {
             let row: Vec<String> = (0..count).map(|b| if a == b { " X ".into() } else { cells(a, b) }).collect();
-            text += &format!("GPU{a}\t{}\tPIX\t0-19,40-59\t0\n", row.join("\t"));
+            // The first half of the devices sits at the first processor, and so does the NIC.
+            let (level, socket) = if 2 * a < count { ("PHB", 0) } else { ("SYS", 1) };
+            text += &format!("GPU{a}\t{}\t{level}\t{}-19\t{socket}\n", row.join("\t"), 10 * socket);
         }
-        text + "mlx5_0\tPIX\t X \n\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe\n"
+        text + "mlx5_0\tPHB\t X \n\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe\n"
     }
 
     #[test]
@@ -186,7 +247,7 @@ mod tests {
         }
         // As many links to all as no device has: through a switch, limited by ports.
         let switched = read(&topo(|_, _| "NV12".into(), 8), "t", "t").unwrap();
-        assert!(switched.pair_matrix().uniform() && switched.vertices().len() == 9);
+        assert!(switched.pair_matrix().uniform());
         assert_eq!(switched.route(0, 7).bandwidth, 300e9);
         let tree = read(&topo(|a, b| if a / 2 == b / 2 { "PIX" } else { "SYS" }.into(), 4), "t", "t").unwrap();
         assert_eq!((tree.route(0, 1).bandwidth, tree.route(1, 2).bandwidth), (12e9, 10e9));

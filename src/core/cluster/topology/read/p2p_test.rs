@@ -3,15 +3,14 @@
 //! Read are the unidirectional bandwidths with peer access (without it where that is all there is), and the latencies
 //! beside them. Where both directions at once are less than a quarter faster than one, they share a link (half duplex).
 
-use super::{csv::PRIVATE, joined, refused};
-use crate::{
-    cluster::topology::{Duplex, Link, Topology, Vertex, VertexKind},
-    source::LoadError,
-    text::printable,
-};
+use super::matrix::Measured;
+use crate::{cluster::topology::Topology, source::LoadError, text::printable};
 
 /// So much faster must both directions at once be than one of them to have a channel each.
-const FULL_DUPLEX: f64 = 1.25;
+pub(super) const FULL_DUPLEX: f64 = 1.25;
+
+/// A pair must be so much faster without peer access for it to be noted.
+const NOTED: f64 = 1.1;
 
 /// The matrix below the first line that begins so.
 fn matrix(text: &str, source: &str, heading: &str) -> Result<Option<Vec<Vec<f64>>>, LoadError> {
@@ -68,29 +67,32 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     let same_size = |matrix: &Vec<Vec<f64>>| matrix.len() == bandwidth.len();
     let both = matrix(text, source, &format!("Bidirectional {mode}"))?.filter(same_size);
     let latency = matrix(text, source, &format!("{mode} Latency"))?.filter(same_size);
-    let mut links = vec![];
-    for a in 0..bandwidth.len() {
-        for b in a + 1..bandwidth.len() {
-            let (there, back) = (bandwidth[a][b], bandwidth[b][a]);
-            let together = both.as_ref().map(|both| both[a][b].min(both[b][a]));
-            let link = |from: usize, to: usize, bandwidth: f64, duplex: Duplex| Link {
-                from: from as u32,
-                to: to as u32,
-                bandwidth: bandwidth * 1e9,
-                latency_s: latency.as_ref().map_or(0.0, |latency| latency[from][to] * 1e-6),
-                duplex,
-                what: String::new(),
-            };
-            if together.is_some_and(|together| together < FULL_DUPLEX * there.max(back)) {
-                links.push(link(a, b, there.min(back), Duplex::Half));
-            } else {
-                links.extend([link(a, b, there, Duplex::OneWay), link(b, a, back, Duplex::OneWay)]);
-            }
-        }
+    let shared = |a: usize, b: usize| {
+        let there = bandwidth[a][b].max(bandwidth[b][a]);
+        both.as_ref().is_some_and(|both| both[a][b].min(both[b][a]) < FULL_DUPLEX * there)
+    };
+    let measured = Measured { bandwidth: &bandwidth, latency: latency.as_deref(), shared: &shared };
+    let mut topology = measured.topology(source, name, format!("measured with {mode}"))?;
+    if mode == "P2P=Enabled" {
+        let without = matrix(text, source, "Unidirectional P2P=Disabled")?.filter(same_size);
+        topology.notes.extend(without.and_then(|without| faster_without(&bandwidth, &without)));
     }
-    let vertex = |device: usize| Vertex { name: format!("gpu{device}"), kind: VertexKind::Device, machine: Some(0) };
-    let topology = Topology::new(name, (0..bandwidth.len()).map(vertex).collect(), links);
-    let mut topology = topology.map_err(|problem| refused(source, &problem))?;
-    topology.notes = vec![format!("measured with {mode}"), PRIVATE.into()];
-    joined(topology, source)
+    Ok(topology)
+}
+
+/// What to say of pairs that are faster through the host than with peer access.
+fn faster_without(with: &[Vec<f64>], without: &[Vec<f64>]) -> Option<String> {
+    let count = with.len();
+    let pairs = (0..count).flat_map(|a| (0..count).filter(move |&b| a != b).map(move |b| (a, b)));
+    let faster: Vec<(usize, usize)> = pairs.filter(|&(a, b)| without[a][b] > NOTED * with[a][b]).collect();
+    let ratio = |&(a, b): &(usize, usize)| without[a][b] / with[a][b];
+    let &(a, b) = faster.iter().max_by(|one, other| ratio(one).total_cmp(&ratio(other)))?;
+    Some(format!(
+        "{} of {} pairs are faster without peer access, device {a} to {b} most: {} instead of {} GB/s; NCCL_P2P_DISABLE=1 \
+         may help",
+        faster.len(),
+        count * (count - 1),
+        without[a][b],
+        with[a][b]
+    ))
 }

@@ -3,12 +3,15 @@
 //! The figures come out of the truth table (`docs/truth.md`, `examples/truth_table.rs`); a test holds them against it. What
 //! no class covers has no figure: an error is measured, never hoped for.
 
+mod domain;
 pub mod rows;
 pub mod summary;
 
+pub use domain::Domain;
+
 use serde::Serialize;
 
-use super::{Accelerator, AttentionKernel, Model, Run, hardware::Generation};
+use super::{Accelerator, AttentionKernel, Constants, Model, Run, Stack, hardware::Generation};
 
 /// Published runs of one kind, and how far off their predictions were.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -21,26 +24,90 @@ pub struct Class {
     pub mean_error: f64,
     /// The largest.
     pub worst_error: f64,
-    /// The fewest and the most devices they ran on.
-    pub devices: [u64; 2],
+    /// Largest error of the memory of the fullest device, relative, where it was measured.
+    #[serde(skip)]
+    pub memory_error: Option<f64>,
+    /// Inside which runs it holds.
+    #[serde(skip)]
+    pub domain: Domain,
 }
+
+const NVIDIA: &[Stack] = &[Stack::Nemo24, Stack::Megatron2025];
+const FUSED: &[AttentionKernel] = &[AttentionKernel::Flash];
+
+/// What all classes have in common but for what each says.
+const USUAL: Domain = Domain {
+    stacks: &[Stack::Plain],
+    as_shipped: false,
+    hardware: ("h100", 700.0),
+    bits: 16,
+    fsdp: false,
+    experts: false,
+    attention: FUSED,
+    zero_bubble: false,
+    parameters: [0.0, f64::INFINITY],
+    sequence: [2048, 8192],
+    devices: [8, 8],
+    degrees: [8, 1, 1],
+};
+
+const ON_H100: Domain = Domain {
+    stacks: NVIDIA,
+    as_shipped: true,
+    parameters: [8e9, 406e9],
+    devices: [8, 2304],
+    degrees: [8, 9, 2],
+    ..USUAL
+};
+
+const ON_A100: Domain = Domain {
+    hardware: ("a100-80", 400.0),
+    attention: &[AttentionKernel::Unfused],
+    parameters: [1.6e9, 1010e9],
+    sequence: [1024, 2048],
+    devices: [8, 3072],
+    degrees: [8, 64, 1],
+    ..USUAL
+};
+
+const ON_B200: Domain = Domain {
+    hardware: ("b200", 1000.0),
+    parameters: [12e9, 17e9],
+    sequence: [4096, 131_072],
+    degrees: [4, 2, 4],
+    ..USUAL
+};
+
+const TORCHTITAN: Domain = Domain {
+    stacks: &[Stack::Torchtitan],
+    hardware: ("h100", 500.0),
+    fsdp: true,
+    attention: &[AttentionKernel::Flash2],
+    parameters: [8e9, 71e9],
+    sequence: [8192, 8192],
+    devices: [8, 256],
+    degrees: [8, 1, 1],
+    ..USUAL
+};
 
 /// Dense models in 16 bits on H100 (NVIDIA's DGX Cloud benchmarking recipes).
 pub const H100_BF16: Class = Class {
     class: "dense decoders, bf16, H100, NVIDIA's Megatron stack (dgxc-benchmarking)",
     runs: 57,
-    mean_error: 0.0165,
+    mean_error: 0.0162,
     worst_error: 0.048,
-    devices: [8, 2304],
+    memory_error: None,
+    domain: ON_H100,
 };
 
 /// The same in 8 bits.
 pub const H100_FP8: Class = Class {
     class: "dense decoders, fp8, H100, NVIDIA's Megatron stack (dgxc-benchmarking)",
     runs: 57,
-    mean_error: 0.0454,
+    mean_error: 0.0470,
     worst_error: 0.149,
-    devices: [8, 2304],
+    memory_error: None,
+    domain: Domain { bits: 8, ..ON_H100 },
 };
 
 /// Dense models on A100 without fused attention (Narayanan 2021, Korthikanti 2022, Qi 2023).
@@ -49,7 +116,8 @@ pub const A100_UNFUSED: Class = Class {
     runs: 42,
     mean_error: 0.0279,
     worst_error: 0.096,
-    devices: [8, 3072],
+    memory_error: None,
+    domain: ON_A100,
 };
 
 /// The same under a schedule that puts off the gradients of the weights, ZB-1p, which ZB-H1 stands for (Qi 2023).
@@ -58,7 +126,15 @@ pub const A100_ZERO_BUBBLE: Class = Class {
     runs: 12,
     mean_error: 0.0336,
     worst_error: 0.081,
-    devices: [8, 32],
+    memory_error: None,
+    domain: Domain {
+        zero_bubble: true,
+        parameters: [1.6e9, 29e9],
+        sequence: [1024, 1024],
+        devices: [8, 32],
+        degrees: [1, 32, 1],
+        ..ON_A100
+    },
 };
 
 /// Dense models on one node of B200 (SimuMax).
@@ -67,7 +143,8 @@ pub const B200_DENSE: Class = Class {
     runs: 16,
     mean_error: 0.0641,
     worst_error: 0.137,
-    devices: [8, 8],
+    memory_error: Some(0.034),
+    domain: ON_B200,
 };
 
 /// Mixtures of experts with latent attention on one node of B200 (SimuMax).
@@ -76,7 +153,8 @@ pub const B200_EXPERTS: Class = Class {
     runs: 6,
     mean_error: 0.0409,
     worst_error: 0.106,
-    devices: [8, 8],
+    memory_error: Some(0.015),
+    domain: Domain { experts: true, parameters: [13e9, 37e9], sequence: [4096, 4096], degrees: [1, 1, 1], ..ON_B200 },
 };
 
 /// Dense models under torchtitan's FSDP in 16 bits on H100 of 500 W.
@@ -85,7 +163,8 @@ pub const TORCHTITAN_BF16: Class = Class {
     runs: 8,
     mean_error: 0.0840,
     worst_error: 0.180,
-    devices: [8, 256],
+    memory_error: None,
+    domain: TORCHTITAN,
 };
 
 /// The same in 8 bits, scaled by tensor and by row.
@@ -94,42 +173,125 @@ pub const TORCHTITAN_FP8: Class = Class {
     runs: 16,
     mean_error: 0.1605,
     worst_error: 0.451,
-    devices: [8, 256],
+    memory_error: None,
+    domain: Domain { bits: 8, sequence: [8192, 262_144], degrees: [8, 1, 8], ..TORCHTITAN },
 };
 
-/// The class of published runs that a run belongs to; `None` where none is like it.
-pub fn class(model: &Model, run: &Run, accelerator: &Accelerator) -> Option<&'static Class> {
-    if !model.is_decoder() {
+/// All classes.
+pub const CLASSES: [&Class; 8] = [
+    &H100_BF16,
+    &H100_FP8,
+    &A100_UNFUSED,
+    &A100_ZERO_BUBBLE,
+    &B200_DENSE,
+    &B200_EXPERTS,
+    &TORCHTITAN_BF16,
+    &TORCHTITAN_FP8,
+];
+
+/// Error of the memory model that is reckoned with where none was measured, relative.
+pub const UNKNOWN_MEMORY_ERROR: f64 = 0.10;
+
+/// Error of the memory model that is reckoned with for a run, relative.
+pub fn memory_error(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants) -> f64 {
+    let measured = CLASSES.into_iter().filter(|class| class.memory_error.is_some());
+    // Most hardware has none: nothing else need be looked at.
+    let of_hardware = measured.filter(|class| class.domain.hardware.0 == accelerator.id);
+    let like = |class: &&Class| class.domain.differences(model, run, accelerator, constants).is_empty();
+    of_hardware.into_iter().find(like).and_then(|class| class.memory_error).unwrap_or(UNKNOWN_MEMORY_ERROR)
+}
+
+/// What a prediction rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Trust {
+    /// Published runs like this one.
+    Measured(&'static Class),
+    /// No published run is like this: how it differs from the nearest ones, a phrase each.
+    Untested(Vec<String>),
+}
+
+impl Trust {
+    /// Of a run: its class, or how it differs from the class that is nearest.
+    pub fn of(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants) -> Self {
+        let all = CLASSES.map(|class| (class, class.domain.differences(model, run, accelerator, constants)));
+        let nearest = all.into_iter().min_by_key(|(_, differences)| differences.len());
+        match nearest {
+            Some((class, differences)) if differences.is_empty() => Trust::Measured(class),
+            Some((_, differences)) => Trust::Untested(differences),
+            None => Trust::Untested(vec![]),
+        }
+    }
+
+    /// The published runs like this one.
+    pub fn class(&self) -> Option<&'static Class> {
+        match self {
+            Trust::Measured(class) => Some(class),
+            Trust::Untested(_) => None,
+        }
+    }
+
+    /// How the run differs from all that were published.
+    pub fn differences(&self) -> &[String] {
+        match self {
+            Trust::Measured(_) => &[],
+            Trust::Untested(differences) => differences,
+        }
+    }
+
+    /// Error of the memory model that is reckoned with, relative.
+    pub fn memory_error(&self) -> f64 {
+        self.class().and_then(|class| class.memory_error).unwrap_or(UNKNOWN_MEMORY_ERROR)
+    }
+
+    /// In a sentence.
+    pub fn told(&self) -> String {
+        match self {
+            Trust::Measured(class) => format!(
+                "within {} on average, {} at worst, on {} published runs: {}",
+                crate::units::percent(class.mean_error),
+                crate::units::percent(class.worst_error),
+                class.runs,
+                class.class
+            ),
+            Trust::Untested(differences) => {
+                format!("no published run is like this: {}", differences.join("; "))
+            }
+        }
+    }
+}
+
+/// The largest utilisation in 16 bits that is taken for possible: no published run attains it.
+const PLAUSIBLE: f64 = 0.75;
+
+/// Why a utilisation cannot be, recomputation included, with the likely cause; `None` where it can.
+pub fn implausible(utilisation: f64, run: &Run, accelerator: &Accelerator, constants: &Constants) -> Option<String> {
+    if run.precision.bits() != 16 || utilisation <= PLAUSIBLE {
         return None;
     }
-    let bits = run.precision.bits();
-    if run.settings.fsdp {
-        let like = accelerator.generation == Generation::Hopper && !model.has_experts() && run.layout.pipeline == 1;
-        return match bits {
-            16 if like => Some(&TORCHTITAN_BF16),
-            8 if like => Some(&TORCHTITAN_FP8),
-            _ => None,
-        };
-    }
-    if !run.settings.fused_elementwise {
-        return None;
-    }
-    let fused = run.settings.attention == AttentionKernel::Flash;
-    if run.zero_bubble.is_some() {
-        let like = accelerator.generation == Generation::Ampere && !fused && bits == 16 && !model.has_experts();
-        return like.then_some(&A100_ZERO_BUBBLE);
-    }
-    match (accelerator.generation, bits) {
-        (Generation::Hopper, 16) if fused && !model.has_experts() => Some(&H100_BF16),
-        (Generation::Hopper, 8) if fused && !model.has_experts() => Some(&H100_FP8),
-        (Generation::Ampere, 16) if run.settings.attention == AttentionKernel::Unfused && !model.has_experts() => {
-            Some(&A100_UNFUSED)
-        }
-        (Generation::Blackwell, 16) if fused && accelerator.id == "b200" && run.layout.devices() <= 8 => {
-            Some(if model.has_experts() { &B200_EXPERTS } else { &B200_DENSE })
-        }
-        _ => None,
-    }
+    let cause = if accelerator.sustained_16() > 1.3 * accelerator.peak_16 {
+        format!(
+            "{} W would sustain {} on its generation, more than its own peak of {}: the constants of {} do not fit it",
+            accelerator.watts,
+            rate(accelerator.sustained_16()),
+            rate(accelerator.peak_16),
+            accelerator.id
+        )
+    } else if *constants != Constants::shipped(accelerator.generation) {
+        "the constants were changed or calibrated to more than published runs attain".into()
+    } else if !accelerator.is_preset() {
+        "the figures of the hardware are not its data sheet's".into()
+    } else {
+        "the constants were fitted on runs unlike this one".into()
+    };
+    let [own, most] = [utilisation, PLAUSIBLE].map(crate::units::percent);
+    Some(format!(
+        "implausible: products take {own} of the peak with recomputation, and no published run in 16 bits exceeds {most}; \
+         likely cause: {cause}"
+    ))
+}
+
+fn rate(flops: f64) -> String {
+    format!("{:.0} TFLOP/s", flops / 1e12)
 }
 
 /// What is known to be predicted badly, where a run is like it.
@@ -152,13 +314,6 @@ pub fn weaknesses(model: &Model, run: &Run, accelerator: &Accelerator) -> Vec<St
     if accelerator.generation == Generation::Ampere && run.settings.attention != AttentionKernel::Unfused {
         sentences
             .push("a stack on A100 with fused attention was predicted 17% off, all layouts by about as much".into());
-    }
-    if let Some(class) = class(model, run, accelerator) {
-        let devices = run.layout.devices();
-        if devices > class.devices[1] || devices < class.devices[0] {
-            let [least, most] = class.devices;
-            sentences.push(format!("the published runs used {least} to {most} devices"));
-        }
     }
     sentences
 }

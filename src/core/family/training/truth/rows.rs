@@ -174,13 +174,19 @@ fn accelerator(id: &str) -> Accelerator {
     *hardware::find(id).unwrap_or(&hardware::all()[0])
 }
 
-fn run(layout: Layout, global_batch: u64, sequence: u64, precision: Precision, settings: TrainingSettings) -> Run {
+fn run(
+    layout: Layout,
+    (global_batch, sequence): (u64, u64),
+    precision: Precision,
+    (stack, settings): (Stack, TrainingSettings),
+) -> Run {
     Run {
         layout,
         global_batch,
         sequence,
         precision,
         recompute: Recompute::None,
+        stack,
         settings,
         layers: vec![],
         zero_bubble: None,
@@ -197,7 +203,7 @@ fn dgxc(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
     Ok(Ok(PublishedRun {
         source: SOURCES[usize::from(fp8)],
         name: format!("{} on {}", row.text("model"), row.text("gpus")),
-        run: run(layout, row.count("gbs")?, row.count("seq")?, precision, Stack::Nemo24.settings()),
+        run: run(layout, (row.count("gbs")?, row.count("seq")?), precision, (Stack::Nemo24, Stack::Nemo24.settings())),
         model,
         accelerator: accelerator("h100"),
         measured_s: row.number("measured_step_s")?,
@@ -268,7 +274,7 @@ fn paper(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
     Ok(Ok(PublishedRun {
         source: name,
         name: format!("{}, {}", row.text("model"), row.text("recompute")),
-        run: Run { recompute, ..run(layout, batch, sequence, Precision::Fp16, settings) },
+        run: Run { recompute, ..run(layout, (batch, sequence), Precision::Fp16, (Stack::Plain, settings)) },
         model,
         accelerator: accelerator("a100-80"),
         measured_s,
@@ -306,7 +312,7 @@ fn torchtitan(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableErro
     Ok(Ok(PublishedRun {
         source: SOURCES[6],
         name: format!("{}, {}, {note}", row.text("model"), row.text("precision")),
-        run: Run { recompute, ..run(layout, batch, sequence, precision, settings) },
+        run: Run { recompute, ..run(layout, (batch, sequence), precision, (Stack::Torchtitan, settings)) },
         model,
         accelerator,
         measured_s: tokens / (row.number("measured")? * row.number("gpus")?),
@@ -337,7 +343,7 @@ fn zero_bubble(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableErr
     Ok(Ok(PublishedRun {
         source: if zero_bubble.is_some() { SOURCES[7] } else { SOURCES[4] },
         name: format!("{} {} x {}", row.text("model"), row.text("schedule"), row.text("microbatches")),
-        run: Run { zero_bubble, ..run(layout, batch, row.count("seq")?, Precision::Bf16, settings) },
+        run: Run { zero_bubble, ..run(layout, (batch, row.count("seq")?), Precision::Bf16, (Stack::Plain, settings)) },
         model,
         accelerator: accelerator("a100-80"),
         measured_s: batch as f64 / rate,
@@ -364,7 +370,7 @@ fn simumax(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> 
     Ok(Ok(PublishedRun {
         source: SOURCES[5],
         name: row.text("case").to_string(),
-        run: run(layout, batch, row.count("seq")?, Precision::Bf16, settings),
+        run: run(layout, (batch, row.count("seq")?), Precision::Bf16, (Stack::Plain, settings)),
         model,
         accelerator: accelerator("b200"),
         measured_s: row.number("measured_ms")? / 1e3,

@@ -1,0 +1,290 @@
+//! Inputs from public cases, as their owners would try them; each stands for a kind.
+
+use serde_json::Value;
+
+use crate::{json, refusal, stdout};
+
+fn topology(name: &str) -> String {
+    format!("tests/field/topologies/{name}")
+}
+
+fn number(document: &Value, pointer: &str) -> f64 {
+    document.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("{pointer} in {document}"))
+}
+
+fn estimate(arguments: &[&str]) -> Value {
+    json(&[&["estimate"], arguments, &["--json"]].concat(), 0)
+}
+
+#[test]
+fn no_share_of_a_transfer_is_hidden_that_compute_cannot_hide() {
+    let file = topology("04-pcie-only.txt");
+    let tensor = estimate(&[
+        "llama-3-8b",
+        "--hardware",
+        "h100",
+        "--topology",
+        &file,
+        "--parallel",
+        "tp=8",
+        "--global-batch",
+        "64",
+    ]);
+    // 8 collectives a layer of 7/8 of 67 MB, 32 layers, 64 microbatches, over the 10 GB/s between the sockets.
+    assert!(number(&tensor, "/iteration_s") > 96.0, "{}", tensor["iteration_s"]);
+    let slow = "4xdgx-h100+eth-1g";
+    let data = estimate(&["llama-3-8b", "--topology", slow, "--parallel", "tp=2,dp=16", "--global-batch", "128"]);
+    assert!(number(&data, "/iteration_s") > 55.0, "{}", data["iteration_s"]);
+    // The same from a plan of that configuration, and simulated.
+    let planned =
+        json(&["plan", "llama-3-8b", "--hardware", "h100", "--topology", &file, "--global-batch", "64", "--json"], 0);
+    assert!(number(&planned, "/objective/value") < number(&tensor, "/iteration_s"), "{}", planned["objective"]);
+}
+
+#[test]
+fn a_utilisation_that_no_run_has_reached_is_told_with_its_cause() {
+    let text = stdout(&["plan", "tests/field/models/24-own-hardware.json"], 0);
+    let line = text.lines().find(|line| line.starts_with("implausible: ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains("likely cause: 350 W would sustain 273 TFLOP/s") && line.contains("71 TFLOP/s"), "{line}");
+    // The data sheet's peak bounds every product.
+    let document = json(&["plan", "tests/field/models/24-own-hardware.json", "--json"], 0);
+    assert!(number(&document, "/prediction/hfu") < 1.0, "{}", document["prediction"]);
+    assert!(document["prediction"]["implausible"].is_string());
+    let usual = estimate(&["llama-3.1-8b", "--devices", "8", "--global-batch", "64"]);
+    assert!(usual["implausible"].is_null());
+}
+
+#[test]
+fn trust_names_what_no_published_run_is_like() {
+    let pcie = topology("04-pcie-only.txt");
+    let told = |arguments: &[&str]| -> String {
+        let document = estimate(arguments);
+        assert_eq!(document["trust"], "no published run is like this", "{document}");
+        let differs = document["differs"].as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_string());
+        differs.collect::<Vec<_>>().join("; ")
+    };
+    for (arguments, differs) in [
+        (
+            vec![
+                "tests/field/models/25-small-llama.json",
+                "--devices",
+                "32",
+                "--parallel",
+                "mbs=2",
+                "--global-batch",
+                "256",
+            ],
+            "587 M parameters, not 8 G to 406 G",
+        ),
+        (
+            vec![
+                "llama-3.1-8b",
+                "--devices",
+                "16",
+                "--parallel",
+                "cp=16",
+                "--global-batch",
+                "4",
+                "--sequence-length",
+                "1048576",
+            ],
+            "1048576 tokens, not 2048 to 8192",
+        ),
+        (
+            vec!["llama-3-8b", "--hardware", "h100", "--topology", &pcie, "--parallel", "tp=8", "--global-batch", "64"],
+            "devices joined by PCIe, not NVLink",
+        ),
+        (vec!["llama-3-8b", "--hardware", "h200", "--devices", "8", "--global-batch", "64"], "h200, not h100"),
+        (
+            vec!["llama-3-8b", "--stack", "plain", "--devices", "8", "--global-batch", "64"],
+            "the software plain, not nemo-24",
+        ),
+        (vec!["llama-3-8b", "--devices", "4", "--global-batch", "64"], "4 devices, not 8 to 2304"),
+        (
+            vec![
+                "llama-3-8b",
+                "--devices",
+                "8",
+                "--parallel",
+                "tp=2",
+                "--global-batch",
+                "64",
+                "--set",
+                "tp_overlap=false",
+            ],
+            "tp_overlap=false",
+        ),
+        (vec!["mixtral-8x7b", "--devices", "32", "--global-batch", "64", "--parallel", "ep=8"], "a mixture of experts"),
+        (vec!["llama-3-8b", "--devices", "8", "--global-batch", "64", "--set", "fsdp=true"], "FSDP"),
+    ] {
+        let all = told(&arguments);
+        assert!(all.contains(differs), "{arguments:?}: {all}");
+    }
+    let known = estimate(&["llama-3-8b", "--devices", "64", "--parallel", "cp=2", "--global-batch", "64"]);
+    assert_eq!((&known["trust"]["runs"], known["differs"].as_array().map(Vec::len)), (&57.into(), Some(0)));
+}
+
+#[test]
+fn fits_is_one_threshold_in_estimate_and_plan() {
+    let fits = |arguments: &[&str]| {
+        estimate(&[&["llama-3-8b", "--devices", "8", "--parallel", "tp=4", "--global-batch", "64"], arguments].concat())
+    };
+    // By the reserve alone: memory is known, and the limit is 80 GiB.
+    let bytes = number(&fits(&[]), "/memory_bytes");
+    let limit = 80.0 * 1024f64.powi(3);
+    for (whole, expected) in
+        [(limit / 1.11, "yes"), (limit / 1.09, "close"), (limit * 1.087, "no"), (limit * 1.145, "no")]
+    {
+        let reserve = format!("reserve={}", (whole - bytes).round());
+        assert_eq!(fits(&["--set", &reserve])["fits"], expected, "{whole}");
+    }
+    let reserve = format!("reserve={}", (limit * 1.0875 - bytes).round());
+    let arguments =
+        ["estimate", "llama-3-8b", "--devices", "8", "--parallel", "tp=4", "--global-batch", "64", "--set", &reserve];
+    let text = stdout(&arguments, 0);
+    assert!(text.contains("108.7% of 80 GiB: fits: no, over by 7.00 GiB"), "{text}");
+    // The planner takes what fits with the error of its memory model, and else what fits closely, marked.
+    let plan = |memory: &str| {
+        json(&["plan", "llama-3-8b", "--devices", "8", "--global-batch", "64", "--memory", memory, "--json"], 0)
+    };
+    assert_eq!(plan("80GiB")["prediction"]["fits"], "yes");
+    let least =
+        json(&["plan", "llama-3-8b", "--devices", "8", "--global-batch", "64", "--memory", "10GiB", "--json"], 1);
+    let just = format!("{}", (number(&least, "/infeasible/smallest_memory_bytes") * 1.01).ceil());
+    let close = plan(&just);
+    assert_eq!(close["prediction"]["fits"], "close", "{}", close["prediction"]);
+    assert!(close["proven_among"].as_str().unwrap().contains("that fit closely"), "{}", close["proven_among"]);
+    assert!(close["notes"].to_string().contains("fits: close"), "{}", close["notes"]);
+}
+
+#[test]
+fn an_infeasible_answer_names_devices_by_whole_machines_first() {
+    let text = stdout(&["plan", "deepseek-v3"], 1);
+    assert!(
+        text.contains("No configuration fits 80 GiB on 64 devices") && text.contains("208 devices of 80 GiB would do"),
+        "{text}"
+    );
+    let document = json(&["plan", "deepseek-v3", "--json"], 1);
+    assert_eq!(document["infeasible"]["limits"][0], "devices", "{}", document["infeasible"]);
+    let enough = document["infeasible"]["fewest_devices"].to_string();
+    json(&["plan", "deepseek-v3", "--devices", &enough, "--json"], 0);
+}
+
+#[test]
+fn tables_of_links_are_read_with_their_nics_and_sockets() {
+    let shown = |arguments: &[&str]| stdout(&[&["topologies"], arguments].concat(), 0);
+    let bridge = shown(&[&topology("01-nv4-bridge.txt")]);
+    assert!(bridge.contains("between halves: 56.25 GB/s") && bridge.contains("--nvlink-gbps"), "{bridge}");
+    assert!(shown(&[&topology("01-nv4-bridge.txt"), "--nvlink-gbps", "25"]).contains("between halves: 100 GB/s"));
+    for name in ["03-all-sys.txt", "04-pcie-only.txt"] {
+        let text = shown(&[&topology(name)]);
+        assert!(text.contains("between halves: 10 GB/s"), "{name}: {text}");
+    }
+    assert!(shown(&[&topology("04-pcie-only.txt"), "--pcie", "gen5"]).contains("PCIe, 48 GB/s: gpu0, gpu1"));
+    let gb200 = shown(&[&topology("06-h100-nics.txt"), "--hardware", "gb200"]);
+    assert!(gb200.contains("18 x NVLink, 900 GB/s"), "{gb200}");
+    let four = shown(&[&format!("4x{}+ib-ndr", topology("06-h100-nics.txt"))]);
+    assert!(
+        four.contains("32 devices in 4 machines")
+            && four.contains("m0.mlx5_7")
+            && four.contains("the NICs listed join"),
+        "{four}"
+    );
+    let hosts = shown(&[&format!("{}+eth-10g", topology("07-two-hosts.txt"))]);
+    assert!(hosts.contains("4 devices in 2 machines") && hosts.contains("1.25"), "{hosts}");
+    let error = refusal(&["topologies", &topology("07-two-hosts.txt")]);
+    assert!(error.contains("07-two-hosts.txt+ib-ndr"), "{error}");
+    let matrix = shown(&[&format!("2x{}+eth-25g", topology("05-uniform-50.csv"))]);
+    assert!(matrix.contains("16 devices in 2 machines") && matrix.contains("no NIC is listed"), "{matrix}");
+}
+
+#[test]
+fn what_other_tools_print_is_read_or_refused_by_name() {
+    let shown = |name: &str| stdout(&["topologies", &topology(name)], 0);
+    let measured = shown("08-nvbandwidth.txt");
+    assert!(
+        measured.contains("3 devices") && measured.contains("21.95") && measured.contains("measured by nvbandwidth"),
+        "{measured}"
+    );
+    let xgmi = shown("09-rocm-smi.txt");
+    assert!(xgmi.contains("xGMI") && xgmi.contains("64 on MI300X"), "{xgmi}");
+    let bus = shown("10-nccl-tests.txt");
+    assert!(bus.contains("8 devices") && bus.contains("471.54 GB/s of bus bandwidth over all 8 devices"), "{bus}");
+    let folder = crate::Folder::new();
+    for (content, name) in [
+        ("<system version=\"1\">\n<cpu numaid=\"0\"/>\n</system>\n", "NCCL's topology XML"),
+        ("<?xml version=\"1.0\"?>\n<graphs version=\"1\"></graphs>\n", "NCCL's graph XML"),
+        ("GPU 0: NVIDIA A100 (UUID: GPU-0)\n\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s\n", "nvidia-smi nvlink -s"),
+    ] {
+        let file = folder.file("t.txt", content);
+        let error = refusal(&["topologies", &file]);
+        assert!(error.contains(name) && error.contains("nvidia-smi topo -m"), "{error}");
+    }
+    let table = "ACCESS TABLE:\n  a b\na ENABLED ENABLED\nb ENABLED ENABLED\n\nLINK TYPE TABLE:\n  a b\na SELF XGMI\nb XGMI SELF\n\nNUMA BW TABLE:\n  a b\na N/A 50000-64000\nb 50000-64000 N/A\n";
+    let text = stdout(&["topologies", &folder.file("amd.txt", table)], 0);
+    assert!(text.contains("xGMI, 64 GB/s"), "{text}");
+    let p2p = "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n   D\\D     0      1 \n     0 740.05  22.00 \n     1  21.00 744.46 \n\
+        Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n   D\\D     0      1 \n     0 740.05  10.00 \n     1  10.50 744.46 \n";
+    let text = stdout(&["topologies", &folder.file("p2p.txt", p2p)], 0);
+    assert!(
+        text.contains("2 of 2 pairs are faster without peer access, device 0 to 1 most: 22 instead of 10 GB/s"),
+        "{text}"
+    );
+}
+
+#[test]
+fn hardware_and_topology_must_agree_and_machines_are_not_stretched() {
+    let file = topology("06-h100-nics.txt");
+    let error = refusal(&["plan", "llama-3-70b", "--hardware", "h100", "--topology", &file, "--devices", "64"]);
+    assert!(
+        error.contains("--devices 64 are more") && error.contains("8xtests/field/topologies/06-h100-nics.txt+ib-ndr"),
+        "{error}"
+    );
+    let several = format!("8x{file}+ib-ndr");
+    let plan = json(
+        &["plan", "llama-3-70b", "--hardware", "h100", "--topology", &several, "--global-batch", "128", "--json"],
+        0,
+    );
+    assert!((number(&plan, "/objective/value") - 14.41).abs() < 0.1, "{}", plan["objective"]);
+    for command in ["plan", "estimate"] {
+        let asked = |rest: &[&str]| refusal(&[&[command, "llama-3.2-1b", "--global-batch", "8"], rest].concat());
+        assert!(asked(&["--topology", "pcie3-8"]).contains("does not say what its devices are"));
+        let error = asked(&["--topology", "pcie3-8", "--hardware", "h100"]);
+        assert!(error.contains("whose devices have 24 GB each, not 80 GiB"), "{error}");
+        let error = asked(&["--topology", "dgx-a100", "--hardware", "h100"]);
+        assert!(error.contains("whose devices are a100-80"), "{error}");
+        assert!(asked(&["--topology", &file, "--pcie", "gen9"]).contains("gen9"));
+    }
+    // The topology says what runs.
+    let on = |topology: &str| estimate(&["llama-3-8b", "--topology", topology, "--global-batch", "64"]);
+    assert_eq!((&on("dgx-a100")["hardware"], &on("dgx-h200")["hardware"]), (&"a100-80".into(), &"h200".into()));
+    let text = stdout(
+        &[
+            "plan",
+            "llama-3-8b",
+            "--hardware",
+            "h100",
+            "--topology",
+            &topology("04-pcie-only.txt"),
+            "--global-batch",
+            "64",
+        ],
+        0,
+    );
+    assert!(text.contains("which PCIe joins") && !text.contains("which NVLink joins"), "{text}");
+}
+
+#[test]
+fn every_hardware_that_is_listed_is_taken() {
+    let listed = json(&["hardware", "--json"], 0);
+    for hardware in listed.as_array().unwrap() {
+        let id = hardware["id"].as_str().unwrap();
+        estimate(&["gpt2", "--hardware", id, "--devices", "1", "--global-batch", "1"]);
+        stdout(&["generate", "llama-3-8b", "--hardware", id], 0);
+        stdout(&["plan", "gpt2", "--hardware", id, "--devices", "8", "--global-batch", "8"], 0);
+    }
+    let error = refusal(&["estimate", "gpt2", "--hardware", "nope", "--global-batch", "1"]);
+    for hardware in listed.as_array().unwrap() {
+        assert!(error.contains(hardware["id"].as_str().unwrap()), "{error}");
+    }
+}
