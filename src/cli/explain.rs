@@ -186,8 +186,7 @@ fn text(planned: &Run, explained: &Explained) -> String {
     let mut text = String::new();
     let workload = &base.problem.workload;
     line(&mut text, format_args!("{}: {}", report::about(workload), planned.planner.info().name));
-    line(&mut text, format_args!("{}", report::worth(&base.problem.limits, &base.plan, &base.score)));
-    line(&mut text, format_args!("{}", report::proven(planned)));
+    text += &report::headline(planned, &base.plan, &base.score);
     if let Some(bottleneck) = bottleneck {
         limited_by(&mut text, base, bottleneck);
     }

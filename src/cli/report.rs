@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! bert32a100 (37 nodes, 67 edges): Piper, optimal, in 8.000 ms
-//! 20.20 ms/sample   49.5 samples/s   12 stages on 64 of 64 devices
-//! proven: least time per microbatch in Piper's model; simulated as 1F1B: 21.00 ms/sample, 4.0% more
+//! 40.32 s/batch   47.6 samples/s   12 stages on 64 of 64 devices   simulated, 1F1B
+//! planner's objective: 20.20 ms/sample (proven: least time per microbatch in Piper's model); simulated 21.00 ms/sample, 4.0% more
 //! limited by stage 3: compute 91.0%, transfers 6.0%, all-reduce 3.0%
 //!
 //!   stage  DP x TP  time/sample  compute  transfers  all-reduce    memory  of 8 GiB  in flight  recompute  nodes
@@ -21,7 +21,7 @@ use crate::{
     cluster::{LimitKind, Limits},
     family::{self, devices},
     plan::{Measure, Plan, Score, Stage, StageScore},
-    planner::{Infeasible, Status},
+    planner::Infeasible,
     run::{Run, Simulation},
     simulate::Schedule,
     study::{losses::Losses, promise::Promise},
@@ -42,20 +42,12 @@ const NOTED_DIFFERENCE: f64 = 0.05;
 pub(crate) fn planned(planned: &Run) -> String {
     let (workload, outcome) = (&planned.problem.workload, &planned.outcome);
     let mut text = String::new();
-    let status = match (outcome.status, outcome.gap()) {
-        (Status::Optimal, _) => "optimal".into(),
-        (Status::Feasible, Some(gap)) => format!("feasible, within {} of the best", units::percent(gap)),
-        (Status::Feasible, None) => "feasible, not proven to be the best".into(),
-        (Status::Infeasible, _) => "no feasible plan".into(),
-        (Status::Cancelled, _) if outcome.plan.is_some() => "stopped early, the best plan so far".into(),
-        (Status::Cancelled, _) => String::from("stopped before any plan was found"),
-    };
+    let status = outcome.told();
     let name = planned.planner.info().name;
     let seconds = units::seconds(outcome.statistics.seconds);
     line(&mut text, format_args!("{}: {name}, {status}, in {seconds}", about(workload)));
     if let (Some(plan), Some(score)) = (&outcome.plan, &planned.score) {
-        line(&mut text, format_args!("{}", worth(&planned.problem.limits, plan, score)));
-        line(&mut text, format_args!("{}", proven(planned)));
+        text += &headline(planned, plan, score);
         stages(&mut text, workload, &planned.problem.limits, plan, score);
         training_table::alternatives(&mut text, workload, &planned.problem.limits, outcome);
     }
@@ -69,6 +61,36 @@ pub(crate) fn planned(planned: &Run) -> String {
     }
     notes(&mut text, &planned.notes());
     notes(&mut text, difference(planned).as_slice());
+    text
+}
+
+/// The figure of the settings in force, which is the simulated one, and below it the planner's own objective where that is
+/// another; with what is proven.
+pub(crate) fn headline(planned: &Run, plan: &Plan, score: &Score) -> String {
+    let mut text = String::new();
+    let limits = &planned.problem.limits;
+    let (Some(promise), Some(simulation)) = (Promise::of_run(planned), &planned.simulation) else {
+        line(&mut text, format_args!("{}", worth(limits, plan, score)));
+        line(&mut text, format_args!("{}", proven(planned)));
+        return text;
+    };
+    let timeline = &simulation.timeline;
+    let batch = match score.measure {
+        Measure::MaxLoad | Measure::SeparateMaxima => {
+            format!("{}/sample", units::seconds(1.0 / timeline.samples_per_s))
+        }
+        _ => format!("{}/batch", units::seconds(timeline.iteration_s)),
+    };
+    let (rate, stages) = (units::number(timeline.samples_per_s), counted(plan.stages.len(), "stage"));
+    let (used, schedule) = (devices::used(limits, plan), simulation.schedule.name());
+    line(&mut text, format_args!("{batch}   {rate} samples/s   {stages} on {used}   simulated, {schedule}"));
+    let own = score.measure.show(score.value);
+    let proof = planned.outcome.proof().map(|proof| match proof.gap {
+        Some(_) => format!(" ({proof})"),
+        None => " (not proven)".into(),
+    });
+    let proof = proof.unwrap_or_default();
+    line(&mut text, format_args!("planner's objective: {own}{proof}; simulated {}", promise.told()));
     text
 }
 

@@ -44,7 +44,7 @@ pub(crate) use fault::guarded;
 pub use fault::{Fault, REPORT, panic_message};
 pub use options::{OptionError, OptionKind, OptionSpec, OptionValue, Options, Tunable, Unit};
 pub use outcome::{Alternative, Infeasible, Outcome, Statistics, Status};
-pub use proof::Proof;
+pub use proof::{Proof, WEAK_GAP};
 pub use search::{Incumbent, Progress, Search};
 
 /// Bytes of stack for a thread that plans: searches may go deep.

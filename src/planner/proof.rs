@@ -7,6 +7,8 @@ use crate::{plan::Measure, units};
 
 /// Gaps below this are rounding.
 const CLOSED: f64 = 1e-9;
+/// A bound that leaves a larger gap than this says nothing of the plan.
+pub const WEAK_GAP: f64 = 1.0;
 
 /// How far a plan is from the best of what its planner's model measures. A proof is of the model, never of a simulated or
 /// a real batch.
@@ -16,6 +18,8 @@ pub struct Proof {
     pub measure: Measure,
     /// By how much a better plan may be better, relative to the value: 0 where there is none; `None` if nothing is known.
     pub gap: Option<f64>,
+    /// What the plan is worth, in the measure's unit.
+    pub value: Option<f64>,
     /// The proven bound, in the measure's unit.
     pub bound: Option<f64>,
     /// The plans that it speaks of, where those are not all.
@@ -27,7 +31,23 @@ impl Outcome {
     pub fn proof(&self) -> Option<Proof> {
         let measure = self.plan.as_ref()?.measure;
         let gap = if self.status == Status::Optimal { Some(0.0) } else { self.gap() };
-        Some(Proof { measure, gap, bound: self.lower_bound, among: self.proven_among.clone() })
+        let (value, bound, among) = (self.objective, self.lower_bound, self.proven_among.clone());
+        Some(Proof { measure, gap, value, bound, among })
+    }
+
+    /// How it ended in a few words: `optimal`, `feasible, within 0.8% of the best`.
+    pub fn told(&self) -> String {
+        match (self.status, self.gap()) {
+            (Status::Optimal, _) => "optimal".into(),
+            (Status::Feasible, Some(gap)) => match self.proof().and_then(|proof| proof.weak()) {
+                Some(weak) => format!("feasible, {weak}"),
+                None => format!("feasible, within {} of the best", units::percent(gap)),
+            },
+            (Status::Feasible, None) => "feasible, not proven to be the best".into(),
+            (Status::Infeasible, _) => "no feasible plan".into(),
+            (Status::Cancelled, _) if self.plan.is_some() => "stopped early, the best plan so far".into(),
+            (Status::Cancelled, _) => "stopped before any plan was found".into(),
+        }
     }
 }
 
@@ -35,6 +55,14 @@ impl Proof {
     /// Whether no plan is better.
     pub fn is_closed(&self) -> bool {
         self.gap.is_some_and(|gap| gap <= CLOSED)
+    }
+
+    /// Where the bound is too far off to say anything, both figures: `bound too weak (33x against at most 128x)`.
+    pub fn weak(&self) -> Option<String> {
+        let (value, bound) = (self.value?, self.bound?);
+        let limit = if self.measure.larger_is_better() { "most" } else { "least" };
+        let [value, bound] = [value, bound].map(|value| self.measure.show(value));
+        self.gap.filter(|gap| *gap > WEAK_GAP).map(|_| format!("bound too weak ({value} against at {limit} {bound})"))
     }
 
     /// In a few words, which say in whose model or among which plans: `proven in Piper's model`, `within 3.2% of the best in
@@ -46,7 +74,7 @@ impl Proof {
         };
         match self.gap {
             _ if self.is_closed() => format!("proven {of}"),
-            Some(gap) => format!("within {} of the best {of}", units::percent(gap)),
+            Some(gap) => self.weak().unwrap_or_else(|| format!("within {} of the best {of}", units::percent(gap))),
             None => "not proven".into(),
         }
     }
@@ -57,6 +85,10 @@ impl Proof {
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let goal = self.measure.goal();
+        if let Some(weak) = self.weak() {
+            write!(f, "not proven near the {goal}: {weak}")?;
+            return self.among.as_ref().map_or(Ok(()), |plans| write!(f, " among {plans}"));
+        }
         match (self.gap, &self.among) {
             (Some(gap), among) if gap > CLOSED => {
                 write!(f, "proven within {} of the {goal}", units::percent(gap))?;
@@ -90,6 +122,15 @@ mod tests {
             (told(&outcome).as_str(), outcome.proof().unwrap().short().as_str()),
             (open, "within 5.0% of the best in Piper's model")
         );
+        let fast = Plan { measure: Measure::Speedup(crate::plan::SpeedupModel::default()), ..Plan::default() };
+        let weak = Outcome {
+            plan: Some(fast),
+            objective: Some(33.0),
+            lower_bound: Some(128.0),
+            ..Outcome::new(Status::Feasible)
+        };
+        assert_eq!(weak.told(), "feasible, bound too weak (33x one device against at most 128x one device)");
+        assert!(told(&weak).contains("bound too weak") && !told(&weak).contains('%'), "{}", told(&weak));
         outcome.lower_bound = None;
         assert_eq!(outcome.proof().unwrap().short(), "not proven");
         assert!(told(&outcome).starts_with("not proven: "));

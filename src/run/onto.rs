@@ -80,6 +80,10 @@ pub(super) fn map(
     }
     outcome.notes.push(format!("mapping: {}", mapped.part.told()));
     outcome.objective = Some(moved.value);
+    if !family::of(&problem.workload).plans_are_configurations() {
+        // They were there to be mapped.
+        outcome.alternatives.clear();
+    }
     let own = |other: &Alternative| other.plan.configuration() == mapped.plan.configuration();
     if let Some(place) = outcome.alternatives.iter().position(own) {
         let other = outcome.alternatives.remove(place);

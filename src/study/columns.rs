@@ -5,7 +5,7 @@
 //! only ever sorted among its like.
 
 use super::compare::ComparedPlan;
-use crate::{plan::Measure, units};
+use crate::{plan::Measure, planner::WEAK_GAP, units};
 
 /// A column of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,11 @@ impl Column {
             Column::Bubble => units::percent(figure),
             Column::Predicted => format!("{:+.1}%", 100.0 * figure),
             Column::Gap => {
-                let gap = if figure <= 1e-9 { "proven".into() } else { units::percent(figure) };
+                let gap = match figure {
+                    ..=1e-9 => "proven".into(),
+                    _ if figure > WEAK_GAP => "weak bound".into(),
+                    _ => units::percent(figure),
+                };
                 // A remark of the entry says among which plans.
                 if entry.proven_among.is_some() { gap + "*" } else { gap }
             }

@@ -288,3 +288,26 @@ fn every_hardware_that_is_listed_is_taken() {
         assert!(error.contains(hardware["id"].as_str().unwrap()), "{error}");
     }
 }
+
+#[test]
+fn what_is_planned_on_routes_is_what_is_proven_and_simulated_there() {
+    let profile = "tests/field/profiles/13-allreduce.json";
+    let uniform = topology("05-uniform-50.csv");
+    let plan = |settings: &[&str]| json(&[&["plan", profile, "--json"], settings].concat(), 0);
+    for (wiring, most) in [("dgx-1", 66.68e-3), (uniform.as_str(), 43.34e-3)] {
+        let free = plan(&["--topology", wiring]);
+        let (value, bound) = (number(&free, "/objective/value"), number(&free, "/lower_bound"));
+        assert!(value <= most && bound <= value, "{wiring}: {value}, bound {bound}");
+        let simulated = number(&free, "/simulation/iteration_s");
+        assert!((value - simulated).abs() < 1e-9, "{wiring}: {value}, simulated {simulated}");
+        assert!(free["proven_among"].as_str().unwrap().contains("on the routes of"), "{free}");
+        let one = plan(&["--topology", wiring, "--set", "stages=1"]);
+        let restricted = number(&one, "/objective/value");
+        assert!(restricted >= value - 1e-12 && restricted <= most, "{wiring}: {restricted}");
+    }
+    // One figure on top, that of a simulated batch; a planner's own objective below it.
+    let text = stdout(&["plan", "inputs/bert32-layers.txt", "--planner", "parmesan", "--topology", "dgx-1"], 0);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].contains("/batch") && lines[1].ends_with("simulated, 1F1B"), "{text}");
+    assert!(lines[2].starts_with("planner's objective: ") && lines[2].contains(" one device"), "{text}");
+}

@@ -1,15 +1,14 @@
 //! The calls of README and of docs/ give the output they show.
 //!
-//! Every `console` block is replayed: a line that starts with `$ plantui` is run, the lines below it must be the start
+//! Every `console` block is replayed: a line that starts with `$ plantui` is run by a shell, the lines below it must be the start
 //! of its output (`...` stands for the rest), with times of planning left out of the comparison. Each page has a folder
 //! of its own with `inputs/` in it, so that a page may use the files that it wrote, and no other's.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
 };
-
-use assert_cmd::Command;
 
 /// A call and what a page shows of its output.
 struct Call {
@@ -59,12 +58,15 @@ fn replay(page: &Path) -> usize {
         let entry = entry.unwrap();
         fs::copy(entry.path(), inputs.join(entry.file_name())).unwrap();
     }
+    let program = Path::new(env!("CARGO_BIN_EXE_plantui")).parent().unwrap().to_path_buf();
+    let elsewhere = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([program].into_iter().chain(env::split_paths(&elsewhere))).unwrap();
     let calls = calls(&fs::read_to_string(page).unwrap());
     for call in &calls {
         let name = format!("{}: {}", page.file_name().unwrap().to_string_lossy(), call.command);
-        let arguments = call.command.split_whitespace().skip(1);
-        let output =
-            Command::cargo_bin("plantui").unwrap().current_dir(folder.path()).args(arguments).output().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &call.command]).current_dir(folder.path()).env("PATH", &path).stdin(Stdio::null());
+        let output = shell.output().unwrap();
         let code = output.status.code();
         assert!(matches!(code, Some(0 | 1)), "{name}: {code:?} {}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).unwrap();

@@ -34,7 +34,7 @@ fn run(id: &str, workload: &Arc<Workload>, limits: Limits, settings: &[&str]) ->
 }
 
 /// A chain in which some nodes also feed later ones.
-fn network(random: &mut Random) -> Workload {
+pub(crate) fn network(random: &mut Random) -> Workload {
     let n = 2 + random.below(4);
     let mut edges: Vec<(u32, u32)> = (1..n as u32).map(|v| (v - 1, v)).collect();
     if random.chance(40) && n > 2 {
@@ -101,7 +101,14 @@ fn exhaustion(workload: &Workload, limits: &Limits) -> Option<f64> {
     best
 }
 
-fn plan_of(profile: &workload::PiperProfile, n: usize, t: u32, d: u32, cuts: u32, again: u32) -> Option<Plan> {
+pub(crate) fn plan_of(
+    profile: &workload::PiperProfile,
+    n: usize,
+    t: u32,
+    d: u32,
+    cuts: u32,
+    again: u32,
+) -> Option<Plan> {
     let mut stages: Vec<Stage> = vec![];
     for v in 0..n {
         if v == 0 || cuts >> (v - 1) & 1 == 1 {

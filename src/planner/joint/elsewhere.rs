@@ -81,6 +81,7 @@ impl Hunt<'_, '_> {
                 self.found.counts[1] += 1;
                 let class = *entry;
                 let (lower, split) = self.look_into(class);
+                self.settle_candidate();
                 entry.lower = lower;
                 promising.extend(split.map(|split| (class, split)));
             }
@@ -90,6 +91,7 @@ impl Hunt<'_, '_> {
             // Only what comes near the best is worth improving.
             if split.seconds * NEAR <= self.best() {
                 self.polish(class, split);
+                self.settle_candidate();
             }
         }
         self.settle(&mut classes)

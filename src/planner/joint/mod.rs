@@ -12,6 +12,7 @@
 //! * `kind`, `paths`, `elsewhere`: schedules other than 1F1B, their bounds and their search;
 //! * `engine`: what a training engine demands beside that;
 //! * `anywhere`: plans of other planners, which engines may be unable to run;
+//! * `routes`: the search where devices are wired, on the routes between them;
 //! * `search`: classes in the order of their bounds, bisection, improvement of what was found;
 //! * `climb`: what was found is improved by moving its cuts;
 //! * `weighing`: what recomputes where that changes the parameters;
@@ -38,6 +39,7 @@ mod path_tests;
 mod paths;
 mod ranks;
 mod recompute;
+mod routes;
 mod search;
 mod settings;
 mod table;
@@ -65,7 +67,8 @@ use crate::planner::{engine_layers, pipeline_options::Recompute};
 use engine::{Engine, Rule};
 use kind::{Kind, Plans};
 use line::{Costs, Line};
-use search::{FoundPlan, Hunt, Scope, Split};
+use routes::{Judged, Rates};
+use search::{FoundPlan, Hunt, Judge, Scope, Split};
 use settings::JointSettings;
 use table::Table;
 use whole::AlongWhole;
@@ -183,6 +186,12 @@ struct Task<'a> {
     search: &'a Search,
     /// What rounding of sums may hide or make up, as a share of the memory.
     rounding: f64,
+    /// What transfers and all-reduces are taken to attain.
+    rates: Rates,
+    /// Where plans are simulated on the routes of a topology.
+    judged: Option<&'a Judged<'a>>,
+    /// A plan that is known, with its seconds.
+    first: Option<(f64, Plan)>,
 }
 
 /// The best over all rules, and what they prove together.
@@ -208,13 +217,16 @@ impl Task<'_> {
             settings,
             search,
             rounding: ROUNDING,
+            rates: Rates::uniform(problem.limits.bandwidth()),
+            judged: None,
+            first: None,
         };
         let bound = task.plan();
         if bound.plan.as_ref().is_none_or(|plan| task.fits(plan)) {
             return bound;
         }
         let search = search.without_bounds();
-        let outcome = Task { search: &search, rounding: -ROUNDING, ..task }.plan();
+        let outcome = Task { search: &search, rounding: -ROUNDING, first: None, ..task }.plan();
         let Some(seconds) = outcome.objective else { return outcome };
         let lower_bound = bound.lower_bound.map(|lower| lower.min(seconds));
         let open = lower_bound.is_none_or(|lower| seconds - lower > CLOSED * seconds);
@@ -222,8 +234,15 @@ impl Task<'_> {
         Outcome { status, lower_bound, ..outcome }
     }
 
-    // Long: the searches in the order in which each gives the next its best plan and bound.
     fn plan(&self) -> Outcome {
+        match &self.limits.topology {
+            Some(wired) => self.plan_on(&wired.topology),
+            None => self.search(),
+        }
+    }
+
+    // Long: the searches in the order in which each gives the next its best plan and bound.
+    fn search(&self) -> Outcome {
         let dag = &self.workload.dag;
         let engine = match self.settings.engine {
             Some(runner) => match Engine::new(runner, self.workload, self.limits.machines.whole()) {
@@ -259,14 +278,14 @@ impl Task<'_> {
         let scope = Scope {
             devices: self.limits.devices,
             microbatches: self.limits.microbatches,
-            bandwidth: self.limits.bandwidth(),
+            bandwidth: self.rates.reduce,
             data_parallel: self.settings.data_parallel,
             stages: self.settings.stages,
             machine: engine.as_ref().map(|_| self.limits.machines.whole()),
             gap: self.settings.gap,
         };
         let mut best = Best {
-            plan: None,
+            plan: self.first.clone(),
             lower: f64::INFINITY,
             stopped: false,
             leaves_out: false,
@@ -275,7 +294,7 @@ impl Task<'_> {
             along_whole: AlongWhole { line: fine.filter(|_| kinds.contains(&Kind::ONE)), ..AlongWhole::default() },
         };
         for (number, &rule) in rules.iter().enumerate() {
-            let costs = self.costs(&line, rule, scope.bandwidth);
+            let costs = self.costs(&line, rule);
             if costs.is_empty() {
                 return self.no_degree();
             }
@@ -322,13 +341,14 @@ impl Task<'_> {
     }
 
     /// Costs at every degree that may be used.
-    fn costs(&self, line: &Line, rule: Rule, bandwidth: f64) -> Vec<Costs> {
+    fn costs(&self, line: &Line, rule: Rule) -> Vec<Costs> {
         let degrees = self.profile.degrees();
         let within = degrees.into_iter().filter(|&t| t <= self.limits.devices);
         let allowed = within.filter(|&t| t == 1 || self.settings.tensor_parallel);
         let allowed = allowed.filter(|&t| self.settings.degree.is_none_or(|asked| asked == t));
         let how = (self.settings.recompute, rule);
-        allowed.filter_map(|t| Costs::new(&self.workload.dag, self.profile, line, t, how, bandwidth)).collect()
+        let of = |t: u32| Costs::new(&self.workload.dag, self.profile, line, t, how, self.rates.transfers(t));
+        allowed.filter_map(of).collect()
     }
 
     /// Plans under one rule to recompute; adds to what is known.
@@ -351,6 +371,7 @@ impl Task<'_> {
                 self.search.report_bound(bound);
             }
         };
+        let judge = |split: &Split, tables: &[Table<'_>]| self.judge(line, scope, split, tables);
         let mut hunt = Hunt {
             scope,
             tables: costs.iter().map(|costs| Table::bare(costs, self.memory())).collect(),
@@ -359,10 +380,13 @@ impl Task<'_> {
             publish: &mut publish,
             bounded: &bounded,
             found: FoundPlan::default(),
+            judge: self.judged.map(|_| &judge as &Judge<'_>),
+            candidate: None,
         };
         // What takes long to search has a plan before that.
         if self.workload.nodes.len() >= LONG && kinds.contains(&Kind::ONE) {
             hunt.straight();
+            hunt.settle_candidate();
             if hunt.found.best.is_none() {
                 // Mostly because none fits: half the time is for the whole line, where one may.
                 let half = self.search.part(self.search.remaining().map(|left| left / 2));
@@ -388,11 +412,7 @@ impl Task<'_> {
         }
         best.stopped |= found.stopped;
         best.counts.iter_mut().zip(found.counts).for_each(|(sum, count)| *sum += count);
-        let plan = found.best.as_ref().and_then(|split| {
-            let plan = build::plan(self.profile, line, scope.microbatches, split, &tables)?;
-            let seconds = build::simulated(self.workload, self.limits, &plan, &|| false)?;
-            Some((seconds, plan))
-        });
+        let plan = found.best.as_ref().and_then(|split| self.built(line, scope, split, &tables));
         if let Some(plan) = plan.filter(|plan| best.plan.as_ref().is_none_or(|known| plan.0 < known.0)) {
             best.plan = Some(plan);
         }
@@ -403,6 +423,22 @@ impl Task<'_> {
         }
     }
 
+    /// The plan of a split with its simulated time: on the devices in order, where there is a topology.
+    fn built(&self, line: &Line, scope: Scope, split: &Split, tables: &[Table<'_>]) -> Option<(f64, Plan)> {
+        let plan = build::plan(self.profile, line, scope.microbatches, split, tables)?;
+        let plan = self.judged.map_or_else(|| plan.clone(), |judged| judged.placed(plan.clone()));
+        let seconds = build::simulated(self.workload, self.limits, &plan, &|| false)?;
+        Some((seconds, plan))
+    }
+
+    /// Seconds of a split on the routes, if it keeps the memory.
+    fn judge(&self, line: &Line, scope: Scope, split: &Split, tables: &[Table<'_>]) -> Option<f64> {
+        let judged = self.judged?;
+        let (seconds, plan) = self.built(line, scope, split, tables)?;
+        judged.keep(seconds, &plan);
+        Some(seconds)
+    }
+
     /// Memory that stages may take, and its rounding.
     fn memory(&self) -> (f64, f64) {
         (self.limits.memory() * (1.0 - self.settings.headroom), self.rounding)
@@ -411,6 +447,7 @@ impl Task<'_> {
     /// Makes known a plan that keeps the memory.
     fn publish(&self, seconds: f64, plan: Option<Plan>) {
         if let Some(plan) = plan.filter(|plan| self.fits(plan)) {
+            let plan = self.judged.map_or_else(|| plan.clone(), |judged| judged.placed(plan.clone()));
             self.search.improve(seconds, &plan);
         }
     }

@@ -14,6 +14,7 @@ use super::{
     evaluate::Batch,
     kind::Kind,
     line::StageCost,
+    routes::MOST_JUDGED,
     table::Table,
     weighing::Timing,
 };
@@ -125,7 +126,14 @@ pub(super) struct Hunt<'s, 'c> {
     /// Called with every better bound of what is searched here.
     pub(super) bounded: &'s dyn Fn(f64),
     pub(super) found: FoundPlan,
+    /// Where splits are worth what they take on the routes of a topology: seconds there.
+    pub(super) judge: Option<&'s Judge<'s>>,
+    /// The best split of a class, by the search's own times, that is to be judged.
+    pub(super) candidate: Option<Split>,
 }
+
+/// What a split takes on the routes of a topology.
+pub(super) type Judge<'s> = dyn Fn(&Split, &[Table<'_>]) -> Option<f64> + 's;
 
 impl<'c> Hunt<'_, 'c> {
     /// The shortest ways through the stages of every table, which know nothing of one another; a search that is stopped
@@ -185,12 +193,14 @@ impl<'c> Hunt<'_, 'c> {
         let count = classes.len();
         self.found.lower = classes.first().map_or(f64::INFINITY, |class| class.lower);
         for i in 0..count {
-            if classes[i].lower >= self.goal() {
+            let judged = if self.judge.is_some() { MOST_JUDGED } else { usize::MAX };
+            if classes[i].lower >= self.goal() || i >= judged {
                 break;
             }
             self.found.counts[1] += 1;
             self.search.report_fraction(i as f64 / count as f64);
             self.explore(&mut classes[i]);
+            self.settle_candidate();
             let lower = classes.iter().map(|class| class.lower).fold(f64::INFINITY, f64::min);
             self.found.lower = self.found.best.as_ref().map_or(lower, |best| lower.min(best.seconds));
             if self.search.cancelled() {
@@ -330,7 +340,24 @@ impl<'c> Hunt<'_, 'c> {
         }
     }
 
+    /// Judges the best split since the last time.
+    pub(super) fn settle_candidate(&mut self) {
+        let (Some(judge), Some(split)) = (self.judge, self.candidate.take()) else { return };
+        let Some(seconds) = judge(&split, &self.tables) else { return };
+        if self.found.best.as_ref().is_none_or(|best| seconds < best.seconds) {
+            let split = Split { seconds, ..split };
+            (self.publish)(&split, &self.tables);
+            self.found.best = Some(split);
+        }
+    }
+
     pub(super) fn publish(&mut self, split: &Split) {
+        if self.judge.is_some() {
+            if self.candidate.as_ref().is_none_or(|known| split.seconds < known.seconds) {
+                self.candidate = Some(split.clone());
+            }
+            return;
+        }
         if self.found.best.as_ref().is_none_or(|best| split.seconds < best.seconds) {
             (self.publish)(split, &self.tables);
             self.found.best = Some(split.clone());

@@ -10,7 +10,7 @@ use super::{
     Task, build,
     engine::Rule,
     line::Line,
-    search::{FoundPlan, Hunt, Scope, Split},
+    search::{FoundPlan, Hunt, Judge, Scope, Split},
     table::Table,
 };
 use crate::{plan::Plan, planner::Search};
@@ -31,7 +31,8 @@ impl Task<'_> {
     /// Plans along the whole line, if there is one and it was not tried; until `search` is over there is one, if any fits.
     pub(super) fn search_whole(&self, whole: &mut AlongWhole, rule: Rule, scope: Scope, search: &Search) {
         let Some(line) = whole.line.as_ref().filter(|_| !whole.tried) else { return };
-        let costs = self.costs(line, rule, scope.bandwidth);
+        let costs = self.costs(line, rule);
+        let judge = |split: &Split, tables: &[Table<'_>]| self.judge(line, scope, split, tables);
         let mut publish = |split: &Split, tables: &[Table<'_>]| {
             self.publish(split.seconds, build::plan(self.profile, line, scope.microbatches, split, tables));
         };
@@ -43,14 +44,13 @@ impl Task<'_> {
             publish: &mut publish,
             bounded: &|_| {},
             found: FoundPlan::default(),
+            judge: self.judged.map(|_| &judge as &Judge<'_>),
+            candidate: None,
         };
         hunt.along_the_whole();
+        hunt.settle_candidate();
         let Hunt { tables, found, .. } = hunt;
-        let plan = found.best.as_ref().and_then(|split| {
-            let plan = build::plan(self.profile, line, scope.microbatches, split, &tables)?;
-            let seconds = build::simulated(self.workload, self.limits, &plan, &|| false)?;
-            Some((seconds, plan))
-        });
+        let plan = found.best.as_ref().and_then(|split| self.built(line, scope, split, &tables));
         (whole.plan, whole.tried) = (plan, true);
     }
 }

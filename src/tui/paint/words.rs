@@ -3,7 +3,7 @@
 use ratatui::text::Span;
 
 use crate::{
-    planner::Status,
+    planner::{Status, WEAK_GAP},
     tui::theme::{Role, Theme},
     units,
 };
@@ -20,15 +20,20 @@ pub(in crate::tui) fn status(status: Status, gap: Option<f64>, theme: &Theme) ->
             let gap = units::percent(gap.unwrap_or_default());
             Span::styled(format!("≈ within {gap}"), theme.bold(Role::Good))
         }
-        Status::Feasible => {
-            let gap = gap.map(|g| format!(", gap {}", units::percent(g))).unwrap_or_default();
-            Span::styled(format!("≈ feasible{gap}"), theme.bold(Role::Warning))
-        }
+        Status::Feasible => Span::styled(format!("≈ feasible{}", open_gap(gap)), theme.bold(Role::Warning)),
         Status::Infeasible => Span::styled("✗ infeasible", theme.bold(Role::Bad)),
         Status::Cancelled => {
-            let gap = gap.map(|g| format!(", gap {}", units::percent(g))).unwrap_or_default();
-            Span::styled(format!("■ stopped, best so far{gap}"), theme.bold(Role::Warning))
+            Span::styled(format!("■ stopped, best so far{}", open_gap(gap)), theme.bold(Role::Warning))
         }
+    }
+}
+
+/// A gap behind another word, if one is known.
+fn open_gap(gap: Option<f64>) -> String {
+    match gap {
+        None => String::new(),
+        Some(gap) if gap > WEAK_GAP => ", bound too weak".into(),
+        Some(gap) => format!(", gap {}", units::percent(gap)),
     }
 }
 

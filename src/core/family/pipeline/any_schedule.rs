@@ -10,7 +10,10 @@
 
 use std::collections::VecDeque;
 
-use super::orders::{Kind, Operation, Orders};
+use super::{
+    orders::{Kind, Operation, Orders},
+    routed::Ways,
+};
 
 /// Share of the backward, recomputation apart, that is put off.
 const WEIGHTS: f64 = 0.5;
@@ -56,8 +59,9 @@ impl Arrivals {
 struct Part {
     stage: usize,
     ticks: [i64; 3],
-    /// Where activations and gradients go, nearest first, and how long that takes; `None` where both are on one device.
-    out: [Vec<(usize, Option<i64>)>; 2],
+    /// Where activations and gradients go, nearest first, and how long that takes, by microbatch modulo the length; empty
+    /// where both are on one device.
+    out: [Vec<(usize, Vec<i64>)>; 2],
     /// How many activations and gradients it waits for.
     waits: [u32; 2],
 }
@@ -76,19 +80,24 @@ struct Replica {
 pub(super) fn seconds(
     orders: &Orders,
     stages: &[StageSeconds],
-    between: &[(usize, usize, f64)],
+    (between, closing): (&[(usize, usize, Ways)], Option<Ways>),
     microbatches: usize,
 ) -> f64 {
     let m = microbatches as f64;
     let parts = orders.parts() as f64;
     let sum = stages.iter().map(|s| m * (s.forward + s.backward) + s.reduce).sum::<f64>()
-        + between.iter().map(|send| 2.0 * m * (parts + 1.0) * send.2).sum::<f64>();
+        + between
+            .iter()
+            .map(|send| &send.2)
+            .chain(&closing)
+            .map(|ways| 2.0 * m * (parts + 1.0) * longest(ways))
+            .sum::<f64>();
     if !(sum > 0.0 && sum.is_finite()) {
         return 0.0;
     }
     let per_second = 2f64.powi((60.0 - sum.log2().ceil()).clamp(-1000.0, 1000.0) as i32);
     let ticks = |seconds: f64| (seconds * per_second).round() as i64;
-    let parts = model(orders, stages, between, &ticks);
+    let parts = model(orders, stages, (between, closing.as_ref()), &ticks);
     let mut replicas: Vec<Replica> = vec![];
     let mut first = vec![];
     for (stage, cost) in stages.iter().enumerate() {
@@ -131,7 +140,7 @@ pub(super) fn seconds(
 fn model(
     orders: &Orders,
     stages: &[StageSeconds],
-    between: &[(usize, usize, f64)],
+    (between, closing): (&[(usize, usize, Ways)], Option<&Ways>),
     ticks: &dyn Fn(f64) -> i64,
 ) -> Vec<Part> {
     let each = orders.parts() as f64;
@@ -146,29 +155,38 @@ fn model(
         Part { stage, ticks: [ticks(cost.forward / each), inputs, weights], ..Part::default() }
     };
     let mut parts: Vec<Part> = (0..count).map(part).collect();
-    let mut link = |from: usize, to: usize, time: Option<i64>| {
-        parts[from].out[0].push((to, time));
+    let mut link = |from: usize, to: usize, there: Vec<i64>, back: Vec<i64>| {
+        parts[from].out[0].push((to, there));
         parts[to].waits[0] += 1;
-        parts[to].out[1].insert(0, (from, time));
+        parts[to].out[1].insert(0, (from, back));
         parts[from].waits[1] += 1;
     };
+    let all = |seconds: &[f64]| seconds.iter().map(|&seconds| ticks(seconds)).collect::<Vec<i64>>();
     if orders.parts() == 1 {
-        between.iter().for_each(|&(from, to, seconds)| link(from, to, Some(ticks(seconds))));
+        between.iter().for_each(|(from, to, ways)| link(*from, *to, all(&ways.there), all(&ways.back)));
         return parts;
     }
-    let dearest = between.iter().map(|send| ticks(send.2)).max().unwrap_or(0);
+    let dearest = between.iter().map(|send| longest(&send.2)).fold(0.0, f64::max);
     for from in 0..count - 1 {
         let (a, b) = (orders.stage_of(from), orders.stage_of(from + 1));
         let pair = between.iter().find(|send| (send.0, send.1) == (a.min(b), a.max(b)));
-        let time = match pair {
-            _ if a == b => None,
-            Some(send) if a.abs_diff(b) == 1 => Some(ticks(send.2)),
-            _ if a.abs_diff(b) > 1 => Some(dearest),
-            _ => Some(0),
+        let uniform = Ways::uniform(dearest);
+        // The second half of ZB-V goes against the order of the stages.
+        let ways = match pair {
+            _ if a == b => &Ways::default(),
+            Some(send) if a.abs_diff(b) == 1 => &send.2,
+            _ if a.abs_diff(b) > 1 => closing.unwrap_or(&uniform),
+            _ => &Ways::uniform(0.0),
         };
-        link(from, from + 1, time);
+        let (there, back) = if a > b && a - b == 1 { (&ways.back, &ways.there) } else { (&ways.there, &ways.back) };
+        link(from, from + 1, all(there), all(back));
     }
     parts
+}
+
+/// The longest of some ways, seconds.
+fn longest(ways: &Ways) -> f64 {
+    ways.there.iter().chain(&ways.back).copied().fold(0.0, f64::max)
 }
 
 /// When what an operation waits for is there, if it is; it is taken then.
@@ -209,12 +227,13 @@ fn perform(
         return;
     }
     let microbatch = own as usize * stages[replica.stage].replicas + replica.number;
-    for &(to, time) in &parts[part].out[direction] {
-        let at = match time {
-            None => end,
-            Some(time) => {
+    for (to, ticks) in &parts[part].out[direction] {
+        let to = *to;
+        let at = match ticks[..] {
+            [] => end,
+            _ => {
                 let way = &mut replica.free[1 + direction];
-                *way = (*way).max(end) + time;
+                *way = (*way).max(end) + ticks[microbatch % ticks.len()];
                 *way
             }
         };

@@ -8,6 +8,8 @@
 //! are the simulator's defaults; the code is neither the simulator's nor a planner's. What is here walks through 1F1B; other
 //! schedules are `any_schedule.rs`.
 //!
+//! A plan on a topology takes what its routes do (`routed.rs`), operation by operation, each pair of replicas its own.
+//!
 //! Times are whole ticks, so that a state that comes back is known to be the same and the batches between are passed over
 //! exactly. `O(operations)` time until then, `O(stages² + edges)` memory.
 
@@ -16,6 +18,7 @@ use std::collections::BTreeMap;
 use super::{
     any_schedule::{self, StageSeconds},
     orders::Orders,
+    routed::{Placed, Ways},
 };
 use crate::{
     cluster::Limits,
@@ -38,6 +41,10 @@ struct Work {
 struct Costs {
     /// Forward, backward, all-reduce, and the part of the backward that recomputes.
     stages: Vec<[f64; 4]>,
+    /// Bytes of parameters on each device of a stage.
+    parameters: Vec<f64>,
+    /// Bytes between stages.
+    bytes: BTreeMap<(usize, usize), f64>,
     between: BTreeMap<(usize, usize), f64>,
 }
 
@@ -49,9 +56,22 @@ pub(super) fn seconds(
     plan: &Plan,
     stage_of: &[Option<usize>],
 ) -> f64 {
-    let costs = costs(workload, profile, limits, plan, stage_of);
+    let mut costs = costs(workload, profile, limits, plan, stage_of);
     let mut replicas: Vec<usize> = plan.stages.iter().map(|stage| stage.data_parallel.max(1) as usize).collect();
     let mut microbatches = limits.microbatches as usize;
+    if let Some(placed) = Placed::of(plan) {
+        for (index, stage) in costs.stages.iter_mut().enumerate() {
+            // A ring moves 2 (d−1)/d of them: Piper's model counts each parameter twice.
+            stage[2] = placed.reduce(index, 2.0 * costs.parameters[index]);
+        }
+        let orders = Orders::new(plan.execution.unwrap_or_default(), &degrees(&replicas));
+        let ways = |(&(from, to), &bytes): (&(usize, usize), &f64)| (from, to, placed.ways(from, to, bytes));
+        let between: Vec<(usize, usize, Ways)> = costs.bytes.iter().map(ways).collect();
+        // What closes the ring of interleaved parts carries as much as the dearest boundary.
+        let (last, dearest) = (costs.stages.len() - 1, costs.bytes.values().copied().fold(0.0, f64::max));
+        let closing = (last > 1).then(|| placed.ways(last, 0, dearest));
+        return any_schedule::seconds(&orders, &costs.stage_seconds(&replicas), (&between, closing), microbatches);
+    }
     if replicas.iter().all(|count| *count == replicas[0]) {
         // All replicas do the same, each with those of the other stages that have its number.
         microbatches = microbatches.div_ceil(replicas[0]);
@@ -81,12 +101,35 @@ pub(super) fn seconds(
     line.ends() as f64 / per_second
 }
 
+/// By stage of a plan on a topology: seconds that a microbatch is on its way to and from it, and of the all-reduce; `None`
+/// where the plan is on none.
+pub(super) fn on_routes(
+    workload: &Workload,
+    profile: &PiperProfile,
+    limits: &Limits,
+    plan: &Plan,
+    stage_of: &[Option<usize>],
+) -> Option<Vec<[f64; 2]>> {
+    let placed = Placed::of(plan)?;
+    let costs = costs(workload, profile, limits, plan, stage_of);
+    let reduce = |(stage, parameters): (usize, &f64)| [0.0, placed.reduce(stage, 2.0 * parameters)];
+    let mut stages: Vec<[f64; 2]> = costs.parameters.iter().enumerate().map(reduce).collect();
+    for (&(from, to), &bytes) in &costs.bytes {
+        let ways = placed.ways(from, to, bytes);
+        let mean = |seconds: &[f64]| seconds.iter().sum::<f64>() / seconds.len().max(1) as f64;
+        let both = mean(&ways.there) + mean(&ways.back);
+        stages[from][0] += both;
+        stages[to][0] += both;
+    }
+    Some(stages)
+}
+
 fn degrees(replicas: &[usize]) -> Vec<u32> {
     replicas.iter().map(|&count| u32::try_from(count).unwrap_or(u32::MAX)).collect()
 }
 
 impl Costs {
-    fn by_operation(&self, orders: &Orders, replicas: &[usize], microbatches: usize) -> f64 {
+    fn stage_seconds(&self, replicas: &[usize]) -> Vec<StageSeconds> {
         let stage = |(&[forward, backward, reduce, recompute], &replicas): (&[f64; 4], &usize)| StageSeconds {
             forward,
             backward,
@@ -94,9 +137,13 @@ impl Costs {
             reduce,
             replicas,
         };
-        let stages: Vec<StageSeconds> = self.stages.iter().zip(replicas).map(stage).collect();
-        let between: Vec<(usize, usize, f64)> = self.between.iter().map(|(&(from, to), &s)| (from, to, s)).collect();
-        any_schedule::seconds(orders, &stages, &between, microbatches)
+        self.stages.iter().zip(replicas).map(stage).collect()
+    }
+
+    fn by_operation(&self, orders: &Orders, replicas: &[usize], microbatches: usize) -> f64 {
+        let ways = |(&(from, to), &seconds): (&(usize, usize), &f64)| (from, to, Ways::uniform(seconds));
+        let between: Vec<(usize, usize, Ways)> = self.between.iter().map(ways).collect();
+        any_schedule::seconds(orders, &self.stage_seconds(replicas), (&between, None), microbatches)
     }
 }
 
@@ -109,7 +156,7 @@ fn costs(
 ) -> Costs {
     let bandwidth = limits.bandwidth();
     let mut chosen: Vec<Option<&Mode>> = vec![None; workload.nodes.len()];
-    let mut stages = vec![];
+    let (mut stages, mut all_parameters) = (vec![], vec![]);
     for stage in &plan.stages {
         let (mut forward, mut both, mut parameters, mut recompute) = (0.0, 0.0, 0.0, 0.0);
         for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
@@ -124,10 +171,11 @@ fn costs(
             chosen[node.index()] = Some(mode);
         }
         let d = f64::from(stage.data_parallel.max(1));
+        all_parameters.push(parameters);
         stages.push([forward, both - forward, 4.0 * (d - 1.0) / d * parameters / bandwidth, recompute]);
     }
     let (leaving, arriving) = (workload.dag.places_of_departure(), workload.dag.places_of_arrival());
-    let mut between = BTreeMap::new();
+    let mut bytes = BTreeMap::new();
     for (edge, &(u, v)) in workload.dag.edges().iter().enumerate() {
         let (u, v) = (u as usize, v as usize);
         let (Some(from), Some(to), Some(producer), Some(consumer)) = (stage_of[u], stage_of[v], chosen[u], chosen[v])
@@ -136,10 +184,11 @@ fn costs(
         };
         if from < to {
             let (out, into) = (producer.sync_out[leaving[edge]], consumer.sync_in[arriving[edge]]);
-            *between.entry((from, to)).or_insert(0.0) += (profile.edge_bytes[edge] + out.max(into)) / bandwidth;
+            *bytes.entry((from, to)).or_insert(0.0) += profile.edge_bytes[edge] + out.max(into);
         }
     }
-    Costs { stages, between }
+    let between = bytes.iter().map(|(&pair, bytes)| (pair, bytes / bandwidth)).collect();
+    Costs { stages, parameters: all_parameters, bytes, between }
 }
 
 /// The mode of a node that recomputes nothing.

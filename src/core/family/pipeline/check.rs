@@ -47,6 +47,11 @@ pub(super) fn check(checked: &Checked<'_>, profile: &PiperProfile, score: &mut S
     let is_runnable = runs.is_none();
     score.violations.extend(runs);
     loads(workload, profile, limits, plan, stage_of, labels, score);
+    if plan.measure == Measure::IterationTime
+        && let Some(stages) = batch::on_routes(workload, profile, limits, plan, stage_of)
+    {
+        route(limits, plan, &stages, score);
+    }
     score.slowest_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
     score.value = score.slowest_s;
     match plan.measure {
@@ -115,6 +120,22 @@ fn border_bytes(
         }
     }
     bytes
+}
+
+/// Puts what stages send and reduce on the routes of a topology in the place of what one bandwidth says.
+fn route(limits: &Limits, plan: &Plan, stages: &[[f64; 2]], score: &mut Score) {
+    let microbatches = f64::from(limits.microbatches);
+    for ((scored, stage), [sends, reduce]) in score.stages.iter_mut().zip(&plan.stages).zip(stages) {
+        let own = [sends / f64::from(stage.data_parallel.max(1)), reduce / microbatches];
+        let share = |own: f64, told: f64| if told > 0.0 { own / told } else { 0.0 };
+        let [sent, reduced] = [share(own[0], scored.communication_s), share(own[1], scored.sync_s)];
+        for node in &mut scored.nodes {
+            node.communication_s *= sent;
+            node.sync_s *= reduced;
+        }
+        [scored.communication_s, scored.sync_s] = own;
+        scored.load_s = scored.compute_s + own[0] + own[1];
+    }
 }
 
 fn loads(

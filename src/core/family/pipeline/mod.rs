@@ -8,6 +8,7 @@ mod offers;
 mod orders;
 mod program;
 pub mod result_file;
+mod routed;
 
 use std::collections::BTreeMap;
 

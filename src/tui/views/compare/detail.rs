@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     family,
+    planner::WEAK_GAP,
     study::why::{Named, why},
     tui::{
         model::Model,
@@ -69,6 +70,7 @@ pub(super) fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, th
             for remark in &compared.entry.remarks {
                 // The star is that of the column, which may be hidden here.
                 let gap = match compared.entry.gap().filter(|gap| *gap > 0.0) {
+                    Some(gap) if gap > WEAK_GAP => "its bound, which is too weak for a gap,".into(),
                     Some(gap) => format!("its gap of {}*", units::percent(gap)),
                     None => "its gap of 0*".into(),
                 };

@@ -10,7 +10,7 @@ use ratatui::{
 use crate::{
     family::describe,
     plan::{Measure, Plan, Score},
-    planner::Status,
+    planner::{Status, WEAK_GAP},
     tui::{
         model::Model,
         paint::{facts::of_limit, phrases::whole, topology::arrowed},
@@ -268,6 +268,13 @@ fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> O
             let short = proof.short();
             let told = short.split_once(", ").map_or_else(|| short.clone(), |(first, _)| format!("{first} .."));
             one(told, theme.fg(Role::Good), proof.measure.goal().into(), "")
+        }
+        (_, Some(gap)) if gap > WEAK_GAP => {
+            let proof = shown.outcome.proof()?;
+            let [value, bound] = [proof.value?, proof.bound?].map(|value| proof.measure.show(value));
+            let standing =
+                one("bound too weak".into(), theme.fg(Role::Text), format!("{value} against {bound}"), "proven");
+            standing.map(|figure| Figure { brief: "bound too weak", ..figure })
         }
         (_, Some(gap)) if gap.is_finite() => {
             let told = format!("within {}", units::percent(gap));

@@ -1,0 +1,103 @@
+//! What goes between the stages of a plan that sits on a topology, in seconds: a microbatch from a replica of one stage to
+//! a replica of another, and the all-reduce of a stage.
+//!
+//! Microbatch `m` runs on replica `m mod d`; the shards of both replicas hold equal parts of a tensor, one after the other,
+//! and send those that overlap. All of it goes at once: it takes as long as the slowest pair of devices by itself, or as
+//! the fullest channel. `O(replicas² · shards²)` routes for a pair of stages.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    cluster::topology::{Collectives, Topology},
+    plan::Plan,
+};
+
+/// By microbatch modulo the length: seconds there, and back.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ways {
+    pub(super) there: Vec<f64>,
+    pub(super) back: Vec<f64>,
+}
+
+impl Ways {
+    /// The same for every microbatch and both directions.
+    pub(super) fn uniform(seconds: f64) -> Self {
+        Ways { there: vec![seconds], back: vec![seconds] }
+    }
+}
+
+/// The devices of a plan's stages on its topology.
+pub(super) struct Placed<'a> {
+    topology: &'a Topology,
+    /// By stage: replicas and shards.
+    degrees: Vec<[usize; 2]>,
+    /// By stage, replica by replica and shard by shard.
+    devices: Vec<Vec<usize>>,
+}
+
+impl<'a> Placed<'a> {
+    /// `None` where the plan is on no topology, or names devices that it has not.
+    pub(super) fn of(plan: &'a Plan) -> Option<Self> {
+        let topology = plan.topology.as_deref()?;
+        let degrees: Vec<[usize; 2]> = plan
+            .stages
+            .iter()
+            .map(|stage| [stage.data_parallel.max(1) as usize, stage.tensor_parallel.max(1) as usize])
+            .collect();
+        let devices: Vec<Vec<usize>> =
+            plan.stages.iter().map(|stage| stage.devices.iter().map(|&device| device as usize).collect()).collect();
+        let whole = degrees
+            .iter()
+            .zip(&devices)
+            .all(|([d, t], own)| own.len() == d * t && own.iter().all(|&device| device < topology.devices()));
+        whole.then_some(Placed { topology, degrees, devices })
+    }
+
+    /// Seconds between two stages for so many bytes of a microbatch.
+    pub(super) fn ways(&self, from: usize, to: usize, bytes: f64) -> Ways {
+        let ([a, _], [b, _]) = (self.degrees[from], self.degrees[to]);
+        let period = a * b / gcd(a, b);
+        let one = |from: usize, to: usize| {
+            let replicas = |m: usize| (m % self.degrees[from][0], m % self.degrees[to][0]);
+            (0..period).map(|m| self.seconds((from, replicas(m).0), (to, replicas(m).1), bytes)).collect()
+        };
+        Ways { there: one(from, to), back: one(to, from) }
+    }
+
+    /// Seconds from a replica of one stage to a replica of another.
+    fn seconds(&self, (from, sender): (usize, usize), (to, receiver): (usize, usize), bytes: f64) -> f64 {
+        let ([_, n], [_, m]) = (self.degrees[from], self.degrees[to]);
+        let (mut slowest, mut loads) = (0.0f64, BTreeMap::<u32, f64>::new());
+        for i in 0..n {
+            for j in 0..m {
+                // Shares of the tensor from i/n to (i+1)/n, and from j/m to (j+1)/m.
+                let begin = (i * m).max(j * n);
+                let end = ((i + 1) * m).min((j + 1) * n);
+                if end <= begin {
+                    continue;
+                }
+                let part = bytes * (end - begin) as f64 / (n * m) as f64;
+                let route = self.topology.route(self.devices[from][sender * n + i], self.devices[to][receiver * m + j]);
+                slowest = slowest.max(route.latency_s + part / route.bandwidth);
+                route.channels.iter().for_each(|&channel| *loads.entry(channel).or_default() += part);
+            }
+        }
+        loads.iter().map(|(&channel, load)| load / self.topology.channel_bandwidth(channel)).fold(slowest, f64::max)
+    }
+
+    /// Seconds of a stage's all-reduce of so many bytes on each device: its shards at once, each over its replicas.
+    pub(super) fn reduce(&self, stage: usize, bytes: f64) -> f64 {
+        let [replicas, shards] = self.degrees[stage];
+        let of_shard = |shard: usize| {
+            let own: Vec<usize> = (0..replicas).map(|replica| self.devices[stage][replica * shards + shard]).collect();
+            self.topology.collectives(&own)
+        };
+        let groups: Vec<Collectives> = (0..shards).map(of_shard).collect();
+        let alone = groups.iter().map(|group| group.all_reduce_s(bytes)).fold(0.0, f64::max);
+        alone * Collectives::crowding(self.topology, &groups)
+    }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
