@@ -73,10 +73,11 @@ impl<'a> Placed<'a> {
                 // Shares of the tensor from i/n to (i+1)/n, and from j/m to (j+1)/m.
                 let begin = (i * m).max(j * n);
                 let end = ((i + 1) * m).min((j + 1) * n);
-                if end <= begin {
+                let part = bytes * end.saturating_sub(begin) as f64 / (n * m) as f64;
+                // Nothing to send takes no message.
+                if part <= 0.0 {
                     continue;
                 }
-                let part = bytes * (end - begin) as f64 / (n * m) as f64;
                 let route = self.topology.route(self.devices[from][sender * n + i], self.devices[to][receiver * m + j]);
                 slowest = slowest.max(route.latency_s + part / route.bandwidth);
                 route.channels.iter().for_each(|&channel| *loads.entry(channel).or_default() += part);
