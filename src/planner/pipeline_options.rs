@@ -1,7 +1,11 @@
 //! Options that planners of pipelines share, declared and read in one place.
 
 use super::{Bearing, OptionKind, OptionSpec, Options};
-use crate::{plan::runner::Runner, units};
+use crate::{
+    plan::runner::Runner,
+    units,
+    workload::{Mode, piper::recomputes},
+};
 
 /// When activations are recomputed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +14,7 @@ pub(super) enum Recompute {
     Auto,
     /// Nowhere.
     Never,
-    /// Everywhere.
+    /// Every node that has a mode to recompute.
     Always,
     /// Every stage either keeps its fastest modes or takes its smallest.
     AllOrNone,
@@ -18,6 +22,16 @@ pub(super) enum Recompute {
 
 impl Recompute {
     const ALL: [Recompute; 4] = [Recompute::Auto, Recompute::Never, Recompute::Always, Recompute::AllOrNone];
+
+    /// Those of a node's modes that it leaves, with their places; none where the node cannot do what is asked.
+    pub(super) fn allowed(self, modes: &[Mode]) -> impl Iterator<Item = (usize, &Mode)> {
+        let can = modes.iter().any(|mode| recomputes(&mode.id));
+        modes.iter().enumerate().filter(move |(_, mode)| match self {
+            Recompute::Never => !recomputes(&mode.id),
+            Recompute::Always => !can || recomputes(&mode.id),
+            Recompute::Auto | Recompute::AllOrNone => true,
+        })
+    }
 
     /// The word for it, as [`RECOMPUTE`] takes it.
     pub(super) fn id(self) -> &'static str {
@@ -55,8 +69,8 @@ pub(super) const RECOMPUTE: OptionSpec = OptionSpec {
         choices: &[
             ("auto", "node by node, where it pays"),
             ("never", "keep every activation"),
-            ("always", "recompute every node"),
-            ("all-or-none", "all nodes of a stage or none"),
+            ("always", "recompute every node that has a mode for it"),
+            ("all-or-none", "all nodes of a stage or none; for an engine all repeated layers or none"),
         ],
         default: "auto",
     },
@@ -105,7 +119,10 @@ pub(super) const OF_RECOMPUTE: (&str, Bearing) = (
         let left = match recompute(options) {
             Recompute::Auto => return None,
             Recompute::Never => "without recomputation",
-            Recompute::Always => "with everything recomputed",
+            Recompute::Always => "with every node recomputed that can be",
+            Recompute::AllOrNone if options.get(ENGINE.name).is_some_and(|own| own != ENGINE.default_value()) => {
+                "with all repeated layers of a stage recomputed or none"
+            }
             Recompute::AllOrNone => "with all nodes of a stage recomputed or none",
         };
         Some(left.into())

@@ -311,3 +311,61 @@ fn what_is_planned_on_routes_is_what_is_proven_and_simulated_there() {
     assert!(lines[1].contains("/batch") && lines[1].ends_with("simulated, 1F1B"), "{text}");
     assert!(lines[2].starts_with("planner's objective: ") && lines[2].contains(" one device"), "{text}");
 }
+
+#[test]
+fn what_is_planned_for_an_engine_is_what_check_accepts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plan.json");
+    let file = file.to_str().unwrap();
+    const LLAMA: &str = "inputs/llama-3-70b-h100.json";
+    let interleaved = ["--set", "schedule=interleaved", "--set", "engine=torch", "--memory", "1TB"];
+    let zero_bubble = ["--set", "schedule=zb-v", "--set", "engine=torch"];
+    for (workload, devices, microbatches, settings) in [
+        ("inputs/bert32a100.json", "32", "64", &zero_bubble[..]),
+        (LLAMA, "32", "64", &zero_bubble),
+        // Batches that the ranks do not divide: PyTorch makes two rounds of 5, of 10.
+        (LLAMA, "4", "10", &[&interleaved[..], &["--set", "stages=4"]].concat()),
+        (LLAMA, "8", "20", &[&interleaved[..], &["--set", "stages=8"]].concat()),
+    ] {
+        let limits = ["--devices", devices, "--microbatches", microbatches];
+        let text = stdout(&[&["plan", workload, "--json"], &limits[..], settings].concat(), 0);
+        std::fs::write(file, text).unwrap();
+        let told = stdout(&["check", workload, file], 0);
+        assert!(told.starts_with("valid: "), "{settings:?}\n{told}");
+    }
+}
+
+#[test]
+fn restrictions_of_an_engine_hide_no_plan_and_refusals_name_the_rule() {
+    const LLAMA: &str = "inputs/llama-3-70b-h100.json";
+    let plan = |limits: [&str; 2], settings: &[&str]| {
+        let base = ["plan", LLAMA, "--json", "--devices", limits[0], "--microbatches", limits[1]];
+        let given = ["--set", "schedule=interleaved", "--set", "engine=torchtitan"];
+        let more: Vec<&str> = settings.iter().flat_map(|own| ["--set", *own]).collect();
+        json(&[&base[..], &given, &more].concat(), 0)
+    };
+    for (limits, settings) in [(["32", "192"], &["stages=8", "stages=4"][..]), (["64", "64"], &["stages=4"])] {
+        let all = plan(limits, &[]);
+        let (value, bound) = (number(&all, "/objective/value"), number(&all, "/lower_bound"));
+        for own in settings {
+            let fewer = plan(limits, &[own]);
+            assert!(number(&fewer, "/objective/value") >= bound * (1.0 - 1e-9), "{limits:?} {own}");
+        }
+        let stages = format!("stages={}", all["stages"].as_array().unwrap().len());
+        let parts = format!("virtual_stages={}", all["virtual_stages"]);
+        let same = plan(limits, &[&stages, &parts]);
+        assert!(number(&same, "/objective/value") <= value * 1.001, "{limits:?} {stages} {parts}");
+    }
+    let refused = |microbatches: &str, engine: &str| {
+        let given = ["plan", LLAMA, "--devices", "4", "--microbatches", microbatches, "--memory", "1TB"];
+        stdout(&[&given[..], &["--set", engine, "--set", "schedule=interleaved", "--set", "stages=4"]].concat(), 1)
+    };
+    let megatron = refused("10", "engine=megatron");
+    assert!(megatron.contains("4 stages do not divide 10 microbatches") && !megatron.contains("fits"), "{megatron}");
+    assert!(refused("11", "engine=torch").contains("11 microbatches do not make 2 equal rounds over 4 stages"));
+    // Recomputing everything has one meaning, whatever the engine.
+    for engine in ["megatron", "torch", "torchtitan", "deepspeed", "galvatron"] {
+        let told = refusal(&["plan", LLAMA, "--set", &format!("engine={engine}"), "--set", "recompute=always"]);
+        assert!(told.contains("recomputes repeated layers only, not `Embedding`"), "{told}");
+    }
+}

@@ -38,6 +38,8 @@ pub(crate) struct Rules {
 #[derive(Debug, Clone)]
 struct Way {
     choices: Vec<Choice>,
+    /// Whether every node recomputes that has a mode for it.
+    recomputing: bool,
     load: f64,
     /// By microbatches in flight, from 1.
     memory: Vec<f64>,
@@ -122,7 +124,9 @@ impl<'a> EveryPlan<'a> {
         let mut ways = vec![];
         loop {
             let choices: Vec<Choice> = lists.iter().zip(&at).map(|(list, &i)| list[i].clone()).collect();
-            let mut way = Way { choices, load: 0.0, memory: vec![] };
+            let could = lists.iter().map(|list| list.iter().any(Choice::recomputes));
+            let recomputing = choices.iter().zip(could).all(|(choice, could)| choice.recomputes() || !could);
+            let mut way = Way { choices, recomputing, load: 0.0, memory: vec![] };
             for y in 1..=self.most_in_flight() {
                 let stage = |nodes: &[NodeIndex], choices: &[Choice], data_parallel| Stage {
                     nodes: nodes.to_vec(),
@@ -304,6 +308,6 @@ fn allowed(way: &Way, modes: Modes) -> bool {
     match modes {
         Modes::Any | Modes::AllOrNone => true,
         Modes::Never => !way.choices.iter().any(Choice::recomputes),
-        Modes::Always => way.choices.iter().all(Choice::recomputes),
+        Modes::Always => way.recomputing,
     }
 }

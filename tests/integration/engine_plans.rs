@@ -73,7 +73,7 @@ fn ways(layering: &Layering, bounds: &[usize], asked: Asked) -> Vec<Vec<bool>> {
     let (none, all) = (first(0), first(count));
     match (asked.recompute, asked.runner.recompute()) {
         ("never", _) => vec![none],
-        ("always", _) => vec![all],
+        ("always", RecomputeRule::AllOrNone | RecomputeRule::Count) => vec![none, all],
         (_, RecomputeRule::AllOrNone) => vec![none, all],
         (_, RecomputeRule::Count) => (0..=count).map(first).collect(),
         (_, RecomputeRule::PerLayer) => (0..1u32 << count)
@@ -109,7 +109,10 @@ fn every_plan(workload: &Workload, limits: &Limits, asked: Asked) -> Vec<Plan> {
                     let nodes = layering.layers[layer].nodes.iter().filter(|v| !layering.at_ends[v.index()]);
                     nodes.clone().count() == 0 || nodes.clone().any(|&v| choice(v).recomputes()) == way[layer]
                 });
-                if !honest {
+                // Always: every node that has a mode to recompute does.
+                let can = |v: NodeIndex| profile.nodes[v].modes(t).unwrap().iter().any(|mode| recomputes(&mode.id));
+                let mut nodes = NodeIndex::first(profile.nodes.len());
+                if !honest || (asked.recompute == "always" && nodes.any(|v| can(v) && !choice(v).recomputes())) {
                     continue;
                 }
                 for d in 1..=if asked.data_parallel { limits.devices } else { 1 } {

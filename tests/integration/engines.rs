@@ -348,7 +348,7 @@ fn interleaved_plans_have_several_parts_on_every_rank() {
     let odd = Limits { microbatches: 1921, ..limits.clone() };
     let error = export(Engine::Megatron, &workload, &odd, &plan, &EngineSettings { virtual_stages: Some(2), ..many })
         .unwrap_err();
-    assert!(error.to_string().contains("multiple of the 4 stages"), "{error}");
+    assert!(error.to_string().contains("4 stages do not divide 1921 microbatches"), "{error}");
 }
 
 pub(crate) fn generated(words: &str) -> Workload {

@@ -66,7 +66,7 @@ fn plans_for_engines_leave_unchanged() {
 }
 
 /// A chain of repeated layers between an embedding and a head, of random costs.
-fn transformer(random: &mut Random) -> Workload {
+pub(crate) fn transformer(random: &mut Random) -> Workload {
     let n = 6 + random.below(9);
     let edges: Vec<(u32, u32)> = (1..n as u32).map(|v| (v - 1, v)).collect();
     let bytes = edges.iter().map(|_| random.amount(3, false)).collect();

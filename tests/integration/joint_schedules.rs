@@ -92,7 +92,10 @@ fn time_and_memory_of_every_schedule_are_checked_as_simulated() {
             let replicas = |random: &mut Random| if even { first } else { 1 + random.below(3) as u32 };
             let plan = plan(&mut random, n, &replicas, execution);
             let group = plan.stages.len() as u32 * 6;
-            let microbatches = group * [1, 2, 7][random.below(3)];
+            // Two rounds of more microbatches than stages are interleaved as well.
+            let rounds = execution.schedule == Schedule::Interleaved && random.chance(40);
+            let two = first * 2 * (plan.stages.len() as u32 + 1);
+            let microbatches = if rounds { two } else { group * [1, 2, 7][random.below(3)] };
             let limits = Limits {
                 devices: 64,
                 microbatches,
@@ -138,7 +141,8 @@ fn a_schedule_that_the_plan_cannot_run_is_a_broken_rule() {
     assert_eq!(
         odd,
         format!(
-            "is made for the schedule interleaved, which needs microbatches that {count} divides, and there are {}",
+            "is made for the schedule interleaved, which needs equal rounds of at least {count} microbatches on each of 1 \
+             replicas, and there are {} microbatches",
             2 * count + 1
         )
     );

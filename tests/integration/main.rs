@@ -22,6 +22,7 @@ mod joint;
 mod joint_anywhere;
 mod joint_engine;
 mod joint_long;
+mod joint_restricted;
 mod joint_routes;
 mod joint_schedules;
 mod large_networks;

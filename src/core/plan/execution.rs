@@ -170,6 +170,14 @@ impl Execution {
     }
 }
 
+/// Microbatches that go through all parts of a stage before the next ones do, under interleaved 1F1B: as many as there are
+/// stages where those divide the batch, else a few more. `None` where no equal rounds make up the batch (Narayanan et al., SC
+/// 2021, section 2.2; rounds as PyTorch's `ScheduleInterleaved1F1B` forms them).
+pub fn interleaved_round(stages: u32, microbatches: u32) -> Option<u32> {
+    let rounds = (microbatches / stages.max(1)).max(1);
+    microbatches.is_multiple_of(rounds).then_some(microbatches / rounds)
+}
+
 /// The fields of a document that say how its plan runs, as they are written.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExecutionPart {

@@ -22,7 +22,7 @@ use crate::{
 };
 
 pub use configuration::Configuration;
-pub use execution::{Execution, Schedule, WarmUp};
+pub use execution::{Execution, Schedule, WarmUp, interleaved_round};
 pub use measure::Measure;
 pub use score::{NodeScore, SampleTimes, Score, StageScore};
 pub use single_sample::SingleSample;

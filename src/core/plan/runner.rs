@@ -1,9 +1,11 @@
-//! What training engines can run of a plan: one table, by which planners plan for an engine and exports say what is lost.
+//! What training engines can run of a plan: one table ([`Runner::rules`]), by which planners plan for an engine, the check holds
+//! them to it and exports say what is lost.
 //!
 //! All of them cut a network between whole layers, give every stage the same replicas and tensor degree, and recompute
-//! repeated layers only, never what stands before or behind them. They differ in which layers may recompute.
+//! repeated layers only, never what stands before or behind them. They differ in which of those may recompute, in their
+//! schedules, and in the batches that they interleave.
 
-use super::Schedule;
+use super::{Schedule, interleaved_round};
 
 /// A training engine, or all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,6 +34,83 @@ pub enum RecomputeRule {
     /// All layers or none.
     AllOrNone,
 }
+
+/// What an engine runs, read from its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// The version that was read.
+    pub version: &'static str,
+    /// Where the rules stand in it.
+    pub source: &'static str,
+    /// Which layers may recompute.
+    pub recompute: RecomputeRule,
+    /// The schedules that its files can ask for, what it does unasked first.
+    pub schedules: &'static [Schedule],
+    /// Whether interleaved stages must divide the microbatches of a replica; else any equal rounds will do.
+    pub stages_divide: bool,
+    /// Whether it counts repeated layers, rather than naming modules: without any it has nothing to count.
+    pub counts_blocks: bool,
+    /// Whether what is no repeated layer must be with the first or the last of them.
+    pub merges_ends: bool,
+}
+
+/// What all of them run.
+const ANY: Rules = Rules {
+    version: "of each engine below",
+    source: "what all of them share",
+    recompute: RecomputeRule::AllOrNone,
+    schedules: &[Schedule::OneForwardOneBackward],
+    stages_divide: true,
+    counts_blocks: false,
+    merges_ends: true,
+};
+
+const MEGATRON: Rules = Rules {
+    version: "core 0.16.1",
+    source: "megatron/core/pipeline_parallel/schedules.py; --recompute-num-layers of transformer_config.py",
+    recompute: RecomputeRule::Count,
+    schedules: &[Schedule::OneForwardOneBackward, Schedule::Interleaved],
+    stages_divide: true,
+    counts_blocks: true,
+    merges_ends: false,
+};
+
+const DEEPSPEED: Rules = Rules {
+    version: "0.19.8",
+    source: "deepspeed/runtime/pipe/schedule.py (TrainSchedule) and module.py (PipelineModule)",
+    recompute: RecomputeRule::PerLayer,
+    schedules: &[Schedule::OneForwardOneBackward],
+    stages_divide: true,
+    counts_blocks: false,
+    merges_ends: false,
+};
+
+const TORCH: Rules = Rules {
+    version: "2.15",
+    source: "torch/distributed/pipelining/schedules.py (ScheduleInterleaved1F1B: rounds of microbatches)",
+    recompute: RecomputeRule::PerLayer,
+    schedules: &[Schedule::OneForwardOneBackward, Schedule::GPipe, Schedule::Interleaved, Schedule::ZeroBubbleV],
+    stages_divide: false,
+    counts_blocks: false,
+    merges_ends: false,
+};
+
+const TORCHTITAN: Rules = Rules {
+    version: "0.3.0",
+    source: "torchtitan/distributed/pipeline_parallel.py and activation_checkpoint.py; schedules are PyTorch's",
+    recompute: RecomputeRule::AllOrNone,
+    ..TORCH
+};
+
+const GALVATRON: Rules = Rules {
+    version: "2.4.1",
+    source: "galvatron/core/runtime/pipeline/pipeline.py and the fields of its strategy files",
+    recompute: RecomputeRule::PerLayer,
+    schedules: &[Schedule::OneForwardOneBackward, Schedule::GPipe],
+    stages_divide: true,
+    counts_blocks: true,
+    merges_ends: true,
+};
 
 impl Runner {
     /// All of them, in the order they are shown.
@@ -67,34 +146,58 @@ impl Runner {
         Runner::ALL.into_iter().find(|runner| runner.id() == id)
     }
 
+    /// What it runs.
+    pub fn rules(self) -> &'static Rules {
+        match self {
+            Runner::Any => &ANY,
+            Runner::Megatron => &MEGATRON,
+            Runner::DeepSpeed => &DEEPSPEED,
+            Runner::Torch => &TORCH,
+            Runner::TorchTitan => &TORCHTITAN,
+            Runner::Galvatron => &GALVATRON,
+        }
+    }
+
     /// Which layers may recompute.
     pub fn recompute(self) -> RecomputeRule {
-        match self {
-            Runner::Megatron => RecomputeRule::Count,
-            Runner::Any | Runner::TorchTitan => RecomputeRule::AllOrNone,
-            Runner::DeepSpeed | Runner::Torch | Runner::Galvatron => RecomputeRule::PerLayer,
-        }
+        self.rules().recompute
     }
 
     /// The schedules that its files can ask for, what it does unasked first.
     pub fn schedules(self) -> &'static [Schedule] {
-        use Schedule::{GPipe, Interleaved, OneForwardOneBackward, ZeroBubbleV};
-        match self {
-            Runner::Megatron => &[OneForwardOneBackward, Interleaved],
-            Runner::Any | Runner::DeepSpeed => &[OneForwardOneBackward],
-            Runner::Torch | Runner::TorchTitan => &[OneForwardOneBackward, GPipe, Interleaved, ZeroBubbleV],
-            Runner::Galvatron => &[OneForwardOneBackward, GPipe],
+        self.rules().schedules
+    }
+
+    /// Why it does not run so many microbatches of a replica over so many stages under a schedule, a sentence.
+    pub fn refuses(self, schedule: Schedule, stages: u32, microbatches: u32) -> Option<String> {
+        if schedule != Schedule::Interleaved {
+            return None;
         }
+        if self.rules().stages_divide && !microbatches.is_multiple_of(stages) {
+            return Some(format!(
+                "{} interleaves only where the stages divide the microbatches of a replica, and {stages} stages do not divide \
+                 {microbatches} microbatches",
+                self.title()
+            ));
+        }
+        interleaved_round(stages, microbatches).is_none().then(|| {
+            let rounds = microbatches / stages.max(1);
+            format!(
+                "{} interleaves equal rounds of at least as many microbatches as stages, and {microbatches} microbatches do not \
+                 make {rounds} equal rounds over {stages} stages",
+                self.title()
+            )
+        })
     }
 
     /// Whether it counts repeated layers, rather than naming modules: without any it has nothing to count.
     pub fn counts_blocks(self) -> bool {
-        matches!(self, Runner::Megatron | Runner::Galvatron)
+        self.rules().counts_blocks
     }
 
     /// Whether what is no repeated layer must be with the first or the last of them.
     pub fn merges_ends(self) -> bool {
-        matches!(self, Runner::Any | Runner::Galvatron)
+        self.rules().merges_ends
     }
 
     /// What is to be told of a plan for it over a workload without repeated layers.

@@ -3,6 +3,8 @@
 //! A schedule is periodic but for its beginning and its end, so an order takes memory for its period and not for its
 //! microbatches, and any operation is found in constant time. Numbers are a worker's own: of its microbatches, the how-manieth.
 
+use crate::plan::interleaved_round;
+
 /// What is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Work {
@@ -173,27 +175,29 @@ pub(super) fn zero_bubble_h1(chunk: u32, own: u32, warm_up: u32, delay: u32) -> 
     order
 }
 
-/// Interleaved 1F1B on stage `stage` of `stages`, each with `parts` virtual stages: microbatches go in groups as many as there
-/// are stages, a group through all parts before the next. `own` must be a multiple of `stages`.
+/// Interleaved 1F1B on stage `stage` of `stages`, each with `parts` virtual stages: microbatches go in rounds
+/// ([`interleaved_round`]), a round through all parts before the next. There must be such rounds of `own` microbatches.
 pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32) -> Order {
     let (s, v) = (u64::from(stages), u64::from(parts));
-    let number = |k: u64, part: u64| ((part * s) as u32 + stage, k / (s * v) * s + k % s);
+    let round = interleaved_round(stages, own).unwrap_or(stages).max(1);
+    let g = u64::from(round);
+    let number = |k: u64, part: u64| ((part * s) as u32 + stage, k / (g * v) * g + k % g);
     let nth_forward = |k: u64| {
-        let (chunk, own) = number(k, k % (s * v) / s);
+        let (chunk, own) = number(k, k % (g * v) / g);
         forward(chunk, own)
     };
     let nth_backward = |k: u64| {
-        let (chunk, own) = number(k, v - 1 - k % (s * v) / s);
+        let (chunk, own) = number(k, v - 1 - k % (g * v) / g);
         backward(chunk, own)
     };
     let all = u64::from(own) * v;
-    let warm_up = (2 * (s - 1 - u64::from(stage)) + (v - 1) * s).min(all);
-    let rounds = (all - warm_up) / (s * v);
+    let warm_up = (2 * (s - 1 - u64::from(stage)) + (v - 1) * g).min(all);
+    let rounds = (all - warm_up) / (g * v);
     let pair = |k: u64| [nth_forward(warm_up + k), nth_backward(k)];
     let mut order = Order::releasing(Work::Backward);
     order.once((0..warm_up).map(nth_forward).collect());
-    order.repeat((0..s * v).flat_map(pair).collect(), stages, rounds);
-    order.once((rounds * s * v..all - warm_up).flat_map(pair).collect());
+    order.repeat((0..g * v).flat_map(pair).collect(), round, rounds);
+    order.once((rounds * g * v..all - warm_up).flat_map(pair).collect());
     order.once((all - warm_up..all).map(nth_backward).collect());
     order
 }
@@ -308,7 +312,7 @@ mod tests {
             for stage in 0..stages {
                 for own in 0..14u32 {
                     let mut orders = vec![(zero_bubble_v(stage, stages, own), 6)];
-                    if own % stages == 0 {
+                    if interleaved_round(stages, own).is_some() {
                         orders.push((interleaved(stage, stages, 3, own), 6));
                     }
                     orders.push((zero_bubble_h1(stage, own, stages - 1 - stage, stage), 3));

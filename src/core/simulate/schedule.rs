@@ -1,7 +1,10 @@
 //! Which schedules a pipeline can run, and what is assumed for it.
 
 use super::{LinkModel, Pipeline};
-use crate::{plan::Schedule, units};
+use crate::{
+    plan::{Schedule, interleaved_round},
+    units,
+};
 
 /// Operations and transfers that are simulated at the most where each waits for its turn on links or devices: some seconds.
 const MOST_CONTENDED: u64 = 1 << 26;
@@ -161,16 +164,18 @@ impl Pipeline {
                 "give all stages the same data-parallel degree".into(),
             ));
         }
-        let (group, m) = (u64::from(replicas) * count as u64, u64::from(self.microbatches));
-        if schedule == Schedule::Interleaved && !m.is_multiple_of(group) {
+        let m = self.microbatches;
+        let in_rounds = |m: u32| m.is_multiple_of(replicas) && interleaved_round(count as u32, m / replicas).is_some();
+        if schedule == Schedule::Interleaved && !in_rounds(m) {
             let of = if replicas > 1 { format!(" with {replicas} replicas") } else { String::new() };
-            let (below, above) = (m / group * group, m.next_multiple_of(group));
-            let either = if below > 0 { format!("{below} or {above}") } else { above.to_string() };
+            let (below, above) = ((1..m).rev().find(|&m| in_rounds(m)), (m + 1..).find(|&m| in_rounds(m)));
+            let either: Vec<String> = below.into_iter().chain(above).map(|m| m.to_string()).collect();
             return Some((
                 format!(
-                    "{name} over {count} stages{of} needs a number of microbatches that {group} divides; {m} is not"
+                    "{name} over {count} stages{of} cannot part {m} microbatches into equal rounds of at least {count} for each \
+                     replica"
                 ),
-                format!("{either} microbatches would do"),
+                format!("{} microbatches would do", either.join(" or ")),
             ));
         }
         None

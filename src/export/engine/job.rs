@@ -2,7 +2,7 @@
 
 use super::{Cut, CutStage, Engine, Names, Parts};
 use crate::{
-    plan::runner::RecomputeRule,
+    plan::runner::{RecomputeRule, Runner},
     simulate::Schedule,
     units,
     workload::{
@@ -31,15 +31,15 @@ impl<'a> Job<'a> {
     /// Puts together what is written.
     ///
     /// # Errors
-    /// Why the schedule cannot interleave this plan.
+    /// Why the engine cannot interleave this plan.
     pub(super) fn new(
         cut: &'a Cut,
-        schedule: Schedule,
-        virtual_stages: u32,
+        engine: Engine,
+        (schedule, virtual_stages): (Schedule, u32),
         names: &'a Names,
         recipe: Recipe,
     ) -> Result<Self, String> {
-        let parts = Parts::of(cut, schedule, virtual_stages)?;
+        let parts = Parts::of(cut, engine.runner().unwrap_or(Runner::Any), schedule, virtual_stages)?;
         Ok(Job { cut, parts, schedule, names, recipe })
     }
 

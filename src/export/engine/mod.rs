@@ -300,7 +300,7 @@ impl Task<'_> {
         let rounded = cut.set_microbatches(self.limits, plan, settings.micro_batch_size, recipe.micro_batch);
         // Serving has no microbatches.
         let mut losses: Vec<String> = rounded.into_iter().filter(|_| engine != Engine::Vllm).collect();
-        let mut job = Job::new(cut, schedule, self.virtual_stages, &settings.names, recipe)
+        let mut job = Job::new(cut, engine, (schedule, self.virtual_stages), &settings.names, recipe)
             .map_err(|reason| refused(engine, schedule, reason))?;
         losses.extend(job.even_out(engine));
         let text = match engine {

@@ -5,7 +5,7 @@
 //! as soon as what it needs was done in an earlier step. Interleaved, rank `r` of `R` has the stages `r`, `r + R`, ..
 
 use super::job::Job;
-use crate::simulate::Schedule;
+use crate::{plan::interleaved_round, simulate::Schedule};
 
 /// An operation on a microbatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,15 +81,16 @@ fn alternating(stage: usize, stages: usize, microbatches: u32, schedule: Schedul
     order.into_iter().map(|operation| (stage, operation)).collect()
 }
 
-/// What a rank with several stages does in turn (Narayanan et al., SC 2021): microbatches go in groups as many as there are
-/// ranks, a group through all stages of the rank before the next. `microbatches` is a multiple of `ranks`.
+/// What a rank with several stages does in turn (Narayanan et al., SC 2021): microbatches go in rounds
+/// ([`interleaved_round`]), a round through all stages of the rank before the next.
 fn interleaved(rank: usize, ranks: usize, each: usize, microbatches: u32) -> Vec<(usize, Operation)> {
-    let round = ranks * each;
+    let group = interleaved_round(ranks as u32, microbatches).map_or(ranks, |round| round as usize);
+    let round = group * each;
     let all = microbatches as usize * each;
-    let number = |k: usize| (k / round * ranks + k % ranks) as u32;
-    let forward = |k: usize| (k % round / ranks * ranks + rank, Operation::Forward(number(k)));
-    let backward = |k: usize| ((each - 1 - k % round / ranks) * ranks + rank, Operation::Backward(number(k)));
-    let warm_up = (2 * (ranks - 1 - rank) + (each - 1) * ranks).min(all);
+    let number = |k: usize| (k / round * group + k % group) as u32;
+    let forward = |k: usize| (k % round / group * ranks + rank, Operation::Forward(number(k)));
+    let backward = |k: usize| ((each - 1 - k % round / group) * ranks + rank, Operation::Backward(number(k)));
+    let warm_up = (2 * (ranks - 1 - rank) + (each - 1) * group).min(all);
     let mut order: Vec<(usize, Operation)> = (0..warm_up).map(forward).collect();
     for k in 0..all - warm_up {
         order.extend([forward(warm_up + k), backward(k)]);
@@ -101,6 +102,18 @@ fn interleaved(rank: usize, ranks: usize, each: usize, microbatches: u32) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounds_of_more_microbatches_than_ranks_are_interleaved() {
+        // 4 ranks with 2 stages each and 10 microbatches: two rounds of 5.
+        let text = csv(4, 2, 10, Schedule::Interleaved);
+        let cells: Vec<&str> = text.lines().next().unwrap().split(',').filter(|cell| !cell.is_empty()).collect();
+        let begun =
+            ["0F0", "0F1", "0F2", "0F3", "0F4", "4F0", "4F1", "4F2", "4F3", "4F4", "0F5", "0F6", "4B0", "0F7", "4B1"];
+        assert_eq!(cells[..15], begun);
+        assert_eq!(cells.len(), 40);
+        assert_eq!(cells[37..], ["0B7", "0B8", "0B9"]);
+    }
 
     #[test]
     fn two_stages_and_three_microbatches() {

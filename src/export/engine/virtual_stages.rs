@@ -6,7 +6,7 @@
 //! `v · P + p` is on rank `p`; under a V (ZB-V) the first `P` go down the ranks and the next `P` come back up.
 
 use super::cut::{Cut, CutStage};
-use crate::{simulate::Schedule, workload::layering::LayerKind};
+use crate::{plan::runner::Runner, simulate::Schedule, workload::layering::LayerKind};
 
 /// The parts of the model, in its order, and the ranks that hold them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Parts {
     ///
     /// # Errors
     /// Why the plan cannot be cut so, for people.
-    pub fn of(cut: &Cut, schedule: Schedule, each: u32) -> Result<Self, String> {
+    pub fn of(cut: &Cut, runner: Runner, schedule: Schedule, each: u32) -> Result<Self, String> {
         let each = match schedule {
             Schedule::Interleaved => each.max(2) as usize,
             Schedule::ZeroBubbleV => 2,
@@ -52,10 +52,8 @@ impl Parts {
             return Err(format!("stage {stage} holds {blocks} {plural}, too few for {each} virtual stages"));
         }
         let own = (cut.microbatches / cut.data_parallel().max(1)) as usize;
-        if schedule == Schedule::Interleaved && !own.is_multiple_of(count) {
-            return Err(format!(
-                "the {own} microbatches of each replica must be a multiple of the {count} stages to interleave them"
-            ));
+        if let Some(refusal) = runner.refuses(schedule, count as u32, own as u32) {
+            return Err(refusal);
         }
         let ranks: Vec<usize> = (0..each * count)
             .map(|part| match (schedule, part / count % 2) {

@@ -16,7 +16,7 @@
 use super::{
     bounds::{Before, Place},
     line::{Costs, StageCost},
-    table::Table,
+    table::{Fit, Room, Table},
 };
 
 /// So many sums are kept at a place; more are merged into what is better than all of them, which weakens "no" and nothing
@@ -80,7 +80,8 @@ impl Arcs {
     pub(super) fn new(table: &mut Table<'_>, shape: Shape, time: f64) -> Self {
         let (n, count) = (table.costs.len(), shape.stages);
         let most = time / f64::from(shape.microbatches);
-        let back = back(table, count, most);
+        let room = |s: usize| Room { parts: 1, in_flight: (count - s) as f64, most };
+        let back = table.back(count, &room);
         let mut arcs =
             Arcs { shape, n, back, heaviest: vec![], first: Vec::with_capacity(count * n + 1), arcs: vec![] };
         // The furthest that the stages before reach.
@@ -98,14 +99,7 @@ impl Arcs {
                 let from = (a + 1).max(arcs.back[s + 1]);
                 let (from, to) = if behind == 0 { (n, n) } else { (from, n - behind) };
                 for b in from..=to {
-                    let fastest = table.costs.fastest(a, b);
-                    if fastest > most {
-                        break;
-                    }
-                    let Some(extra) = table.least(a, b, behind as f64 + 1.0) else { break };
-                    if fastest + extra > most {
-                        break;
-                    }
+                    let Fit::Yes(extra) = table.fit(a, b, room(s)) else { break };
                     arcs.arcs.push(Arc { end: b as u32, extra });
                     next = next.max(b);
                 }
@@ -321,26 +315,6 @@ impl Arcs {
         };
         ends.iter().take(2).map(back).collect()
     }
-}
-
-/// By stage: the first unit from which it and all behind it can hold the rest, each with no more work than `most`; last the
-/// end.
-fn back(table: &mut Table<'_>, count: usize, most: f64) -> Vec<usize> {
-    let n = table.costs.len();
-    let mut back = vec![n; count + 1];
-    for s in (0..count).rev() {
-        let end = back[s + 1];
-        back[s] = end;
-        for begin in (0..end).rev() {
-            let extra = table.least(begin, end, (count - s) as f64);
-            if extra.is_some_and(|extra| table.costs.fastest(begin, end) + extra <= most) {
-                back[s] = begin;
-            } else if table.costs.swaps.grows() {
-                break;
-            }
-        }
-    }
-    back
 }
 
 /// When a state is as good as another.

@@ -14,8 +14,8 @@ use super::{
     kind::Kind,
     line::StageCost,
     paths::{self, Frame, Ways},
-    search::{Hunt, Split},
-    table::Table,
+    search::{Hunt, Split, all_splits},
+    table::{Fit, Room, Table},
     weighing::Timing,
 };
 use crate::plan::Schedule;
@@ -25,8 +25,6 @@ use crate::simulate::{Pipeline, PipelineStage, SimulatorSettings, Transfer, leng
 const SURE: f64 = 1.0 - 1e-9;
 /// By how much more than the least the longest stage may take.
 const ROOM: [f64; 5] = [1e-9, 0.002, 0.01, 0.03, 0.08];
-/// Where there are no more splits than this, all are tried.
-const MOST_TRIED: usize = 40;
 /// Operations that improving one split may take.
 const MOST_OPERATIONS: usize = 400_000;
 /// Classes whose best plan is improved, and how near to the best plan of all it must be.
@@ -141,7 +139,7 @@ impl Hunt<'_, '_> {
                 let m = self.scope.microbatches / d;
                 let most = (self.scope.devices / (d * costs.t)).min(m) as usize;
                 for stages in (1..=most.min(n)).filter(|&stages| self.scope.may_use(stages, d, costs.t)) {
-                    for &kind in kinds.iter().filter(|kind| kind.runs(stages, m)) {
+                    for &kind in kinds.iter().filter(|kind| self.scope.runs(**kind, stages, m)) {
                         let long = costs.has_parts(0, n, stages as u32 * kind.parts);
                         if kind.parts > 1 && !(long && costs.may_be_chain(stages)) {
                             continue;
@@ -258,20 +256,6 @@ impl Hunt<'_, '_> {
     }
 }
 
-/// All splits of so many units into so many stages, where they are few enough to try each; else none.
-fn all_splits(units: usize, stages: usize) -> Vec<Vec<usize>> {
-    let mut found = vec![vec![0]];
-    for stage in 1..stages {
-        let ends = |begins: &Vec<usize>| begins[stage - 1] + 1..=units - (stages - stage);
-        let longer = found.iter().flat_map(|begins| ends(begins).map(|next| [begins.as_slice(), &[next]].concat()));
-        found = longer.take(MOST_TRIED + 1).collect();
-        if found.len() > MOST_TRIED {
-            return vec![];
-        }
-    }
-    found
-}
-
 /// What goes to a stage from the one before; `None` where nothing does.
 fn sent(transfers: &[(u32, u32, f64)], to: usize) -> Option<f64> {
     let own = transfers.iter().find(|&&(from, end, _)| end as usize == to && from as usize + 1 == to);
@@ -320,32 +304,12 @@ impl Arcs {
     /// Those of stages that take no longer than `most` for a microbatch; `None` where no split has only such.
     fn new(table: &mut Table<'_>, frame: Frame, factor: f64, most: f64) -> Option<Self> {
         let (n, count) = (table.costs.len(), frame.stages);
-        let mut back = vec![n; count + 1];
-        let stage = |table: &mut Table<'_>, s: usize, a: usize, b: usize| {
-            if !table.costs.has_parts(a, b, frame.kind.parts) {
-                return Fit::Short;
-            }
-            let fastest = table.costs.fastest(a, b);
-            if fastest > most {
-                return Fit::Never;
-            }
-            match table.least(a, b, frame.kind.in_flight(count, count - 1 - s, frame.microbatches)) {
-                Some(extra) if fastest + extra <= most => Fit::Yes(extra),
-                _ => Fit::Never,
-            }
+        let room = |s: usize| Room {
+            parts: frame.kind.parts,
+            in_flight: frame.kind.in_flight(count, count - 1 - s, frame.microbatches),
+            most,
         };
-        for s in (0..count).rev() {
-            let end = back[s + 1];
-            back[s] = end;
-            for begin in (0..end).rev() {
-                match stage(table, s, begin, end) {
-                    Fit::Yes(_) => back[s] = begin,
-                    Fit::Short => {}
-                    Fit::Never if table.costs.swaps.grows() => break,
-                    Fit::Never => {}
-                }
-            }
-        }
+        let back = table.back(count, &room);
         let mut arcs = Arcs {
             frame,
             factor,
@@ -367,7 +331,7 @@ impl Arcs {
                 }
                 let (from, to) = if behind == 0 { (n, n) } else { ((a + 1).max(back[s + 1]), n - behind) };
                 for (b, ends) in next.iter_mut().enumerate().take(to + 1).skip(from) {
-                    let extra = match stage(table, s, a, b) {
+                    let extra = match table.fit(a, b, room(s)) {
                         Fit::Yes(extra) => extra,
                         Fit::Short => continue,
                         Fit::Never => break,
@@ -481,14 +445,4 @@ impl Arcs {
         }
         Some(begins)
     }
-}
-
-/// Whether a run may be a stage.
-enum Fit {
-    /// With so many seconds of recomputation.
-    Yes(f64),
-    /// It has too few layers for the schedule's parts; a longer one may do.
-    Short,
-    /// It takes too long, or too much memory.
-    Never,
 }

@@ -4,11 +4,11 @@
 //! their own ([`Runner::recompute`]), and are started on whole machines. Where one number of recomputed layers holds for all
 //! stages, every number is a search of its own; what one finds cuts the others short.
 
-use super::{
-    kind::{Kind, Wanted},
-    settings::JointSettings,
+use super::{kind::Kind, settings::JointSettings};
+use crate::planner::{
+    OptionError, Problem,
+    engine_layers::{self, Rule},
 };
-use crate::planner::{OptionError, Problem, engine_layers, pipeline_options::Recompute};
 use crate::{
     graph::Dag,
     plan::runner::{RecomputeRule, Runner},
@@ -17,17 +17,6 @@ use crate::{
 
 /// More layers than this are no layers.
 const MOST_LAYERS: usize = 1000;
-
-/// Which units recompute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
-    /// Whichever are cheapest.
-    Free,
-    /// All units of a stage that can, or none, stage by stage.
-    StageByStage,
-    /// The first so many of every stage, of those that can.
-    First(u32),
-}
 
 /// The demands of an engine.
 #[derive(Debug, Clone)]
@@ -54,14 +43,15 @@ pub(super) fn layers(runner: Runner, workload: &Workload) -> Result<Layering, St
     ))
 }
 
-/// Whether a workload can be planned for an engine, under the schedules asked for.
+/// Whether a workload can be planned for an engine, under the schedules and with the recomputation asked for.
 ///
 /// # Errors
 /// [`OptionError::Unsuited`] with why not.
-pub(super) fn check(problem: &Problem, runner: Runner, wanted: Wanted) -> Result<(), OptionError> {
+pub(super) fn check(problem: &Problem, runner: Runner, settings: JointSettings) -> Result<(), OptionError> {
     let found = layers(runner, &problem.workload);
     let layering = found.map_err(|why| engine_layers::unsuited(problem, runner, why))?;
-    let kinds = wanted.kinds(&|schedule| runner.schedules().contains(&schedule));
+    engine_layers::check_recompute(problem, runner, &layering, settings.recompute)?;
+    let kinds = settings.wanted.kinds(&|schedule| runner.schedules().contains(&schedule));
     if layering.blocks() > 0 || kinds.is_empty() || kinds.iter().any(|kind| kind.parts == 1) {
         return Ok(());
     }
@@ -93,25 +83,22 @@ impl Engine {
 
     /// The rules by which units may recompute, plain ones first.
     pub(super) fn rules(&self, settings: &JointSettings) -> Vec<Rule> {
-        let all = Rule::First(u32::MAX);
-        let blocks = self.layering.layers.len() as u32;
-        match (settings.recompute, self.runner.recompute()) {
-            (Recompute::Never, _) => vec![Rule::First(0)],
-            (Recompute::Always, _) => vec![all],
-            (_, RecomputeRule::AllOrNone) | (Recompute::AllOrNone, RecomputeRule::Count) => vec![Rule::First(0), all],
-            (Recompute::AllOrNone, RecomputeRule::PerLayer) => vec![Rule::StageByStage],
-            (Recompute::Auto, RecomputeRule::PerLayer) => vec![Rule::Free],
-            (Recompute::Auto, RecomputeRule::Count) => {
-                [Rule::First(0), all].into_iter().chain((1..blocks).map(Rule::First)).collect()
-            }
-        }
+        Rule::list(settings.recompute, self.runner.recompute(), self.layering.layers.len())
+    }
+
+    /// Whether it can do at a tensor degree what is asked of recomputation.
+    ///
+    /// # Errors
+    /// The rule that stands in the way, a sentence.
+    pub(super) fn obeys(&self, workload: &Workload, settings: JointSettings, t: u32) -> Result<(), String> {
+        engine_layers::recompute_at(self.runner, workload, &self.layering, settings.recompute, t)
     }
 
     /// Whether a schedule can be had with a rule to recompute: each part of the model recomputes as many layers.
     pub(super) fn runs(&self, kind: Kind, rule: Rule) -> bool {
         let shares = match rule {
             Rule::First(count) => count == u32::MAX || count.is_multiple_of(kind.parts),
-            Rule::Free | Rule::StageByStage => true,
+            Rule::Free | Rule::StageByStage | Rule::AllThatCan => true,
         };
         shares && (kind.parts == 1 || self.layering.blocks() > 0)
     }

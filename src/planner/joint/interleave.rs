@@ -1,10 +1,12 @@
 //! How long a batch takes under interleaved 1F1B, for a chain of equal replicas: the simulator's own waits without its events.
 //!
-//! Every stage does its operations in an order that is known beforehand (Narayanan et al., SC 2021: microbatches in groups as many
-//! as there are stages, a group through all parts before the next), so each stage goes on as far as it can, down the pipeline and up
+//! Every stage does its operations in an order that is known beforehand (Narayanan et al., SC 2021: microbatches in rounds, a
+//! round through all parts before the next), so each stage goes on as far as it can, down the pipeline and up
 //! again, until all are through. No queue is needed: what arrives is noted by part and microbatch. `O(operations)` time for almost
 //! all pipelines, since a turn of all stages does what is ready in each; `O(parts · microbatches)` memory. Times are those
 //! of [`crate::simulate`] up to rounding, which a test holds against it; what a plan is worth is simulated.
+
+use crate::plan::interleaved_round;
 
 /// A chain of stages, each with as many equal parts of the model.
 #[derive(Debug, Clone, Copy)]
@@ -17,7 +19,7 @@ pub(super) struct Chain<'a> {
     pub(super) sends: &'a [f64],
 }
 
-/// The place of a stage in one direction of its order: the how-manieth within the group, the part, the group's first microbatch.
+/// The place of a stage in one direction of its order: the how-manieth within the round, the part, the round's first microbatch.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     within: usize,
@@ -27,11 +29,11 @@ struct Place {
 
 impl Place {
     fn next(self, chain: &Chain<'_>) -> Place {
-        let count = chain.stages.len();
+        let round = chain.round();
         match self {
-            Place { within, .. } if within + 1 < count => Place { within: within + 1, ..self },
+            Place { within, .. } if within + 1 < round => Place { within: within + 1, ..self },
             Place { part, .. } if part + 1 < chain.parts => Place { within: 0, part: part + 1, ..self },
-            Place { first, .. } => Place { within: 0, part: 0, first: first + count },
+            Place { first, .. } => Place { within: 0, part: 0, first: first + round },
         }
     }
 }
@@ -47,8 +49,13 @@ struct Clock {
 }
 
 impl Chain<'_> {
-    /// Seconds until everything is done, all-reduces included. The stages, of which there are two at least, divide the
-    /// microbatches.
+    /// Microbatches that go through all parts together.
+    fn round(&self) -> usize {
+        let (stages, microbatches) = (self.stages.len(), self.microbatches);
+        interleaved_round(stages as u32, microbatches as u32).map_or(stages, |round| round as usize)
+    }
+
+    /// Seconds until everything is done, all-reduces included. There are two stages at least, and equal rounds of microbatches.
     pub(super) fn seconds(&self) -> f64 {
         let (count, m) = (self.stages.len(), self.microbatches);
         let (parts, all) = (self.parts * count, m * self.parts);
@@ -78,7 +85,7 @@ impl Chain<'_> {
     fn advance(&self, stage: usize, clock: &mut Clock, arrived: &mut [Vec<f64>; 2]) -> usize {
         let (count, m) = (self.stages.len(), self.microbatches);
         let all = m * self.parts;
-        let early = (2 * (count - 1 - stage) + (self.parts - 1) * count).min(all);
+        let early = (2 * (count - 1 - stage) + (self.parts - 1) * self.round()).min(all);
         let dearest = self.sends.iter().copied().fold(0.0, f64::max);
         let each = self.stages[stage].map(|seconds| seconds / self.parts as f64);
         let begun = clock.done;

@@ -7,14 +7,15 @@
 //! 1F1B          w + 1
 //! GPipe         M
 //! ZB-H1         S: what 1F1B's first stage has, on all stages
-//! interleaved   (2 w + (v − 1) S + 1) / v, in v-ths of the stage's activations
+//! interleaved   (2 w + (v − 1) G + 1) / v, in v-ths of the stage's activations
 //! ZB-V          S, in halves
 //! ```
 //!
-//! and never more than `M`. Interleaved schedules and ZB-V run chains only, interleaved ones batches that `S` divides, and
-//! ZB-V batches of at least `2 S − 1` microbatches: those that its published phases are made for.
+//! and never more than `M`. `G` are the microbatches of a round ([`interleaved_round`]): `S` where that divides `M`. Interleaved
+//! schedules and ZB-V run chains only, interleaved ones batches of equal rounds, and ZB-V batches of at least `2 S − 1`
+//! microbatches: those that its published phases are made for.
 
-use crate::plan::{Execution, Schedule};
+use crate::plan::{Execution, Schedule, interleaved_round};
 
 /// Parts of the model on a device that are tried where their number is free.
 pub(super) const PARTS: std::ops::RangeInclusive<u32> = 2..=8;
@@ -36,10 +37,11 @@ impl Kind {
     /// Microbatches in flight on a stage with so many behind it.
     pub(super) fn in_flight(self, stages: usize, behind: usize, microbatches: u32) -> f64 {
         let (s, w, m, v) = (stages as f64, behind as f64, f64::from(microbatches), f64::from(self.parts));
+        let round = || f64::from(interleaved_round(stages as u32, microbatches).unwrap_or(microbatches));
         let held = match self.schedule {
             Schedule::GPipe => m,
             Schedule::ZeroBubbleH1 | Schedule::ZeroBubbleV => s,
-            Schedule::Interleaved => (2.0 * w + (v - 1.0) * s + 1.0) / v,
+            Schedule::Interleaved => (2.0 * w + (v - 1.0) * round() + 1.0) / v,
             _ => w + 1.0,
         };
         held.min(m)
@@ -49,7 +51,7 @@ impl Kind {
     pub(super) fn runs(self, stages: usize, microbatches: u32) -> bool {
         let m = microbatches as usize;
         match self.schedule {
-            Schedule::Interleaved => stages > 1 && m.is_multiple_of(stages),
+            Schedule::Interleaved => stages > 1 && interleaved_round(stages as u32, microbatches).is_some(),
             Schedule::ZeroBubbleV => stages > 1 && m + 1 >= 2 * stages,
             _ => true,
         }

@@ -17,11 +17,11 @@ use crate::{
 };
 
 use super::{
-    engine::{Rule, linked},
-    recompute::Swaps,
+    engine::linked,
+    recompute::{Offers, Swaps, Together},
     weighing::{Way, Weights},
 };
-use crate::planner::pipeline_options::Recompute;
+use crate::planner::{engine_layers::Rule, pipeline_options::Recompute};
 
 /// Share of a node's time that is forward where the profile does not tell: the simulator's default.
 const FORWARD_SHARE: f64 = 1.0 / 3.0;
@@ -116,12 +116,7 @@ pub(super) struct Ways {
 
 /// The ways that the option leaves; `None` if it leaves none.
 fn ways(modes: &[Mode], recompute: Recompute) -> Option<Ways> {
-    let allowed = |mode: &Mode| match recompute {
-        Recompute::Never => !recomputes(&mode.id),
-        Recompute::Always => recomputes(&mode.id),
-        Recompute::Auto | Recompute::AllOrNone => true,
-    };
-    let all = || modes.iter().enumerate().filter(|(_, mode)| allowed(mode));
+    let all = || recompute.allowed(modes);
     let (fast, best) = all().reduce(|best, next| if next.1.time_s < best.1.time_s { next } else { best })?;
     let saves = |mode: &Mode| mode.memory_a < best.memory_a || mode.memory_b < best.memory_b;
     let smaller = all().filter(|(_, mode)| saves(mode) || mode.parameters < best.parameters);
@@ -259,33 +254,35 @@ impl Costs {
         let (mut smaller, mut fastest) = (vec![vec![]; n], vec![0.0; n]);
         for (unit, nodes) in line.units.iter().enumerate() {
             let mut sums = [0.0; 5];
-            let mut layer = (vec![], [0.0; 3]);
+            let mut layer = Together::NOTHING;
             for &node in nodes {
                 let (fast, small) = (&modes[node][costs.ways[node].fast], costs.ways[node].small);
                 let forward_s = forward(fast, modes[node]);
                 let mut parameters = fast.parameters;
                 fastest[unit] += parameters;
+                let only = recomputes(&fast.id);
+                let mut own = Together { offers: Offers { kept: !only, again: only }, ..Together::NOTHING };
                 if let Some(small) = small.map(|small| &modes[node][small]) {
                     costs.halves |= (forward(small, modes[node]) - forward_s).abs() > 1e-12 * fast.time_s;
                     parameters = parameters.min(small.parameters);
                     let key =
                         [small.time_s - fast.time_s, fast.memory_a - small.memory_a, fast.memory_b - small.memory_b];
-                    if by_node {
-                        costs.swaps.add(unit, vec![node], key);
-                    }
                     if line.at_ends.is_none() {
                         let ([seconds, in_flight, fixed], parameters) = (key, small.parameters - fast.parameters);
                         smaller[unit].push(Way { node, seconds, in_flight, fixed, parameters });
-                    } else if !by_node {
-                        layer.0.push(node);
-                        layer.1.iter_mut().zip(key).for_each(|(sum, part)| *sum += part);
                     }
+                    own = Together { nodes: vec![node], key, offers: Offers { again: true, ..own.offers } };
+                }
+                if by_node {
+                    costs.swaps.add(unit, own);
+                } else if line.at_ends.as_ref().is_none_or(|at_ends| !at_ends[node]) {
+                    layer.add(own);
                 }
                 let parts = [forward_s, fast.time_s - forward_s, fast.memory_a, fast.memory_b, parameters];
                 sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
             }
-            if !layer.0.is_empty() {
-                costs.swaps.add(unit, layer.0, layer.1);
+            if line.blocks.as_ref().is_some_and(|blocks| !by_node && blocks[unit]) {
+                costs.swaps.add(unit, layer);
             }
             if let (Some(repeated), Some(blocks)) = (&mut costs.repeated, &line.blocks) {
                 repeated.push(repeated[unit] + u32::from(blocks[unit]));

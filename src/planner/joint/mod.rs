@@ -12,6 +12,7 @@
 //! * `kind`, `paths`, `elsewhere`: schedules other than 1F1B, their bounds and their search;
 //! * `engine`: what a training engine demands beside that;
 //! * `anywhere`: plans of other planners, which engines may be unable to run;
+//! * `none`: why there is no plan;
 //! * `routes`: the search where devices are wired, on the routes between them;
 //! * `search`: classes in the order of their bounds, bisection, improvement of what was found;
 //! * `climb`: what was found is improved by moving its cuts;
@@ -34,6 +35,7 @@ mod evaluate;
 mod interleave;
 mod kind;
 mod line;
+mod none;
 #[cfg(test)]
 mod path_tests;
 mod paths;
@@ -52,21 +54,23 @@ mod whole;
 use std::cell::Cell;
 
 use crate::{
-    cluster::{LimitKind, Limits, MOST_DEVICES},
+    cluster::{LimitKind, Limits},
     family,
     plan::{Measure, Plan},
     planner::{
-        CannotPlan, Infeasible, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Search,
-        Status, Tunable,
+        CannotPlan, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Search, Status, Tunable,
     },
-    units,
     workload::{PiperProfile, Workload},
 };
 
-use crate::planner::{engine_layers, pipeline_options::Recompute};
-use engine::{Engine, Rule};
+use crate::planner::{
+    engine_layers::{self, Rule},
+    pipeline_options::Recompute,
+};
+use engine::Engine;
 use kind::{Kind, Plans};
 use line::{Costs, Line};
+use none::Enough;
 use routes::{Judged, Rates};
 use search::{FoundPlan, Hunt, Judge, Scope, Split};
 use settings::JointSettings;
@@ -129,9 +133,9 @@ impl Planner for Joint {
                 workload: "a model that is trained: its configurations are those of the engine named by --stack".into(),
             });
         }
-        let JointSettings { engine, wanted, .. } = JointSettings::new(options);
-        match engine.filter(|_| problem.workload.piper().is_some()) {
-            Some(runner) => engine::check(problem, runner, wanted),
+        let settings = JointSettings::new(options);
+        match settings.engine.filter(|_| problem.workload.piper().is_some()) {
+            Some(runner) => engine::check(problem, runner, settings),
             None => Ok(()),
         }
     }
@@ -201,8 +205,7 @@ struct Best {
     stopped: bool,
     leaves_out: bool,
     counts: [usize; 3],
-    /// What would do where nothing fits: memory, devices.
-    enough: (Option<f64>, Option<u32>),
+    enough: Enough,
     along_whole: AlongWhole,
 }
 
@@ -282,6 +285,7 @@ impl Task<'_> {
             data_parallel: self.settings.data_parallel,
             stages: self.settings.stages,
             machine: engine.as_ref().map(|_| self.limits.machines.whole()),
+            runner,
             gap: self.settings.gap,
         };
         let mut best = Best {
@@ -290,13 +294,13 @@ impl Task<'_> {
             stopped: false,
             leaves_out: false,
             counts: [0; 3],
-            enough: (None, None),
+            enough: Enough::default(),
             along_whole: AlongWhole { line: fine.filter(|_| kinds.contains(&Kind::ONE)), ..AlongWhole::default() },
         };
         for (number, &rule) in rules.iter().enumerate() {
-            let costs = self.costs(&line, rule);
+            let costs = self.costs(&line, engine.as_ref(), rule);
             if costs.is_empty() {
-                return self.no_degree();
+                return self.no_degree(engine.as_ref());
             }
             let kinds: Vec<Kind> =
                 kinds.iter().copied().filter(|&kind| engine.as_ref().is_none_or(|own| own.runs(kind, rule))).collect();
@@ -341,11 +345,13 @@ impl Task<'_> {
     }
 
     /// Costs at every degree that may be used.
-    fn costs(&self, line: &Line, rule: Rule) -> Vec<Costs> {
+    fn costs(&self, line: &Line, engine: Option<&Engine>, rule: Rule) -> Vec<Costs> {
         let degrees = self.profile.degrees();
         let within = degrees.into_iter().filter(|&t| t <= self.limits.devices);
         let allowed = within.filter(|&t| t == 1 || self.settings.tensor_parallel);
         let allowed = allowed.filter(|&t| self.settings.degree.is_none_or(|asked| asked == t));
+        let allowed =
+            allowed.filter(|&t| engine.is_none_or(|engine| engine.obeys(self.workload, self.settings, t).is_ok()));
         let how = (self.settings.recompute, rule);
         let of = |t: u32| Costs::new(&self.workload.dag, self.profile, line, t, how, self.rates.transfers(t));
         allowed.filter_map(of).collect()
@@ -417,9 +423,8 @@ impl Task<'_> {
             best.plan = Some(plan);
         }
         if best.plan.is_none() {
-            let (memory, devices) = self.enough(&tables, scope, kinds);
-            best.enough.0 = best.enough.0.into_iter().chain(memory).reduce(f64::min);
-            best.enough.1 = best.enough.1.into_iter().chain(devices).min();
+            let enough = self.enough(&tables, scope, kinds);
+            best.enough = std::mem::take(&mut best.enough).or(enough);
         }
     }
 
@@ -498,89 +503,5 @@ impl Task<'_> {
             execution.name()
         ));
         outcome
-    }
-
-    /// Why there is no degree to plan with.
-    fn no_degree(&self) -> Outcome {
-        let line = Line::of(&self.workload.dag);
-        let how = (Recompute::Auto, Rule::Free);
-        let usual = |t: &u32| Costs::new(&self.workload.dag, self.profile, &line, *t, how, 1.0).is_some();
-        let devices = self.limits.devices;
-        if let Some(asked) = self.settings.degree {
-            return Outcome::refused(format!(
-                "Tensor degree {asked} is asked for, and not all nodes offer it on {}: tensor_degree=any leaves it open.",
-                units::counted(devices as usize, "device")
-            ));
-        }
-        let explanation = match self.profile.degrees().into_iter().find(usual) {
-            None => NO_COMMON_DEGREE.into(),
-            Some(least) if least > devices => {
-                let explanation =
-                    format!("Tensor degree {least} is the least that all nodes offer: {least} devices would do.");
-                let infeasible = Infeasible {
-                    limits: vec![LimitKind::Devices],
-                    fewest_devices: Some(least),
-                    explanation,
-                    ..Infeasible::default()
-                };
-                return Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) };
-            }
-            Some(least) if !self.settings.tensor_parallel && least > 1 => {
-                "Not all nodes offer tensor degree 1: switch tensor parallel on.".into()
-            }
-            Some(_) => "Some node has no mode of the kind that recompute asks for: set recompute to auto.".to_string(),
-        };
-        Outcome::refused(explanation)
-    }
-
-    /// The least memory that would do on these devices, and the fewest devices with this memory, unless somebody stops the
-    /// search; of schedules with one part of the model on each device.
-    fn enough(&self, tables: &[Table<'_>], scope: Scope, kinds: &[Kind]) -> (Option<f64>, Option<u32>) {
-        let (mut memory, mut devices): (Option<f64>, Option<u32>) = (None, None);
-        for table in tables {
-            for &kind in kinds.iter().filter(|kind| kind.parts == 1) {
-                let m = |d: u32| scope.microbatches / d;
-                let flight = |stages: usize, d: u32| move |behind: usize| kind.in_flight(stages, behind, m(d));
-                for (stages, d) in scope.shapes(kind, table.costs.t, table.costs.len(), scope.devices) {
-                    if self.search.cancelled() {
-                        return (None, None);
-                    }
-                    let least = table.least_memory(stages, &flight(stages, d));
-                    memory = memory.into_iter().chain(least).reduce(f64::min);
-                }
-                for (stages, d) in scope.shapes(kind, table.costs.t, table.costs.len(), MOST_DEVICES) {
-                    let used = stages as u32 * d * table.costs.t;
-                    let fewer = devices.is_none_or(|known| used < known);
-                    if fewer && table.holds(stages, table.memory().0, &flight(stages, d)) {
-                        devices = Some(used);
-                    }
-                }
-            }
-        }
-        let share = 1.0 - self.settings.headroom;
-        (memory.map(|bytes| (bytes / share).ceil()), devices.filter(|&fewest| fewest > scope.devices))
-    }
-
-    /// What would let a plan fit.
-    fn infeasible(&self, (memory, devices): (Option<f64>, Option<u32>)) -> Outcome {
-        let each = units::bytes_exact(self.limits.memory_limit());
-        let have = units::counted(self.limits.devices as usize, "device");
-        let mut explanation = format!(
-            "No plan fits on {have} with {each} each whose stages are cut from one row of nodes where one feeds the next, with one tensor degree \
-             and one number of replicas for all."
-        );
-        let mut limits = vec![];
-        if let Some(bytes) = memory {
-            limits.push(LimitKind::Memory);
-            let enough = units::bytes_enough(bytes, self.limits.memory_limit());
-            explanation += &format!(" With {have}, {enough} each would do.");
-        }
-        if let Some(devices) = devices {
-            limits.push(LimitKind::Devices);
-            explanation += &format!(" With {each} each, {devices} devices would do.");
-        }
-        let (smallest_memory_bytes, fewest_devices) = (memory, devices);
-        let infeasible = Infeasible { limits, smallest_memory_bytes, fewest_devices, explanation };
-        Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
     }
 }

@@ -25,7 +25,7 @@
 //! ZB-V         fill Σ t<s (F / 2 + c);  S forwards' worth before the first backward, whose microbatch goes down and up the model
 //!              and comes back: Σ F + 2 Σ c + Σ t<s (I / 2 + c) from the beginning;  2 s + 1 half weights are left;
 //!              home Σ t<s (I / 2 + c)
-//! interleaved  fill Σ t<s (F / v + c);  e = min(2 w + (v − 1) S + 1, M v) v-ths of F before the first backward, and of B behind
+//! interleaved  fill Σ t<s (F / v + c);  e = min(2 w + (v − 1) G + 1, M v) v-ths of F before the first backward, and of B behind
 //!              the last forward; their microbatches go v − 1 times around the model before or after they turn at its end, and
 //!              from the last stage to the first no quicker than over the dearest boundary: turns
 //!              (v − 1) (Σ F / v + Σ c (1 + 1 / (S − 1))) + R − (e − 1) F / v,  the same with B for F
@@ -41,7 +41,7 @@
 //! weights as much as they may be. Then little more than the busy time is left.
 
 use super::{kind::Kind, line::StageCost};
-use crate::plan::Schedule;
+use crate::plan::{Schedule, interleaved_round};
 
 /// Share of the backward, recomputation apart, that is put off as the gradient of the weights: the simulator's default. Of
 /// recomputation there may be more than is known: more weights' part only shortens the paths.
@@ -135,7 +135,8 @@ impl Frame {
             _ if self.halves => 0.0,
             Schedule::ZeroBubbleH1 if m > w => turns(way - w * forward, way - w * (inputs + weights), m > w + 1.0),
             Schedule::Interleaved => {
-                let early = (2.0 * w + (v - 1.0) * self.stages as f64 + 1.0).min(m * v);
+                let round = interleaved_round(self.stages as u32, self.microbatches).unwrap_or(self.microbatches);
+                let early = (2.0 * w + (v - 1.0) * f64::from(round) + 1.0).min(m * v);
                 let loops = |work: f64| (v - 1.0) * (work / v + self.sends * (1.0 + 1.0 / (self.stages - 1) as f64));
                 let turn = |whole: f64, own: f64| loops(whole) + way - (early - 1.0) * own / v;
                 turns(turn(self.forward, forward), turn(self.backward, inputs), early < m * v)

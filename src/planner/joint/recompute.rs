@@ -12,7 +12,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{engine::Rule, ranks::Ranks};
+use super::ranks::Ranks;
+use crate::planner::engine_layers::Rule;
 
 /// A larger number means all.
 const MOST_COUNTED: u32 = u32::MAX - 1;
@@ -52,6 +53,44 @@ impl Group {
     }
 }
 
+/// What a layer offers a rule that prescribes who recomputes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Offers {
+    /// To keep its activations.
+    pub(super) kept: bool,
+    /// To recompute them.
+    pub(super) again: bool,
+}
+
+/// Nodes of a unit that recompute together: which can, what that changes, and what they offer an engine that counts layers.
+pub(super) struct Together {
+    pub(super) nodes: Vec<usize>,
+    /// Seconds more, and bytes less: per microbatch in flight and beside.
+    pub(super) key: [f64; 3],
+    pub(super) offers: Offers,
+}
+
+impl Together {
+    pub(super) const NOTHING: Together =
+        Together { nodes: vec![], key: [0.0; 3], offers: Offers { kept: true, again: false } };
+
+    pub(super) fn add(&mut self, other: Together) {
+        self.nodes.extend(other.nodes);
+        self.key.iter_mut().zip(other.key).for_each(|(sum, part)| *sum += part);
+        self.offers.kept &= other.offers.kept;
+        self.offers.again |= other.offers.again;
+    }
+}
+
+/// What a rule that prescribes who recomputes makes of a run.
+struct Prescribed {
+    items: std::ops::Range<usize>,
+    seconds: f64,
+    saved: f64,
+    /// Whether every layer offers what it must do.
+    possible: bool,
+}
+
 /// What recomputing changes, for runs of units.
 #[derive(Debug, Clone)]
 pub(super) struct Swaps {
@@ -62,6 +101,8 @@ pub(super) struct Swaps {
     items: Vec<Vec<usize>>,
     /// Sums over the items before each: seconds, bytes in flight, bytes beside.
     sums: Vec<[f64; 3]>,
+    /// Items before each that cannot keep their activations, and that cannot recompute.
+    lacking: Vec<[u32; 2]>,
     /// Items before each boundary.
     before: Vec<u32>,
     /// Microbatches in flight up to which no group saves anything, and above which each one does, where there are such.
@@ -100,6 +141,7 @@ impl Swaps {
             rule,
             items: vec![],
             sums: vec![[0.0; 3]],
+            lacking: vec![[0; 2]],
             before: vec![0; units + 1],
             turning: (f64::INFINITY, 0.0),
             group_of: vec![],
@@ -107,11 +149,14 @@ impl Swaps {
         }
     }
 
-    /// Notes that nodes of a unit can together run in another way: seconds more, bytes less in flight and beside. Units come
-    /// in order.
-    pub(super) fn add(&mut self, unit: usize, nodes: Vec<usize>, key: [f64; 3]) {
+    /// Notes nodes of a unit that can recompute together; also those that cannot, where a rule counts them. Units come in order.
+    pub(super) fn add(&mut self, unit: usize, Together { nodes, key, offers }: Together) {
+        if nodes.is_empty() && !self.counts() {
+            return;
+        }
         let item = (unit as u32, self.items.len() as u32);
-        let sums = self.sums[self.items.len()];
+        let (sums, lacking) = (self.sums[self.items.len()], self.lacking[self.items.len()]);
+        self.lacking.push([lacking[0] + u32::from(!offers.kept), lacking[1] + u32::from(!offers.again)]);
         self.items.push(nodes);
         self.sums.push([sums[0] + key[0], sums[1] + key[1], sums[2] + key[2]]);
         self.before[unit + 1] += 1;
@@ -153,25 +198,41 @@ impl Swaps {
         self.groups.len() >= MANY && self.rule == Rule::Free
     }
 
+    /// Whether a rule prescribes who recomputes, so that it counts every layer.
+    fn counts(&self) -> bool {
+        matches!(self.rule, Rule::First(_) | Rule::AllThatCan)
+    }
+
     /// Whether a run takes no less memory where a unit is put in front of it: not where it then is another that recomputes.
     pub(super) fn grows(&self) -> bool {
         !matches!(self.rule, Rule::First(1..=MOST_COUNTED))
     }
 
     /// Where the rule prescribes it, the items of units `a .. b` that recompute, their seconds and the bytes they save.
-    fn prescribed(&self, a: usize, b: usize, in_flight: f64) -> Option<(std::ops::Range<usize>, f64, f64)> {
-        let Rule::First(count) = self.rule else { return None };
+    fn prescribed(&self, a: usize, b: usize, in_flight: f64) -> Option<Prescribed> {
+        let (count, any) = match self.rule {
+            Rule::First(count) => (count, false),
+            Rule::AllThatCan => (u32::MAX, true),
+            Rule::Free | Rule::StageByStage => return None,
+        };
         let first = self.before[a] as usize;
         let last = self.before[b].min(self.before[a].saturating_add(count)) as usize;
         let [seconds, flying, fixed] = std::array::from_fn(|i| self.sums[last][i] - self.sums[first][i]);
-        Some((first..last, seconds, flying * in_flight + fixed))
+        let lacking = |what: usize, from: usize, to: usize| self.lacking[to][what] > self.lacking[from][what];
+        let possible = any || (!lacking(0, last, self.before[b] as usize) && !lacking(1, first, last));
+        Some(Prescribed { items: first..last, seconds, saved: flying * in_flight + fixed, possible })
     }
 
     /// The most bytes that can be saved from what the fastest ways take.
     pub(super) fn most_saved(&self, a: usize, b: usize, in_flight: f64) -> f64 {
-        if let Some((_, _, saved)) = self.prescribed(a, b, in_flight) {
-            return saved;
+        if let Some(Prescribed { saved, possible, .. }) = self.prescribed(a, b, in_flight) {
+            return if possible { saved } else { f64::NEG_INFINITY };
         }
+        self.most_by_any(a, b, in_flight)
+    }
+
+    /// The same if any items may recompute, whatever the rule.
+    pub(super) fn most_by_any(&self, a: usize, b: usize, in_flight: f64) -> f64 {
         if self.is_many() {
             let (none, all) = self.turning;
             let run = self.run(a, b);
@@ -210,8 +271,8 @@ impl Swaps {
 
     /// The time that units `a .. b` recompute for to save so many bytes; `None` if they cannot.
     pub(super) fn extra(&self, a: usize, b: usize, in_flight: f64, shave: f64, memo: &mut Memo) -> Option<Extra> {
-        if let Some((_, seconds, saved)) = self.prescribed(a, b, in_flight) {
-            return (saved >= shave).then_some(Extra { least: seconds, chosen: seconds });
+        if let Some(Prescribed { seconds, saved, possible, .. }) = self.prescribed(a, b, in_flight) {
+            return (possible && saved >= shave).then_some(Extra { least: seconds, chosen: seconds });
         }
         if shave <= 0.0 {
             return Some(Extra::NONE);
@@ -319,8 +380,8 @@ impl Swaps {
             nodes.sort_unstable();
             Some(nodes)
         };
-        if let Some((mut items, _, _)) = self.prescribed(a, b, in_flight) {
-            return nodes(&mut items);
+        if let Some(Prescribed { mut items, possible, .. }) = self.prescribed(a, b, in_flight) {
+            return if possible { nodes(&mut items) } else { None };
         }
         let mut present = self.useful(a, b, in_flight);
         present.sort_by_key(|&g| self.groups[g].count(a, b));

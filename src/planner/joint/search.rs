@@ -18,7 +18,7 @@ use super::{
     table::Table,
     weighing::Timing,
 };
-use crate::planner::Search;
+use crate::{plan::runner::Runner, planner::Search};
 
 /// What a "no" may be off by, relative: sums that are nearly as good as others were dropped.
 const PROOF: f64 = 1.0 - 4e-5;
@@ -26,6 +26,8 @@ const PROOF: f64 = 1.0 - 4e-5;
 const FINEST: f64 = 2e-4;
 /// Operations that improving one split may take, in stages times ranks.
 const MOST_WORK: usize = 2_000_000;
+/// Where a class has no more splits than this, all are tried.
+const MOST_TRIED: usize = 40;
 
 /// A degree, replicas and stages.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +76,8 @@ pub(super) struct Scope {
     pub(super) stages: Option<usize>,
     /// Devices of a machine, where only whole ones are used, or a part of one.
     pub(super) machine: Option<u32>,
+    /// The engine that must run the plan.
+    pub(super) runner: Option<Runner>,
     pub(super) gap: f64,
 }
 
@@ -95,6 +99,12 @@ impl Scope {
         whole && self.stages.is_none_or(|asked| asked == stages) && stages as u32 * d <= self.microbatches
     }
 
+    /// Whether a schedule runs so many stages and microbatches of a replica, in the engine if one must run it.
+    pub(super) fn runs(&self, kind: Kind, stages: usize, microbatches: u32) -> bool {
+        let refused = |runner: Runner| runner.refuses(kind.schedule, stages as u32, microbatches).is_some();
+        kind.runs(stages, microbatches) && !self.runner.is_some_and(refused)
+    }
+
     /// The numbers of stages there can be on so many devices, and replicas of each: the fewest, which take the fewest
     /// devices; where what is in flight depends on them, all.
     pub(super) fn shapes(&self, kind: Kind, t: u32, units: usize, devices: u32) -> Vec<(usize, u32)> {
@@ -102,7 +112,10 @@ impl Scope {
         let most = units.min((devices / t).min(self.microbatches) as usize);
         let each = if kind == Kind::ONE { 1 } else { usize::MAX };
         let found = (1..=most).flat_map(|stages| {
-            let fits = move |d: &u32| stages as u32 * d * t <= devices && self.may_use(stages, *d, t);
+            let fits = move |d: &u32| {
+                let m = self.microbatches / d;
+                stages as u32 * d * t <= devices && self.may_use(stages, *d, t) && self.runs(kind, stages, m)
+            };
             replicas.iter().copied().filter(fits).take(each).map(move |d| (stages, d))
         });
         found.collect()
@@ -293,6 +306,9 @@ impl<'c> Hunt<'_, 'c> {
         }
         if low < self.goal() && !self.search.cancelled() {
             self.in_step(class, &arcs, low, &mut own);
+            for begins in all_splits(self.tables[class.table].costs.len(), class.stages) {
+                self.consider(class.table, class.d, begins, &mut own);
+            }
         }
         if class.lower < self.goal()
             && !self.search.cancelled()
@@ -411,4 +427,18 @@ impl<'c> Hunt<'_, 'c> {
             (split, took)
         });
     }
+}
+
+/// All splits of so many units into so many stages, where they are few enough to try each; else none.
+pub(super) fn all_splits(units: usize, stages: usize) -> Vec<Vec<usize>> {
+    let mut found = vec![vec![0]];
+    for stage in 1..stages {
+        let ends = |begins: &Vec<usize>| begins[stage - 1] + 1..=units - (stages - stage);
+        let longer = found.iter().flat_map(|begins| ends(begins).map(|next| [begins.as_slice(), &[next]].concat()));
+        found = longer.take(MOST_TRIED + 1).collect();
+        if found.len() > MOST_TRIED {
+            return vec![];
+        }
+    }
+    found
 }

@@ -10,6 +10,28 @@ use super::{
     recompute::{Extra, Memo},
 };
 
+/// What a stage must keep within.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Parts of the model that it is made of.
+    pub(super) parts: u32,
+    /// Microbatches in flight.
+    pub(super) in_flight: f64,
+    /// Seconds of a microbatch.
+    pub(super) most: f64,
+}
+
+/// Whether a run of units may be a stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Fit {
+    /// With so many seconds of recomputation, at the least.
+    Yes(f64),
+    /// It has too few layers for its parts; a longer one may do.
+    Short,
+    /// It takes too long, or too much memory.
+    Never,
+}
+
 /// Costs of a degree within a memory.
 #[derive(Debug)]
 pub(super) struct Table<'c> {
@@ -44,10 +66,76 @@ impl<'c> Table<'c> {
         Some(self)
     }
 
-    /// The first unit from which so many stages can hold all, each as long as it can be.
+    /// No later than the first unit from which so many stages can hold all.
     fn reaching(&mut self, stages: usize) -> usize {
-        let end = self.reach[stages - 1];
-        self.furthest(0, end, |a| self.fits(a, end, stages as f64))
+        let n = self.costs.len();
+        let from = self.reach[stages - 1];
+        let ends = if stages == 1 { n..=n } else { from..=n + 1 - stages };
+        self.earliest(ends, Room { parts: 1, in_flight: stages as f64, most: f64::INFINITY })
+    }
+
+    /// By stage of so many: no later than the first unit from which it and those behind it can hold the rest; last the end.
+    /// The end everywhere where they cannot.
+    pub(super) fn back(&mut self, count: usize, room: &dyn Fn(usize) -> Room) -> Vec<usize> {
+        let n = self.costs.len();
+        let mut back = vec![n; count + 1];
+        for s in (0..count).rev() {
+            let ends = if s + 1 == count { n..=n } else { back[s + 1]..=n + s + 1 - count };
+            back[s] = self.earliest(ends, room(s));
+        }
+        back
+    }
+
+    /// The first unit from which a stage can hold all up to one of some ends; the end of the line where none can.
+    fn earliest(&mut self, ends: std::ops::RangeInclusive<usize>, room: Room) -> usize {
+        let mut found = self.costs.len();
+        for end in ends {
+            let mut begin = None;
+            for a in (0..end).rev() {
+                match self.may_fit(a, end, room) {
+                    Fit::Yes(_) => begin = Some(a),
+                    Fit::Short => {}
+                    Fit::Never => break,
+                }
+            }
+            // One that ends later begins no earlier, but where this end leaves too few layers.
+            let Some(begin) = begin else { continue };
+            if begin >= found {
+                break;
+            }
+            let fits = |a: &usize| self.costs.swaps.grows() || matches!(self.fit(*a, end, room), Fit::Yes(_));
+            found = (begin..found.min(end)).find(fits).unwrap_or(found);
+        }
+        found
+    }
+
+    /// Whether units `a .. b` may be a stage.
+    pub(super) fn fit(&mut self, a: usize, b: usize, room: Room) -> Fit {
+        if !self.costs.has_parts(a, b, room.parts) {
+            return Fit::Short;
+        }
+        let fastest = self.costs.fastest(a, b);
+        if fastest > room.most {
+            return Fit::Never;
+        }
+        match self.least(a, b, room.in_flight) {
+            Some(extra) if fastest + extra <= room.most => Fit::Yes(extra),
+            _ => Fit::Never,
+        }
+    }
+
+    /// The same where `Never` holds for every longer run as well: for that, what recomputes may be any unit.
+    fn may_fit(&mut self, a: usize, b: usize, room: Room) -> Fit {
+        if self.costs.swaps.grows() {
+            return self.fit(a, b, room);
+        }
+        let over = self.costs.fastest(a, b) > room.most
+            || self.shave(a, b, room.in_flight) > self.costs.swaps.most_by_any(a, b, room.in_flight);
+        match self.costs.has_parts(a, b, room.parts) {
+            _ if over => Fit::Never,
+            true => Fit::Yes(0.0),
+            false => Fit::Short,
+        }
     }
 
     /// The first unit, from `least` on, from which a stage up to `end` can hold all.
@@ -134,38 +222,51 @@ impl<'c> Table<'c> {
         self.costs.swaps.choose(a, b, in_flight, shave)
     }
 
-    /// The least memory with which exactly so many stages hold all; `None` if there are not so many units. The last byte may
-    /// be one too many.
-    pub(super) fn least_memory(&self, stages: usize, flight: &dyn Fn(usize) -> f64) -> Option<f64> {
+    /// The least memory with which exactly so many stages of so many parts hold all; `None` if there are not so many units. The
+    /// last byte may be one too many.
+    pub(super) fn least_memory(&self, stages: usize, parts: u32, flight: &dyn Fn(usize) -> f64) -> Option<f64> {
         let n = self.costs.len();
         if stages == 0 || stages > n {
             return None;
         }
         let (mut low, mut high) = (0.0, 2.0 * self.costs.bytes(0, n, flight(stages - 1).max(flight(0))));
-        if !self.holds(stages, high, flight) {
+        if !self.holds(stages, parts, high, flight) {
             return None;
         }
         while high - low > (1e-12 * high).max(1.0) {
             let middle = (low + high) / 2.0;
-            if self.holds(stages, middle, flight) { high = middle } else { low = middle }
+            if self.holds(stages, parts, middle, flight) { high = middle } else { low = middle }
         }
         Some(high)
     }
 
-    /// Whether exactly so many stages hold all within a memory, with so many microbatches in flight by the stages behind.
-    pub(super) fn holds(&self, stages: usize, memory: f64, flight: &dyn Fn(usize) -> f64) -> bool {
-        let mut end = self.costs.len();
+    /// Whether exactly so many stages of so many parts hold all within a memory, with so many microbatches in flight by the
+    /// stages behind.
+    pub(super) fn holds(&self, stages: usize, parts: u32, memory: f64, flight: &dyn Fn(usize) -> f64) -> bool {
+        let n = self.costs.len();
+        if stages > n {
+            return false;
+        }
+        let mut from = n;
         for j in 1..=stages {
             let flying = flight(j - 1);
-            let needs = |a: usize| self.costs.bytes(a, end, flying) - self.costs.swaps.most_saved(a, end, flying);
-            // The stages in front need a unit each.
-            let begin = self.furthest(stages - j, end, |a| needs(a) <= memory);
-            if begin == end {
-                return false;
+            let needs =
+                |a: usize, end: usize| self.costs.bytes(a, end, flying) - self.costs.swaps.most_saved(a, end, flying);
+            let holds = |a: usize, end: usize| self.costs.has_parts(a, end, parts) && needs(a, end) <= memory;
+            // The stages in front need a unit each, those behind have theirs.
+            let ends = if j == 1 { n..=n } else { from..=n + 1 - j };
+            let least = stages - j;
+            let furthest = |end: usize| {
+                let short = |a: &usize| !self.costs.has_parts(*a, end, parts);
+                let begin = (least..end).rev().find(|a| !short(a))?;
+                Some(self.furthest(least, begin + 1, |a| holds(a, end))).filter(|&a| a <= begin)
+            };
+            match ends.filter_map(furthest).next() {
+                Some(begin) => from = begin,
+                None => return false,
             }
-            end = begin;
         }
-        end == 0
+        from == 0
     }
 
     /// The memory that stages are planned for, and its rounding.

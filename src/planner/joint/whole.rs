@@ -8,12 +8,14 @@
 
 use super::{
     Task, build,
-    engine::Rule,
     line::Line,
     search::{FoundPlan, Hunt, Judge, Scope, Split},
     table::Table,
 };
-use crate::{plan::Plan, planner::Search};
+use crate::{
+    plan::Plan,
+    planner::{Search, engine_layers::Rule},
+};
 
 /// Halvings of the load for one degree and number of stages.
 const HALVINGS: usize = 10;
@@ -31,7 +33,7 @@ impl Task<'_> {
     /// Plans along the whole line, if there is one and it was not tried; until `search` is over there is one, if any fits.
     pub(super) fn search_whole(&self, whole: &mut AlongWhole, rule: Rule, scope: Scope, search: &Search) {
         let Some(line) = whole.line.as_ref().filter(|_| !whole.tried) else { return };
-        let costs = self.costs(line, rule);
+        let costs = self.costs(line, None, rule);
         let judge = |split: &Split, tables: &[Table<'_>]| self.judge(line, scope, split, tables);
         let mut publish = |split: &Split, tables: &[Table<'_>]| {
             self.publish(split.seconds, build::plan(self.profile, line, scope.microbatches, split, tables));

@@ -146,11 +146,6 @@ impl Degree {
         search: &Search,
     ) -> Option<Self> {
         let n = dag.len();
-        let allowed = |mode: &Mode| match recompute {
-            Recompute::Never => !recomputes(mode),
-            Recompute::Always => recomputes(mode),
-            Recompute::Auto | Recompute::AllOrNone => true,
-        };
         let modes = |v: usize| profile.nodes[v].modes(t).unwrap_or_default();
         let choices: Vec<Vec<Choice>> = (0..n)
             .map(|v| {
@@ -161,7 +156,7 @@ impl Degree {
                     memory_a: mode.memory_a,
                     memory_b: mode.memory_b,
                 };
-                modes(v).iter().enumerate().filter(|(_, mode)| allowed(mode)).map(choice).collect()
+                recompute.allowed(modes(v)).map(choice).collect()
             })
             .collect();
         let uniform = (0..n).all(|v| {
@@ -256,11 +251,6 @@ impl EdgeRanges {
         let (heads, tails) = (self.into[outer].0, self.into[inner].1);
         Span { least: (heads.least + tails.least - past.least).max(0.0), most: heads.most + tails.most - past.most }
     }
-}
-
-/// Whether a mode recomputes activations, told by its name as in the published files.
-pub(super) fn recomputes(mode: &Mode) -> bool {
-    mode.id.to_ascii_lowercase().contains("recomp")
 }
 
 /// Position of the first least element by a key; 0 for an empty list.

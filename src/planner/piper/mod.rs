@@ -124,10 +124,11 @@ impl Planner for Piper {
     }
 
     fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
-        let engine = PiperSettings::new(&problem.options).engine.filter(|_| problem.workload.piper().is_some());
-        let Some(runner) = engine else { return Ok(()) };
+        let settings = PiperSettings::new(&problem.options);
+        let Some(runner) = settings.engine.filter(|_| problem.workload.piper().is_some()) else { return Ok(()) };
         let layers = engine_layers::layers(runner, &problem.workload, for_engine::MOST_LAYERS);
-        layers.map(drop).map_err(|why| engine_layers::unsuited(problem, runner, why))
+        let layering = layers.map_err(|why| engine_layers::unsuited(problem, runner, why))?;
+        engine_layers::check_recompute(problem, runner, &layering, settings.recompute)
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
@@ -353,17 +354,10 @@ fn plan(
 fn excluded(workload: &Workload, settings: &PiperSettings, node: usize, limits: &Limits, found: Infeasible) -> Outcome {
     let node = workload.nodes[node].label();
     let mut explanation = match (settings.recompute, settings.tensor_parallel) {
-        (Recompute::Never | Recompute::Always, _) => {
-            let (word, repair) = if settings.recompute == Recompute::Never {
-                ("does not recompute", "auto")
-            } else {
-                ("recomputes", "auto")
-            };
-            format!(
-                "{node} has no mode that {word} at a tensor degree up to {}: set recompute to {repair}.",
-                limits.devices
-            )
-        }
+        (Recompute::Never, _) => format!(
+            "{node} has no mode that does not recompute at a tensor degree up to {}: set recompute to auto.",
+            limits.devices
+        ),
         (_, false) => format!("{node} offers no tensor degree 1: switch tensor parallel on."),
         _ => format!("{node} offers no tensor degree of at most {}, the number of devices.", limits.devices),
     };

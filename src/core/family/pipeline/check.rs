@@ -93,9 +93,13 @@ fn runnable(
             return needs(format!("a chain of stages, and stage {} also sends to stage {}", from + 1, to + 1));
         }
     }
-    let group = (replicas.max(1) as usize).saturating_mul(count);
-    if schedule == Schedule::Interleaved && !(limits.microbatches as usize).is_multiple_of(group) {
-        return needs(format!("microbatches that {group} divides, and there are {}", limits.microbatches));
+    let (all, replicas) = (limits.microbatches as usize, replicas.max(1) as usize);
+    // Rounds of as many microbatches as stages or a few more, all equal.
+    let rounds = (all / replicas / count).max(1);
+    if schedule == Schedule::Interleaved && !(all.is_multiple_of(replicas) && (all / replicas).is_multiple_of(rounds)) {
+        return needs(format!(
+            "equal rounds of at least {count} microbatches on each of {replicas} replicas, and there are {all} microbatches"
+        ));
     }
     None
 }

@@ -96,14 +96,19 @@ impl Orders {
         }
     }
 
-    /// Warm-up, pairs, the rest; microbatches in groups as many as stages, a group through all parts before the next.
+    /// Warm-up, pairs, the rest; microbatches in rounds, a round through all parts before the next.
     fn interleaved(&self, stage: u64, own: u64, index: u64) -> Operation {
-        let (s, v) = (self.stages(), self.parts());
-        let early = (2 * (s - 1 - stage) + (v - 1) * s).min(own * v);
+        let (s, v, g) = (self.stages(), self.parts(), self.round(own));
+        let early = (2 * (s - 1 - stage) + (v - 1) * g).min(own * v);
         let (kind, k) = in_turn(own * v, early, index);
-        let (group, within) = (k / (s * v), k % (s * v));
-        let part = if kind == Kind::Forward { within / s } else { v - 1 - within / s };
-        (kind, (part * s + stage) as usize, group * s + within % s)
+        let (round, within) = (k / (g * v), k % (g * v));
+        let part = if kind == Kind::Forward { within / g } else { v - 1 - within / g };
+        (kind, (part * s + stage) as usize, round * g + within % g)
+    }
+
+    /// Microbatches of a round where parts are interleaved: as many as stages, or a few more that make up the batch.
+    fn round(&self, own: u64) -> u64 {
+        own.max(1) / (own / self.stages()).max(1)
     }
 
     /// ZB-V for batches of at least `2 S − 1` microbatches; of shorter ones what is left of that.
@@ -126,7 +131,7 @@ impl Orders {
             Schedule::GPipe => own,
             Schedule::Interleaved => {
                 let s = self.stages();
-                2 * (s - 1 - stage as u64) + (parts - 1) * s + 1
+                2 * (s - 1 - stage as u64) + (parts - 1) * self.round(own) + 1
             }
             Schedule::ZeroBubbleH1 => early + self.delay(stage) + 1,
             Schedule::ZeroBubbleV => {

@@ -9,7 +9,7 @@
 //! The optimum under these rules, proven, unless a knapsack is too large (the outcome says so).
 //! `O(degrees · replicas · ways · S · L²)` time for `L` layers and `S` stages, cut short where a stage alone is too slow or
 //! too large; `O(L²)` memory. What stands before and behind the repeated layers never recomputes,
-//! since no engine offers that, whatever the option `recompute` says.
+//! since no engine offers that; `recompute=always` is refused where it asks for it.
 
 mod chain;
 mod costs;
@@ -18,7 +18,7 @@ mod stage;
 use rustc_hash::FxHashMap;
 
 use super::settings::PiperSettings;
-use crate::planner::{engine_layers, pipeline_options::Recompute};
+use crate::planner::engine_layers::{self, Rule};
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     plan::{
@@ -31,7 +31,7 @@ use crate::{
 };
 use chain::Cuts;
 use costs::Costs;
-use stage::{Goal, Rule, Ways};
+use stage::{Goal, Ways};
 
 /// More layers than this are no layers: the table of stretches would not fit.
 pub(super) const MOST_LAYERS: usize = 3000;
@@ -67,6 +67,9 @@ pub(super) fn plan(
         Ok(layering) => layering,
         Err(why) => return engine_layers::refused(workload, &why),
     };
+    if let Err(why) = engine_layers::recompute_anywhere(runner, workload, &layering, settings.recompute) {
+        return engine_layers::refused(workload, &why);
+    }
     let machine = limits.machines.whole();
     let chain = Chain { workload, profile, limits, settings, runner, layering, machine };
     chain.plan(search)
@@ -167,24 +170,19 @@ impl Chain<'_> {
         )
     }
 
-    /// Ways to recompute, plain ones first.
+    /// Ways to recompute, plain ones first: what is found with one rule for all cuts a free choice short.
     fn rules(&self) -> Vec<Rule> {
-        let most = self.layering.layers.len();
-        let all = Rule::First(usize::MAX);
-        match (self.settings.recompute, self.runner.recompute()) {
-            (Recompute::Never, _) => vec![Rule::First(0)],
-            (Recompute::Always, _) => vec![all],
-            (_, RecomputeRule::AllOrNone) | (Recompute::AllOrNone, RecomputeRule::Count) => vec![Rule::First(0), all],
-            (Recompute::AllOrNone, RecomputeRule::PerLayer) => vec![Rule::First(0), all, Rule::StageByStage],
-            (Recompute::Auto, RecomputeRule::PerLayer) => vec![Rule::First(0), all, Rule::Free],
-            (Recompute::Auto, RecomputeRule::Count) => {
-                [Rule::First(0), all].into_iter().chain((1..most).map(Rule::First)).collect()
-            }
-        }
+        let rules = Rule::list(self.settings.recompute, self.runner.recompute(), self.layering.layers.len());
+        let one = matches!(rules[0], Rule::Free | Rule::StageByStage);
+        let plain = [Rule::First(0), Rule::First(u32::MAX)].into_iter().filter(|_| one);
+        plain.chain(rules).collect()
     }
 
     fn degrees(&self, limits: &Limits) -> Vec<u32> {
-        let allowed = |&t: &u32| t <= limits.devices && (t == 1 || self.settings.tensor_parallel);
+        let obeys = |t: u32| {
+            engine_layers::recompute_at(self.runner, self.workload, &self.layering, self.settings.recompute, t).is_ok()
+        };
+        let allowed = |&t: &u32| t <= limits.devices && (t == 1 || self.settings.tensor_parallel) && obeys(t);
         self.profile.degrees().into_iter().filter(allowed).collect()
     }
 

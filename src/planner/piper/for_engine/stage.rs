@@ -6,18 +6,7 @@ use super::{
     super::knapsack::{self, Swap},
     costs::{Costs, LayerCost},
 };
-use crate::cluster::Limits;
-
-/// Which layers of a stage recompute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
-    /// The first so many repeated layers of every stage.
-    First(usize),
-    /// All repeated layers of a stage or none, stage by stage.
-    StageByStage,
-    /// Whichever are cheapest.
-    Free,
-}
+use crate::{cluster::Limits, planner::engine_layers::Rule};
 
 /// What is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +72,7 @@ impl Ways<'_, '_> {
             }
             let most = limit();
             let (compute, memory) = match self.rule {
-                Rule::First(_) => (grown.compute, grown.memory),
+                Rule::First(_) | Rule::AllThatCan => (grown.compute, grown.memory),
                 _ => (grown.least_compute, grown.least_memory),
             };
             match self.goal {
@@ -103,7 +92,7 @@ impl Ways<'_, '_> {
         let costs = &self.costs.layers[layer];
         let block = self.costs.is_block(layer);
         let prescribed = match self.rule {
-            Rule::First(count) => block && grown.blocks < count,
+            Rule::First(count) => block && grown.blocks < count as usize,
             _ => false,
         };
         grown.blocks += usize::from(block);
@@ -112,6 +101,7 @@ impl Ways<'_, '_> {
             // What engines count as recomputed must be, and nothing else.
             Rule::First(_) if prescribed => again,
             Rule::First(_) => kept,
+            Rule::AllThatCan => again.or(kept),
             _ => kept.or(again),
         }) else {
             return false;
@@ -122,13 +112,17 @@ impl Ways<'_, '_> {
         grown.memory += own.memory(y);
         grown.least_compute += least(&|cost| cost.time_s);
         grown.least_memory += least(&|cost| cost.memory(y));
-        grown.again.push(if let Rule::First(_) = self.rule { prescribed } else { kept.is_none() });
+        grown.again.push(match self.rule {
+            Rule::First(_) => prescribed,
+            Rule::AllThatCan => again.is_some(),
+            Rule::Free | Rule::StageByStage => kept.is_none(),
+        });
         true
     }
 
     /// The value of a stretch, if it can be a stage.
     fn value(&mut self, grown: &Grown, first: usize, last: usize, y: u32, most: f64) -> Option<f64> {
-        if let Rule::First(_) = self.rule {
+        if let Rule::First(_) | Rule::AllThatCan = self.rule {
             return self.measured(grown, first, last, y, &grown.again);
         }
         if self.rule == Rule::StageByStage {
@@ -309,10 +303,11 @@ impl Ways<'_, '_> {
                 let again = |layer: usize| {
                     let block = self.costs.is_block(layer);
                     blocks += usize::from(block);
-                    block && blocks <= count
+                    block && blocks <= count as usize
                 };
                 Some((first..=last).map(again).collect())
             }
+            Rule::AllThatCan => Some((first..=last).map(|layer| self.costs.layers[layer].again.is_some()).collect()),
             Rule::StageByStage => {
                 let ways = self.whole(first, last);
                 let valued = ways

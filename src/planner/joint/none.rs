@@ -1,0 +1,221 @@
+//! Why there is no plan: the limits each of which would let one fit, or the rule that no number of stages and replicas keeps.
+
+use super::{Costs, Engine, Line, NO_COMMON_DEGREE, Outcome, Status, Task, kind::Kind, search::Scope, table::Table};
+use crate::{
+    cluster::{LimitKind, MOST_DEVICES},
+    plan::Schedule,
+    planner::{
+        Infeasible,
+        engine_layers::{self, Rule},
+        pipeline_options::Recompute,
+    },
+    units,
+};
+
+/// What would do where nothing fits.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Enough {
+    /// Bytes of memory on these devices.
+    pub(super) memory: Option<f64>,
+    /// Devices with this memory.
+    pub(super) devices: Option<u32>,
+    /// Why not even unlimited memory would do on these devices, a sentence.
+    pub(super) rule: Option<String>,
+}
+
+impl Enough {
+    /// What is enough for one of two searches is enough.
+    pub(super) fn or(self, other: Enough) -> Enough {
+        Enough {
+            memory: self.memory.into_iter().chain(other.memory).reduce(f64::min),
+            devices: self.devices.into_iter().chain(other.devices).min(),
+            rule: self.rule.or(other.rule),
+        }
+    }
+}
+
+/// What a number of stages and replicas may break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bar {
+    /// The schedule, or the engine's rule for it.
+    Schedule,
+    /// Whole machines.
+    Machines,
+    /// Layers of a stage for its parts of the model, or a chain of stages.
+    Parts,
+    /// Microbatches, of which every replica needs as many as there are stages.
+    Microbatches,
+}
+
+impl Bar {
+    /// What it says of so many stages and microbatches of a replica.
+    fn told(self, scope: Scope, kind: Kind, stages: usize, m: u32) -> String {
+        let (name, counted) = (kind.schedule.name(), units::counted(stages, "stage"));
+        match self {
+            Bar::Schedule if stages < 2 => format!("{name} needs at least two stages"),
+            Bar::Schedule if kind.schedule == Schedule::ZeroBubbleV => {
+                format!(
+                    "{name} over {counted} needs {} microbatches on each replica, and there are {m}",
+                    2 * stages - 1
+                )
+            }
+            Bar::Schedule => {
+                let refused = scope.runner.and_then(|runner| runner.refuses(kind.schedule, stages as u32, m));
+                let needs = || {
+                    format!(
+                        "{name} over {counted} needs equal rounds of at least {stages} microbatches, and {m} make none"
+                    )
+                };
+                refused.unwrap_or_else(needs)
+            }
+            Bar::Parts if kind.parts == 1 => format!("{counted} cannot be cut"),
+            Bar::Parts => format!(
+                "{name} with {} virtual stages needs as many repeated layers on each of {counted}, and stages that send to the next only",
+                kind.parts
+            ),
+            Bar::Machines => {
+                let (machine, devices) = (scope.machine.unwrap_or(1), units::counted(scope.devices as usize, "device"));
+                format!(
+                    "engines are started on whole machines of {machine} devices or a part of one, and {counted} on {devices} are not"
+                )
+            }
+            Bar::Microbatches => {
+                format!("{counted} need {stages} microbatches on each replica, and there are {m}")
+            }
+        }
+    }
+}
+
+impl Task<'_> {
+    /// Why there is no degree to plan with.
+    pub(super) fn no_degree(&self, engine: Option<&Engine>) -> Outcome {
+        let line = Line::of(&self.workload.dag);
+        let how = (Recompute::Auto, Rule::Free);
+        let usual = |t: &u32| Costs::new(&self.workload.dag, self.profile, &line, *t, how, 1.0).is_some();
+        let devices = self.limits.devices;
+        let refusal =
+            |engine: &Engine| engine.obeys(self.workload, self.settings, *self.profile.degrees().first()?).err();
+        if let Some(why) = engine.and_then(refusal) {
+            return engine_layers::refused(self.workload, &why);
+        }
+        if let Some(asked) = self.settings.degree {
+            return Outcome::refused(format!(
+                "Tensor degree {asked} is asked for, and not all nodes offer it on {}: tensor_degree=any leaves it open.",
+                units::counted(devices as usize, "device")
+            ));
+        }
+        let explanation = match self.profile.degrees().into_iter().find(usual) {
+            None => NO_COMMON_DEGREE.into(),
+            Some(least) if least > devices => {
+                let explanation =
+                    format!("Tensor degree {least} is the least that all nodes offer: {least} devices would do.");
+                let infeasible = Infeasible {
+                    limits: vec![LimitKind::Devices],
+                    fewest_devices: Some(least),
+                    explanation,
+                    ..Infeasible::default()
+                };
+                return Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) };
+            }
+            Some(least) if !self.settings.tensor_parallel && least > 1 => {
+                "Not all nodes offer tensor degree 1: switch tensor parallel on.".into()
+            }
+            Some(_) => "Some node has no mode of the kind that recompute asks for: set recompute to auto.".to_string(),
+        };
+        Outcome::refused(explanation)
+    }
+
+    /// What would let a plan fit, as far as it is known before somebody stops the search.
+    pub(super) fn enough(&self, tables: &[Table<'_>], scope: Scope, kinds: &[Kind]) -> Enough {
+        let mut enough = Enough::default();
+        for table in tables {
+            for &kind in kinds {
+                let parts = kind.parts;
+                let (units, t) = (table.costs.len(), table.costs.t);
+                let m = |d: u32| scope.microbatches / d;
+                let flight = |stages: usize, d: u32| move |behind: usize| kind.in_flight(stages, behind, m(d));
+                let chain = |stages: usize| parts == 1 || table.costs.may_be_chain(stages);
+                for (stages, d) in scope.shapes(kind, t, units, scope.devices) {
+                    if self.search.cancelled() {
+                        return enough;
+                    }
+                    let least = table.least_memory(stages, parts, &flight(stages, d)).filter(|_| chain(stages));
+                    enough.memory = enough.memory.into_iter().chain(least).reduce(f64::min);
+                }
+                for (stages, d) in scope.shapes(kind, t, units, MOST_DEVICES) {
+                    let used = stages as u32 * d * t;
+                    let fewer = used > scope.devices && enough.devices.is_none_or(|known| used < known);
+                    if fewer && chain(stages) && table.holds(stages, parts, table.memory().0, &flight(stages, d)) {
+                        enough.devices = Some(used);
+                    }
+                }
+            }
+        }
+        let share = 1.0 - self.settings.headroom;
+        enough.memory = enough.memory.map(|bytes| (bytes / share).ceil());
+        enough.rule = if enough.memory.is_none() { self.barred(tables, scope, kinds) } else { None };
+        enough
+    }
+
+    /// The rules that stand in the way of every number of stages and replicas, of one where they are fewest.
+    fn barred(&self, tables: &[Table<'_>], scope: Scope, kinds: &[Kind]) -> Option<String> {
+        let mut nearest: Option<(Vec<Bar>, Kind, usize, u32)> = None;
+        for (table, &kind) in tables.iter().flat_map(|table| kinds.iter().map(move |kind| (table, kind))) {
+            let (t, units) = (table.costs.t, table.costs.len());
+            for stages in scope.stages.map_or(1..=units, |asked| asked..=asked.min(units)) {
+                let parts = kind.parts == 1
+                    || (table.costs.has_parts(0, units, stages as u32 * kind.parts)
+                        && table.costs.may_be_chain(stages));
+                for d in scope.replicas() {
+                    let (used, m) = ((stages as u32).saturating_mul(d * t), scope.microbatches / d);
+                    if used > scope.devices {
+                        continue;
+                    }
+                    let machine = scope.machine.is_none_or(|machine| used <= machine || used.is_multiple_of(machine));
+                    let keeps = [
+                        (Bar::Schedule, scope.runs(kind, stages, m)),
+                        (Bar::Parts, parts),
+                        (Bar::Machines, machine),
+                        (Bar::Microbatches, stages as u32 <= m),
+                    ];
+                    let broken: Vec<Bar> = keeps.into_iter().filter(|(_, kept)| !kept).map(|(bar, _)| bar).collect();
+                    // One stage breaks little and explains less.
+                    let rank = (broken.len(), stages < 2);
+                    if nearest.as_ref().is_none_or(|(known, _, count, _)| rank < (known.len(), *count < 2)) {
+                        nearest = Some((broken, kind, stages, m));
+                    }
+                }
+            }
+        }
+        let (broken, kind, stages, m) = nearest.filter(|(broken, ..)| !broken.is_empty())?;
+        let told: Vec<String> = broken.into_iter().map(|bar| bar.told(scope, kind, stages, m)).collect();
+        Some(told.join("; "))
+    }
+
+    /// What would let a plan fit.
+    pub(super) fn infeasible(&self, enough: Enough) -> Outcome {
+        let Enough { memory, devices, rule } = enough;
+        let each = units::bytes_exact(self.limits.memory_limit());
+        let have = units::counted(self.limits.devices as usize, "device");
+        let mut explanation = match rule.filter(|_| memory.is_none()) {
+            Some(rule) => format!("No plan on {have} keeps the rules: {rule}."),
+            None => format!(
+                "No plan fits on {have} with {each} each whose stages are cut from one row of nodes where one feeds the next, with one tensor degree \
+                 and one number of replicas for all."
+            ),
+        };
+        let mut limits = vec![];
+        if let Some(bytes) = memory {
+            limits.push(LimitKind::Memory);
+            let enough = units::bytes_enough(bytes, self.limits.memory_limit());
+            explanation += &format!(" With {have}, {enough} each would do.");
+        }
+        if let Some(devices) = devices {
+            limits.push(LimitKind::Devices);
+            explanation += &format!(" With {each} each, {devices} devices would do.");
+        }
+        let (smallest_memory_bytes, fewest_devices) = (memory, devices);
+        let infeasible = Infeasible { limits, smallest_memory_bytes, fewest_devices, explanation };
+        Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
+    }
+}
