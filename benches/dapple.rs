@@ -6,6 +6,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use plantui::{
     cluster::{Limits, Machines},
+    family::dial,
     planner::{self, OptionValue, Options, Problem, Search},
     run, workload,
 };
@@ -36,7 +37,7 @@ fn problem(id: &str, (profile, batch_of_profile, batch): (&str, f64, u32), machi
         ..Limits::NEUTRAL
     };
     let mut options = Options::defaults(planner::find(id).expect("a planner").options());
-    options.set("profile_batch", OptionValue::Number(batch_of_profile));
+    let workload = dial::turned(&workload, "profile-batch", &batch_of_profile.to_string()).expect("a layer profile");
     options.set("micro_batch", OptionValue::Number(batch_of_profile));
     Some(Problem { workload: Arc::new(workload), limits, options })
 }

@@ -6,7 +6,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use plantui::{
     cluster::{Limits, Machines},
-    family,
+    family::{self, dial},
     plan::Plan,
     planner::{self, OptionValue, Options, Problem, Search},
     run,
@@ -34,7 +34,8 @@ fn main() {
     for line in table {
         let field: Vec<&str> = line.split('\t').collect();
         let number = |i: usize| field[i].parse::<f64>().expect("a number");
-        let workload = Arc::new(workload::load(&root.join(field[1])).unwrap_or_else(|error| panic!("{error}")));
+        let workload = workload::load(&root.join(field[1])).unwrap_or_else(|error| panic!("{error}"));
+        let workload = Arc::new(dial::turned(&workload, "profile-batch", field[4]).expect("a layer profile"));
         let machines = Machines::parse(field[2]).expect("machines");
         let limits = Limits {
             devices: machines.devices(),
@@ -46,9 +47,9 @@ fn main() {
         let run = |id: &str| {
             let planner = planner::find(id).expect("a planner of this program");
             let mut options = Options::defaults(planner.options());
-            let names = ["profile_batch", "micro_batch", "optimizer_memory_scaling", "peak_activation_per_sample"];
+            let names = ["micro_batch", "optimizer_memory_scaling", "peak_activation_per_sample"];
             for (i, name) in names.into_iter().enumerate() {
-                options.set(name, OptionValue::Number(number(4 + i)));
+                options.set(name, OptionValue::Number(number(5 + i)));
             }
             let problem = Problem { workload: Arc::clone(&workload), limits: limits.clone(), options };
             run::plan(planner, &problem, &Search::default()).unwrap().0

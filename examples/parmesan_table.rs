@@ -1,13 +1,14 @@
 //! The table of topologies: published graph and topology; a batch simulated on the routes under the plan of a chain on
 //! devices in order, of DAPPLE and HPGO, of Parmesan without and with its search, and of the ensemble of all. Devices have
-//! the memory of the topology's own machines.
+//! the memory of the topology's own machines. The samples that a profile was measured on follow from its sizes; GNMT's
+//! are those of its publication.
 //!
 //! `PLANTUI_REFERENCE=.. cargo run --release --example parmesan_table > table.tsv`; words behind `--` take the ways, and
 //! the topologies, that have them in their names only.
 
 use std::{path::PathBuf, sync::Arc};
 
-use plantui::workload;
+use plantui::workload::{self, Profile};
 
 #[path = "../tests/common/on_topology.rs"]
 mod on_topology;
@@ -28,6 +29,8 @@ const GRAPHS: [&str; 14] = [
     "nasnetamobile",
     "nasnetalarge",
 ];
+/// Sentences in a batch of GNMT's profiles (PipeDream, its published profiler's arguments).
+const GNMT_SAMPLES: u32 = 64;
 const TOPOLOGIES: [&str; 3] = ["dgx-1", "2xdgx-1+eth-25g", "dgx-2"];
 /// What it is called, the planner, and its settings.
 const WAYS: [(&str, &str, &[&str]); 8] = [
@@ -71,7 +74,11 @@ fn main() {
             eprintln!("{graph}: not there");
             continue;
         };
-        let workload = Arc::new(workload::load(&path).unwrap_or_else(|error| panic!("{error}")));
+        let mut workload = workload::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        if let (Profile::Layers(profile), true) = (&mut workload.profile, graph.starts_with("gnmt")) {
+            *profile = profile.clone().of_batch(GNMT_SAMPLES);
+        }
+        let workload = Arc::new(workload);
         for name in TOPOLOGIES.into_iter().filter(|name| name.contains(&wired_as)) {
             for (way, id, settings) in WAYS.into_iter().filter(|way| way.0.contains(&only)) {
                 let run = on_topology::planned(&workload, name, id, settings);

@@ -153,7 +153,14 @@ pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result
     let Some(score) = rescued else { return finished(planner, problem, outcome, search) };
     let mut score = Some(score);
     onto::map(planner, problem, &mut outcome, &mut score, search);
+    tell_taken(problem, &mut outcome);
     Ok((outcome, score))
+}
+
+/// Says what of the workload was taken, since nothing tells it.
+fn tell_taken(problem: &Problem, outcome: &mut Outcome) {
+    let measure = outcome.plan.as_ref().map(|plan| plan.measure);
+    outcome.notes.extend(family::of(&problem.workload).taken(measure));
 }
 
 /// An outcome of a planner with the score of its plan, on the devices of the topology where there is one.
@@ -169,6 +176,7 @@ pub fn finished(
     let verified = |plan| verified(planner, problem, plan, outcome.objective);
     let mut score = outcome.plan.as_ref().map(verified).transpose()?;
     onto::map(planner, problem, &mut outcome, &mut score, search);
+    tell_taken(problem, &mut outcome);
     Ok((outcome, score))
 }
 

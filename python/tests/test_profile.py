@@ -183,6 +183,7 @@ def test_the_command_writes_what_plantui_opens(tmp_path: Path) -> None:
 
     done = call("--output", "model.txt", "--repeats", "2", "--merge", "0")
     assert done.returncode == 0, done.stderr
+    assert (tmp_path / "model.txt").read_text().startswith("# profile_batch=")
     assert "model.txt: 3 parts, 2 edges, 676 parameters" in done.stdout and "slowest parts" in done.stdout
     assert plantui.plan(tmp_path / "model.txt", machines="2", batch=8, memory="8GB").stages
     assert call("--output", "model.json", "--repeats", "1").returncode == 0

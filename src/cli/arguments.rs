@@ -9,6 +9,7 @@ use clap::{
 
 use super::{
     Failure, input,
+    profile_input::ProfileArgs,
     topology_input::{Given, TopologyArgs},
     training_input::TrainingArgs,
 };
@@ -57,6 +58,9 @@ pub(crate) struct LimitArgs {
     /// How a model is trained.
     #[command(flatten)]
     pub training: TrainingArgs,
+    /// How a profile was measured.
+    #[command(flatten)]
+    pub profile: ProfileArgs,
 }
 
 /// Batches to plan for, one after the other.
@@ -93,7 +97,7 @@ impl LimitArgs {
         if let (Some(topology), Some(devices)) = (&*self.topology, self.devices) {
             topology.has(devices.into())?;
         }
-        self.training.over(read, &[], self.topology.as_deref())
+        self.profile.over(self.training.over(read, &[], self.topology.as_deref())?)
     }
 
     /// Loads the workload of a plan's file.
@@ -101,7 +105,7 @@ impl LimitArgs {
     /// # Errors
     /// As [`LimitArgs::load`].
     pub(super) fn load_for(&self, workload: &Path, plan: &Path) -> Result<Workload, Failure> {
-        self.training.load_for(workload, plan, self.topology.as_deref())
+        self.profile.over_for(self.training.load_for(workload, plan, self.topology.as_deref())?, plan)
     }
 
     /// The same without the topology.

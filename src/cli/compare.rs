@@ -183,6 +183,11 @@ impl CompareArgs {
         let mut entries = vec![];
         for path in &self.plan {
             let mut loaded = input::plan(path, &workload)?;
+            if let Some((name, [made, now])) = loaded.trained_otherwise(&workload) {
+                let problem =
+                    format!("{} was made for {name} {made}, and the others are planned for {now}", input::shown(path));
+                return Err(Failure::refused(problem, "compare with the same flags, or plan again"));
+            }
             loaded.under(&limits);
             self.limits.wire(&mut loaded.plan);
             let search = Search::new(self.deadline, self.seed);

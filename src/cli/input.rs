@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     family::{self, read::LoadedPlan},
+    notice,
     source::{LoadError, error::printable},
     workload::{
         self, Workload,
@@ -39,7 +40,14 @@ pub(crate) fn workload(path: &Path) -> Result<Workload, LoadError> {
 pub(crate) fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadError> {
     let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
-    family::read::read(workload, text, &source)
+    let loaded = family::read::read(workload, text, &source)?;
+    tell_taken(workload);
+    Ok(loaded)
+}
+
+/// Says what of a workload is taken, since neither it nor a plan tells.
+fn tell_taken(workload: &Workload) {
+    family::of(workload).taken(None).iter().for_each(|taken| notice::note(taken));
 }
 
 /// What a plan's file holds.
@@ -58,7 +66,9 @@ pub(crate) fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError
     let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
     if !text.trim_start().starts_with('[') {
-        return Ok(Plans::One(Box::new(family::read::read(workload, text, &source)?)));
+        let loaded = family::read::read(workload, text, &source)?;
+        tell_taken(workload);
+        return Ok(Plans::One(Box::new(loaded)));
     }
     let list: Vec<&RawValue> = serde_json::from_str(text)
         .map_err(|error| LoadError::file(&source, format!("is no JSON array: {error}"), detect::PLAN.give()))?;
@@ -66,7 +76,9 @@ pub(crate) fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError
         return Err(LoadError::file(&source, "is an empty array: it holds no plan", detect::PLAN.give()));
     }
     let plan = |(i, text): (usize, &&RawValue)| family::read::read(workload, text.get(), &format!("{source}[{i}]"));
-    Ok(Plans::List(list.iter().enumerate().map(plan).collect::<Result<_, _>>()?))
+    let plans = list.iter().enumerate().map(plan).collect::<Result<_, _>>()?;
+    tell_taken(workload);
+    Ok(Plans::List(plans))
 }
 
 /// What is in a plan's file, and what messages call it.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{
     Ending, Failure, input, output,
+    profile_input::ProfileArgs,
     report::{self, counted, line},
 };
 use crate::{
@@ -32,6 +33,8 @@ findings, 2 for a workload that cannot be read.";
 pub(crate) struct LintArgs {
     /// Workload to look at: a file, or `-` for standard input
     workload: PathBuf,
+    #[command(flatten)]
+    profile: ProfileArgs,
     /// Prints one JSON document (schema plantui.lint/1) in place of the text
     #[arg(long)]
     json: bool,
@@ -61,7 +64,7 @@ impl LintArgs {
     /// # Errors
     /// [`Failure`] for a workload that cannot be read.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
-        let workload = input::workload(&self.workload)?;
+        let workload = self.profile.over(input::workload(&self.workload)?)?;
         let findings = lint(&workload);
         output::print(&if self.json {
             output::json(&document(&workload, &findings))

@@ -36,6 +36,7 @@ pub(crate) mod output;
 pub(crate) mod plan;
 pub(crate) mod planners;
 pub(crate) mod planning;
+mod profile_input;
 mod progress;
 pub(crate) mod report;
 pub(crate) mod screen;

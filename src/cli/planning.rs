@@ -8,7 +8,7 @@ use super::{
     Ending, Failure,
     arguments::{LimitArgs, PlannerArgs},
     interrupt::Interrupt,
-    training_input,
+    profile_input, training_input,
     watch::{simulating, watched},
 };
 use crate::{
@@ -38,7 +38,8 @@ impl Task {
     /// # Errors
     /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
     pub(crate) fn new(mut workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
-        let args = &PlannerArgs { settings: training_input::software(&mut workload, &args.settings)?, ..args.clone() };
+        let given = training_input::software(&mut workload, &args.settings)?;
+        let args = &PlannerArgs { settings: profile_input::batch_of(&mut workload, given)?, ..args.clone() };
         let (overrides, given, limit_args) = (limits.overrides(), limits.flags(), limits);
         let mut assumed = family::assumed(&workload, &overrides);
         let limits = resolve(&workload, limits)?;

@@ -15,7 +15,7 @@ use super::{
     arguments::{LimitArgs, PlannerArgs, schedules},
     input, output,
     planning::{self, Task},
-    report, training_input,
+    profile_input, report, training_input,
 };
 use crate::{
     config::{self, Config, ConfigError},
@@ -107,9 +107,11 @@ impl ScreenArgs {
             Some(_) => self.limits.over(as_read.clone())?,
             None => as_read.clone(),
         };
-        let dials_asked = self.limits.training.dials_asked(&self.planning.settings, self.limits.topology.is_some());
+        let mut dials_asked = self.limits.training.dials_asked(&self.planning.settings, self.limits.topology.is_some());
+        dials_asked.extend(self.limits.profile.profile_batch.map(|_| "profile-batch".to_string()));
         if tui::terminal_is_there() {
-            self.planning.settings = training_input::software(&mut workload, &self.planning.settings)?;
+            let given = training_input::software(&mut workload, &self.planning.settings)?;
+            self.planning.settings = profile_input::batch_of(&mut workload, given)?;
         } else {
             return self.report(Task::new(workload, &self.limits, &self.planning)?);
         }

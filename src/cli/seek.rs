@@ -8,7 +8,6 @@ use super::{
     Ending, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
     failure::tell_bug,
-    input,
     interrupt::Interrupt,
     output::{self, Destination},
     planning::{self, Task},
@@ -90,7 +89,7 @@ impl SeekArgs {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
-        let task = Task::new(input::workload(&self.workload)?, &self.limits, &self.planning)?;
+        let task = Task::new(self.limits.load(&self.workload)?, &self.limits, &self.planning)?;
         let question = self.question(&task)?;
         let sought = match self.planning.threads {
             None => self.seek(&task, &question)?,

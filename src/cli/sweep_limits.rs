@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{
     Failure, input,
+    profile_input::ProfileArgs,
     topology_input::{Given, TopologyListArgs},
     training_input::TrainingArgs,
 };
@@ -49,6 +50,8 @@ pub(super) struct SweepLimits {
     topology: TopologyListArgs,
     #[command(flatten)]
     training: TrainingArgs,
+    #[command(flatten)]
+    profile: ProfileArgs,
 }
 
 fn machines(text: &str) -> Result<Machines, UnitError> {
@@ -58,7 +61,7 @@ fn machines(text: &str) -> Result<Machines, UnitError> {
 impl SweepLimits {
     /// Loads a workload, as the flags and the topology have it: once for each length of sequences that is given.
     pub(super) fn load(&self, workload: &Path) -> Result<Vec<Workload>, Failure> {
-        let read = input::workload(workload)?;
+        let read = self.profile.over(input::workload(workload)?)?;
         let plain = self.training.each(&read, None)?;
         if self.topology.is_empty() || !plain.iter().all(|workload| family::of(workload).has_platform()) {
             return Ok(plain);

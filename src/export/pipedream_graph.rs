@@ -14,7 +14,9 @@ pub(crate) fn to_text(exported: &Scored<'_>) -> String {
         }
     }
     let staged = convert::with_stages(workload, |node| Some(stages[node.index()]));
-    staged.map_or_else(String::new, |staged| convert::text(&staged))
+    let text = staged.map_or_else(String::new, |staged| convert::text(&staged));
+    // PipeDream's own tools take nodes and edges only.
+    text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect()
 }
 
 #[cfg(test)]

@@ -111,11 +111,13 @@ impl OverLayers {
 
 /// The workload as layers, each with the original nodes it stands for.
 fn converted(workload: &Workload) -> Result<Conversion, NotConverted> {
+    // Here a microbatch is what a batch is counted in, however many samples it has.
+    let to_layers = |workload: &Workload| convert::to_layers(&Workload { recipe: None, ..workload.clone() });
     if Way::of(workload) != Some(Way::ToPipeline) {
-        return convert::to_layers(workload);
+        return to_layers(workload);
     }
     let pipeline = convert::to_piper(workload, INDIVISIBLE, NOMINAL_BANDWIDTH)?;
-    let layers = convert::to_layers(&pipeline.workload)?;
+    let layers = to_layers(&pipeline.workload)?;
     let members =
         layers.members.iter().map(|own| own.iter().flat_map(|v| pipeline.members[v.index()].clone()).collect());
     let assumptions = pipeline.assumptions.into_iter().chain(layers.assumptions).collect();

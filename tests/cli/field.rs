@@ -1,8 +1,8 @@
 //! Inputs from public cases, as their owners would try them; each stands for a kind.
 
-use serde_json::Value;
+use serde_json::{Value, json as object};
 
-use crate::{json, refusal, stdout};
+use crate::{BERT, Folder, argument, json, refusal, stdout};
 
 fn topology(name: &str) -> String {
     format!("tests/field/topologies/{name}")
@@ -368,4 +368,105 @@ fn restrictions_of_an_engine_hide_no_plan_and_refusals_name_the_rule() {
         let told = refusal(&["plan", LLAMA, "--set", &format!("engine={engine}"), "--set", "recompute=always"]);
         assert!(told.contains("recomputes repeated layers only, not `Embedding`"), "{told}");
     }
+}
+
+/// The layer profile that was measured on 64 images, on two machines of eight.
+const OF_64: [&str; 3] = ["tests/field/profiles/11-profile-of-64.txt", "--machines", "8,8"];
+
+#[test]
+fn the_batch_of_a_layer_profile_is_a_fact_that_is_told() {
+    let plan = |more: &[&str]| json(&[&["plan"], &OF_64[..], &["--batch", "1024", "--json"], more].concat(), 0);
+    let notes = |document: &Value| document["notes"].to_string();
+    // By the sizes of its input and of its linear layers' outputs.
+    let by_sizes = plan(&[]);
+    assert!(notes(&by_sizes).contains("of 64 images, and taken so; --profile-batch N"), "{}", notes(&by_sizes));
+    let told = plan(&["--profile-batch", "64"]);
+    assert_eq!(by_sizes["objective"], told["objective"]);
+    assert!(!notes(&told).contains("--profile-batch"), "{}", notes(&told));
+    assert_eq!(plan(&["--set", "profile_batch=64"])["objective"], told["objective"]);
+    let alone = plan(&["--profile-batch", "1"]);
+    let seconds = |document: &Value| number(document, "/simulation/iteration_s");
+    assert!(seconds(&alone) > 30.0 * seconds(&told), "{} {}", seconds(&alone), seconds(&told));
+    for document in [&told, &alone] {
+        assert!(notes(document).contains("without gradients and without an optimizer's state"), "{}", notes(document));
+    }
+    let found = stdout(&["lint", OF_64[0]], 0);
+    assert!(found.contains("[no-profile-batch]") && found.contains("those of 64 images"), "{found}");
+    let found = stdout(&["lint", OF_64[0], "--profile-batch", "64"], 0);
+    assert!(!found.contains("[no-profile-batch]"), "{found}");
+    assert!(refusal(&["plan", BERT, "--profile-batch", "64"]).contains("--profile-batch"));
+}
+
+#[test]
+fn a_header_line_tells_the_batch_of_a_layer_profile() {
+    let folder = Folder::new();
+    let sizes = std::fs::read_to_string(OF_64[0]).unwrap();
+    let headed = folder.file("headed.txt", format!("# VGG, cut short\n# profile_batch=32\n{sizes}"));
+    let seconds = |file: &str, more: &[&str]| {
+        let document = json(&[&["plan", file, "--machines", "8,8", "--batch", "64", "--json"], more].concat(), 0);
+        assert!(!document["notes"].to_string().contains("how many samples"), "{}", document["notes"]);
+        number(&document, "/simulation/iteration_s")
+    };
+    let of_header = seconds(&headed, &[]);
+    assert_eq!(of_header, seconds(OF_64[0], &["--profile-batch", "32"]));
+    // What a run of microbatches of two samples becomes tells them.
+    let written = argument(&folder.path("bert.txt"));
+    stdout(&["convert", "inputs/bert32a100.json", "--to", "pipedream", "--output", &written], 0);
+    let text = std::fs::read_to_string(&written).unwrap();
+    assert_eq!(text.lines().next(), Some("# profile_batch=2"), "{text}");
+    let wrong = folder.file("wrong.txt", format!("# profile_batch=none\n{sizes}"));
+    let told = refusal(&["plan", &wrong]);
+    assert!(told.contains("wrong.txt:1: ") && told.contains("profile_batch"), "{told}");
+}
+
+#[test]
+fn a_plan_is_judged_on_the_batch_that_it_was_made_for() {
+    let folder = Folder::new();
+    let plan = argument(&folder.path("p64.json"));
+    let made = [&["plan"], &OF_64[..], &["--batch", "1024", "--profile-batch", "64", "--output", &plan]].concat();
+    stdout(&made, 0);
+    let seconds = |document: &Value| number(document, "/iteration_s");
+    let usual = seconds(&json(&["simulate", OF_64[0], &plan, "--json"], 0));
+    assert!((usual - 0.1924).abs() < 0.001, "{usual}");
+    stdout(&["check", OF_64[0], &plan], 0);
+    for command in ["check", "simulate"] {
+        let told = refusal(&[command, OF_64[0], &plan, "--profile-batch", "1"]);
+        assert!(told.contains("profile of 64 samples") || told.contains("profile_batch"), "{told}");
+    }
+    let compare = [&["compare"], &OF_64[..], &["--batch", "1024", "--plan", &plan]].concat();
+    stdout(&[&compare[..], &["--profile-batch", "64"]].concat(), 0);
+    let told = refusal(&[&compare[..], &["--profile-batch", "1"]].concat());
+    assert!(told.contains("p64.json"), "{told}");
+}
+
+#[test]
+fn a_workload_without_any_time_is_refused_in_every_form() {
+    let told = refusal(&["plan", "tests/field/profiles/16-placement-no-times.json"]);
+    assert!(told.contains("has no node that takes any time"), "{told}");
+    let folder = Folder::new();
+    let mut piper: Value = serde_json::from_str(&std::fs::read_to_string(BERT).unwrap()).unwrap();
+    for node in piper["nodes"].as_array_mut().unwrap() {
+        for modes in node["TMPCs"].as_object_mut().unwrap().values_mut() {
+            for mode in modes.as_array_mut().unwrap() {
+                mode["timePerSample"] = 0.into();
+                mode["forwardTimePerSample"] = 0.into();
+            }
+        }
+    }
+    let told = refusal(&["plan", &folder.file("bert.json", piper.to_string())]);
+    assert!(told.contains("bert.json") && told.contains("has no node that takes any time"), "{told}");
+    // An edge that is told twice.
+    let edges = object!({
+        "maxFPGAs": 2, "maxCPUs": 1, "maxMemoryPerFPGA": 1e9,
+        "nodes": (0..2).map(|id| object!({
+            "id": id, "name": "n", "supportedOnFpga": 1, "fpgaLatency": 1.0, "cpuLatency": 9.0, "size": 1.0,
+            "isBackwardNode": 0, "colorClass": id
+        })).collect::<Vec<_>>(),
+        "edges": [
+            {"sourceId": 0, "destId": 1, "cost": 1.0},
+            {"sourceId": 0, "destId": 1, "cost": 1.0},
+        ],
+    });
+    let found = stdout(&["lint", &folder.file("twice.json", edges.to_string())], 0);
+    assert!(found.contains("[repeated-edges]"), "{found}");
 }

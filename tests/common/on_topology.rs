@@ -1,6 +1,6 @@
 //! A published profile planned and mapped to a topology, as the table of topologies and its tests do.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use plantui::{
     cluster::{GivenLimits, LimitKind, topology::LinkRule},
@@ -11,8 +11,13 @@ use plantui::{
     workload::{Workload, formats::Wired},
 };
 
+/// What a search may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+const MOST_MEMBERS: u32 = 4;
+
 /// A batch of 128 under a planner with settings, on a topology whose devices have the memory of its own machines: planned,
-/// mapped and simulated.
+/// mapped and simulated. A search that takes longer than a minute gives what it has; each
+/// member of the ensemble has as long.
 pub(crate) fn planned(workload: &Arc<Workload>, topology: &str, id: &str, settings: &[&str]) -> Run {
     let wired = Wired::read(topology).expect("a preset");
     let asked = GivenLimits::default()
@@ -34,9 +39,9 @@ pub(crate) fn planned(workload: &Arc<Workload>, topology: &str, id: &str, settin
         |setting: &&String| planner.options().iter().any(|spec| setting.split('=').next() == Some(spec.name));
     let all = own.iter().filter(declared).map(String::as_str).chain(settings.iter().copied());
     let options = Options::parse(id, planner.options(), all).expect("settings that it takes");
-    let search = Search::default();
+    let patience = if id == "ensemble" { PATIENCE * MOST_MEMBERS } else { PATIENCE };
     let problem = Problem { workload: Arc::clone(workload), limits, options };
-    let mut run = Run::new(planner, problem, &search).expect("a sound plan");
-    run.simulate(Schedule::OneForwardOneBackward, &search);
+    let mut run = Run::new(planner, problem, &Search::new(Some(patience), 0)).expect("a sound plan");
+    run.simulate(Schedule::OneForwardOneBackward, &Search::default());
     run
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use plantui::{
     cluster::{Limits, Machines},
+    family::dial,
     planner::{OptionValue, Options, Planner, Problem},
     workload::{self, Workload},
 };
@@ -68,7 +69,12 @@ pub(crate) fn workload(dice: &mut Dice, layers: usize) -> Workload {
     workload::load_bytes(text.as_bytes(), "random.txt", "random").unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// A problem for a planner of layer-wise profiles.
+/// The workload, measured with so many samples at once.
+pub(crate) fn of_batch(workload: &Workload, samples: f64) -> Workload {
+    dial::turned(workload, "profile-batch", &samples.to_string()).unwrap()
+}
+
+/// A problem for a planner of layer-wise profiles; `profile_batch` among the settings is the workload's.
 pub(crate) fn problem(
     planner: &dyn Planner,
     workload: Workload,
@@ -76,7 +82,9 @@ pub(crate) fn problem(
     settings: &[(&'static str, f64)],
 ) -> Problem {
     let mut options = Options::defaults(planner.options());
-    settings.iter().for_each(|&(name, value)| options.set(name, OptionValue::Number(value)));
+    let (batch, others): (Vec<_>, Vec<_>) = settings.iter().partition(|(name, _)| *name == "profile_batch");
+    let workload = batch.first().map_or_else(|| workload.clone(), |(_, samples)| of_batch(&workload, *samples));
+    others.into_iter().for_each(|(name, value)| options.set(name, OptionValue::Number(value)));
     Problem { workload: workload.into(), limits, options }
 }
 

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use crate::common::{
     dapple_figures::{dapple_candidates, dapple_cases},
+    random_layers::of_batch,
     reference,
 };
 use plantui::{
@@ -186,14 +187,13 @@ fn no_plan_is_slower_than_the_published_planners_when_both_are_simulated() {
     let root = reference::root();
     let (mut proven, mut count) = (0, 0);
     for (at, case) in dapple_cases().iter().enumerate() {
-        let workload = Arc::new(load(&root, case.input));
+        let workload = Arc::new(of_batch(&load(&root, case.input), f64::from(case.model.profile_batch)));
         let (devices, machines) = (case.machines.devices(), case.machines.clone());
         let limits = Limits { devices, machines, batch: Some(case.batch), memory_bytes: Some(16e9), ..Limits::NEUTRAL };
         let run = |id: &str| {
             let planner = planner::find(id).unwrap();
             let mut options = Options::defaults(planner.options());
             for (name, value) in [
-                ("profile_batch", f64::from(case.model.profile_batch)),
                 ("micro_batch", f64::from(case.model.micro_batch)),
                 ("optimizer_memory_scaling", case.model.optimizer_memory_scaling),
                 ("peak_activation_per_sample", case.model.peak_activation_per_sample),

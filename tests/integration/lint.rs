@@ -259,12 +259,14 @@ fn layers_that_mean_never() {
         )
     };
     let load = |forward: f64, activation: f64| {
-        let text = layer(1, 1.0, 100.0) + &layer(2, forward, activation) + &layer(3, 1.0, 100.0);
+        let text = "# profile_batch=4\n".to_string() + &layer(1, 1.0, 100.0) + &layer(2, forward, activation);
+        let text = text + &layer(3, 1.0, 100.0);
         let text = text + "\tnode1 -- node2\n\tnode2 -- node3\n";
         workload::load_bytes(text.as_bytes(), "layers.txt", "layers").unwrap_or_else(|error| panic!("{error}"))
     };
     let rules = |workload: &Workload| lint::lint(workload).iter().map(|f| (f.rule, positions(f))).collect::<Vec<_>>();
-    assert_eq!(rules(&load(1.0, 100.0)), []);
-    assert_eq!(rules(&load(1e9, 100.0)), [("far-apart", vec![1])]);
-    assert_eq!(rules(&load(1.0, 1e18)), [("far-apart", vec![1])]);
+    let alone = ("weights-alone", vec![]);
+    assert_eq!(rules(&load(1.0, 100.0)), [alone.clone()]);
+    assert_eq!(rules(&load(1e9, 100.0)), [("far-apart", vec![1]), alone.clone()]);
+    assert_eq!(rules(&load(1.0, 1e18)), [("far-apart", vec![1]), alone]);
 }

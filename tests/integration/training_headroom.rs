@@ -40,8 +40,8 @@ fn row(published: PublishedRun) -> Row {
         accelerator,
         remarks: vec![],
     };
-    // What is predicted not to fit did fit.
-    let needed = theirs.memory_bytes + run.settings.reserve_bytes;
+    // What is predicted not to fit, or to fit closely, did fit.
+    let needed = (theirs.memory_bytes + run.settings.reserve_bytes) * (1.0 + theirs.trust.memory_error());
     let asked = GivenLimits::default()
         .with(LimitKind::Devices, devices as u32)
         .with(LimitKind::Batch, run.global_batch as u32)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plantui::{
     cluster::{GivenLimits, LimitKind, Machines},
     tui::{Action, Offscreen, ScreenRequest, View},
-    workload,
+    workload::{self, Profile},
 };
 use ratatui::crossterm::event::KeyCode;
 
@@ -134,7 +134,11 @@ fn slack_is_in_the_measure_of_the_times_above_it() {
     let text = stages(native(&file("llama-3-70b-h100.json")), 120, 40).text();
     assert!(text.contains("a microbatch on a replica") && slack(&text).starts_with("65.4"), "{text}");
     // They share each microbatch: 99.30 - 99.26 ms.
-    let mut request = native(&file("bert32-layers.txt"));
+    let mut of_1 = (*file("bert32-layers.txt")).clone();
+    if let Profile::Layers(profile) = &mut of_1.profile {
+        *profile = profile.clone().of_batch(1);
+    }
+    let mut request = native(&Arc::new(of_1));
     request.planner = "dapple".into();
     request.overrides = GivenLimits::default().with(LimitKind::Batch, 64).on(Machines::new(&[8, 8]));
     let text = stages(request, 120, 40).text();

@@ -12,7 +12,7 @@ EXAMPLES = """\
 Examples:
   python -m plantui.profile my_model:build --input my_model:example --output model.txt
   python -m plantui.profile my_model:build --input my_model:example --output model.json --repeats 20
-  plantui model.txt --machines 2x4 --batch 64
+  plantui model.txt --machines 2x4 --batch 512
 
 `build` gives a torch.nn.Module; `example` gives what it is called with: a tensor, a tuple of arguments, a dictionary of
 keywords, or (arguments, keywords). Either may be the value itself or a function without arguments. The current folder is
@@ -58,6 +58,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
             trace=options.trace,
             clock=options.clock,
             name=options.module,
+            samples=options.samples,
             progress=_bar if sys.stderr.isatty() else None,
         )
     except CannotTrace as error:
@@ -87,6 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--trace", choices=("auto", "fx", "hooks"), default="auto", help="how the graph is found [default: auto]")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: this process alone [default: wall]")
+    parser.add_argument(
+        "--samples", type=_count(1), metavar="N",
+        help="samples of the example [default: the first dimension of its first tensor]",
+    )
     parser.add_argument("--device", default="cpu", help="where it runs, such as cuda:0 [default: cpu]")
     parser.add_argument("--threads", type=_count(1), metavar="N", help="threads of torch [default: its own choice]")
     parser.add_argument("--seed", type=int, default=0, help="torch's random numbers [default: 0]")
@@ -134,6 +139,7 @@ def _report(found: Any, output: Path) -> None:
     if found.unused_parameters:
         print(f"note: {found.unused_parameters} parameters took no part in the step and are left out", file=sys.stderr)
     print(f"{output}: {len(found.parts)} parts, {len(found.edges())} edges, {found.parameters} parameters; {found.device}")
+    print(f"times and sizes are those of {found.samples} samples ({found.batch}); --samples N says otherwise")
     repeats = len(found.step_s)
     print(f"step {_time(found.step)} (median of {repeats}); the parts add up to {found.coverage:.1%} of it")
     print(f"\n{'forward':>10} {'backward':>10} {'spread':>7}  slowest parts")

@@ -53,6 +53,7 @@ class Profile:
     """A profiled module. ``parts`` are in the order in which they ran; ``sources`` of a part are earlier places.
 
     ``traced_by`` is ``fx`` or ``hooks``, ``why`` says why not ``fx``. ``step_s`` are whole steps that nobody watched.
+    ``samples`` are those of the example that was run, as its first tensor's first dimension counts them.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Profile:
     device: str
     batch: str
     step_s: List[float]
+    samples: int = 1
     unused_parameters: int = 0
 
     @property

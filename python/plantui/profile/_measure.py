@@ -98,6 +98,7 @@ def profile(
     trace: str = "auto",
     clock: str = "wall",
     name: str = "",
+    samples: Optional[int] = None,
     progress: Optional[Progress] = None,
 ) -> Profile:
     """Profiles a module on the device that it is on, forward and backward, as it trains.
@@ -106,7 +107,8 @@ def profile(
     ``(arguments, keywords)``. ``repeats`` steps are measured after ``warmup`` others. ``merge`` joins chains of parts of
     which one has less than this share of the time; 0 joins none, 1 all. ``trace`` is ``fx``, ``hooks`` or ``auto``: fx,
     and hooks where that fails. ``clock`` is ``wall``, or ``cpu`` for the processor time of this process alone, which a busy
-    machine disturbs less; they are the same thing on one thread and an idle machine.
+    machine disturbs less; they are the same thing on one thread and an idle machine. ``samples`` says how many the example
+    holds where that is not the first dimension of its first tensor: times and sizes are those of so many.
 
     >>> import torch
     >>> from plantui.profile import profile
@@ -117,6 +119,8 @@ def profile(
     """
     if repeats < 1 or warmup < 0:
         raise ValueError("repeats is at least 1, warmup at least 0")
+    if samples is not None and samples < 1:
+        raise ValueError("samples is at least 1")
     if clock not in ("wall", "cpu"):
         raise ValueError(f"clock is wall or cpu, not {clock!r}")
     args, kwargs = _arguments(example)
@@ -142,6 +146,7 @@ def profile(
         device=_device_name(device),
         batch=_shapes(args, kwargs),
         step_s=steps,
+        samples=samples or _samples(args, kwargs),
         unused_parameters=sum(one.numel() for one in parameters) - used,
     )
 
@@ -220,6 +225,12 @@ def _device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return str(torch.cuda.get_device_name(device))
     return f"{device.type}, {torch.get_num_threads()} threads" if device.type == "cpu" else device.type
+
+
+def _samples(args: Any, kwargs: Any) -> int:
+    """The first dimension of the first tensor; 1 where it has none."""
+    first = next(iter(tensors_in((args, kwargs))), None)
+    return max(1, int(first.shape[0])) if first is not None and first.ndim > 0 else 1
 
 
 def _shapes(args: Any, kwargs: Any) -> str:

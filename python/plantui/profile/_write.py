@@ -12,8 +12,10 @@ __all__ = ["to_graph_txt", "to_piper"]
 
 
 def to_graph_txt(profile: Profile) -> str:
-    """PipeDream's text: times in milliseconds, sizes in bytes, for the example's batch."""
-    lines = []
+    """PipeDream's text: times in milliseconds, sizes in bytes, for the example's batch, whose samples its first line tells.
+
+    PipeDream's own tools take no such line: ``tail -n +2`` leaves it out."""
+    lines = [f"# profile_batch={profile.samples}"]
     for place, part in enumerate(profile.parts, 1):
         name = re.sub(r"\s+--\s+", " - ", part.name)
         lines.append(
@@ -61,7 +63,8 @@ def to_piper(
                             "id": name,
                             "timePerSample": part.forward + part.backward + more,
                             "forwardTimePerSample": part.forward,
-                            "parameterSize": part.parameter_bytes,
+                            # The model counts 4 (d - 1) / d of it; a ring moves 2 (d - 1) / d of the gradients.
+                            "parameterSize": part.parameter_bytes / 2,
                             "memoryUsageA": kept,
                             "memoryUsageB": state,
                             **sync,
@@ -77,12 +80,14 @@ def to_piper(
         "assumptions": [
             f"Times are medians of {repeats} steps on {profile.device}; a sample is the example's batch: {profile.batch}.",
             f"The parts' times add up to {profile.coverage:.1%} of a whole step of {profile.step:.4g} s.",
+            "parameterSize is half the bytes of the gradients: 4 (d - 1) / d of it are what d replicas exchange.",
             "Only tensor degree 1 was measured: how a layer splits is not known.",
             "Recomputation costs one forward and keeps what comes in.",
             f"State takes {state_bytes:g} bytes per parameter."
             if state_bytes is not None
             else "State takes four times a parameter's own bytes: weight, gradient, two averages of Adam.",
         ],
+        "recipe": {"micro_batch": profile.samples},
         "maxDevices": devices,
         "maxMemoryPerDevice": memory,
         "bandwidth": bandwidth,

@@ -57,6 +57,15 @@ pub struct Checked<'a> {
     labels: &'a Labels<'a>,
 }
 
+/// The batch that was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProfileBatch {
+    /// Its samples.
+    pub samples: u32,
+    /// Whether the workload or the user says so; else its sizes do, or it is taken as 1.
+    pub told: bool,
+}
+
 /// What is peculiar to a kind of workload.
 pub trait Family: Describe + Offers + Platform + Sync {
     /// What people call the kind, in the plural: `pipelines`.
@@ -85,6 +94,17 @@ pub trait Family: Describe + Offers + Platform + Sync {
     fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
         let _ = value;
         Err(NotTurned(format!("{} carries what was measured: there is no `{id}` to change", workload.name)))
+    }
+
+    /// What is taken where neither the workload nor the user tells, a sentence each; of a plan with this measure.
+    fn taken(&self, measure: Option<Measure>) -> Vec<String> {
+        let _ = measure;
+        vec![]
+    }
+
+    /// Samples of the batch that the workload's times were measured with, where these are of a batch.
+    fn profile_batch(&self) -> Option<ProfileBatch> {
+        None
     }
 
     /// Whether devices sit in machines, so that these must be known.

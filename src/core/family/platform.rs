@@ -124,6 +124,7 @@ impl From<&Workload> for WorkloadPart {
             format: workload.format.to_string(),
             nodes: workload.nodes.len(),
             edges: workload.dag.edges().len(),
+            profile_batch: of(workload).profile_batch().map(|batch| batch.samples),
             recipe: workload.recipe,
             training: of(workload).told(),
         }

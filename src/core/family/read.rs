@@ -3,7 +3,11 @@
 //! What a document says besides its stages is not trusted and not ignored: what contradicts the workload or itself is
 //! refused here, what it claims to be worth is handed on as `Claims` for whoever measures the plan. `O(file)`.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
@@ -19,7 +23,7 @@ use crate::{
     plan::{
         Basis, Configuration, Measure, Plan, Stage,
         configuration::ConfigurationPart,
-        document::{ExecutionPart, OperatorPart, SCHEMA},
+        document::{ExecutionPart, OperatorPart, SCHEMA, TrainingPart},
         figures::{Claims, Figures, PredictionFigures, SimulationFigures, StageFigures},
     },
     source::{
@@ -52,6 +56,8 @@ pub struct LoadedPlan {
     pub planner: Option<String>,
     /// How the network of its workload is built and run, where the file says so.
     pub recipe: Option<Recipe>,
+    /// How the model was to be trained, where the file says so.
+    pub training: Option<TrainingPart>,
     /// How it was set, where the file says so: numbers, words, true or false by option.
     pub options: BTreeMap<String, serde_json::Value>,
     /// What the file says the plan is worth.
@@ -67,6 +73,24 @@ pub struct LoadedPlan {
 }
 
 impl LoadedPlan {
+    /// What of the training it was made for is otherwise in the workload: the field, and both values.
+    pub fn trained_otherwise(&self, workload: &Workload) -> Option<(String, [String; 2])> {
+        let (made, now) = (self.training.as_ref()?, family::of(workload).told()?);
+        let fields = |part: &TrainingPart| -> BTreeMap<String, String> {
+            let TrainingPart { hardware, sequence_length, precision, stack, settings, figures, constants, .. } = part;
+            let own = [("hardware", hardware), ("precision", precision), ("stack", stack)];
+            let own = own.into_iter().map(|(name, value)| (name.to_string(), value.clone()));
+            let numbers = figures.iter().chain(constants).map(|(name, value)| (name.clone(), exact_number(*value)));
+            let length = ("sequence_length".to_string(), sequence_length.to_string());
+            own.chain([length]).chain(settings.clone()).chain(numbers).collect()
+        };
+        let (made, now) = (fields(made), fields(&now));
+        let names: BTreeSet<&String> = made.keys().chain(now.keys()).collect();
+        let differs = names.into_iter().find(|name| made.get(*name) != now.get(*name))?;
+        let value = |all: &BTreeMap<String, String>| all.get(differs).cloned().unwrap_or_else(|| "as usual".into());
+        Some((differs.clone(), [value(&made), value(&now)]))
+    }
+
     /// Numbers the CPUs of a device placement behind the accelerators of these limits, if they were behind their own.
     pub fn under(&mut self, limits: &Limits) {
         if let Some(own) = self.accelerators.filter(|&own| own != limits.devices) {
@@ -114,7 +138,9 @@ struct RawPlanner {
 struct RawWorkload {
     nodes: Option<f64>,
     edges: Option<f64>,
+    profile_batch: Option<u32>,
     recipe: Option<Recipe>,
+    training: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -223,7 +249,13 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     if let Some(Object(part)) = &document.workload {
         of_this_workload(workload, part, source)?;
     }
+    let stated = document.workload.as_ref().and_then(|Object(part)| part.profile_batch);
+    // Plans of earlier versions have it among the planner's options.
+    let option = document.planner.as_ref().and_then(|Object(planner)| planner.options.get("profile_batch")?.as_f64());
+    of_this_batch(workload, stated.map(f64::from).or(option), source)?;
     let recipe = document.workload.as_ref().and_then(|Object(part)| part.recipe);
+    let training = document.workload.as_ref().and_then(|Object(part)| part.training.clone());
+    let training = training.and_then(|part| serde_json::from_value(part).ok());
     if let Some(recipe) = &recipe {
         recipe.validate(source, "workload.recipe")?;
     }
@@ -297,7 +329,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         }
     }
     let kind = "plantui plan";
-    Ok(LoadedPlan { plan, limits, planner, recipe, options, claims, figures, kind, notes, accelerators })
+    Ok(LoadedPlan { plan, limits, planner, recipe, training, options, claims, figures, kind, notes, accelerators })
 }
 
 /// Refuses a plan that says it was made for a workload of another size.
@@ -315,6 +347,25 @@ fn of_this_workload(workload: &Workload, part: &RawWorkload, source: &str) -> Re
         }
     }
     Ok(())
+}
+
+/// Refuses a plan that was made with the workload's times taken as those of another batch.
+fn of_this_batch(workload: &Workload, said: Option<f64>, source: &str) -> Result<(), LoadError> {
+    let own = family::of(workload).profile_batch().map(|batch| f64::from(batch.samples));
+    match (said, own) {
+        (Some(said), Some(own)) if said != own => {
+            let (said, name) = (exact_number(said), &workload.name);
+            Err(LoadError::at(
+                source,
+                "workload.profile_batch",
+                format!(
+                    "is {said}: the plan takes the profile's times as those of {said} samples, and {name} as those of {own}"
+                ),
+                format!("give --profile-batch {said}, or plan again"),
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses splits by operator that are not those of the stages' choices.

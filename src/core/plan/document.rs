@@ -139,6 +139,9 @@ pub struct WorkloadPart {
     pub nodes: usize,
     /// Number of edges.
     pub edges: usize,
+    /// Samples of the batch that its times were taken to be measured with, where they are of a batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile_batch: Option<u32>,
     /// How the network is built and run, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,

@@ -67,9 +67,9 @@ impl Default for SpeedupModel {
 }
 
 impl SpeedupModel {
-    /// The model that a planner's options, as the plan JSON carries them, ask for. What is missing keeps its default, and so
-    /// does what is out of range: such a plan is then worth something else than it says.
-    pub fn from_options(options: &BTreeMap<String, Value>) -> Self {
+    /// The model that a planner's options, as the plan JSON carries them, ask for, of a profile of so many samples. What is missing
+    /// keeps its default, and so does what is out of range: such a plan is then worth something else than it says.
+    pub fn from_options(options: &BTreeMap<String, Value>, profile_batch: u32) -> Self {
         let number = |name: &str, default: f64, least: f64| {
             let value = options.get(name).and_then(Value::as_f64);
             value.filter(|value| value.is_finite() && *value >= least && *value <= 1e30).unwrap_or(default)
@@ -87,7 +87,7 @@ impl SpeedupModel {
             },
         };
         SpeedupModel {
-            profile_batch: number("profile_batch", 1.0, 1.0) as u32,
+            profile_batch,
             micro_batch: number("micro_batch", 1.0, 1.0) as u32,
             optimizer_memory_scaling: number("optimizer_memory_scaling", 1.0, 0.0),
             peak_activation_per_sample: number("peak_activation_per_sample", 0.0, 0.0),

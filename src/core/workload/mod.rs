@@ -33,7 +33,7 @@ use crate::{cluster::GivenLimits, graph::Dag};
 pub use crate::source::LoadError;
 pub use choice::Choice;
 pub use formats::{Format, load, load_bytes, load_reader};
-pub use layer_profile::{LayerNode, LayerProfile};
+pub use layer_profile::{Batch, LayerNode, LayerProfile};
 pub use node_index::{NodeIndex, NodeRow};
 pub use operators::{Operator, OperatorProfile};
 pub use piper::{DegreeProfile, Mode, PiperProfile};

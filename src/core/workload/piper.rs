@@ -62,6 +62,8 @@ pub struct PiperProfile {
 
 /// The published name of the mode that keeps every activation.
 pub const VANILLA: &str = "vanilla";
+/// What the provenance of a file begins with that our profiler of PyTorch modules wrote.
+pub const PROFILER: &str = "python -m plantui.profile";
 /// The published name of the mode that recomputes activations in the backward pass.
 pub const RECOMPUTE: &str = "activation recomp";
 /// Whether a mode of this name recomputes activations, as the published files name them.

@@ -49,10 +49,12 @@ pub struct PlacementProfile {
     pub nodes: Vec<PlacementNode>,
     /// Nodes whose outgoing edges state transfers that are not quite the same, ascending; the first edge's counts.
     pub uneven_transfers: Vec<NodeIndex>,
+    /// Nodes with edges that the file states more than once, ascending; each counts once.
+    pub repeated_edges: Vec<NodeIndex>,
 }
 
 impl From<Vec<PlacementNode>> for PlacementProfile {
     fn from(nodes: Vec<PlacementNode>) -> Self {
-        PlacementProfile { nodes, uneven_transfers: vec![] }
+        PlacementProfile { nodes, uneven_transfers: vec![], repeated_edges: vec![] }
     }
 }

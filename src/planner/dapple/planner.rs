@@ -40,8 +40,7 @@ static INFO: PlannerInfo = PlannerInfo {
     unit: "x",
 };
 
-static OPTIONS: [OptionSpec; 11] = [
-    settings::PROFILE_BATCH,
+static OPTIONS: [OptionSpec; 10] = [
     settings::MICRO_BATCH,
     settings::OPTIMIZER,
     settings::PEAK_ACTIVATION,
@@ -77,8 +76,7 @@ static OPTIONS: [OptionSpec; 11] = [
 ];
 
 /// What each leaves of the plans that a proof speaks of.
-static BEARINGS: [(&str, Bearing); 11] = [
-    (settings::PROFILE_BATCH.name, Bearing::Question),
+static BEARINGS: [(&str, Bearing); 10] = [
     (settings::MICRO_BATCH.name, Bearing::Question),
     (settings::OPTIMIZER.name, Bearing::Question),
     (settings::PEAK_ACTIVATION.name, Bearing::Question),
@@ -145,7 +143,7 @@ impl Planner for Dapple {
             Err(StatesError::Stopped) => return Outcome::new(Status::Cancelled),
             Err(error) => return Outcome::refused(settings::no_states(&problem.workload, error)),
         };
-        let model = SpeedupModel { linear: cuts.linear, ..settings::model(&problem.options, length) };
+        let model = SpeedupModel { linear: cuts.linear, ..settings::model(profile, &problem.options, length) };
         let recompute = match problem.options.choice("recompute") {
             "never" => Recompute::Never,
             "always" => Recompute::Always,

@@ -41,9 +41,6 @@ const fn number(
     OptionSpec { name, label, help, kind: OptionKind::Number { default, least, most, whole, zero: None } }
 }
 
-/// Samples in the profiled batch.
-pub(super) const PROFILE_BATCH: OptionSpec =
-    number("profile_batch", "profile batch", "samples in the batch that was profiled", 1.0, (1.0, 1e7), true);
 /// Samples in a microbatch.
 pub(super) const MICRO_BATCH: OptionSpec =
     number("micro_batch", "microbatch", "samples in a microbatch, at least", 1.0, (1.0, 1e7), true);
@@ -102,10 +99,10 @@ pub(super) const STATES: OptionSpec = OptionSpec {
     },
 };
 
-/// What the options say about the speed-up.
-pub(super) fn model(options: &Options, length: Length) -> SpeedupModel {
+/// What the options say about the speed-up, of a profile.
+pub(super) fn model(profile: &LayerProfile, options: &Options, length: Length) -> SpeedupModel {
     SpeedupModel {
-        profile_batch: options.number(PROFILE_BATCH.name) as u32,
+        profile_batch: profile.samples(),
         micro_batch: options.number(MICRO_BATCH.name) as u32,
         optimizer_memory_scaling: options.number(OPTIMIZER.name),
         peak_activation_per_sample: options.number(PEAK_ACTIVATION.name),

@@ -26,7 +26,7 @@ const fn link(name: &'static str, label: &'static str, help: &'static str, defau
 }
 
 /// All of them.
-pub(super) static OPTIONS: [OptionSpec; 22] = [
+pub(super) static OPTIONS: [OptionSpec; 21] = [
     OptionSpec {
         name: "topology",
         label: "topology",
@@ -97,7 +97,6 @@ pub(super) static OPTIONS: [OptionSpec; 22] = [
         "whether stages may form a DAG: all acyclic partitions of few clusters, beside chains of them",
         true,
     ),
-    number("profile_batch", "profile batch", "samples in the batch that was profiled", (1.0, 1.0, 1e7), (true, None)),
     number("micro_batch", "microbatch", "samples in a microbatch, at least", (1.0, 1.0, 1e7), (true, None)),
     number(
         "optimizer_memory_scaling",

@@ -36,7 +36,7 @@ use crate::{
     planner::{CannotPlan, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable},
     simulate::{Schedule, SimulatorSettings, length_unless},
     units,
-    workload::{Choice, LoadError, NodeIndex, Workload, formats::Wired, states},
+    workload::{Choice, LayerProfile, LoadError, NodeIndex, Workload, formats::Wired, states},
 };
 
 static INFO: PlannerInfo = PlannerInfo {
@@ -190,7 +190,8 @@ impl<'a> Run<'a> {
     fn new(problem: &'a Problem, wired: &'a Wired, search: &'a Search) -> Self {
         let Wired { topology, file } = wired;
         let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
-        let model = SpeedupModel::from_options(&options);
+        let samples = problem.workload.layers().map_or(1, LayerProfile::samples);
+        let model = SpeedupModel::from_options(&options, samples);
         let probe = Plan { measure: Measure::Speedup(model), ..Plan::default() };
         let microbatches = f64::from(costs::microbatches(&model, &problem.limits, &probe));
         let fine = fine(&problem.workload, &problem.limits, &model, microbatches);

@@ -10,18 +10,26 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Checked, Family, platform::Platform};
+use super::{
+    Checked, Family, ProfileBatch,
+    dial::{Dial, NotTurned},
+    platform::Platform,
+};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score, SpeedupModel},
     simulate::{Pipeline, SimulatorSettings},
-    workload::{LayerProfile, NodeIndex, Workload, piper::VANILLA},
+    units,
+    workload::{Batch, LayerProfile, NodeIndex, Profile, Workload, formats::torch_graph::MOST_SAMPLES, piper::VANILLA},
 };
 
 /// Bytes of memory of the devices that DAPPLE's published programs plan for (V100), where nothing else is said.
 const V100_MEMORY: f64 = 16e9;
 /// Samples in a batch where nothing else is said: a profile of layers has no batch of its own.
 const ASSUMED_BATCH: f64 = 128.0;
+
+/// The dial of the batch that was measured.
+const PROFILE_BATCH: &str = "profile-batch";
 
 impl Platform for LayerProfile {}
 
@@ -42,12 +50,64 @@ impl Family for LayerProfile {
         &[(LimitKind::Memory, V100_MEMORY), (LimitKind::Batch, ASSUMED_BATCH)]
     }
 
+    fn dials(&self) -> Vec<Dial> {
+        let samples = self.samples();
+        let step = |factor: u32| [samples / factor, samples.saturating_mul(factor)];
+        let steps = [2, 4].map(|factor| step(factor).map(|next| next.clamp(1, MOST_SAMPLES).to_string()));
+        let help = "samples that were measured at once: the profile's times are those of so many";
+        vec![Dial { id: PROFILE_BATCH, label: "profile batch", help, value: samples.to_string(), steps }]
+    }
+
+    fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
+        if id != PROFILE_BATCH {
+            return Err(NotTurned(format!(
+                "{} carries what was measured: there is no `{id}` to change",
+                workload.name
+            )));
+        }
+        let samples = units::parse_count(value.trim()).map_err(|error| NotTurned(error.to_string()))?;
+        if !(1..=MOST_SAMPLES).contains(&samples) {
+            return Err(NotTurned(format!("{samples} samples are not from 1 to {MOST_SAMPLES}")));
+        }
+        Ok(Workload { profile: Profile::Layers(self.clone().of_batch(samples)), ..workload.clone() })
+    }
+
+    fn taken(&self, measure: Option<Measure>) -> Vec<String> {
+        let mut taken = vec![];
+        let untold = "the profile does not tell how many samples were measured at once";
+        match self.batch {
+            Batch::Told(_) => {}
+            Batch::BySizes(images) => taken.push(format!(
+                "{untold}: by the sizes of its input and of its linear layers' outputs it is of {images} images, and taken so; \
+                 --profile-batch N says otherwise"
+            )),
+            Batch::Unknown(rows) => {
+                let rows = rows.map_or_else(String::new, |rows| format!("; its linear layers put out {rows} rows, samples or tokens of them"));
+                taken.push(format!("{untold}: its times are taken as those of 1, and --profile-batch N says how many they are of{rows}"));
+            }
+        }
+        if let Some(Measure::Speedup(model)) = measure
+            && model.optimizer_memory_scaling <= 1.0
+        {
+            taken.push(
+                "memory counts every parameter once, without gradients and without an optimizer's state: \
+                 optimizer_memory_scaling=4 counts both as Adam has them in the parameters' own precision"
+                    .into(),
+            );
+        }
+        taken
+    }
+
+    fn profile_batch(&self) -> Option<ProfileBatch> {
+        Some(ProfileBatch { samples: self.samples(), told: matches!(self.batch, Batch::Told(_)) })
+    }
+
     fn on_machines(&self) -> bool {
         true
     }
 
     fn measures(&self, options: &BTreeMap<String, Value>) -> Vec<Measure> {
-        vec![Measure::Speedup(SpeedupModel::from_options(options))]
+        vec![Measure::Speedup(SpeedupModel::from_options(options, self.samples()))]
     }
 
     fn check(&self, checked: &Checked<'_>, score: &mut Score) {

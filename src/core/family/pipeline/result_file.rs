@@ -143,6 +143,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         limits: GivenLimits::default(),
         planner: None,
         recipe: None,
+        training: None,
         options: BTreeMap::new(),
         claims: Claims::default(),
         figures: Figures::default(),

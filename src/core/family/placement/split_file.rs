@@ -156,6 +156,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         limits: GivenLimits::default(),
         planner: None,
         recipe: None,
+        training: None,
         options: std::collections::BTreeMap::new(),
         claims: Claims { value, lower_bound: None, tolerance: CLAIM_TOLERANCE },
         figures: Figures::default(),

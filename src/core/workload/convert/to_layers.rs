@@ -1,8 +1,11 @@
 //! A layer-wise profile from a profile by tensor degree and mode.
 
 use super::{Conversion, NotConverted, with_profile};
-use crate::workload::{
-    Choice, Format, LayerNode, LayerProfile, Profile, Workload, layer_profile::MILLISECONDS, piper::VANILLA,
+use crate::{
+    units,
+    workload::{
+        Choice, Format, LayerNode, LayerProfile, Profile, Workload, layer_profile::MILLISECONDS, piper::VANILLA,
+    },
 };
 
 /// Bytes that Piper's all-reduce moves for a parameter, each way.
@@ -43,14 +46,19 @@ pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
             stage: None,
         });
     }
+    let samples = workload.recipe.and_then(|recipe| recipe.micro_batch);
+    let microbatch = match samples {
+        Some(samples) => format!("one microbatch, which has {}", units::counted(samples as usize, "sample")),
+        None => "one microbatch, which is taken as one sample".into(),
+    };
     let mut notes = vec![
-        "every node is taken in its plain mode at tensor degree 1, for a batch of one microbatch".to_string(),
+        format!("every node is taken in its plain mode at tensor degree 1, for a batch of {microbatch}"),
         "a node puts out what its largest edge carries; a parameter is two bytes".to_string(),
     ];
     if shared {
         notes.push("forward is a third of the time where the profile gives only the sum".into());
     }
-    let profile = Profile::Layers(LayerProfile::new(nodes));
+    let profile = Profile::Layers(LayerProfile::new(nodes).of_batch(samples.unwrap_or(1)));
     let layers = with_profile(workload, Format::PipeDream, profile, workload.limits.clone());
     Ok(Conversion { workload: layers, members, choices, assumptions: notes })
 }

@@ -244,9 +244,9 @@ fn is_json_lines(start: &str) -> bool {
     lines.next().is_some_and(object) && lines.next().is_some_and(object)
 }
 
-/// Whether a text is PipeDream's: its first line has parts between ` -- `.
+/// Whether a text is PipeDream's: its first line but for comments has parts between ` -- `.
 pub(super) fn is_layer_profile(text: &str) -> bool {
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let line = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#')).unwrap_or_default();
     line.contains(" -- ")
         && (line.contains("_time=") || line.contains("_size=") || line.trim_start().starts_with("node"))
 }

@@ -121,6 +121,11 @@ impl Reader<'_> {
         for (i, Object(node)) in raw.nodes.into_iter().enumerate() {
             profiles.push(self.node_profile(i, node.tmpcs, &nodes, &dag)?);
         }
+        let mut modes = profiles.iter().flat_map(|node: &NodeProfile| &node.degrees).flat_map(|degree| &degree.modes);
+        if modes.all(|mode| mode.time_s == 0.0) {
+            let repair = "plans are made from times: profile the network, in seconds";
+            return Err(self.error("nodes", "has no node that takes any time, in any mode", repair));
+        }
         Ok(Workload {
             name: printable(name),
             source: self.source.into(),

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The file writes the cost of sending a node's output on every edge out of the node; it is a property of the node, so
-//! the edges must agree. Parallel edges say nothing new and are read as one. An "FPGA" is any accelerator.
+//! the edges must agree. Parallel edges say nothing new and are read as one, with a finding. An "FPGA" is any accelerator.
 
 use std::fmt;
 
@@ -186,6 +186,10 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<PlacementFile, LoadE
         return Err(reader.error("nodes", "is empty", "a workload needs at least one node"));
     }
     let (nodes, costs, index) = read_nodes(&reader, &raw.nodes)?;
+    if costs.iter().all(|node| node.cpu_time == 0.0 && node.accelerator_time == 0.0) {
+        let repair = "plans are made from times: profile the network, in milliseconds";
+        return Err(reader.error("nodes", "has no node that takes any time, on an accelerator or on a CPU", repair));
+    }
     let mut profile = PlacementProfile::from(costs);
     let dag = read_edges(&reader, &raw.edges, &nodes, &mut profile, &index)?;
     let assumptions = raw.assumptions.and_then(Ours::known).unwrap_or_default();
@@ -255,7 +259,7 @@ fn read_edges(
     profile: &mut PlacementProfile,
     index: &FxHashMap<NodeId, usize>,
 ) -> Result<Dag, LoadError> {
-    let PlacementProfile { nodes: costs, uneven_transfers } = profile;
+    let PlacementProfile { nodes: costs, uneven_transfers, repeated_edges } = profile;
     let mut edges = Vec::with_capacity(raw.len());
     let mut place_of: Vec<usize> = Vec::with_capacity(raw.len());
     let mut seen: FxHashSet<(u32, u32)> = FxHashSet::default();
@@ -299,10 +303,14 @@ fn read_edges(
         if seen.insert((u as u32, v as u32)) {
             edges.push((u as u32, v as u32));
             place_of.push(i);
+        } else {
+            repeated_edges.push(NodeIndex::new(u));
         }
     }
-    uneven_transfers.sort_unstable();
-    uneven_transfers.dedup();
+    for nodes in [uneven_transfers, repeated_edges] {
+        nodes.sort_unstable();
+        nodes.dedup();
+    }
     let kept = edges.clone();
     Dag::new(nodes.len(), edges).map_err(|GraphError::Cycle(cycle)| {
         let step = (cycle[0] as u32, cycle[1 % cycle.len()] as u32);

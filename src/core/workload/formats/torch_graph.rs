@@ -1,6 +1,7 @@
 //! The text that PipeDream's profiler writes (`graph.txt`), which DAPPLE and HPGO read as well.
 //!
 //! ```text
+//! # profile_batch=64
 //! node1 -- Embedding(32320, 1024) -- forward_compute_time=0.073, backward_compute_time=6.949, activation_size=6291456.0, parameter_size=132382720.000
 //! node2 -- LSTM -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=[6291456.0; 131072.0], parameter_size=0 -- stage_id=1
 //!     node1 -- node2
@@ -8,7 +9,9 @@
 //!
 //! A node starts in the first column, an edge with a blank; nodes come before the edges that use them. The four figures
 //! are known by their position: what stands left of `=` is not looked at, as in the published readers. Times are
-//! milliseconds and sizes bytes for one batch. [`write()`] is the inverse of [`read`]. Linear in time and memory.
+//! milliseconds and sizes bytes for one batch; how many samples that has stands in the line `# profile_batch=N` in front of the
+//! nodes, which is ours: the published readers take no comments. Other lines that begin with `#` are comments. [`write()`] is the
+//! inverse of [`read`]. Linear in time and memory.
 
 use std::fmt::Write;
 
@@ -20,7 +23,7 @@ use crate::{
     graph::{Dag, GraphError},
     source::{LoadError, error::printable},
     units::{LARGEST, exact_number},
-    workload::{LayerNode, LayerProfile, Node, NodeId, Profile, Workload},
+    workload::{Batch, LayerNode, LayerProfile, Node, NodeId, Profile, Workload},
 };
 
 /// Between the parts of a line.
@@ -29,6 +32,10 @@ const PARTS: &str = " -- ";
 const FIGURES: &str = ", ";
 /// The figures, in their order.
 const NAMES: [&str; 4] = ["forward_compute_time", "backward_compute_time", "activation_size", "parameter_size"];
+/// What stands in front of the number of samples in the batch.
+const BATCH: &str = "profile_batch=";
+/// Samples of a batch at the most.
+pub const MOST_SAMPLES: u32 = 10_000_000;
 /// What a node line looks like, for messages.
 const NODE_LINE: &str = "write `ID -- NAME -- forward_compute_time=.., backward_compute_time=.., activation_size=.., \
                          parameter_size=..`, and ` -- stage_id=N` after it if you like";
@@ -54,12 +61,20 @@ impl Line<'_> {
 pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
     let mut names: Vec<String> = vec![];
     let mut profile = LayerProfile::new(vec![]);
+    let mut told: Option<u32> = None;
     let mut edges: Vec<(u32, u32)> = vec![];
     let mut known: FxHashMap<&str, u32> = FxHashMap::default();
     let mut line_of: FxHashMap<(u32, u32), usize> = FxHashMap::default();
     for (i, content) in text.lines().enumerate() {
         let line = Line { source, number: i + 1 };
         if content.trim().is_empty() {
+            continue;
+        }
+        if let Some(comment) = content.strip_prefix('#') {
+            let Some(samples) = comment.trim().strip_prefix(BATCH) else { continue };
+            if told.replace(batch(&line, samples)?).is_some() {
+                return line.refuse("", "tells the profiled batch a second time", "keep one of them");
+            }
             continue;
         }
         if content.starts_with([' ', '\t']) {
@@ -96,6 +111,10 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
         let problem = format!("puts edges in a circle: {}{more}", ids.join(" -> "));
         LoadError::file(source, problem, "remove this edge or another of them").on_line(closes)
     })?;
+    let profile = match told {
+        Some(samples) => profile.of_batch(samples),
+        None => profile.of_sizes(&names),
+    };
     let ids = node_ids(&profile);
     let nodes = ids.into_iter().zip(names).map(|(id, name)| Node { id, name: Some(name) }).collect();
     Ok(Workload {
@@ -110,6 +129,14 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
         recipe: None,
         unknown_fields: vec![],
     })
+}
+
+/// Samples of the profiled batch.
+fn batch(line: &Line<'_>, text: &str) -> Result<u32, LoadError> {
+    let told = text.trim();
+    let samples = told.parse().ok().filter(|samples| (1..=MOST_SAMPLES).contains(samples));
+    let problem = || format!("is `{}`, must be a whole number from 1 to {MOST_SAMPLES}", printable(told));
+    samples.map_or_else(|| line.refuse("profile_batch", problem(), "write the samples that were profiled at once"), Ok)
 }
 
 /// Numbers for ids: what follows `node`, if every id is of that kind and no two mean the same number; else the position.
@@ -227,7 +254,11 @@ fn edge(line: &Line<'_>, content: &str, known: &FxHashMap<&str, u32>) -> Result<
 
 /// The workload as such a text.
 pub fn write(workload: &Workload, profile: &LayerProfile) -> String {
-    let mut text = String::new();
+    let mut text = match profile.batch {
+        Batch::Told(samples) => format!("# {BATCH}{samples}\n"),
+        // Whoever reads it finds the same.
+        Batch::BySizes(_) | Batch::Unknown(_) => String::new(),
+    };
     // Shortest decimals that read back as the same number.
     let list = |values: &[f64]| match values {
         [one] => format!("{one}"),

@@ -2,7 +2,7 @@
 
 use super::{Findings, Severity, spread};
 use crate::workload::{
-    LayerProfile, NodeIndex, Workload,
+    Batch, LayerProfile, NodeIndex, Workload,
     states::{self, States, StatesError},
 };
 
@@ -16,6 +16,31 @@ pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut F
             "edges come last in the file: it may have been cut off, and nothing says what runs after what",
         );
     }
+    let (severity, taken) = match profile.batch {
+        Batch::Told(_) => (Severity::Note, None),
+        Batch::BySizes(images) => (Severity::Note, Some(format!("its sizes are those of {images} images"))),
+        Batch::Unknown(rows) => {
+            let rows = rows.map_or_else(String::new, |rows| format!(" (linear layers put out {rows} rows)"));
+            (Severity::Warning, Some(format!("times are taken as those of 1 sample{rows}")))
+        }
+    };
+    if let Some(taken) = taken {
+        findings.add(
+            "no-profile-batch",
+            severity,
+            &[],
+            format!("does not tell how many samples were measured at once: {taken}"),
+            "taken for another number of samples, a batch takes as much longer or shorter and is cut elsewhere; --profile-batch N \
+             says it, or a first line `# profile_batch=N`",
+        );
+    }
+    findings.add(
+        "weights-alone",
+        Severity::Note,
+        &[],
+        "tells the bytes of parameters, and neither gradients nor an optimizer's state".into(),
+        "memory counts parameters once unless optimizer_memory_scaling says how many times: 4 for Adam in one precision",
+    );
     spread::layers(profile, findings);
     let kept = states::kept(workload);
     let is_kept = |v: NodeIndex| kept[v.index()];

@@ -5,7 +5,7 @@ use crate::{
     units,
     workload::{
         NodeIndex, Workload,
-        piper::{Mode, PiperProfile},
+        piper::{Mode, PROFILER, PiperProfile},
     },
 };
 
@@ -13,8 +13,12 @@ use crate::{
 pub(super) fn lint(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
     memory_too_large(workload, profile, findings);
     swapped_sizes(workload, profile, findings);
-    milliseconds(workload, profile, findings);
-    state_and_counts(profile, findings);
+    // A file whose maker is known is in the units that are asked for.
+    let measured = workload.provenance.as_ref().is_some_and(|made| made.made_by.starts_with(PROFILER));
+    if !measured {
+        milliseconds(workload, profile, findings);
+    }
+    state_and_counts(profile, measured, findings);
     for (node, node_profile) in NodeIndex::enumerate(&profile.nodes) {
         for degree in &node_profile.degrees {
             modes(node, &degree.modes, findings);
@@ -131,7 +135,7 @@ fn milliseconds(workload: &Workload, profile: &PiperProfile, findings: &mut Find
 }
 
 /// Nodes with parameters but no time; state too small to train; parameters that are counted, not weighed.
-fn state_and_counts(profile: &PiperProfile, findings: &mut Findings) {
+fn state_and_counts(profile: &PiperProfile, measured: bool, findings: &mut Findings) {
     let mut ratios: Vec<(NodeIndex, f64)> = vec![];
     let mut idle = vec![];
     for (node, node_profile) in NodeIndex::enumerate(&profile.nodes) {
@@ -153,6 +157,9 @@ fn state_and_counts(profile: &PiperProfile, findings: &mut Findings) {
             "has parameters but takes no time".into(),
             "work that costs nothing is put anywhere: the real stage is slower than planned",
         );
+    }
+    if measured {
+        return;
     }
     let without: Vec<NodeIndex> = ratios.iter().filter(|(_, ratio)| *ratio <= 4.0).map(|(node, _)| *node).collect();
     if !without.is_empty() {

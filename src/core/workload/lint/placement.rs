@@ -19,6 +19,7 @@ pub(super) fn lint(workload: &Workload, profile: &PlacementProfile, findings: &m
     without_class(profile, findings);
     orphans(profile, &classes, findings);
     transfers(workload, profile, &classes, findings);
+    repeated_edges(profile, findings);
     zero_time(profile, findings);
     spread::placement(profile, findings);
     disconnected(workload, &classes, findings);
@@ -27,6 +28,19 @@ pub(super) fn lint(workload: &Workload, profile: &PlacementProfile, findings: &m
 /// The nodes of which this holds.
 fn those(profile: &PlacementProfile, holds: impl Fn(&PlacementNode) -> bool) -> Vec<NodeIndex> {
     NodeIndex::enumerate(&profile.nodes).filter(|(_, node)| holds(node)).map(|(index, _)| index).collect()
+}
+
+/// Edges that the file states more than once.
+fn repeated_edges(profile: &PlacementProfile, findings: &mut Findings) {
+    if !profile.repeated_edges.is_empty() {
+        findings.add(
+            "repeated-edges",
+            Severity::Warning,
+            &profile.repeated_edges,
+            "has several edges to the same node".into(),
+            "they are read as one: if they stand for different tensors, transfers count too little",
+        );
+    }
 }
 
 /// Nodes that no accelerator can run.

@@ -35,8 +35,7 @@ const fn fault(name: &'static str, label: &'static str, help: &'static str) -> O
     OptionSpec { name, label, help, kind: OptionKind::Flag { default: true } }
 }
 
-static OPTIONS: [OptionSpec; 16] = [
-    settings::PROFILE_BATCH,
+static OPTIONS: [OptionSpec; 15] = [
     settings::MICRO_BATCH,
     settings::OPTIMIZER,
     settings::PEAK_ACTIVATION,
@@ -121,7 +120,7 @@ impl Planner for Hpgo {
             ));
         }
         // The length is that of the best plan, known only once it is found.
-        let speedup = settings::model(options, Length::Synchronous { whole_samples: false });
+        let speedup = settings::model(profile, options, Length::Synchronous { whole_samples: false });
         let settings::Cuts { states, linear, complete, note } = match settings::cuts(workload, profile, options, search)
         {
             Ok(cuts) => cuts,

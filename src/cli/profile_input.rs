@@ -1,0 +1,81 @@
+//! A profile of times on the command line: what its file does not tell of the measurement.
+//!
+//! The flag goes over what the file says; a plan brings what it was made with, where neither does.
+
+use std::path::Path;
+
+use clap::Args;
+
+use super::{Failure, input};
+use crate::{
+    family::{self, dial},
+    units::{self, UnitError},
+    workload::Workload,
+};
+
+/// Flags for profiles of times.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Layer profiles (PipeDream's graph.txt)")]
+pub(crate) struct ProfileArgs {
+    /// Samples that were measured at once [default: what the line `# profile_batch=N` says, else 1, with a note]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = samples)]
+    pub profile_batch: Option<u32>,
+}
+
+fn samples(text: &str) -> Result<u32, UnitError> {
+    units::parse_count(text)
+}
+
+impl ProfileArgs {
+    /// The workload as the flag has it.
+    ///
+    /// # Errors
+    /// [`Failure`] if it is no profile of a batch, or of no such batch.
+    pub(super) fn over(&self, workload: Workload) -> Result<Workload, Failure> {
+        let Some(samples) = self.profile_batch else { return Ok(workload) };
+        if family::of(&workload).profile_batch().is_none() {
+            let problem = format!("--profile-batch is for layer profiles, and {} is none", workload.name);
+            return Err(Failure::refused(problem, "leave it out"));
+        }
+        let turned = dial::turned(&workload, "profile-batch", &samples.to_string());
+        turned.map_err(|error| Failure::refused(format!("--profile-batch: {error}"), ""))
+    }
+
+    /// The same for a plan's file, which says what it was made with: that counts where nothing else tells.
+    ///
+    /// # Errors
+    /// As [`ProfileArgs::over`]; [`Failure`] if the plan cannot be read.
+    pub(super) fn over_for(&self, workload: Workload, plan: &Path) -> Result<Workload, Failure> {
+        let untold = family::of(&workload).profile_batch().is_some_and(|batch| !batch.told);
+        if self.profile_batch.is_some() || !untold {
+            return self.over(workload);
+        }
+        ProfileArgs { profile_batch: told(plan)? }.over(workload)
+    }
+}
+
+/// The batch that a plan's file says it was made with.
+fn told(plan: &Path) -> Result<Option<u32>, Failure> {
+    let (bytes, _) = input::plan_bytes(plan)?;
+    // What is wrong with the file is told where the plan is read.
+    let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let document = document.get(0).unwrap_or(&document);
+    let at = |pointer: &str| document.pointer(pointer)?.as_f64();
+    let samples = at("/workload/profile_batch").or_else(|| at("/planner/options/profile_batch"));
+    Ok(samples.filter(|samples| (1.0..=f64::from(u32::MAX)).contains(samples)).map(|samples| samples as u32))
+}
+
+/// Settings without the batch, which goes over the workload: it was an option of planners once.
+///
+/// # Errors
+/// As [`ProfileArgs::over`].
+pub(super) fn batch_of(workload: &mut Workload, settings: Vec<String>) -> Result<Vec<String>, Failure> {
+    let (batch, rest): (Vec<String>, Vec<String>) =
+        settings.into_iter().partition(|setting| setting.starts_with("profile_batch="));
+    if let Some(text) = batch.last().and_then(|setting| setting.strip_prefix("profile_batch=")) {
+        let samples_of = |error: UnitError| Failure::refused(format!("--set profile_batch: {error}"), "");
+        let profile_batch = Some(samples(text).map_err(samples_of)?);
+        *workload = ProfileArgs { profile_batch }.over(workload.clone())?;
+    }
+    Ok(rest)
+}
