@@ -9,7 +9,7 @@ use crate::{
     family,
     plan::{Plan, Score},
     planner::{self, Fault, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Search, Status, guarded},
-    simulate::{Pipeline, Schedule, Setup, Timeline, simulate_unless},
+    simulate::{LinkModel, Pipeline, Schedule, Setup, SimulatorSettings, Timeline, simulate_unless},
     units,
     workload::Workload,
 };
@@ -103,13 +103,36 @@ impl Simulation {
     ///
     /// # Errors
     /// A sentence on why it was given up.
-    pub fn of(pipeline: Pipeline, schedule: Schedule, search: &Search) -> Result<Self, String> {
+    pub fn of(mut pipeline: Pipeline, schedule: Schedule, search: &Search) -> Result<Self, String> {
         let schedule = pipeline.schedule(schedule);
-        match simulate_unless(&pipeline, schedule, &|| search.cancelled()) {
-            Some(timeline) => Ok(Simulation { schedule, pipeline, timeline }),
-            None => Err(given_up(search)),
-        }
+        let Some(timeline) = simulate_unless(&pipeline, schedule, &|| search.cancelled()) else {
+            return Err(given_up(search));
+        };
+        pipeline.notes.extend(relays(&pipeline, schedule, search));
+        Ok(Simulation { schedule, pipeline, timeline })
     }
+}
+
+/// Names the stages that only pass on what others send, and says what the batch takes where transfers share links: such a
+/// stage is planned where every transfer has a link of its own.
+fn relays(pipeline: &Pipeline, schedule: Schedule, search: &Search) -> Option<String> {
+    let stages = (1..).zip(&pipeline.stages);
+    let relays = stages.filter(|(_, stage)| pipeline.stages.len() > 1 && stage.forward_s + stage.backward_s == 0.0);
+    let (names, devices): (Vec<String>, Vec<u32>) =
+        relays.map(|(name, stage)| (name.to_string(), stage.replicas * stage.devices.max(1))).unzip();
+    let (last, before) = names.split_last()?;
+    let (devices, one) = (devices.iter().sum::<u32>(), before.is_empty());
+    let stages = if one { format!("stage {last}") } else { format!("stages {} and {last}", before.join(", ")) };
+    let (computes, passes) = if one { ("computes", "passes") } else { ("compute", "pass") };
+    let told = format!("{stages} {computes} nothing and {passes} on what other stages send, on {devices} of the devices");
+    if pipeline.settings.links == LinkModel::Shared {
+        return Some(told);
+    }
+    let settings = SimulatorSettings { links: LinkModel::Shared, ..pipeline.settings.clone() };
+    let shared = Pipeline { settings, ..pipeline.clone() };
+    let batch_s = simulate_unless(&shared, schedule, &|| search.cancelled())?.iteration_s;
+    let batch = units::seconds(batch_s);
+    Some(format!("{told}: that pays where transfers share no link; with shared links (simulate --links shared) a batch takes {batch}"))
 }
 
 /// Why a simulation was given up, when the search it ran under had ended.
@@ -233,6 +256,7 @@ mod tests {
         cluster::{GivenLimits, LimitKind},
         plan::Stage,
         planner::{OptionSpec, Options, liar::Liar},
+        simulate::{PipelineStage, Transfer},
         workload::{self, Choice, NodeIndex, Workload},
     };
 
@@ -285,6 +309,41 @@ mod tests {
             search.cancel();
             Outcome::new(Status::Cancelled)
         }
+    }
+
+    #[test]
+    fn a_stage_that_only_passes_on_is_named_with_the_batch_under_shared_links() {
+        let stage = |seconds: f64, replicas| PipelineStage {
+            forward_s: seconds,
+            backward_s: 2.0 * seconds,
+            replicas,
+            devices: 1,
+            ..PipelineStage::default()
+        };
+        let transfer = |from| Transfer { from, to: from + 1, seconds: 2.0, bytes: 0.0 };
+        let mut pipeline = Pipeline {
+            stages: vec![stage(1.0, 2), stage(0.0, 2), stage(1.0, 2)],
+            transfers: vec![transfer(0), transfer(1)],
+            microbatches: 8,
+            ..Pipeline::default()
+        };
+        let notes = |pipeline: &Pipeline| {
+            let search = Search::default();
+            let simulated = |links| {
+                let settings = SimulatorSettings { links, ..pipeline.settings.clone() };
+                let pipeline = Pipeline { settings, ..pipeline.clone() };
+                Simulation::of(pipeline, Schedule::OneForwardOneBackward, &search).unwrap()
+            };
+            let shared = simulated(LinkModel::Shared);
+            (simulated(LinkModel::Private), units::seconds(shared.timeline.iteration_s))
+        };
+        let (private, shared_s) = notes(&pipeline);
+        assert_ne!(units::seconds(private.timeline.iteration_s), shared_s);
+        let [note] = private.pipeline.notes.as_slice() else { panic!("{:?}", private.pipeline.notes) };
+        assert!(note.starts_with("stage 2 computes nothing") && note.contains("on 2 of the devices"), "{note}");
+        assert!(note.ends_with(&format!("a batch takes {shared_s}")), "{note}");
+        pipeline.stages[1] = stage(0.1, 2);
+        assert!(notes(&pipeline).0.pipeline.notes.is_empty());
     }
 
     #[test]
