@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
+import re
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union, cast
 
@@ -109,23 +112,36 @@ def compare(
     workload: Union[Workload, PathLike],
     *,
     planners: Sequence[str] = (),
-    plans: Sequence[PathLike] = (),
+    plans: Sequence[Union[Plan, PathLike]] = (),
     deadline: Optional[Union[str, float]] = None,
     seed: Optional[int] = None,
     schedule: Optional[str] = None,
     **limits: Unpack[Limits],
 ) -> Comparison:
-    """Every planner that can, or those named, and plans from files, scored by one simulator.
+    """Every planner that can, or those named, and plans at hand or from files, scored by one simulator.
 
     >>> import plantui
-    >>> both = plantui.compare(plantui.generate("tiny-branch"), planners=["piper", "equal-partition"])
+    >>> workload = plantui.generate("tiny-branch")
+    >>> both = plantui.compare(workload, planners=["piper", "equal-partition"])
     >>> sorted(entry.id for entry in both)
     ['equal-partition', 'piper']
+    >>> len(plantui.compare(workload, planners=["piper"], plans=[plantui.plan(workload)]))
+    2
     """
-    call = ["compare", str(_workload(workload).path), *_limits(limits)]
-    call += flags_of({"planner": list(planners), "plan": list(plans), "schedule": schedule})
-    call += _planning(None, None, deadline, None, seed)
-    return Comparison._of(_command.document(call, accept=(0, 1)))
+    with tempfile.TemporaryDirectory(prefix="plantui-") as folder:
+        # The first of a planner has its id as its name.
+        names: List[str] = []
+        for plan in plans:
+            if isinstance(plan, Plan):
+                name = plan.planner or "plan"
+                taken = sum(Path(other).stem.split("-no")[0] == name for other in names)
+                names.append(str(plan.save(Path(folder) / (f"{name}-no{taken + 1}.json" if taken else f"{name}.json"))))
+            else:
+                names.append(str(plan))
+        call = ["compare", str(_workload(workload).path), *_limits(limits)]
+        call += flags_of({"planner": list(planners), "plan": names, "schedule": schedule})
+        call += _planning(None, None, deadline, None, seed)
+        return Comparison._of(_command.document(call, accept=(0, 1)))
 
 
 def explain(
@@ -192,8 +208,12 @@ def generate(model: PathLike, *, hardware: Optional[str] = None, **flags: Any) -
     >>> plantui.plan(plantui.generate("llama-3-8b", hardware="h100", devices=16, microbatches=128)).devices
     16
     """
-    text = _command.run(["generate", str(model), *flags_of({"hardware": hardware, **flags})])
-    return Workload._of_text(text, ".json")
+    told = flags_of({"hardware": hardware, **flags})
+    text = _command.run(["generate", str(model), *told])
+    # Named after what it was made with: beside one another two workloads are told apart.
+    words = [Path(model).stem, *(word.removeprefix("--") for word in told)]
+    name = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", word).strip("-") for word in words)
+    return Workload._of_text(text, f"{name[:100]}.json")
 
 
 def _workload(workload: Union[Workload, PathLike]) -> Workload:
@@ -206,7 +226,7 @@ def _limits(limits: Limits) -> List[str]:
 
 def _values(value: object) -> str:
     """A limit as the command line takes it: several values with commas."""
-    if isinstance(value, (str, int, float, os.PathLike)):
+    if isinstance(value, (str, os.PathLike, numbers.Real)):
         return str(value)
     if isinstance(value, Iterable):
         return ",".join(str(one) for one in value)

@@ -109,13 +109,23 @@ def run(arguments: Sequence[str], stdin: Optional[str] = None, accept: Sequence[
 
 
 def failure(code: int, told: str, printed: str) -> PlantuiError:
-    """The exception for an exit code, from what the program told and printed."""
+    """The exception for an exit code, from what the program told and printed.
+
+    The parser of arguments tells more below its sentence: the values that there are, a similar name, what is missing.
+
+    >>> told = "error: unexpected argument '--devcies' found\\n\\n  tip: a similar argument exists: '--devices'"
+    >>> print(failure(2, told, ""))
+    unexpected argument '--devcies' found
+    a similar argument exists: '--devices'
+    """
     sentence, hints = "", []
     for line in told.splitlines():
         if line.startswith(("error: ", "bug: ")) and not sentence:
             sentence = line.split(": ", 1)[1]
         elif line.startswith("hint: "):
             hints.append(line[len("hint: ") :])
+        elif sentence and line.startswith("  "):
+            hints.append(line.strip().removeprefix("tip: ").strip("[]"))
     kind = _KINDS.get(code, PlantuiError)
     error = kind(sentence or told or printed.strip() or f"plantui ended with exit code {code}", "\n".join(hints), code)
     if isinstance(error, NoPlan) and printed.startswith("{"):

@@ -51,9 +51,9 @@ class Workload:
         self.path = Path(path)
 
     @classmethod
-    def _of_text(cls, text: str, suffix: str) -> Workload:
+    def _of_text(cls, text: str, name: str) -> Workload:
         folder = tempfile.mkdtemp(prefix="plantui-")
-        made = cls(Path(folder) / f"workload{suffix}")
+        made = cls(Path(folder) / name)
         made.path.write_text(text, encoding="utf-8")
         weakref.finalize(made, shutil.rmtree, folder, True)
         return made
@@ -292,8 +292,8 @@ class Plan:
         call = ["export", "-", "--to", to, "--workload", str(self.workload.path), *flags_of(flags)]
         return _command.run(call, stdin=self._text())
 
-    def simulate(self, schedule: str = "1f1b", **flags: Any) -> Simulation:
-        """One batch under a schedule: `1f1b`, `gpipe`, `interleaved`, `eager-1f1b`, `zb-h1`, `zb-v`, `inference`.
+    def simulate(self, schedule: Optional[str] = None, **flags: Any) -> Simulation:
+        """One batch under the plan's own schedule, or another: `1f1b`, `gpipe`, `interleaved`, `eager-1f1b`, `zb-h1`, `zb-v`.
 
         Further arguments are flags of `plantui simulate`: `virtual_stages=2`, `links="shared"`, `no_overlap=True`.
 
@@ -302,7 +302,7 @@ class Plan:
         >>> simulation.schedule, 0 < simulation.bubble < 1
         ('gpipe', True)
         """
-        call = ["simulate", str(self.workload.path), "-", "--schedule", schedule, *flags_of(flags)]
+        call = ["simulate", str(self.workload.path), "-", *flags_of({"schedule": schedule, **flags})]
         return Simulation._read(_command.document(call, stdin=self._text()))
 
     def check(self) -> Check:

@@ -121,6 +121,43 @@ def test_comparing_has_every_planner_and_plans_of_files(tiny: plantui.Workload, 
     assert entries.best.iteration_s == min(entry.iteration_s or 9e9 for entry in entries)
 
 
+def test_plans_at_hand_are_compared_under_their_planners_names(tiny: plantui.Workload) -> None:
+    plans = [plantui.plan(tiny, planner=planner) for planner in ("piper", "joint", "piper")]
+    entries = plantui.compare(tiny, planners=["equal-partition"], plans=plans)
+    assert len(entries) == 4
+    assert len({entry.name for entry in entries}) == 4
+
+
+def test_generated_workloads_are_told_apart() -> None:
+    small, large = (plantui.generate("llama-3-8b", micro_batch=size) for size in (1, 2))
+    points = plantui.sweep([small, large], devices=[8, 16], microbatches=16)
+    assert {point["workload"] for point in points} == {"llama-3-8b-micro-batch-1", "llama-3-8b-micro-batch-2"}
+
+
+def test_numbers_of_numpy_are_limits(tiny: plantui.Workload) -> None:
+    numpy = pytest.importorskip("numpy")
+    assert plantui.plan(tiny, devices=numpy.int64(4), memory=numpy.float64(1e9)).limits["devices"] == 4
+    assert len(plantui.sweep(tiny, devices=numpy.arange(3, 5))) == 2
+
+
+def test_a_simulation_follows_the_plan(tiny: plantui.Workload) -> None:
+    workload = plantui.generate("llama-3-8b", hardware="h100", devices=8, microbatches=16, memory="30GiB")
+    options = {"schedule": "interleaved", "stages": 4, "virtual_stages": 2}
+    plan = plantui.plan(workload, planner="joint", options=options)
+    assert plan.simulation is not None and plan.simulation.schedule == "interleaved"
+    assert plan.simulate().iteration_s == plan.simulation.iteration_s
+    assert plan.simulate().schedule == "interleaved" and plan.simulate(schedule="gpipe").schedule == "gpipe"
+
+
+def test_what_the_parser_of_arguments_proposes_is_a_hint(tiny: plantui.Workload) -> None:
+    with pytest.raises(plantui.WrongUse) as planner:
+        plantui.plan(tiny, planner="best")
+    assert "possible values: joint, piper" in planner.value.hint
+    with pytest.raises(plantui.WrongUse) as limit:
+        plantui.plan(tiny, devcies=4)  # type: ignore[call-arg]
+    assert "'--devices'" in limit.value.hint
+
+
 def test_a_simulation_has_its_stages(tiny: plantui.Workload) -> None:
     plan = plantui.plan(tiny)
     simulation = plan.simulate(schedule="1f1b", no_overlap=True)
