@@ -1,10 +1,10 @@
 //! The table of topologies: published graph and topology; a batch simulated on the routes under the plan of a chain on
 //! devices in order, of DAPPLE and HPGO, of Parmesan without and with its search, and of the ensemble of all. Devices have
-//! the memory of the topology's own machines. The samples that a profile was measured on follow from its sizes; GNMT's
-//! are those of its publication.
+//! the memory of the topology's own machines. The samples that a profile was measured on follow from its sizes; [`SAMPLES`]
+//! are told.
 //!
-//! `PLANTUI_REFERENCE=.. cargo run --release --example parmesan_table > table.tsv`; words behind `--` take the ways, and
-//! the topologies, that have them in their names only.
+//! `PLANTUI_REFERENCE=.. cargo run --release --example parmesan_table > table.tsv`; words behind `--` take the ways,
+//! the topologies and the graphs that have them in their names only.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -29,11 +29,13 @@ const GRAPHS: [&str; 14] = [
     "nasnetamobile",
     "nasnetalarge",
 ];
-/// Sentences in a batch of GNMT's profiles (PipeDream, its published profiler's arguments).
-const GNMT_SAMPLES: u32 = 64;
+/// What sizes alone do not tell: sentences in a batch of GNMT's profiles (the arguments of PipeDream's own profiler), and
+/// the images of 3 x 224 x 224 in
+/// SqueezeNet's input, which has no linear layer to confirm them.
+const SAMPLES: [(&str, u32); 3] = [("gnmt", 64), ("gnmt_large", 64), ("squeezenet1_0", 256)];
 const TOPOLOGIES: [&str; 3] = ["dgx-1", "2xdgx-1+eth-25g", "dgx-2"];
 /// What it is called, the planner, and its settings.
-const WAYS: [(&str, &str, &[&str]); 8] = [
+const WAYS: [(&str, &str, &[&str]); 10] = [
     ("chain, in order", "parmesan", &["k=1000000", "mapping=identity", "dag=false"]),
     (
         "one device a stage, chain, in order",
@@ -44,6 +46,12 @@ const WAYS: [(&str, &str, &[&str]); 8] = [
         "one device a stage, Parmesan, search",
         "parmesan",
         &["search_k=true", "search_comm_coef=true", "new_flow=both", "replicas=false"],
+    ),
+    ("one device a stage, DAG, in order", "parmesan", &["k=1000000", "mapping=identity", "replicas=false"]),
+    (
+        "one device a stage, Parmesan, search of chains",
+        "parmesan",
+        &["search_k=true", "search_comm_coef=true", "new_flow=both", "replicas=false", "dag=false"],
     ),
     ("HPGO", "dapple-hpgo", &[]),
     ("DAPPLE", "dapple", &[]),
@@ -65,8 +73,9 @@ fn main() {
     };
     let only = std::env::args().nth(1).unwrap_or_default();
     let wired_as = std::env::args().nth(2).unwrap_or_default();
+    let named = std::env::args().nth(3).unwrap_or_default();
     println!("graph\ttopology\tway\tsimulated s\tstages\tplanned in s\tcommunication s\tbound s\tproven");
-    for graph in GRAPHS {
+    for graph in GRAPHS.into_iter().filter(|graph| graph.contains(&named)) {
         let folder = root.join("hpgo/profiles");
         let Some(path) =
             ["graph.txt"].map(|file| folder.join(graph).join(file)).into_iter().find(|path| path.is_file())
@@ -75,8 +84,9 @@ fn main() {
             continue;
         };
         let mut workload = workload::load(&path).unwrap_or_else(|error| panic!("{error}"));
-        if let (Profile::Layers(profile), true) = (&mut workload.profile, graph.starts_with("gnmt")) {
-            *profile = profile.clone().of_batch(GNMT_SAMPLES);
+        let told = SAMPLES.iter().find(|(name, _)| *name == graph);
+        if let (Profile::Layers(profile), Some(&(_, samples))) = (&mut workload.profile, told) {
+            *profile = profile.clone().of_batch(samples);
         }
         let workload = Arc::new(workload);
         for name in TOPOLOGIES.into_iter().filter(|name| name.contains(&wired_as)) {

@@ -9,7 +9,7 @@ use crate::{
     BERT, Folder, TINY,
     hostile::{HOSTILE, inspect, poisoned},
     import::SCRIPT,
-    stdout,
+    refusal, stdout,
 };
 
 /// As it can stand in a file: with a bell in it, that would be no text.
@@ -175,4 +175,50 @@ fn configurations_of_engines() {
         let script = stdout(&["export", &plan, "--workload", &bert, "--to", engine], 0);
         harmless(&folder, "bad.job", hostile_words(&script), &["import bad.job --for bert.json"]);
     }
+}
+
+#[test]
+fn degrees_that_no_plan_has_are_refused_before_anything_is_made_for_them() {
+    let folder = Folder::new();
+    let plan = stdout(&["plan", TINY, "--json"], 0);
+    let mut document: Value = serde_json::from_str(&plan).unwrap();
+    document["stages"][0]["data_parallel"] = json!(4_000_000_000_u32);
+    let ours = folder.file("ours.json", document.to_string());
+    let piper = json!({"stages": [{
+        "nodes": [0, 1, 2, 3, 4, 5], "dataParallelDegree": 4_000_000_000_u32, "tensorParallelDegree": 1,
+        "TMPCids": (0..6).map(|id| (id.to_string(), json!("vanilla"))).collect::<serde_json::Map<_, _>>()
+    }]});
+    let theirs = folder.file("theirs.json", piper.to_string());
+    for (file, field) in [(&ours, "data_parallel"), (&theirs, "dataParallelDegree")] {
+        for call in [
+            &["check", TINY, file][..],
+            &["simulate", TINY, file],
+            &["map", TINY, file, "--topology", "dgx-1"],
+            &["export", file, "--workload", TINY, "--to", "deepspeed"],
+        ] {
+            let told = refusal(call);
+            let place = format!("stages[0].{field} is 4000000000");
+            assert!(told.contains(&place) && told.contains("no more than 10000 devices"), "{call:?}: {told}");
+        }
+    }
+    // One after the other, each within the limit.
+    document["stages"][0]["data_parallel"] = json!(9_999);
+    document["stages"][0]["tensor_parallel"] = json!(9_999);
+    let both = folder.file("both.json", document.to_string());
+    assert!(refusal(&["check", TINY, &both]).contains("stages[0] is on 9999 x 9999 devices"));
+}
+
+#[test]
+fn numbers_are_read_to_the_nearest_double() {
+    // Read digit by digit this becomes its neighbour, and a limit of just as much would not do.
+    let folder = Folder::new();
+    let exact = "938595867.7423489";
+    let text = std::fs::read_to_string(TINY).unwrap();
+    let mut document: Value = serde_json::from_str(&text).unwrap();
+    document["bandwidth"] = serde_json::from_str(exact).unwrap();
+    let file = folder.file("tiny.json", document.to_string());
+    let read = stdout(&["plan", &file, "--json", "--memory", "1e12"], 0);
+    let planned: Value = serde_json::from_str(&read).unwrap();
+    let bandwidth = planned["limits"]["bandwidth_bytes_per_s"].as_f64().unwrap();
+    assert_eq!(bandwidth, exact.parse::<f64>().unwrap());
 }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::{operators::operator_parts, pipeline::result_file, placement::split_file};
 use crate::{
     cluster::{
-        GivenLimits, Limits,
+        GivenLimits, Limits, MOST_DEVICES,
         topology::{self, Topology},
     },
     family,
@@ -283,6 +283,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         last_states.extend(part.last_state);
         plan.stages.push(Stage { nodes, choices, data_parallel, tensor_parallel, devices: part.devices });
     }
+    no_more_than_there_are(&plan, ("data_parallel", "tensor_parallel"), source)?;
     if !last_states.is_empty() {
         plan.basis = Basis::States(last_states);
     }
@@ -330,6 +331,32 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     }
     let kind = "plantui plan";
     Ok(LoadedPlan { plan, limits, planner, recipe, training, options, claims, figures, kind, notes, accelerators })
+}
+
+/// Refuses a plan of more devices than a plan can have, before anything is made for each of them; the fields are those of a
+/// stage's degrees.
+pub(crate) fn no_more_than_there_are(
+    plan: &Plan,
+    (data, tensor): (&str, &str),
+    source: &str,
+) -> Result<(), LoadError> {
+    let most = u64::from(MOST_DEVICES);
+    let mut all = 0;
+    for (i, stage) in plan.stages.iter().enumerate() {
+        let (replicas, degree) = (u64::from(stage.data_parallel), u64::from(stage.tensor_parallel));
+        for (field, value) in [(data, replicas), (tensor, degree)] {
+            if value > most {
+                let problem = format!("is {value}, and a plan has no more than {most} devices");
+                return Err(LoadError::at(source, format!("stages[{i}].{field}"), problem, "check its degrees"));
+            }
+        }
+        all += replicas * degree;
+        if all > most {
+            let problem = format!("is on {replicas} x {degree} devices: with the stages before it {all}, and a plan has no more than {most}");
+            return Err(LoadError::at(source, format!("stages[{i}]"), problem, "check its degrees"));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a plan that says it was made for a workload of another size.
