@@ -16,6 +16,18 @@ fn main() -> ExitCode {
     plantui::cli::main()
 }
 
+#[cfg(unix)]
+ctor::declarative::ctor! {
+    /// Before `main`, while a closed standard output can still be seen: later the standard library has put `/dev/null` there,
+    /// and a result would be lost without a word.
+    #[ctor(unsafe)]
+    fn see_whether_standard_output_is_closed() {
+        if rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err() {
+            plantui::cli::standard_output_is_closed();
+        }
+    }
+}
+
 /// Makes the report of a panic readable. Expected errors never come this way.
 pub(crate) fn report_bugs() {
     let coloured = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());

@@ -7,7 +7,7 @@ use std::{error::Error, process::ExitCode};
 
 use clap::error::{ContextKind, ContextValue};
 
-use super::Failure;
+use super::{Failure, help, output};
 use crate::{notice, text::visible_line};
 
 /// What an error begins with that [`super::topology_input`] makes of a topology.
@@ -17,9 +17,9 @@ const OWN: &str = "error: --topology: ";
 pub(super) fn report(mut error: clap::Error) -> ExitCode {
     if !error.use_stderr() {
         // Help and version hold nothing but our own words, and are a result like any other.
-        return match error.print() {
+        return match output::print_own(&help::printed(&error.render())) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => Failure::writing("standard output", &error).report(),
+            Err(failure) => failure.report(),
         };
     }
     // What our own readers of arguments refuse has no need of the usage.

@@ -5,7 +5,8 @@
 //! running a planner with a progress bar and Ctrl-C, the table of a plan, and `output`.
 //!
 //! Results go to standard output, everything else to standard error. A reader that leaves
-//! (`plantui plan F | head -1`) is success, since it got what it wanted.
+//! (`plantui plan F | head -1`) is success, since it got what it wanted; a standard output that was closed from the beginning is
+//! refused.
 
 pub(crate) mod arguments;
 pub(crate) mod calibrate;
@@ -23,6 +24,7 @@ pub(crate) mod export;
 pub(crate) mod failure;
 pub mod generate;
 pub(crate) mod hardware;
+mod help;
 pub(crate) mod import;
 pub(crate) mod input;
 mod interrupt;
@@ -63,6 +65,7 @@ use std::{ffi::OsStr, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 pub use failure::{Ending, Failure};
+pub use output::standard_output_is_closed;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -171,7 +174,7 @@ pub fn main() -> ExitCode {
     if let Some(failure) = mistyped::failure(first_word.as_deref().and_then(OsStr::to_str)) {
         return failure.report();
     }
-    match Cli::try_parse_from(terms::asked_of_help(std::env::args_os().collect())).map(Cli::run) {
+    match help::parse(terms::asked_of_help(std::env::args_os().collect())).map(Cli::run) {
         Ok(Ok(ending)) => ending.exit_code(),
         Ok(Err(failure)) => failure.report(),
         Err(error) => misuse::report(error),

@@ -8,6 +8,7 @@ use std::{
     fs,
     io::{self, BufWriter, IsTerminal, Write},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use super::{Failure, input};
@@ -123,7 +124,27 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_pieces(|out| out.write_all(visible(text).as_bytes()))
 }
 
+/// Whether the program was started without a standard output.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Says that the program was started without a standard output: what is printed is refused.
+pub fn standard_output_is_closed() {
+    CLOSED.store(true, Ordering::Relaxed);
+}
+
+/// Writes words of our own to standard output, with the colours they have.
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn print_own(text: &str) -> Result<(), Failure> {
+    print_pieces(|out| out.write_all(text.as_bytes()))
+}
+
 fn print_pieces(pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    if CLOSED.load(Ordering::Relaxed) {
+        let repair = "leave it open, or name a file with --output where the command takes one";
+        return Err(Failure::refused("standard output is closed, so that what is printed is lost", repair));
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     pieces(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::writing("standard output", &error))
 }

@@ -34,7 +34,7 @@ Examples:
   plantui plan model.json --set engine=megatron --json | plantui export - --to megatron
 
 Prints a table, or with --json one document of the schema plantui.plan/1 and nothing else. With --output the result \
-goes to a file as well. A row of the table is a stage: DP replicas, TP ways each tensor is split, what its time per sample \
+goes to a file as well; with both, one line says so. A row of the table is a stage: DP replicas, TP ways each tensor is split, what its time per sample \
 is made of, and the memory on each of its devices. `*` marks the stage that limits the rest.
 Exit codes: 0 a plan was found, 1 there is none, 2 wrong use or input, 3 stopped before any plan was found, \
 70 a bug of plantui.";
@@ -87,7 +87,7 @@ impl PlanArgs {
         let (standard, file) = self.output.destinations()?;
         let workload = self.limits.load(&self.workload)?;
         if self.limits.by_batch().len() > 1 {
-            return self.run_batches(&workload, standard, file.is_some());
+            return self.run_batches(&workload, &standard, file.is_some());
         }
         if let Some(format) = self.output.format.filter(|format| !format.suits(&workload)) {
             let (reason, repair) = format.refusal(&workload);
@@ -102,8 +102,9 @@ impl PlanArgs {
             whole = write(&planned, format, &destination)?;
         }
         match standard {
-            None => output::print(&report::planned(&planned))?,
-            Some(format) => {
+            Printed::Table => output::print(&report::planned(&planned))?,
+            Printed::Line(path) => output::print(&report::written(&planned, &path))?,
+            Printed::Format(format) => {
                 if !write(&planned, format, &Destination::Standard)? {
                     whole = false;
                     notice::whole(&report::planned(&planned));
@@ -120,41 +121,55 @@ impl PlanArgs {
     fn run_batches(
         &self,
         workload: &Workload,
-        format: Option<&'static Format>,
+        printed: &Printed,
         to_file: bool,
     ) -> Result<Ending, Failure> {
-        if to_file || format.is_some_and(|format| format != formats::plan_json()) {
+        let other = |format: &Format| *format != *formats::plan_json();
+        if to_file || matches!(printed, Printed::Format(format) if other(format)) {
             let hint = "use --json, or give one batch";
             return Err(Failure::refused("a list of batches is written to standard output, as reports or JSON", hint));
         }
         let task = |limits| Task::new(workload.clone(), limits, &self.planning);
         let tasks = self.limits.by_batch().iter().map(task).collect::<Result<Vec<_>, _>>()?;
         let (all, _until_printed) = planning::all(tasks, &self.planning)?;
-        let text = match format {
-            Some(_) => output::json(&all.iter().map(document).collect::<Vec<_>>()),
-            None => all.iter().map(report::planned).collect::<Vec<_>>().join("\n"),
+        let text = match printed {
+            Printed::Table => all.iter().map(report::planned).collect::<Vec<_>>().join("\n"),
+            _ => output::json(&all.iter().map(document).collect::<Vec<_>>()),
         };
         output::print(&text)?;
         Ok(all.iter().map(planning::ending).find(|ending| *ending != Ending::Done).unwrap_or(Ending::Done))
     }
 }
 
+/// What goes to standard output.
+enum Printed {
+    Table,
+    Format(&'static Format),
+    /// One line on what was written to this file.
+    Line(PathBuf),
+}
+
 impl OutputArgs {
-    /// What goes to standard output (`None`: the table), and what goes to a file.
-    #[allow(clippy::type_complexity)]
-    fn destinations(&self) -> Result<(Option<&'static Format>, Option<(Destination, &'static Format)>), Failure> {
+    /// What goes to standard output, and what goes to a file.
+    fn destinations(&self) -> Result<(Printed, Option<(Destination, &'static Format)>), Failure> {
         let format = self.format.unwrap_or(formats::plan_json());
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let json = self.json.then_some(formats::plan_json());
-        if destination != Destination::Standard {
-            return Ok((json, Some((destination, format))));
+        if let Destination::File { path, .. } = &destination {
+            let printed = match json {
+                Some(document) if document == format => Printed::Line(path.clone()),
+                Some(document) => Printed::Format(document),
+                None => Printed::Table,
+            };
+            return Ok((printed, Some((destination, format))));
         }
         if self.json && format != formats::plan_json() {
             let hint = "drop --json, or name a file with --output";
             return Err(Failure::refused("--json and --format both ask for standard output", hint));
         }
-        Ok((json.or(self.format).or(self.output.as_ref().map(|_| format)), None))
+        let written = json.or(self.format).or(self.output.as_ref().map(|_| format));
+        Ok((written.map_or(Printed::Table, Printed::Format), None))
     }
 }
 

@@ -11,11 +11,11 @@
 //! *     3    6 x 1     20.20 ms    ..
 //! ```
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{device_table, operator_table, training_table};
+use super::{device_table, input::shown, operator_table, training_table};
 pub(crate) use crate::units::counted;
 use crate::{
     cluster::{LimitKind, Limits},
@@ -62,6 +62,16 @@ pub(crate) fn planned(planned: &Run) -> String {
     notes(&mut text, &planned.notes());
     notes(&mut text, difference(planned).as_slice());
     text
+}
+
+/// One line on a plan that was written to a file: its figure, or why there is none.
+pub(crate) fn written(planned: &Run, path: &Path) -> String {
+    let (outcome, name) = (&planned.outcome, planned.planner.info().name);
+    let figure = outcome.plan.as_ref().zip(planned.score.as_ref()).map(|(plan, score)| headline(planned, plan, score));
+    let figure = figure.or_else(|| outcome.infeasible.as_ref().map(explanation)).unwrap_or_default();
+    let first = figure.lines().next().unwrap_or_default().replace("   ", ", ");
+    let told = if first.is_empty() { String::new() } else { format!(": {first}") };
+    format!("{}: {name}, {}{told}\n", shown(path), outcome.told())
 }
 
 /// The figure of the settings in force, which is the simulated one, and below it the planner's own objective where that is

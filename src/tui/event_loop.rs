@@ -13,7 +13,10 @@ use crossbeam_channel::{Receiver, never, select, unbounded};
 use ratatui::crossterm::event::{self, Event};
 use rustix::process::{getpgrp, getsid};
 use signal_hook::{
-    consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP},
+    consts::{
+        SIGABRT, SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP, SIGUSR1, SIGUSR2, SIGVTALRM,
+        SIGXCPU, SIGXFSZ,
+    },
     iterator::Signals,
     low_level::emulate_default_handler,
 };
@@ -210,9 +213,15 @@ fn read_keys(mut late: Late) -> io::Result<Receiver<io::Result<Event>>> {
     Ok(receiver)
 }
 
+/// Signals that would end the program with the terminal as the screen has it; those that nobody can wait for (SIGKILL, a fault
+/// of the processor) are not among them.
+const ENDS: [i32; 13] = [
+    SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGABRT, SIGALRM, SIGVTALRM, SIGXCPU, SIGXFSZ, SIGSYS, SIGTRAP,
+];
+
 fn read_signals() -> io::Result<Receiver<i32>> {
     let (sender, receiver) = unbounded();
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT])?;
+    let mut signals = Signals::new(ENDS.into_iter().chain([SIGTSTP, SIGCONT]))?;
     thread::Builder::new().name("signals".into()).spawn(move || {
         for signal in signals.forever() {
             if sender.send(signal).is_err() {

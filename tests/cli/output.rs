@@ -85,6 +85,44 @@ fn a_reader_that_leaves_is_success() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_standard_output_that_is_closed_is_refused() {
+    for arguments in [&["plan", TINY][..], &["plan", TINY, "--json"], &["--help"], &["planners"]] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$0\" \"$@\" >&-"]).arg(cargo_bin("plantui")).args(arguments);
+        let done = shell.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+        let told = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.starts_with("error: standard output is closed"), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn a_document_that_goes_to_a_file_is_not_printed_as_well() {
+    let folder = Folder::new();
+    let (file, other) = (argument(&folder.path("plan.json")), argument(&folder.path("trace.json")));
+    let told = stdout(&["plan", TINY, "--json", "--output", &file], 0);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(told.starts_with(&file) && told.contains("/batch, 2 stages on 4 of 4 devices"), "{told}");
+    let written: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(written["schema"], "plantui.plan/1");
+    // Two results in two places.
+    let both = ["plan", TINY, "--json", "--format", "chrome-trace", "--output", &other];
+    assert!(crate::json(&both, 0)["stages"].is_array());
+    let told = stdout(&["plan", TINY, "--devices", "1", "--json", "--output", &file, "--force"], 1);
+    assert!(told.contains("no feasible plan: No plan fits on 1 device"), "{told}");
+}
+
+#[test]
+fn examples_of_help_are_lines_to_copy() {
+    let narrow = plantui().env("COLUMNS", "60").args(["simulate", "--help"]).assert().code(0);
+    let help = String::from_utf8(narrow.get_output().stdout.clone()).unwrap();
+    let call = "  plantui simulate model.json plan.json --no-overlap --links shared --buckets 8 --optimizer-step 20ms";
+    assert!(help.lines().any(|line| line == call), "{help}");
+    assert!(!help.contains('\u{a0}'), "{help}");
+}
+
 /// A command with its streams as given: how it ended.
 #[cfg(unix)]
 fn ended(arguments: &[&str], stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> std::process::ExitStatus {

@@ -33,7 +33,17 @@ pub(super) fn assert_ended_by(status: &ExitStatus, signal: &str) {
 
 #[test]
 fn a_signal_gives_the_terminal_back_and_keeps_the_session() {
-    for (name, told) in [("TERM", "Terminated"), ("HUP", "Hangup"), ("INT", "Interrupt"), ("QUIT", "Quit")] {
+    let ends = [
+        ("TERM", "Terminated"),
+        ("HUP", "Hangup"),
+        ("INT", "Interrupt"),
+        ("QUIT", "Quit"),
+        ("USR1", "User defined signal 1"),
+        ("USR2", "User defined signal 2"),
+        ("ABRT", "Aborted"),
+        ("ALRM", "Alarm clock"),
+    ];
+    for (name, told) in ends {
         let mut session = changed(after("ulimit -c 0"));
         session.signal(name);
         assert_ended_by(&session.wait(), told);
