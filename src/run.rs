@@ -124,7 +124,8 @@ fn relays(pipeline: &Pipeline, schedule: Schedule, search: &Search) -> Option<St
     let (devices, one) = (devices.iter().sum::<u32>(), before.is_empty());
     let stages = if one { format!("stage {last}") } else { format!("stages {} and {last}", before.join(", ")) };
     let (computes, passes) = if one { ("computes", "passes") } else { ("compute", "pass") };
-    let told = format!("{stages} {computes} nothing and {passes} on what other stages send, on {devices} of the devices");
+    let told =
+        format!("{stages} {computes} nothing and {passes} on what other stages send, on {devices} of the devices");
     if pipeline.settings.links == LinkModel::Shared {
         return Some(told);
     }
@@ -132,7 +133,9 @@ fn relays(pipeline: &Pipeline, schedule: Schedule, search: &Search) -> Option<St
     let shared = Pipeline { settings, ..pipeline.clone() };
     let batch_s = simulate_unless(&shared, schedule, &|| search.cancelled())?.iteration_s;
     let batch = units::seconds(batch_s);
-    Some(format!("{told}: that pays where transfers share no link; with shared links (simulate --links shared) a batch takes {batch}"))
+    Some(format!(
+        "{told}: that pays where transfers share no link; with shared links (simulate --links shared) a batch takes {batch}"
+    ))
 }
 
 /// Why a simulation was given up, when the search it ran under had ended.
@@ -198,6 +201,13 @@ pub fn finished(
 ) -> Result<(Outcome, Option<Score>), Fault> {
     let verified = |plan| verified(planner, problem, plan, outcome.objective);
     let mut score = outcome.plan.as_ref().map(verified).transpose()?;
+    if let Some(score) = &score {
+        // A planner may add up in another order: the value is the check's, to the last digit.
+        let claimed = outcome.objective.replace(score.value);
+        if outcome.lower_bound == claimed {
+            outcome.lower_bound = outcome.objective;
+        }
+    }
     onto::map(planner, problem, &mut outcome, &mut score, search);
     tell_taken(problem, &mut outcome);
     Ok((outcome, score))

@@ -3,11 +3,11 @@
 //! The parser wraps all that stands below the options at its spaces. Those of examples are replaced by others at which it
 //! does not wrap, and put back where help is printed.
 
-use std::{ffi::OsString, io, io::IsTerminal};
+use std::ffi::OsString;
 
 use clap::{Command, CommandFactory, FromArgMatches, builder::StyledStr};
 
-use super::Cli;
+use super::{Cli, output};
 
 /// A space at which nothing is wrapped.
 const KEPT: char = '\u{a0}';
@@ -43,7 +43,6 @@ fn lines_kept(text: &str) -> String {
 
 /// Help as it is printed, in colours on a terminal that wants them.
 pub(super) fn printed(help: &StyledStr) -> String {
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || !io::stdout().is_terminal();
-    let text = if plain { help.to_string() } else { help.ansi().to_string() };
+    let text = if output::takes_colours() { help.ansi().to_string() } else { help.to_string() };
     text.replace(KEPT, " ")
 }

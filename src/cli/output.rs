@@ -132,6 +132,11 @@ pub fn standard_output_is_closed() {
     CLOSED.store(true, Ordering::Relaxed);
 }
 
+/// Whether standard output is a terminal that wants colours.
+pub(super) fn takes_colours() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
 /// Writes words of our own to standard output, with the colours they have.
 ///
 /// # Errors

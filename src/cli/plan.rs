@@ -118,12 +118,7 @@ impl PlanArgs {
     }
 
     /// A plan for each batch, all at once: reports one after the other, or a JSON array of their documents.
-    fn run_batches(
-        &self,
-        workload: &Workload,
-        printed: &Printed,
-        to_file: bool,
-    ) -> Result<Ending, Failure> {
+    fn run_batches(&self, workload: &Workload, printed: &Printed, to_file: bool) -> Result<Ending, Failure> {
         let other = |format: &Format| *format != *formats::plan_json();
         if to_file || matches!(printed, Printed::Format(format) if other(format)) {
             let hint = "use --json, or give one batch";

@@ -14,8 +14,8 @@ use ratatui::crossterm::event::{self, Event};
 use rustix::process::{getpgrp, getsid};
 use signal_hook::{
     consts::{
-        SIGABRT, SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP, SIGUSR1, SIGUSR2, SIGVTALRM,
-        SIGXCPU, SIGXFSZ,
+        SIGABRT, SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP, SIGUSR1, SIGUSR2,
+        SIGVTALRM, SIGXCPU, SIGXFSZ,
     },
     iterator::Signals,
     low_level::emulate_default_handler,

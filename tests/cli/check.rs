@@ -125,11 +125,19 @@ fn every_broken_rule_is_told() {
 }
 
 #[test]
-fn absurd_degrees_are_a_violation_and_no_crash() {
+fn absurd_degrees_are_refused_and_no_crash() {
     let mut plan = tiny_plan();
     for stage in plan["stages"].as_array_mut().unwrap() {
         stage["data_parallel"] = value!(u32::MAX);
         stage["tensor_parallel"] = value!(u32::MAX);
+    }
+    let folder = Folder::new();
+    let told = refusal(&["check", TINY, &folder.file("plan.json", plan.to_string())]);
+    assert!(told.contains("stages[0].data_parallel is 4294967295, and a plan has no more than 10000"), "{told}");
+    // More than there are is a violation.
+    for stage in plan["stages"].as_array_mut().unwrap() {
+        stage["data_parallel"] = value!(999);
+        stage["tensor_parallel"] = value!(5);
     }
     let violations = check(&plan, &[], 1)["violations"].to_string();
     assert!(violations.contains("but there are only 4"), "{violations}");

@@ -470,3 +470,26 @@ fn a_workload_without_any_time_is_refused_in_every_form() {
     let found = stdout(&["lint", &folder.file("twice.json", edges.to_string())], 0);
     assert!(found.contains("[repeated-edges]"), "{found}");
 }
+
+#[test]
+fn estimate_takes_the_batch_that_plan_takes() {
+    let told = |flags: &[&str]| stdout(&[&["estimate", "llama-3-8b", "--devices", "8"], flags].concat(), 0);
+    let usual = told(&[]);
+    assert!(usual.contains("global batch 128") && usual.contains("the batch is taken as 128"), "{usual}");
+    assert_eq!(told(&["--batch", "64"]), told(&["--global-batch", "64"]));
+    assert!(!told(&["--batch", "64"]).contains("is taken as"));
+}
+
+#[test]
+fn the_engine_of_a_trained_model_is_that_of_its_stack() {
+    fn plan<'a>(more: &[&'a str]) -> Vec<&'a str> {
+        [&["plan", "llama-3-8b", "--devices", "8", "--set"], more].concat()
+    }
+    assert!(
+        stdout(&plan(&["engine=megatron"]), 0).contains("the plan is for Megatron-LM as --stack megatron-2025 runs it")
+    );
+    assert!(stdout(&plan(&["engine=torchtitan", "--stack", "torchtitan"]), 0).contains("the plan is for torchtitan"));
+    let told = refusal(&plan(&["engine=torchtitan"]));
+    assert!(told.contains("the plan is for Megatron-LM (--stack torchtitan is torchtitan"), "{told}");
+    assert!(stdout(&["plan", "bert-32", "--devices", "8"], 0).contains("`plantui generate bert-32` makes another run"));
+}

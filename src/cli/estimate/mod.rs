@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::{Ending, Failure, input, output::Destination, topology_input::TopologyArgs};
 use crate::{
-    family::training::{self, Calibration, Estimate, check::Refusal, request::Request},
+    family::training::{self, Calibration, Estimate, USUAL_BATCH, check::Refusal, request::Request},
     workload::formats::{self, detect},
 };
 pub(super) use model::model;
@@ -49,9 +49,9 @@ pub(crate) struct EstimateArgs {
     /// Degrees of parallelism and the micro-batch, such as tp=4,pp=2,mbs=1
     #[arg(long, value_name = "NAME=N,..", allow_hyphen_values = true)]
     parallel: Option<String>,
-    /// Sequences of an iteration, over all devices
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    global_batch: String,
+    /// Sequences of an iteration, over all devices, also --batch [default: 128]
+    #[arg(long, value_name = "N", alias = "batch", allow_hyphen_values = true)]
+    global_batch: Option<String>,
     /// Tokens in a sequence [default: the model's longest, at most 8192]
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true)]
     sequence_length: Option<String>,
@@ -107,6 +107,9 @@ impl EstimateArgs {
         let calibration = self.calibration.as_deref().map(calibration).transpose()?;
         let mut estimate = Estimate::of(&model, &resolved.run, &accelerator, resolved.devices, calibration.as_ref())
             .map_err(refused)?;
+        if self.global_batch.is_none() {
+            estimate.assumptions.push(format!("the batch is taken as {USUAL_BATCH}: --global-batch says otherwise"));
+        }
         estimate.assumptions.extend(self.topology.as_ref().map(|topology| topology.wiring().told));
         let told = report::Told { model: &model, resolved: &resolved, estimate: &estimate };
         destination.write(&if self.json { told.json() } else { told.table() })?;
@@ -118,7 +121,7 @@ impl EstimateArgs {
             ("hardware", &self.hardware),
             ("devices", &self.devices),
             ("parallel", &self.parallel),
-            ("global-batch", &Some(self.global_batch.clone())),
+            ("global-batch", &Some(self.global_batch.clone().unwrap_or_else(|| USUAL_BATCH.to_string()))),
             ("sequence-length", &self.sequence_length),
             ("precision", &self.precision),
             ("recompute", &self.recompute),

@@ -70,7 +70,8 @@ gpt_neox, bert); or the path of a computation_profiling_*.json of Galvatron's wi
 alexnet, resnet101, inception3, rnnlm and transformer are operator graphs, which PaSE splits; they take a batch, sizes \
 and limits.
 
-The BERT presets stand for Piper's published profile and take its settings unless told otherwise.")]
+The BERT presets stand for Piper's published profile and take its settings unless told otherwise: `plantui plan bert-32` plans \
+the training of the same network, which is another run.")]
 pub struct GenerateArgs {
     /// Model preset, or path of a Hugging Face config.json; `-` for standard input
     pub model: String,

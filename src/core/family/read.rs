@@ -335,11 +335,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
 
 /// Refuses a plan of more devices than a plan can have, before anything is made for each of them; the fields are those of a
 /// stage's degrees.
-pub(crate) fn no_more_than_there_are(
-    plan: &Plan,
-    (data, tensor): (&str, &str),
-    source: &str,
-) -> Result<(), LoadError> {
+pub(crate) fn no_more_than_there_are(plan: &Plan, (data, tensor): (&str, &str), source: &str) -> Result<(), LoadError> {
     let most = u64::from(MOST_DEVICES);
     let mut all = 0;
     for (i, stage) in plan.stages.iter().enumerate() {
@@ -352,7 +348,9 @@ pub(crate) fn no_more_than_there_are(
         }
         all += replicas * degree;
         if all > most {
-            let problem = format!("is on {replicas} x {degree} devices: with the stages before it {all}, and a plan has no more than {most}");
+            let problem = format!(
+                "is on {replicas} x {degree} devices: with the stages before it {all}, and a plan has no more than {most}"
+            );
             return Err(LoadError::at(source, format!("stages[{i}]"), problem, "check its degrees"));
         }
     }

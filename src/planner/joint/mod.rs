@@ -56,7 +56,8 @@ use std::cell::Cell;
 use crate::{
     cluster::{LimitKind, Limits},
     family,
-    plan::{Measure, Plan},
+    family::training::Stack,
+    plan::{Measure, Plan, runner::Runner},
     planner::{
         CannotPlan, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Search, Status, Tunable,
     },
@@ -97,6 +98,14 @@ static INFO: PlannerInfo = PlannerInfo {
     unit: "s",
 };
 
+/// The engine whose configurations a stack's are.
+pub(crate) fn engine_of(stack: Stack) -> Runner {
+    match stack {
+        Stack::Megatron2025 | Stack::Nemo24 | Stack::Plain => Runner::Megatron,
+        Stack::Torchtitan => Runner::TorchTitan,
+    }
+}
+
 /// The planner.
 #[derive(Debug, Clone, Copy)]
 pub struct Joint;
@@ -126,14 +135,25 @@ impl Planner for Joint {
         let options = &problem.options;
         let set = |spec: &&OptionSpec| options.get(spec.name).is_some_and(|value| value != spec.default_value());
         let unheard = self.unheard(&problem.workload);
-        if let Some(spec) = settings::OPTIONS.iter().filter(|spec| unheard.contains(&spec.name)).find(set) {
-            return Err(OptionError::Unheard {
-                planner: INFO.id.into(),
-                name: spec.name.into(),
-                workload: "a model that is trained: its configurations are those of the engine named by --stack".into(),
-            });
-        }
         let settings = JointSettings::new(options);
+        let stack = problem.workload.training().map(|profile| profile.stack);
+        let asked_for = |spec: &&OptionSpec| match stack {
+            Some(stack) if spec.name == "engine" => settings.engine.is_some_and(|engine| engine != engine_of(stack)),
+            _ => set(spec),
+        };
+        let found = settings::OPTIONS.iter().filter(|spec| unheard.contains(&spec.name)).find(asked_for);
+        if let Some((spec, stack)) = found.zip(stack) {
+            let (engine, id) = (engine_of(stack).title(), stack.id());
+            let why = match spec.name {
+                "engine" => format!(
+                    "its software is --stack {id}, so that the plan is for {engine} (--stack torchtitan is torchtitan, all others are \
+                     Megatron-LM)"
+                ),
+                _ => "its configurations are those of the engine named by --stack".into(),
+            };
+            let workload = format!("a model that is trained: {why}");
+            return Err(OptionError::Unheard { planner: INFO.id.into(), name: spec.name.into(), workload });
+        }
         match settings.engine.filter(|_| problem.workload.piper().is_some()) {
             Some(runner) => engine::check(problem, runner, settings),
             None => Ok(()),

@@ -16,8 +16,10 @@ use crate::{
     workload::{NodeIndex, TrainingProfile, Workload, piper::VANILLA},
 };
 
+/// Sequences of an iteration where nobody says.
+pub const USUAL_BATCH: u32 = 128;
 /// What is planned for where nobody says how many devices and sequences there are.
-const USUAL: [(LimitKind, f64); 2] = [(LimitKind::Devices, 64.0), (LimitKind::Batch, 128.0)];
+const USUAL: [(LimitKind, f64); 2] = [(LimitKind::Devices, 64.0), (LimitKind::Batch, USUAL_BATCH as f64)];
 
 impl Family for TrainingProfile {
     fn id(&self) -> &'static str {

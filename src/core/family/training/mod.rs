@@ -32,6 +32,7 @@ pub mod split;
 pub mod truth;
 mod wiring;
 
+pub use kind::USUAL_BATCH;
 pub use wiring::links;
 
 pub use crate::workload::training::{

@@ -54,8 +54,19 @@ pub fn find(name: &str) -> Option<Model> {
         model.name = entry(name)?.name.into();
         return Some(model);
     }
-    model::preset(name).map(|preset| Model::from(&preset))
+    let mut model = Model::from(&model::preset(name)?);
+    if OF_A_PROFILE.contains(&model.name.as_str()) {
+        model.remarks.push(format!(
+            "this is {0} as it is trained, with its optimizer; `plantui generate {0}` makes another run, Piper's published profile of \
+             weights alone",
+            model.name
+        ));
+    }
+    Some(model)
 }
+
+/// Networks that Piper published as a profile; the name is of both.
+const OF_A_PROFILE: [&str; 2] = ["bert-32", "bert-96"];
 
 #[cfg(test)]
 mod tests {

@@ -26,7 +26,7 @@ use crate::{
     workload::TrainingProfile,
 };
 
-use super::settings::JointSettings;
+use super::{engine_of, settings::JointSettings};
 
 /// The planner's options that are about profiles: here the engine is that of the stack, virtual stages are searched, and the
 /// search is whole. NVIDIA's stacks run 1F1B, interleaved where the configuration has virtual stages, and nothing else.
@@ -374,9 +374,10 @@ impl Task<'_> {
             units::bytes_exact(profile.settings.reserve_bytes)
         )];
         notes.push(format!(
-            "tensor groups stay within {} devices, which {} joins; software as {} runs it",
+            "tensor groups stay within {} devices, which {} joins; the plan is for {} as --stack {} runs it",
             profile.accelerator.domain,
             profile.accelerator.joined_by,
+            engine_of(profile.stack).title(),
             profile.stack.id()
         ));
         notes.extend(profile.model.remarks.iter().chain(&profile.remarks).cloned());
