@@ -129,7 +129,7 @@ fn relays(pipeline: &Pipeline, schedule: Schedule, search: &Search) -> Option<St
     if pipeline.settings.links == LinkModel::Shared {
         return Some(told);
     }
-    let settings = SimulatorSettings { links: LinkModel::Shared, ..pipeline.settings.clone() };
+    let settings = SimulatorSettings { links: LinkModel::Shared, ..pipeline.settings };
     let shared = Pipeline { settings, ..pipeline.clone() };
     let batch_s = simulate_unless(&shared, schedule, &|| search.cancelled())?.iteration_s;
     let batch = units::seconds(batch_s);
@@ -340,7 +340,7 @@ mod tests {
         let notes = |pipeline: &Pipeline| {
             let search = Search::default();
             let simulated = |links| {
-                let settings = SimulatorSettings { links, ..pipeline.settings.clone() };
+                let settings = SimulatorSettings { links, ..pipeline.settings };
                 let pipeline = Pipeline { settings, ..pipeline.clone() };
                 Simulation::of(pipeline, Schedule::OneForwardOneBackward, &search).unwrap()
             };

@@ -136,6 +136,9 @@ impl PlanArgs {
     }
 }
 
+/// A file, and what is written to it.
+type ToFile = (Destination, &'static Format);
+
 /// What goes to standard output.
 enum Printed {
     Table,
@@ -146,7 +149,7 @@ enum Printed {
 
 impl OutputArgs {
     /// What goes to standard output, and what goes to a file.
-    fn destinations(&self) -> Result<(Printed, Option<(Destination, &'static Format)>), Failure> {
+    fn destinations(&self) -> Result<(Printed, Option<ToFile>), Failure> {
         let format = self.format.unwrap_or(formats::plan_json());
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;

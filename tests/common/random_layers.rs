@@ -83,7 +83,10 @@ pub(crate) fn problem(
 ) -> Problem {
     let mut options = Options::defaults(planner.options());
     let (batch, others): (Vec<_>, Vec<_>) = settings.iter().partition(|(name, _)| *name == "profile_batch");
-    let workload = batch.first().map_or_else(|| workload.clone(), |(_, samples)| of_batch(&workload, *samples));
+    let workload = match batch.first() {
+        Some((_, samples)) => of_batch(&workload, *samples),
+        None => workload,
+    };
     others.into_iter().for_each(|(name, value)| options.set(name, OptionValue::Number(value)));
     Problem { workload: workload.into(), limits, options }
 }

@@ -131,7 +131,7 @@ fn ask_answers_and_enter_takes_the_answer() {
     assert!(text.contains("proven: no plan reaches the goal with less"), "{text}");
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
-    assert!(text.contains("24.21 ms/sample") && text.contains("52 ◂ ▸"), "{text}");
+    assert!(text.contains("(objective 24.21 ms)") && text.contains("52 ◂ ▸"), "{text}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_suggestion_is_taken_by_keys() {
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
     assert!(text.contains("taken: +8 devices") && text.contains("of 12 devices"), "{text}");
-    assert!(text.contains("9.625 ms/sample"), "{text}");
+    assert!(text.contains("(objective 9.625 ms)"), "{text}");
     // The figures are of the plan before: they are not to be taken.
     screen.keys("W");
     assert!(!screen.text().contains("What would help"));

@@ -54,7 +54,7 @@ fn the_cursor_reads_points_and_enter_sets_the_limit() {
     assert!(text.contains("128 devices: 10.05 ms/sample, proven"), "{text}");
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
-    assert!(text.lines().next().unwrap().contains("10.05 ms/sample"), "{text}");
+    assert!(text.lines().next().unwrap().contains("(objective 10.05 ms)"), "{text}");
     assert!(text.contains("devices            128 ◂ ▸"), "{text}");
     // The limit along the chart is no reason for another chart.
     assert!(!text.contains("sweeps again"), "{text}");

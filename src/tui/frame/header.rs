@@ -89,15 +89,16 @@ fn result(model: &Model) -> Vec<Span<'static>> {
     let Some(shown) = &model.shown else { return vec![] };
     let maker = model.previewed().unwrap_or(shown.planner.name);
     let mut spans = vec![name(maker), status(shown.outcome.status, shown.outcome.gap(), theme)];
-    if let Some(objective) = shown.outcome.objective {
-        // A value without a plan would be nobody's.
-        let text = shown.plan().map(|(plan, _)| format!("  {}", plan.measure.show(objective)));
-        spans.extend(text.map(|text| Span::styled(text, theme.bold(Role::Text))));
-    }
-    // The model's value is never without the simulated one.
+    // The simulated figure comes first, the planner's own beside it.
     let simulated = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown.as_ref()));
-    if let Some(promise) = simulated.and_then(|simulated| simulated.promise) {
-        spans.push(Span::styled(format!(" (simulated {})", promise.short()), theme.fg(Role::Text)));
+    let promise = simulated.and_then(|simulated| simulated.promise);
+    let objective = shown.outcome.objective.zip(shown.plan());
+    let planned = objective.map(|(objective, (plan, _))| plan.measure.show(objective));
+    if let Some(value) = promise.map(|promise| promise.value()).or(planned) {
+        spans.push(Span::styled(format!("  {value}"), theme.bold(Role::Text)));
+    }
+    if let Some(promise) = promise {
+        spans.push(Span::styled(format!(" ({})", promise.objective()), theme.fg(Role::Text)));
     }
     spans.push(Span::styled(format!("  in {} ", short_seconds(shown.seconds)), theme.fg(Role::Muted)));
     spans

@@ -79,11 +79,16 @@ pub(in crate::tui) fn summary(
     let theme = &model.theme;
     let value = shown.outcome.objective.unwrap_or(score.value);
     let (proof, role) = proof(&shown.outcome);
-    let mut first = vec![
-        Span::styled(plan.measure.show(value), theme.bold(Role::Text)),
-        Span::raw(if width < 76 { "" } else { of_what(plan.measure) }),
-        Span::raw("   "),
-    ];
+    // The simulated figure comes first; what is proven is proven of the planner's own.
+    let simulated_run = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
+    let promise = simulated_run.and_then(|simulated| simulated.promise);
+    let (figure, of_what, proof) = match promise {
+        // The header has its value at any width.
+        Some(promise) if width < 100 => (promise.value(), " simulated", format!("objective {proof}")),
+        Some(promise) => (promise.value(), " simulated", format!("{}: {proof}", promise.objective())),
+        None => (plan.measure.show(value), if width < 76 { "" } else { of_what(plan.measure) }, proof),
+    };
+    let mut first = vec![Span::styled(figure, theme.bold(Role::Text)), Span::raw(of_what), Span::raw("   ")];
     let room = usize::from(width).saturating_sub(first.iter().map(Span::width).sum());
     // How far from the best says more than half of among what.
     let short = proof.split(" among ").next().unwrap_or_default();
@@ -93,9 +98,8 @@ pub(in crate::tui) fn summary(
     // The devices first: how fast can be worked out from the rest.
     let mut more = vec![Span::raw(shown.names.used.clone())];
     if matches!(plan.measure, Measure::TimePerSample | Measure::MaxLoad) {
-        // The simulator of placements says another rate right beside it.
-        let planned = if plan.measure == Measure::MaxLoad { "planned " } else { "" };
-        more.push(Span::raw(format!("{planned}{} samples/s", units::number(1.0 / score.slowest_s))));
+        let rate = simulated_run.map_or(1.0 / score.slowest_s, |simulated| simulated.timeline.samples_per_s);
+        more.push(Span::raw(format!("{} samples/s", units::number(rate))));
     }
     // What does not fit goes to the line of remarks, whole: half a number misleads.
     let mut used: usize = first.iter().map(Span::width).sum();
@@ -120,12 +124,9 @@ pub(in crate::tui) fn summary(
         return std::iter::once(Line::from(first)).chain(flow(phrases, " ", width.into(), 2)).collect();
     }
     let mut lines = vec![Line::from(first), limited_by(shown, plan, score, (theme, width))];
-    // What was planned is worked out from the rest: it makes way for what the simulator says.
-    let planned = beside.iter().position(|text: &String| text.starts_with("planned ")).map(|at| beside.remove(at));
     beside.extend(simulated(model, shown, plan));
     beside.extend(proven_of(&shown.outcome));
     beside.push(speedups(&shown.outcome.statistics.counts));
-    beside.extend(planned);
     beside.retain(|text| !text.is_empty());
     if !beside.is_empty() {
         let phrases =
@@ -147,8 +148,8 @@ fn proven_of(outcome: &Outcome) -> Option<String> {
     outcome.proof().filter(Proof::is_closed).map(|proof| proof.to_string())
 }
 
-/// What became of the planner's promise in the simulator, which knows the schedule, and why: `simulated as 1F1B: 21.90
-/// ms/sample, 9.2% more (uneven replicas 14.9%, transfers 1.6%), bubble 19.3%`. Not for one sample alone, whose time the
+/// What became of the planner's promise in the simulator, which knows the schedule, and why: `simulated as 1F1B: 9.2% more
+/// (uneven replicas 14.9%, transfers 1.6%), bubble 19.3%`; the value stands above it. Not for one sample alone, whose time the
 /// planner counts in the same way.
 fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
     let simulated = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown))?;
@@ -161,7 +162,7 @@ fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
     let worth = simulated
         .promise
         .as_ref()
-        .map_or_else(|| format!("{} samples/s", units::number(timeline.samples_per_s)), Promise::told);
+        .map_or_else(|| format!("{} samples/s", units::number(timeline.samples_per_s)), Promise::against);
     let lost = simulated.losses.map(|losses| losses.told()).filter(|lost| !lost.is_empty());
     let lost = lost.map(|lost| format!(" ({lost})")).unwrap_or_default();
     let bubble = units::percent(timeline.bubble);
