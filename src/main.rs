@@ -2,8 +2,7 @@
 
 use std::{
     borrow::Cow,
-    env,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     panic,
     process::ExitCode,
 };
@@ -30,7 +29,7 @@ ctor::declarative::ctor! {
 
 /// Makes the report of a panic readable. Expected errors never come this way.
 pub(crate) fn report_bugs() {
-    let coloured = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let coloured = plantui::cli::takes_colours(&io::stderr());
     let report = |theme| HookBuilder::default().theme(theme).into_hooks().0;
     let (plain, colours) = (report(Theme::new()), coloured.then(|| report(Theme::dark())));
     panic::set_hook(Box::new(move |info| {

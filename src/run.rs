@@ -113,8 +113,8 @@ impl Simulation {
     }
 }
 
-/// Names the stages that only pass on what others send, and says what the batch takes where transfers share links: such a
-/// stage is planned where every transfer has a link of its own.
+/// Names the stages that only forward data, with the time of the batch where transfers share links: DAPPLE's model gives every
+/// transfer a link of its own, and plans such stages.
 fn relays(pipeline: &Pipeline, schedule: Schedule, search: &Search) -> Option<String> {
     let stages = (1..).zip(&pipeline.stages);
     let relays = stages.filter(|(_, stage)| pipeline.stages.len() > 1 && stage.forward_s + stage.backward_s == 0.0);
@@ -123,9 +123,8 @@ fn relays(pipeline: &Pipeline, schedule: Schedule, search: &Search) -> Option<St
     let (last, before) = names.split_last()?;
     let (devices, one) = (devices.iter().sum::<u32>(), before.is_empty());
     let stages = if one { format!("stage {last}") } else { format!("stages {} and {last}", before.join(", ")) };
-    let (computes, passes) = if one { ("computes", "passes") } else { ("compute", "pass") };
-    let told =
-        format!("{stages} {computes} nothing and {passes} on what other stages send, on {devices} of the devices");
+    let (computes, forwards) = if one { ("computes", "forwards") } else { ("compute", "forward") };
+    let told = format!("{stages} {computes} nothing and only {forwards} data, on {devices} of the devices");
     if pipeline.settings.links == LinkModel::Shared {
         return Some(told);
     }
@@ -133,9 +132,7 @@ fn relays(pipeline: &Pipeline, schedule: Schedule, search: &Search) -> Option<St
     let shared = Pipeline { settings, ..pipeline.clone() };
     let batch_s = simulate_unless(&shared, schedule, &|| search.cancelled())?.iteration_s;
     let batch = units::seconds(batch_s);
-    Some(format!(
-        "{told}: that pays where transfers share no link; with shared links (simulate --links shared) a batch takes {batch}"
-    ))
+    Some(format!("{told}; with shared links (simulate --links shared) a batch takes {batch}"))
 }
 
 /// Why a simulation was given up, when the search it ran under had ended.
@@ -350,7 +347,10 @@ mod tests {
         let (private, shared_s) = notes(&pipeline);
         assert_ne!(units::seconds(private.timeline.iteration_s), shared_s);
         let [note] = private.pipeline.notes.as_slice() else { panic!("{:?}", private.pipeline.notes) };
-        assert!(note.starts_with("stage 2 computes nothing") && note.contains("on 2 of the devices"), "{note}");
+        assert!(
+            note.starts_with("stage 2 computes nothing and only forwards data") && note.contains("on 2 of the devices"),
+            "{note}"
+        );
         assert!(note.ends_with(&format!("a batch takes {shared_s}")), "{note}");
         pipeline.stages[1] = stage(0.1, 2);
         assert!(notes(&pipeline).0.pipeline.notes.is_empty());

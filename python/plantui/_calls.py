@@ -211,7 +211,8 @@ def generate(model: PathLike, *, hardware: Optional[str] = None, **flags: Any) -
     told = flags_of({"hardware": hardware, **flags})
     text = _command.run(["generate", str(model), *told])
     # Named after what it was made with: beside one another two workloads are told apart.
-    words = [Path(model).stem, *(word.removeprefix("--") for word in told)]
+    path = Path(model)
+    words = [path.stem if path.suffix == ".json" else path.name, *(word.removeprefix("--") for word in told)]
     name = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", word).strip("-") for word in words)
     return Workload._of_text(text, f"{name[:100]}.json")
 

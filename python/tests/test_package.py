@@ -132,6 +132,7 @@ def test_generated_workloads_are_told_apart() -> None:
     small, large = (plantui.generate("llama-3-8b", micro_batch=size) for size in (1, 2))
     points = plantui.sweep([small, large], devices=[8, 16], microbatches=16)
     assert {point["workload"] for point in points} == {"llama-3-8b-micro-batch-1", "llama-3-8b-micro-batch-2"}
+    assert [plantui.generate(f"llama-3.1-{size}").path.stem for size in ("8b", "70b")] == ["llama-3.1-8b", "llama-3.1-70b"]
 
 
 def test_numbers_of_numpy_are_limits(tiny: plantui.Workload) -> None:

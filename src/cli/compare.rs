@@ -176,7 +176,11 @@ impl CompareArgs {
         for plan in &self.plan {
             input::one_standard_input(&self.workload, plan)?;
         }
-        let workload = Arc::new(self.limits.load(&self.workload)?);
+        let mut workload = self.limits.load(&self.workload)?;
+        if let Some(plan) = self.plan.first() {
+            workload = self.limits.profile.over_for(workload, plan)?;
+        }
+        let workload = Arc::new(workload);
         let limits = planning::resolve(&workload, &self.limits)?;
         let setup = self.setup.simulate();
         let (able, left_out) = self.planners(&workload, &limits)?;

@@ -117,6 +117,9 @@ impl ConvertArgs {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let mut workload = self.limits.load(&self.workload)?;
+        if let Some(plan) = &self.plan {
+            workload = self.limits.profile.over_for(workload, plan)?;
+        }
         workload.limits = self.limits.overrides().or(&workload.limits).on(None);
         let target = TARGETS.iter().find(|target| target.id == self.to).expect("clap takes no other word");
         let plan = self.plan.as_deref().map(|path| input::plan(path, &workload)).transpose()?;

@@ -12,6 +12,7 @@ use super::{
     arguments::{self, LimitArgs, schedules},
     check, input,
     output::Destination,
+    profile_input,
     simulate::playable,
 };
 use crate::{
@@ -247,6 +248,7 @@ impl ExportArgs {
             }
             fullness::warning(&scored, limits).iter().for_each(|full| notice::note(full));
             destination.write(&text(&Scored { workload, limits, plan, score: &scored }))?;
+            profile_input::untold_in(&self.to, workload);
             return Ok(Ending::Done);
         }
         let search = Search::new(self.deadline, 0);

@@ -15,7 +15,7 @@ const KEPT: char = '\u{a0}';
 /// Reads arguments.
 ///
 /// # Errors
-/// What the parser has to say, be it help or an error; help is [`printed`].
+/// clap's error, or its help text, which [`printed`] turns into text.
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let mut command = kept(Cli::command());
     let matches = command.try_get_matches_from_mut(arguments)?;
@@ -43,6 +43,6 @@ fn lines_kept(text: &str) -> String {
 
 /// Help as it is printed, in colours on a terminal that wants them.
 pub(super) fn printed(help: &StyledStr) -> String {
-    let text = if output::takes_colours() { help.ansi().to_string() } else { help.to_string() };
+    let text = if output::shows_colours() { help.ansi().to_string() } else { help.to_string() };
     text.replace(KEPT, " ")
 }

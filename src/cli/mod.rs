@@ -65,7 +65,7 @@ use std::{ffi::OsStr, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 pub use failure::{Ending, Failure};
-pub use output::standard_output_is_closed;
+pub use output::{standard_output_is_closed, takes_colours};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -49,7 +49,7 @@ impl Destination {
     /// # Errors
     /// [`Failure`] if the file exists and may not be replaced, is a directory, or leads nowhere.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let Destination::File { path, force } = self else { return Ok(()) };
+        let Destination::File { path, force } = self else { return is_open() };
         let Some(metadata) = there(path)? else { return Ok(()) };
         if metadata.is_dir() {
             return Err(Failure::refused(format!("{} is a directory", input::shown(path)), "name a file in it"));
@@ -132,9 +132,28 @@ pub fn standard_output_is_closed() {
     CLOSED.store(true, Ordering::Relaxed);
 }
 
-/// Whether standard output is a terminal that wants colours.
-pub(super) fn takes_colours() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+/// Refuses a standard output that was closed when the program started.
+///
+/// # Errors
+/// [`Failure`] that says so.
+pub(super) fn is_open() -> Result<(), Failure> {
+    if CLOSED.load(Ordering::Relaxed) {
+        let repair = "open it, or write to a file with --output where the command takes one";
+        return Err(Failure::refused("standard output is closed", repair));
+    }
+    Ok(())
+}
+
+/// Returns true if a stream is a terminal that shows colours.
+pub fn takes_colours(stream: &impl IsTerminal) -> bool {
+    let unset = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|value| value == "dumb");
+    stream.is_terminal() && unset("NO_COLOR") && !dumb
+}
+
+/// Returns true if standard output is a terminal that shows colours.
+pub(super) fn shows_colours() -> bool {
+    takes_colours(&io::stdout())
 }
 
 /// Writes words of our own to standard output, with the colours they have.
@@ -146,10 +165,7 @@ pub(super) fn print_own(text: &str) -> Result<(), Failure> {
 }
 
 fn print_pieces(pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-    if CLOSED.load(Ordering::Relaxed) {
-        let repair = "leave it open, or name a file with --output where the command takes one";
-        return Err(Failure::refused("standard output is closed, so that what is printed is lost", repair));
-    }
+    is_open()?;
     let mut out = BufWriter::new(io::stdout().lock());
     pieces(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::writing("standard output", &error))
 }

@@ -7,7 +7,7 @@ use super::{
     arguments::{self, LimitArgs, PlannerArgs},
     output::{self, Destination},
     planning::{self, Task},
-    report,
+    profile_input, report,
 };
 use crate::{
     export::{
@@ -98,10 +98,13 @@ impl PlanArgs {
         // Formats that hold nothing but a plan are not written without one, nor a trace without a simulation; the exit
         // code says so.
         let mut whole = true;
+        let to_file = file.is_some();
         if let Some((destination, format)) = file {
             whole = write(&planned, format, &destination)?;
         }
         match standard {
+            // The file is there: a closed standard output loses nothing.
+            Printed::Table | Printed::Line(_) if to_file && output::is_open().is_err() => {}
             Printed::Table => output::print(&report::planned(&planned))?,
             Printed::Line(path) => output::print(&report::written(&planned, &path))?,
             Printed::Format(format) => {
@@ -139,7 +142,7 @@ impl PlanArgs {
 /// A file, and what is written to it.
 type ToFile = (Destination, &'static Format);
 
-/// What goes to standard output.
+/// Content of standard output.
 enum Printed {
     Table,
     Format(&'static Format),
@@ -191,6 +194,7 @@ fn write(planned: &Run, format: &'static Format, destination: &Destination) -> R
         Writes::Trace => destination.trace(pieces)?,
         Writes::Run | Writes::Plan(_) | Writes::Engine(_) => destination.stream(pieces)?,
     }
+    profile_input::untold_in(format.id, &planned.problem.workload);
     Ok(true)
 }
 

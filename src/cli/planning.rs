@@ -39,7 +39,8 @@ impl Task {
     /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
     pub(crate) fn new(mut workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
         let given = training_input::software(&mut workload, &args.settings)?;
-        let args = &PlannerArgs { settings: profile_input::batch_of(&mut workload, given)?, ..args.clone() };
+        let args =
+            &PlannerArgs { settings: profile_input::batch_of(&mut workload, given, &limits.profile)?, ..args.clone() };
         let (overrides, given, limit_args) = (limits.overrides(), limits.flags(), limits);
         let mut assumed = family::assumed(&workload, &overrides);
         let limits = resolve(&workload, limits)?;

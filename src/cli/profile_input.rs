@@ -8,7 +8,8 @@ use clap::Args;
 
 use super::{Failure, input};
 use crate::{
-    family::{self, dial},
+    family::{self, dial, layers::PROFILE_BATCH},
+    notice,
     units::{self, UnitError},
     workload::Workload,
 };
@@ -17,7 +18,7 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Layer profiles (PipeDream's graph.txt)")]
 pub(crate) struct ProfileArgs {
-    /// Samples that were measured at once [default: what the line `# profile_batch=N` says, else 1, with a note]
+    /// Samples that were measured at once [default: what the line `# profile_batch=N` says, else what sizes of images tell, else 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = samples)]
     pub profile_batch: Option<u32>,
 }
@@ -37,8 +38,14 @@ impl ProfileArgs {
             let problem = format!("--profile-batch is for layer profiles, and {} is none", workload.name);
             return Err(Failure::refused(problem, "leave it out"));
         }
-        let turned = dial::turned(&workload, "profile-batch", &samples.to_string());
+        let turned = dial::turned(&workload, PROFILE_BATCH, &samples.to_string());
         turned.map_err(|error| Failure::refused(format!("--profile-batch: {error}"), ""))
+    }
+
+    /// The dial of the workload that this flag or a planner's setting turns.
+    pub(super) fn dial_asked(&self, settings: &[String]) -> Option<String> {
+        let set = settings.iter().any(|setting| is_batch(setting));
+        (self.profile_batch.is_some() || set).then(|| PROFILE_BATCH.to_string())
     }
 
     /// The same for a plan's file, which says what it was made with: that counts where nothing else tells.
@@ -65,14 +72,39 @@ fn told(plan: &Path) -> Result<Option<u32>, Failure> {
     Ok(samples.filter(|samples| (1.0..=f64::from(u32::MAX)).contains(samples)).map(|samples| samples as u32))
 }
 
+/// Returns true for `profile_batch=N`.
+fn is_batch(setting: &str) -> bool {
+    setting.split_once('=').is_some_and(|(name, _)| name.trim() == "profile_batch")
+}
+
+/// Says that a file of PipeDream's does not tell the batch: its own tools take no comments.
+pub(super) fn untold_in(format: &str, workload: &Workload) {
+    if let Some(batch) = family::of(workload).profile_batch().filter(|batch| format == "pipedream" && batch.samples > 1)
+    {
+        let samples = batch.samples;
+        notice::note(&format!(
+            "the file does not tell the profile's batch, which PipeDream's tools cannot read: --profile-batch {samples} reads it back"
+        ));
+    }
+}
+
 /// Settings without the batch, which goes over the workload: it was an option of planners once.
 ///
 /// # Errors
 /// As [`ProfileArgs::over`].
-pub(super) fn batch_of(workload: &mut Workload, settings: Vec<String>) -> Result<Vec<String>, Failure> {
-    let (batch, rest): (Vec<String>, Vec<String>) =
-        settings.into_iter().partition(|setting| setting.starts_with("profile_batch="));
-    if let Some(text) = batch.last().and_then(|setting| setting.strip_prefix("profile_batch=")) {
+pub(super) fn batch_of(
+    workload: &mut Workload,
+    settings: Vec<String>,
+    asked: &ProfileArgs,
+) -> Result<Vec<String>, Failure> {
+    let (batch, rest): (Vec<String>, Vec<String>) = settings.into_iter().partition(|setting| is_batch(setting));
+    if let Some((_, text)) = batch.last().and_then(|setting| setting.split_once('=')) {
+        if asked.profile_batch.is_some() {
+            return Err(Failure::refused(
+                "--profile-batch and --set profile_batch say the same thing",
+                "give one of them",
+            ));
+        }
         let samples_of = |error: UnitError| Failure::refused(format!("--set profile_batch: {error}"), "");
         let profile_batch = Some(samples(text).map_err(samples_of)?);
         *workload = ProfileArgs { profile_batch }.over(workload.clone())?;

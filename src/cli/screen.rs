@@ -108,10 +108,10 @@ impl ScreenArgs {
             None => as_read.clone(),
         };
         let mut dials_asked = self.limits.training.dials_asked(&self.planning.settings, self.limits.topology.is_some());
-        dials_asked.extend(self.limits.profile.profile_batch.map(|_| "profile-batch".to_string()));
+        dials_asked.extend(self.limits.profile.dial_asked(&self.planning.settings));
         if tui::terminal_is_there() {
             let given = training_input::software(&mut workload, &self.planning.settings)?;
-            self.planning.settings = profile_input::batch_of(&mut workload, given)?;
+            self.planning.settings = profile_input::batch_of(&mut workload, given, &self.limits.profile)?;
         } else {
             return self.report(Task::new(workload, &self.limits, &self.planning)?);
         }

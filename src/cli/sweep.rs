@@ -17,7 +17,7 @@ use super::{
     input,
     interrupt::Interrupt,
     output::{self, Destination},
-    planning,
+    planning, profile_input,
     progress::Count,
     sweep_limits::SweepLimits,
     sweep_report,
@@ -35,6 +35,7 @@ use crate::{
         papers::{self, Paper},
         run,
     },
+    workload::Workload,
 };
 
 const EXAMPLES: &str = "\
@@ -242,7 +243,12 @@ impl SweepArgs {
             return Err(Failure::refused("standard input can be read once", "name files for the other workloads"));
         }
         let loaded = self.workload.iter().map(|path| self.limits.load(path)).collect::<Result<Vec<_>, _>>()?;
-        let workloads: Vec<Arc<_>> = loaded.into_iter().flatten().map(Arc::new).collect();
+        let mut workloads: Vec<Workload> = loaded.into_iter().flatten().collect();
+        let mut settings = self.lines.settings.clone();
+        for workload in &mut workloads {
+            settings = profile_input::batch_of(workload, self.lines.settings.clone(), &self.limits.profile)?;
+        }
+        let workloads: Vec<Arc<_>> = workloads.into_iter().map(Arc::new).collect();
         let values = self.limits.values();
         let axes: Vec<&str> =
             values.iter().filter(|values| values.is_axis()).map(|values| values.kind.flag()).collect();
@@ -250,7 +256,7 @@ impl SweepArgs {
             let message = format!("{} have several values each; a sweep has one or two such limits", axes.join(", "));
             return Err(Failure::refused(message, "give the others one value"));
         }
-        let series = self.series(&workloads)?;
+        let series = self.series(&workloads, &settings)?;
         if axes.is_empty() && workloads.len() == 1 && series.len() == 1 {
             let hint = "give a limit several, for example --devices 8..64";
             return Err(Failure::refused("no limit has several values, so there is nothing to sweep", hint));
@@ -269,8 +275,8 @@ impl SweepArgs {
     }
 
     /// The planners and settings asked for.
-    fn series(&self, workloads: &[Arc<crate::workload::Workload>]) -> Result<Vec<Series>, Failure> {
-        let Lines { planner, series, settings, .. } = &self.lines;
+    fn series(&self, workloads: &[Arc<Workload>], settings: &[String]) -> Result<Vec<Series>, Failure> {
+        let Lines { planner, series, .. } = &self.lines;
         let mut lines: Vec<String> = planner.iter().chain(series).cloned().collect();
         if lines.is_empty() {
             lines.push(planning::choose(None, &workloads[0])?.info().id.into());

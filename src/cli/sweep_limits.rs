@@ -51,7 +51,7 @@ pub(super) struct SweepLimits {
     #[command(flatten)]
     training: TrainingArgs,
     #[command(flatten)]
-    profile: ProfileArgs,
+    pub(super) profile: ProfileArgs,
 }
 
 fn machines(text: &str) -> Result<Machines, UnitError> {

@@ -96,6 +96,9 @@ impl TopologiesArgs {
             }
             Some(name) => {
                 let topology = topology_input::topology(name, self.links, self.hardware.as_deref())?;
+                if let Some(hardware) = &self.hardware {
+                    topology_input::agree(&topology, hardware)?;
+                }
                 match (self.json, self.svg, self.dot) {
                     (true, ..) => topology.json(),
                     (_, true, _) => export::topology::svg(&topology),

@@ -180,7 +180,9 @@ pub(super) fn agree(topology: &Topology, id: &str) -> Result<(), Failure> {
     };
     match topology.hardware.as_deref().and_then(hardware::find) {
         Some(own) => {
-            let figures = |sheet: &hardware::Hardware| (sheet.peak_flops.value, sheet.intra_node_link.value);
+            let figures = |sheet: &hardware::Hardware| {
+                (sheet.peak_flops.value, sheet.intra_node_link.value, sheet.memory_bytes.value)
+            };
             if figures(own) == figures(sheet) { Ok(()) } else { refuse(format!("are {}", own.id)) }
         }
         None => match topology.memory_bytes {

@@ -213,8 +213,7 @@ fn read_keys(mut late: Late) -> io::Result<Receiver<io::Result<Event>>> {
     Ok(receiver)
 }
 
-/// Signals that would end the program with the terminal as the screen has it; those that nobody can wait for (SIGKILL, a fault
-/// of the processor) are not among them.
+/// Signals after which the terminal is restored and the program ends.
 const ENDS: [i32; 13] = [
     SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGABRT, SIGALRM, SIGVTALRM, SIGXCPU, SIGXFSZ, SIGSYS, SIGTRAP,
 ];

@@ -140,14 +140,17 @@ pub(super) fn workloads(root: &Path) -> Vec<String> {
     found
 }
 
-/// Whether a text file begins as a layer profile does: fields parted by ` -- `.
+/// Whether a text file begins as a layer profile does: fields parted by ` -- `, below comments.
 fn is_layer_profile(path: &Path) -> bool {
     let mut begin = vec![];
     // A pipe would be waited for.
     path.extension().is_some_and(|e| e == "txt")
         && path.is_file()
-        && fs::File::open(path).and_then(|file| file.take(256).read_to_end(&mut begin)).is_ok()
-        && String::from_utf8_lossy(&begin).lines().next().is_some_and(|line| line.contains(" -- "))
+        && fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut begin)).is_ok()
+        && String::from_utf8_lossy(&begin)
+            .lines()
+            .find(|line| !line.starts_with('#') && !line.trim().is_empty())
+            .is_some_and(|line| line.contains(" -- "))
 }
 
 #[cfg(test)]
@@ -198,7 +201,8 @@ mod tests {
         {
             fs::write(dir.path().join(file), "").unwrap();
         }
-        fs::write(dir.path().join("graph.txt"), "node1 -- Input -- forward_compute_time=0").unwrap();
+        let profile = "# profile_batch=64\nnode1 -- Input -- forward_compute_time=0";
+        fs::write(dir.path().join("graph.txt"), profile).unwrap();
         assert_eq!(workloads(dir.path()), ["graph.txt", "z.json", "a/near.json", "a/b/deep.json"]);
         assert!(workloads(&dir.path().join("none")).is_empty());
     }

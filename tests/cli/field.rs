@@ -394,7 +394,7 @@ fn the_batch_of_a_layer_profile_is_a_fact_that_is_told() {
     assert!(found.contains("[no-profile-batch]") && found.contains("those of 64 images"), "{found}");
     let found = stdout(&["lint", OF_64[0], "--profile-batch", "64"], 0);
     assert!(!found.contains("[no-profile-batch]"), "{found}");
-    assert!(refusal(&["plan", BERT, "--profile-batch", "64"]).contains("--profile-batch"));
+    assert!(refusal(&["plan", BERT, "--profile-batch", "64"]).contains("--profile-batch is for layer profiles"));
 }
 
 #[test]
@@ -414,6 +414,10 @@ fn a_header_line_tells_the_batch_of_a_layer_profile() {
     stdout(&["convert", "inputs/bert32a100.json", "--to", "pipedream", "--output", &written], 0);
     let text = std::fs::read_to_string(&written).unwrap();
     assert_eq!(text.lines().next(), Some("# profile_batch=2"), "{text}");
+    let colon = folder.file("colon.txt", format!("# profile_batch: 64\n{sizes}"));
+    assert!(refusal(&["plan", &colon]).contains("write `# profile_batch=64`"));
+    let spaced = folder.file("spaced.txt", format!("# profile_batch = 32\n{sizes}"));
+    assert_eq!(of_header, seconds(&spaced, &[]));
     let wrong = folder.file("wrong.txt", format!("# profile_batch=none\n{sizes}"));
     let told = refusal(&["plan", &wrong]);
     assert!(told.contains("wrong.txt:1: ") && told.contains("profile_batch"), "{told}");
@@ -431,12 +435,12 @@ fn a_plan_is_judged_on_the_batch_that_it_was_made_for() {
     stdout(&["check", OF_64[0], &plan], 0);
     for command in ["check", "simulate"] {
         let told = refusal(&[command, OF_64[0], &plan, "--profile-batch", "1"]);
-        assert!(told.contains("profile of 64 samples") || told.contains("profile_batch"), "{told}");
+        assert!(told.contains("workload.profile_batch is 64") && told.contains("give --profile-batch 64"), "{told}");
     }
     let compare = [&["compare"], &OF_64[..], &["--batch", "1024", "--plan", &plan]].concat();
     stdout(&[&compare[..], &["--profile-batch", "64"]].concat(), 0);
     let told = refusal(&[&compare[..], &["--profile-batch", "1"]].concat());
-    assert!(told.contains("p64.json"), "{told}");
+    assert!(told.contains("p64.json: workload.profile_batch is 64"), "{told}");
 }
 
 #[test]
@@ -492,4 +496,24 @@ fn the_engine_of_a_trained_model_is_that_of_its_stack() {
     let told = refusal(&plan(&["engine=torchtitan"]));
     assert!(told.contains("the plan is for Megatron-LM (--stack torchtitan is torchtitan"), "{told}");
     assert!(stdout(&["plan", "bert-32", "--devices", "8"], 0).contains("`plantui generate bert-32` makes another run"));
+}
+
+#[test]
+fn what_an_answer_without_a_plan_says_would_do_does() {
+    for (schedule, limit) in [
+        ("interleaved", ["--memory", "3GiB"]),
+        ("zb-v", ["--memory", "3GiB"]),
+        ("zb-v", ["--devices", "3"]),
+        ("1f1b", ["--memory", "500MiB"]),
+    ] {
+        let schedule = format!("schedule={schedule}");
+        let call = ["plan", BERT, "--planner", "joint", "--set", &schedule, "--json"];
+        let infeasible = json(&[&call[..], &limit].concat(), 1)["infeasible"].clone();
+        let other = |flag: &str| if limit[0] == flag { vec![] } else { limit.to_vec() };
+        let bytes = number(&infeasible, "/smallest_memory_bytes").to_string();
+        stdout(&[&call[..], &other("--memory"), &["--memory", &bytes]].concat(), 0);
+        if let Some(devices) = infeasible["fewest_devices"].as_u64() {
+            stdout(&[&call[..], &other("--devices"), &["--devices", &devices.to_string()]].concat(), 0);
+        }
+    }
 }

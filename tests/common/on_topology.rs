@@ -11,7 +11,7 @@ use plantui::{
     workload::{Workload, formats::Wired},
 };
 
-/// What a search may take.
+/// Time limit of one search.
 const PATIENCE: Duration = Duration::from_secs(60);
 const MOST_MEMBERS: u32 = 4;
 

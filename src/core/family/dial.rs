@@ -1,5 +1,5 @@
 //! What of a workload itself can be turned while it is planned: of a model to be trained its hardware, the length of its
-//! sequences, its precision. The other families carry what was measured, so there is nothing to turn.
+//! sequences, its precision; of a layer profile the batch that was measured. The other families have none.
 
 use thiserror::Error;
 

@@ -3,7 +3,7 @@
 use super::Family;
 use crate::{
     cluster::{GivenLimits, LimitKind, Limits, Machines, MissingLimit},
-    family,
+    family, units,
     workload::Workload,
 };
 
@@ -30,6 +30,8 @@ pub fn resolve(workload: &Workload, overrides: &GivenLimits) -> Result<Limits, M
             }
         };
         limits = limits.with(LimitKind::Devices, machines.devices()).on(Some(machines));
+    } else if let (Some(machines), None) = (&overrides.machines, overrides.devices()) {
+        limits.set(LimitKind::Devices, Some(machines.devices()));
     }
     if !needed.contains(&LimitKind::Cpus) {
         // No plan could use one, and no count of devices may include it.
@@ -42,7 +44,8 @@ pub fn resolve(workload: &Workload, overrides: &GivenLimits) -> Result<Limits, M
 pub fn assumed(workload: &Workload, overrides: &GivenLimits) -> Vec<String> {
     let family = family::of(workload);
     let given = overrides.or(&workload.limits);
-    let unsaid = |kind: LimitKind| given.get(kind).is_none();
+    let counted = overrides.machines.is_some();
+    let unsaid = |kind: LimitKind| given.get(kind).is_none() && !(kind == LimitKind::Devices && counted);
     let taken = |kind: LimitKind, value: f64| {
         format!("{} is taken as {}: {} says otherwise", kind.label(), kind.format(value), kind.flag())
     };
@@ -50,6 +53,12 @@ pub fn assumed(workload: &Workload, overrides: &GivenLimits) -> Vec<String> {
     let mut all: Vec<String> = assumptions.map(|&(kind, value)| taken(kind, value)).collect();
     if family.on_machines() && given.machines.is_none() {
         all.push("devices are taken to sit in machines of 8: --machines says otherwise".into());
+    }
+    if let (Some(machines), false, None) = (&overrides.machines, family.on_machines(), &overrides.topology) {
+        all.push(format!(
+            "--machines is taken as {}: --topology says how machines are joined",
+            units::counted(machines.devices() as usize, "device")
+        ));
     }
     all
 }

@@ -62,7 +62,7 @@ pub struct Checked<'a> {
 pub struct ProfileBatch {
     /// Its samples.
     pub samples: u32,
-    /// Whether the workload or the user says so; else its sizes do, or it is taken as 1.
+    /// True if the file or the user states it; else it is inferred from sizes, or 1.
     pub told: bool,
 }
 
@@ -96,7 +96,7 @@ pub trait Family: Describe + Offers + Platform + Sync {
         Err(NotTurned(format!("{} carries what was measured: there is no `{id}` to change", workload.name)))
     }
 
-    /// What is taken where neither the workload nor the user tells, a sentence each; of a plan with this measure.
+    /// Assumptions about the workload, one sentence each; for a plan with this measure.
     fn taken(&self, measure: Option<Measure>) -> Vec<String> {
         let _ = measure;
         vec![]

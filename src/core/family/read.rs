@@ -73,7 +73,7 @@ pub struct LoadedPlan {
 }
 
 impl LoadedPlan {
-    /// What of the training it was made for is otherwise in the workload: the field, and both values.
+    /// First training field that differs between plan and workload, with both values.
     pub fn trained_otherwise(&self, workload: &Workload) -> Option<(String, [String; 2])> {
         let (made, now) = (self.training.as_ref()?, family::of(workload).told()?);
         let fields = |part: &TrainingPart| -> BTreeMap<String, String> {
@@ -140,7 +140,7 @@ struct RawWorkload {
     edges: Option<f64>,
     profile_batch: Option<u32>,
     recipe: Option<Recipe>,
-    training: Option<serde_json::Value>,
+    training: Option<TrainingPart>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -255,7 +255,6 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     of_this_batch(workload, stated.map(f64::from).or(option), source)?;
     let recipe = document.workload.as_ref().and_then(|Object(part)| part.recipe);
     let training = document.workload.as_ref().and_then(|Object(part)| part.training.clone());
-    let training = training.and_then(|part| serde_json::from_value(part).ok());
     if let Some(recipe) = &recipe {
         recipe.validate(source, "workload.recipe")?;
     }
@@ -283,7 +282,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         last_states.extend(part.last_state);
         plan.stages.push(Stage { nodes, choices, data_parallel, tensor_parallel, devices: part.devices });
     }
-    no_more_than_there_are(&plan, ("data_parallel", "tensor_parallel"), source)?;
+    check_device_count(&plan, ("data_parallel", "tensor_parallel"), source)?;
     if !last_states.is_empty() {
         plan.basis = Basis::States(last_states);
     }
@@ -335,7 +334,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
 
 /// Refuses a plan of more devices than a plan can have, before anything is made for each of them; the fields are those of a
 /// stage's degrees.
-pub(crate) fn no_more_than_there_are(plan: &Plan, (data, tensor): (&str, &str), source: &str) -> Result<(), LoadError> {
+pub(crate) fn check_device_count(plan: &Plan, (data, tensor): (&str, &str), source: &str) -> Result<(), LoadError> {
     let most = u64::from(MOST_DEVICES);
     let mut all = 0;
     for (i, stage) in plan.stages.iter().enumerate() {

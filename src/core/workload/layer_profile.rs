@@ -50,7 +50,7 @@ impl LayerNode {
 pub enum Batch {
     /// The file or the user says it.
     Told(u32),
-    /// So many images, by the bytes of the network's input and of what its linear layers put out.
+    /// Number of images, inferred from the sizes of the input and of linear layers' outputs.
     BySizes(u32),
     /// Nothing says it; the rows that all linear layers put out, where those are as many: samples, or those times the tokens of
     /// each.
@@ -82,7 +82,7 @@ impl fmt::Debug for LayerProfile {
 
 /// Bytes of an output's element, as the profiler counts them.
 const ELEMENT: f64 = 4.0;
-/// Smaller images are none.
+/// Smallest image side that is accepted.
 const LEAST_SIDE: f64 = 8.0;
 
 impl LayerProfile {

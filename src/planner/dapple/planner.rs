@@ -510,9 +510,10 @@ impl Hunt<'_> {
         let samples = f64::from(self.limits.samples()) / f64::from(microbatches);
         let widest = plan.stages.iter().map(Stage::device_count).max().unwrap_or(1);
         if samples < f64::from(widest) {
+            let counted =
+                if samples == 1.0 { "1 sample".into() } else { format!("{} samples", units::number(samples)) };
             notes.push(format!(
-                "a microbatch of {} samples is cut over {widest} devices, less than a sample each; whole_samples=true forbids that",
-                units::number(samples)
+                "a microbatch of {counted} is cut over {widest} devices, less than a sample each; whole_samples=true forbids that"
             ));
         }
         notes

@@ -99,7 +99,7 @@ pub(super) const STATES: OptionSpec = OptionSpec {
     },
 };
 
-/// What the options say about the speed-up, of a profile.
+/// Speed-up model from profile and options.
 pub(super) fn model(profile: &LayerProfile, options: &Options, length: Length) -> SpeedupModel {
     SpeedupModel {
         profile_batch: profile.samples(),

@@ -192,6 +192,11 @@ impl Planner for Joint {
         // Bounds of plans that engines run do not hold for others.
         let narrow = if settings.anywhere { search.without_bounds() } else { search.clone() };
         let mut outcome = Task::plan_within(problem, profile, settings, &narrow);
+        if settings.wanted.kinds(&|_| true).iter().any(|&kind| kind != Kind::ONE) {
+            let quiet = search.quiet();
+            let plan = |problem: &Problem| Task::plan_within(problem, profile, settings, &quiet);
+            outcome = none::confirmed(problem, outcome, search, &plan);
+        }
         if settings.anywhere {
             outcome = anywhere::plan(problem, settings, outcome, search);
         }

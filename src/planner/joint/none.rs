@@ -1,11 +1,15 @@
 //! Why there is no plan: the limits each of which would let one fit, or the rule that no number of stages and replicas keeps.
 
-use super::{Costs, Engine, Line, NO_COMMON_DEGREE, Outcome, Status, Task, kind::Kind, search::Scope, table::Table};
+use super::{
+    Costs, Engine, JointSettings, Line, NO_COMMON_DEGREE, Outcome, Status, Task, kind::Kind, search::Scope,
+    table::Table,
+};
 use crate::{
-    cluster::{LimitKind, MOST_DEVICES},
-    plan::Schedule,
+    cluster::{LimitKind, Limits, MOST_DEVICES},
+    family,
+    plan::{Plan, Schedule},
     planner::{
-        Infeasible,
+        Infeasible, Problem, Search,
         engine_layers::{self, Rule},
         pipeline_options::Recompute,
     },
@@ -204,18 +208,77 @@ impl Task<'_> {
                  and one number of replicas for all."
             ),
         };
-        let mut limits = vec![];
-        if let Some(bytes) = memory {
-            limits.push(LimitKind::Memory);
-            let enough = units::bytes_enough(bytes, self.limits.memory_limit());
-            explanation += &format!(" With {have}, {enough} each would do.");
-        }
-        if let Some(devices) = devices {
-            limits.push(LimitKind::Devices);
-            explanation += &format!(" With {each} each, {devices} devices would do.");
-        }
+        let (sentences, limits) = suggestions(self.limits, memory, devices);
+        explanation += &sentences;
         let (smallest_memory_bytes, fewest_devices) = (memory, devices);
         let infeasible = Infeasible { limits, smallest_memory_bytes, fewest_devices, explanation };
         Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
     }
+}
+
+/// Sentences on the memory and the devices that would do, and the limits they are about.
+fn suggestions(limits: &Limits, memory: Option<f64>, devices: Option<u32>) -> (String, Vec<LimitKind>) {
+    let (mut sentences, mut kinds) = (String::new(), vec![]);
+    if let Some(bytes) = memory {
+        kinds.push(LimitKind::Memory);
+        let have = units::counted(limits.devices as usize, "device");
+        let enough = units::bytes_enough(bytes, limits.memory_limit());
+        sentences += &format!(" With {have}, {enough} each would do.");
+    }
+    if let Some(devices) = devices {
+        kinds.push(LimitKind::Devices);
+        let each = units::bytes_exact(limits.memory_limit());
+        sentences += &format!(" With {each} each, {devices} devices would do.");
+    }
+    (sentences, kinds)
+}
+
+/// The answer with suggestions that a search under them confirms. Outside 1F1B the memory of a stage depends on the whole plan,
+/// and [`Task::enough`] knows a lower bound of it only: the least memory is then found by bisection.
+pub(super) fn confirmed(
+    problem: &Problem,
+    outcome: Outcome,
+    search: &Search,
+    plan: &dyn Fn(&Problem) -> Outcome,
+) -> Outcome {
+    let Some(infeasible) = outcome.infeasible.as_ref() else { return outcome };
+    let Infeasible { smallest_memory_bytes: memory, fewest_devices: devices, explanation, .. } = infeasible;
+    let under = |limits: Limits| plan(&Problem { limits, ..problem.clone() }).plan;
+    let with_memory = |bytes: f64| under(Limits { memory_bytes: Some(bytes), ..problem.limits.clone() });
+    let with_devices = |devices: u32| under(Limits { devices, ..problem.limits.clone() });
+    let known = (*memory, *devices);
+    let base = explanation.strip_suffix(&suggestions(&problem.limits, known.0, known.1).0).unwrap_or(explanation);
+    let memory = memory.and_then(|lower| match with_memory(lower) {
+        Some(_) => Some(lower),
+        None => least_memory(problem, lower, search, &with_memory),
+    });
+    let devices = devices.filter(|&devices| with_devices(devices).is_some());
+    if (memory, devices) == known {
+        return outcome;
+    }
+    let (sentences, limits) = suggestions(&problem.limits, memory, devices);
+    let explanation = format!("{base}{sentences}");
+    let infeasible = Infeasible { limits, smallest_memory_bytes: memory, fewest_devices: devices, explanation };
+    Outcome { infeasible: Some(infeasible), ..outcome }
+}
+
+/// The least memory with which there is a plan, bytes, within a thousandth; above a memory with which there is none.
+fn least_memory(problem: &Problem, none_with: f64, search: &Search, plan: &dyn Fn(f64) -> Option<Plan>) -> Option<f64> {
+    let share = 1.0 - JointSettings::new(&problem.options).headroom;
+    let needed = |plan: &Plan| {
+        let score = family::check(&problem.workload, &problem.limits, plan);
+        score.stages.iter().map(|stage| stage.memory_bytes).fold(0.0, f64::max) / share
+    };
+    let mut enough = needed(&plan(units::LARGEST)?);
+    let mut least = none_with.max(1.0);
+    while enough > least * 1.001 && !search.cancelled() {
+        let middle = (least * enough).sqrt();
+        match plan(middle) {
+            Some(plan) => enough = needed(&plan).min(middle),
+            None => least = middle,
+        }
+    }
+    // Rounding may put a plan above what it needs.
+    let enough = enough.ceil();
+    (!search.cancelled() && plan(enough).is_some()).then_some(enough)
 }

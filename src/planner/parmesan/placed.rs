@@ -63,15 +63,14 @@ impl Run<'_> {
             outcome.status = Status::Cancelled;
         }
         let before = in_order.map(|seconds| format!("; with devices in order {}", units::seconds(seconds)));
-        notes.insert(
-            0,
-            format!(
-                "simulated on the routes of {}: a batch takes {}{}",
-                self.topology.name,
-                units::seconds(scored.seconds),
-                before.unwrap_or_default()
-            ),
-        );
+        let named = self.problem.options.file("topology").is_some();
+        // Without a topology all figures of the report are of DAPPLE's links, as for every planner.
+        let chosen = if named { "simulated" } else { "chosen" };
+        let elsewhere =
+            if named { "" } else { "; the figures above are of DAPPLE's links, and --topology simulates on routes" };
+        let (name, batch) = (&self.topology.name, units::seconds(scored.seconds));
+        let before = before.unwrap_or_default();
+        notes.insert(0, format!("{chosen} on the routes of {name}: a batch takes {batch}{before}{elsewhere}"));
         notes.push(format!("mapping: {}", part.told()));
         notes.extend(part.notes.iter().map(|note| format!("mapping: {note}")));
         notes.push("the speed-up is that of DAPPLE's model, with the slowest links in and between machines; plans are chosen by simulated time".into());

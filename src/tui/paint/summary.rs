@@ -83,8 +83,12 @@ pub(in crate::tui) fn summary(
     let simulated_run = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
     let promise = simulated_run.and_then(|simulated| simulated.promise);
     let (figure, of_what, proof) = match promise {
-        // The header has its value at any width.
-        Some(promise) if width < 100 => (promise.value(), " simulated", format!("objective {proof}")),
+        // Narrow: the header shows the objective's value.
+        Some(promise) if width < 100 => {
+            let known = shown.outcome.proof().is_some_and(|proof| proof.gap.is_some());
+            let proof = if known { format!("objective {proof}") } else { "objective: not proven".into() };
+            (promise.value(), " simulated", proof)
+        }
         Some(promise) => (promise.value(), " simulated", format!("{}: {proof}", promise.objective())),
         None => (plan.measure.show(value), if width < 76 { "" } else { of_what(plan.measure) }, proof),
     };

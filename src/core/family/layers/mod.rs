@@ -29,7 +29,7 @@ const V100_MEMORY: f64 = 16e9;
 const ASSUMED_BATCH: f64 = 128.0;
 
 /// The dial of the batch that was measured.
-const PROFILE_BATCH: &str = "profile-batch";
+pub const PROFILE_BATCH: &str = "profile-batch";
 
 impl Platform for LayerProfile {}
 

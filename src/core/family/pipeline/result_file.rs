@@ -16,7 +16,7 @@ use crate::{
     cluster::GivenLimits,
     family::{
         self,
-        read::{LoadedPlan, no_more_than_there_are, nodes_with_modes, parse},
+        read::{LoadedPlan, check_device_count, nodes_with_modes, parse},
     },
     plan::{
         Plan, Stage,
@@ -138,7 +138,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
             devices: vec![],
         });
     }
-    no_more_than_there_are(&plan, ("dataParallelDegree", "tensorParallelDegree"), source)?;
+    check_device_count(&plan, ("dataParallelDegree", "tensorParallelDegree"), source)?;
     Ok(LoadedPlan {
         plan: family::of(workload).numbered(plan, workload.limits.devices()),
         limits: GivenLimits::default(),

@@ -58,7 +58,11 @@ pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
     if shared {
         notes.push("forward is a third of the time where the profile gives only the sum".into());
     }
-    let profile = Profile::Layers(LayerProfile::new(nodes).of_batch(samples.unwrap_or(1)));
-    let layers = with_profile(workload, Format::PipeDream, profile, workload.limits.clone());
+    let profile = LayerProfile::new(nodes);
+    let profile = match samples {
+        Some(samples) => profile.of_batch(samples),
+        None => profile,
+    };
+    let layers = with_profile(workload, Format::PipeDream, Profile::Layers(profile), workload.limits.clone());
     Ok(Conversion { workload: layers, members, choices, assumptions: notes })
 }

@@ -32,8 +32,8 @@ const PARTS: &str = " -- ";
 const FIGURES: &str = ", ";
 /// The figures, in their order.
 const NAMES: [&str; 4] = ["forward_compute_time", "backward_compute_time", "activation_size", "parameter_size"];
-/// What stands in front of the number of samples in the batch.
-const BATCH: &str = "profile_batch=";
+/// Key of the header line.
+const BATCH: &str = "profile_batch";
 /// Samples of a batch at the most.
 pub const MOST_SAMPLES: u32 = 10_000_000;
 /// What a node line looks like, for messages.
@@ -71,7 +71,11 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
             continue;
         }
         if let Some(comment) = content.strip_prefix('#') {
-            let Some(samples) = comment.trim().strip_prefix(BATCH) else { continue };
+            let Some(rest) = comment.trim().strip_prefix(BATCH) else { continue };
+            let Some(samples) = rest.trim_start().strip_prefix('=') else {
+                let problem = format!("is `{}`", printable(rest.trim()));
+                return line.refuse("profile_batch", problem, "write `# profile_batch=64`");
+            };
             if told.replace(batch(&line, samples)?).is_some() {
                 return line.refuse("", "tells the profiled batch a second time", "keep one of them");
             }
@@ -255,7 +259,7 @@ fn edge(line: &Line<'_>, content: &str, known: &FxHashMap<&str, u32>) -> Result<
 /// The workload as such a text.
 pub fn write(workload: &Workload, profile: &LayerProfile) -> String {
     let mut text = match profile.batch {
-        Batch::Told(samples) => format!("# {BATCH}{samples}\n"),
+        Batch::Told(samples) => format!("# {BATCH}={samples}\n"),
         // Whoever reads it finds the same.
         Batch::BySizes(_) | Batch::Unknown(_) => String::new(),
     };
