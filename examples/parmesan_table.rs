@@ -29,12 +29,11 @@ const GRAPHS: [&str; 14] = [
     "nasnetamobile",
     "nasnetalarge",
 ];
-/// What sizes alone do not tell: sentences in a batch of GNMT's profiles (the arguments of PipeDream's own profiler), and
-/// the images of 3 x 224 x 224 in
-/// SqueezeNet's input, which has no linear layer to confirm them.
+/// Batch sizes that tensor sizes do not determine: sentences of GNMT's profiles (from the arguments of PipeDream's profiler),
+/// and images of 3 x 224 x 224 in SqueezeNet's input, which has no linear layer to confirm them.
 const SAMPLES: [(&str, u32); 3] = [("gnmt", 64), ("gnmt_large", 64), ("squeezenet1_0", 256)];
 const TOPOLOGIES: [&str; 3] = ["dgx-1", "2xdgx-1+eth-25g", "dgx-2"];
-/// What it is called, the planner, and its settings.
+/// Name of the row, planner, and its settings.
 const WAYS: [(&str, &str, &[&str]); 10] = [
     ("chain, in order", "parmesan", &["k=1000000", "mapping=identity", "dag=false"]),
     (

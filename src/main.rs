@@ -17,8 +17,8 @@ fn main() -> ExitCode {
 
 #[cfg(unix)]
 ctor::declarative::ctor! {
-    /// Before `main`, while a closed standard output can still be seen: later the standard library has put `/dev/null` there,
-    /// and a result would be lost without a word.
+    /// Detects a closed standard output before `main`: the standard library then opens `/dev/null` in its place, and a result
+    /// would be lost in silence.
     #[ctor(unsafe)]
     fn see_whether_standard_output_is_closed() {
         if rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err() {

@@ -1,7 +1,7 @@
-//! Help whose examples stay as they are written: a call is copied as one line, however narrow the terminal.
+//! Help text whose examples are never wrapped, so that a call can be copied as one line from a narrow terminal.
 //!
-//! The parser wraps all that stands below the options at its spaces. Those of examples are replaced by others at which it
-//! does not wrap, and put back where help is printed.
+//! clap wraps text at spaces. The spaces of examples are replaced by no-break spaces before clap sees them, and put back when
+//! help is printed.
 
 use std::ffi::OsString;
 
@@ -9,10 +9,10 @@ use clap::{Command, CommandFactory, FromArgMatches, builder::StyledStr};
 
 use super::{Cli, output};
 
-/// A space at which nothing is wrapped.
+/// No-break space.
 const KEPT: char = '\u{a0}';
 
-/// Reads arguments.
+/// Parses the arguments.
 ///
 /// # Errors
 /// clap's error, or its help text, which [`printed`] turns into text.
@@ -22,7 +22,7 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// The command and all below it, their examples not to be wrapped.
+/// The command and its subcommands, with examples that clap does not wrap.
 fn kept(command: Command) -> Command {
     let examples = command.get_after_long_help().map(ToString::to_string);
     let command = command.mut_subcommands(kept);
@@ -32,7 +32,7 @@ fn kept(command: Command) -> Command {
     }
 }
 
-/// The text, every line that begins with two spaces in one piece.
+/// The text with no-break spaces in every line that begins with two spaces.
 fn lines_kept(text: &str) -> String {
     let lines = text.lines().map(|line| match line.starts_with("  ") {
         true => line.replace(' ', &KEPT.to_string()),
@@ -41,7 +41,7 @@ fn lines_kept(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Help as it is printed, in colours on a terminal that wants them.
+/// Help text as printed, coloured on a terminal that shows colours.
 pub(super) fn printed(help: &StyledStr) -> String {
     let text = if output::shows_colours() { help.ansi().to_string() } else { help.to_string() };
     text.replace(KEPT, " ")

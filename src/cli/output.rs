@@ -124,10 +124,10 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_pieces(|out| out.write_all(visible(text).as_bytes()))
 }
 
-/// Whether the program was started without a standard output.
+/// True if the program was started without a standard output.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Says that the program was started without a standard output: what is printed is refused.
+/// Records that the program was started without a standard output, so that printing is refused.
 pub fn standard_output_is_closed() {
     CLOSED.store(true, Ordering::Relaxed);
 }
@@ -156,7 +156,7 @@ pub(super) fn shows_colours() -> bool {
     takes_colours(&io::stdout())
 }
 
-/// Writes words of our own to standard output, with the colours they have.
+/// Writes trusted text to standard output, colours included.
 ///
 /// # Errors
 /// As [`print`].

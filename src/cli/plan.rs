@@ -151,7 +151,7 @@ enum Printed {
 }
 
 impl OutputArgs {
-    /// What goes to standard output, and what goes to a file.
+    /// Destinations of the result: standard output, and a file where there is one.
     fn destinations(&self) -> Result<(Printed, Option<ToFile>), Failure> {
         let format = self.format.unwrap_or(formats::plan_json());
         let destination = Destination::new(self.output.as_deref(), self.force);

@@ -27,7 +27,7 @@ impl Rule {
     /// Every layer of every stage.
     const ALL: Rule = Rule::First(u32::MAX);
 
-    /// What an engine leaves of what is asked, plain rules first; of so many layers.
+    /// Rules that an engine leaves of those asked for, plain rules first; of so many layers.
     pub(super) fn list(asked: Recompute, engine: RecomputeRule, layers: usize) -> Vec<Rule> {
         let (none, all) = (Rule::First(0), Rule::ALL);
         match (asked, engine) {
@@ -62,8 +62,8 @@ pub(super) fn layers(runner: Runner, workload: &Workload, most: usize) -> Result
     }
 }
 
-/// Whether an engine can do at a tensor degree what is asked of recomputation: no engine recomputes what stands before or behind
-/// repeated layers, and who recomputes all of those or the first of them cannot leave one out.
+/// Checks that an engine can recompute as asked at a tensor degree. No engine recomputes nodes before or behind the repeated
+/// layers; an engine that recomputes all layers, or the first of a stage, cannot leave one out.
 ///
 /// # Errors
 /// The rule that stands in the way, a sentence.
@@ -107,7 +107,7 @@ pub(super) fn recompute_at(
     }
 }
 
-/// Whether an engine can do it at some tensor degree.
+/// Checks that an engine can recompute as asked at some tensor degree.
 ///
 /// # Errors
 /// The rule that stands in the way at the first degree, a sentence.

@@ -1,4 +1,4 @@
-//! What training engines can run of a plan: one table ([`Runner::rules`]), by which planners plan for an engine, the check holds
+//! Rules of training engines: one table ([`Runner::rules`]), by which planners plan for an engine, the check holds
 //! them to it and exports say what is lost.
 //!
 //! All of them cut a network between whole layers, give every stage the same replicas and tensor degree, and recompute
@@ -35,7 +35,7 @@ pub enum RecomputeRule {
     AllOrNone,
 }
 
-/// What an engine runs, read from its source.
+/// Rules of an engine, read from its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// The version that was read.
@@ -46,15 +46,15 @@ pub struct Rules {
     pub recompute: RecomputeRule,
     /// The schedules that its files can ask for, what it does unasked first.
     pub schedules: &'static [Schedule],
-    /// Whether interleaved stages must divide the microbatches of a replica; else any equal rounds will do.
+    /// True if interleaved stages must divide the microbatches of a replica; else any equal rounds will do.
     pub stages_divide: bool,
-    /// Whether it counts repeated layers, rather than naming modules: without any it has nothing to count.
+    /// True if its files count repeated layers rather than name modules; a network without repeated layers is then refused.
     pub counts_blocks: bool,
-    /// Whether what is no repeated layer must be with the first or the last of them.
+    /// True if nodes before and behind the repeated layers must share a stage with the first or the last of them.
     pub merges_ends: bool,
 }
 
-/// What all of them run.
+/// Rules that all engines share.
 const ANY: Rules = Rules {
     version: "of each engine below",
     source: "what all of them share",
@@ -190,12 +190,12 @@ impl Runner {
         })
     }
 
-    /// Whether it counts repeated layers, rather than naming modules: without any it has nothing to count.
+    /// True if its files count repeated layers rather than name modules; a network without repeated layers is then refused.
     pub fn counts_blocks(self) -> bool {
         self.rules().counts_blocks
     }
 
-    /// Whether what is no repeated layer must be with the first or the last of them.
+    /// True if nodes before and behind the repeated layers must share a stage with the first or the last of them.
     pub fn merges_ends(self) -> bool {
         self.rules().merges_ends
     }

@@ -1,4 +1,4 @@
-//! Why there is no plan: the limits each of which would let one fit, or the rule that no number of stages and replicas keeps.
+//! Answers without a plan: the limits that would let one fit, or the rule that no number of stages and replicas keeps.
 
 use super::{
     Costs, Engine, JointSettings, Line, NO_COMMON_DEGREE, Outcome, Status, Task, kind::Kind, search::Scope,
@@ -16,19 +16,19 @@ use crate::{
     units,
 };
 
-/// What would do where nothing fits.
+/// Limits that would let a plan fit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Enough {
     /// Bytes of memory on these devices.
     pub(super) memory: Option<f64>,
     /// Devices with this memory.
     pub(super) devices: Option<u32>,
-    /// Why not even unlimited memory would do on these devices, a sentence.
+    /// Sentence on the rule that forbids every plan on these devices, whatever the memory.
     pub(super) rule: Option<String>,
 }
 
 impl Enough {
-    /// What is enough for one of two searches is enough.
+    /// Combines two searches: limits that are enough for one are enough.
     pub(super) fn or(self, other: Enough) -> Enough {
         Enough {
             memory: self.memory.into_iter().chain(other.memory).reduce(f64::min),
@@ -38,7 +38,7 @@ impl Enough {
     }
 }
 
-/// What a number of stages and replicas may break.
+/// Rules that a number of stages and replicas may break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bar {
     /// The schedule, or the engine's rule for it.
@@ -52,7 +52,7 @@ enum Bar {
 }
 
 impl Bar {
-    /// What it says of so many stages and microbatches of a replica.
+    /// Sentence on the rule, for a number of stages and of microbatches of a replica.
     fn told(self, scope: Scope, kind: Kind, stages: usize, m: u32) -> String {
         let (name, counted) = (kind.schedule.name(), units::counted(stages, "stage"));
         match self {
@@ -91,7 +91,7 @@ impl Bar {
 }
 
 impl Task<'_> {
-    /// Why there is no degree to plan with.
+    /// The outcome where no tensor degree can be planned with, and the reason.
     pub(super) fn no_degree(&self, engine: Option<&Engine>) -> Outcome {
         let line = Line::of(&self.workload.dag);
         let how = (Recompute::Auto, Rule::Free);
@@ -129,7 +129,7 @@ impl Task<'_> {
         Outcome::refused(explanation)
     }
 
-    /// What would let a plan fit, as far as it is known before somebody stops the search.
+    /// Limits that would let a plan fit, as far as known when the search is stopped.
     pub(super) fn enough(&self, tables: &[Table<'_>], scope: Scope, kinds: &[Kind]) -> Enough {
         let mut enough = Enough::default();
         for table in tables {
@@ -196,7 +196,7 @@ impl Task<'_> {
         Some(told.join("; "))
     }
 
-    /// What would let a plan fit.
+    /// The outcome without a plan, with the limits that would let one fit.
     pub(super) fn infeasible(&self, enough: Enough) -> Outcome {
         let Enough { memory, devices, rule } = enough;
         let each = units::bytes_exact(self.limits.memory_limit());
@@ -233,8 +233,8 @@ fn suggestions(limits: &Limits, memory: Option<f64>, devices: Option<u32>) -> (S
     (sentences, kinds)
 }
 
-/// The answer with suggestions that a search under them confirms. Outside 1F1B the memory of a stage depends on the whole plan,
-/// and [`Task::enough`] knows a lower bound of it only: the least memory is then found by bisection.
+/// Replaces suggested limits under which a search finds no plan. Outside 1F1B the memory of a stage depends on the whole plan,
+/// and [`Task::enough`] knows only a lower bound: bisection finds the least memory, and a false number of devices is dropped.
 pub(super) fn confirmed(
     problem: &Problem,
     outcome: Outcome,
@@ -262,7 +262,7 @@ pub(super) fn confirmed(
     Outcome { infeasible: Some(infeasible), ..outcome }
 }
 
-/// The least memory with which there is a plan, bytes, within a thousandth; above a memory with which there is none.
+/// Least memory per device with which a plan is found, bytes, within 0.1 %; `none_with` is known to be too little.
 fn least_memory(problem: &Problem, none_with: f64, search: &Search, plan: &dyn Fn(f64) -> Option<Plan>) -> Option<f64> {
     let share = 1.0 - JointSettings::new(&problem.options).headroom;
     let needed = |plan: &Plan| {

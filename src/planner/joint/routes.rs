@@ -29,7 +29,7 @@ pub(super) struct Rates {
     pair: f64,
     /// Of the bus in an all-reduce.
     pub(super) reduce: f64,
-    /// Whether every shard of a stage sends over links of its own.
+    /// True if every shard of a stage sends over links of its own.
     each_shard: bool,
 }
 
@@ -39,7 +39,7 @@ impl Rates {
         Rates { pair: bandwidth, reduce: bandwidth, each_shard: false }
     }
 
-    /// What no route exceeds: the widest pair, and all links that a device sends over at once. An all-reduce over `n` devices
+    /// Upper bounds of every route: the widest pair, and all links that a device sends over at once. An all-reduce over `n` devices
     /// sends `2 (n − 1)` times its bytes in all, so some device sends `2 (n − 1) / n` of them.
     fn fastest(topology: &Topology) -> Self {
         let devices = 0..topology.devices();
@@ -51,7 +51,7 @@ impl Rates {
         Rates { pair, reduce: devices.map(sends).fold(0.0, f64::max), each_shard: true }
     }
 
-    /// What routes attain typically: the median pair, and the bus of all devices.
+    /// Typical rates of routes: the median pair, and the bus of all devices.
     fn typical(topology: &Topology) -> Self {
         let all: Vec<usize> = (0..topology.devices()).collect();
         let reduce = topology.collectives(&all).bus_bandwidth(Operation::AllReduce, LARGE);

@@ -10,7 +10,7 @@ use super::{
     recompute::{Extra, Memo},
 };
 
-/// What a stage must keep within.
+/// Limits of a stage.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     /// Parts of the model that it is made of.
