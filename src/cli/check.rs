@@ -361,7 +361,12 @@ impl Checked {
             let verdict = match claim.holds {
                 Some(_) if claim.elsewhere => {
                     let own = measure.show(claim.worth);
-                    format!("takes {own} under its own limits and {recomputed} under these")
+                    match self.score.is_valid() {
+                        true => format!("takes {own} under its own limits and {recomputed} under these"),
+                        false => {
+                            format!("takes {own} under its own limits; not judged under these, where it breaks a rule")
+                        }
+                    }
                 }
                 Some(_) if (claimed - value).abs() <= claim.tolerance * value => {
                     "and that is what it takes".to_string()
