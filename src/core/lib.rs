@@ -1,22 +1,21 @@
-//! What plantui plans: workloads, clusters, plans, their costs, checks and simulation.
+//! Library of plantui without planners: workloads, clusters, plans, their costs, checks and simulation.
 //!
-//! The package `plantui` hands all of it on under its own name, and adds planners, studies, exports, the command line and the
-//! screen. This is a package of its own so that both cores build all the time, and that a change of a planner or of the screen
-//! leaves it alone.
-//! The modules form one path; each uses only those above it:
+//! The package `plantui` re-exports it and adds planners, studies, exports, the command line and the screen. The crate
+//! is separate for build speed: both cores stay busy, and a change of a planner or of the screen does not rebuild it.
+//! The modules form one path. Each uses only those above it:
 //!
 //! | module | step |
 //! |---|---|
-//! | [`text`] | what of a stranger's text a terminal may be shown |
+//! | [`text`] | outside text, made safe for a terminal |
 //! | [`units`] | bytes, seconds and bandwidths as people write them |
-//! | [`terms`] | the words of the field, with a picture each |
-//! | [`source`] | what is wrong with a file, and where |
+//! | [`terms`] | glossary of the field, with a picture for each term |
+//! | [`source`] | errors in a file, with their position |
 //! | [`graph`] | DAGs, orders, closed sets |
-//! | [`cluster`] | onto what: limits, hardware presets |
-//! | [`workload`] | what is planned: profiles, formats, lint |
-//! | [`plan`] | the answer and its JSON |
+//! | [`cluster`] | where a plan runs: limits, hardware presets |
+//! | [`workload`] | inputs to plan: profiles, formats, lint |
+//! | [`plan`] | plans and their JSON |
 //! | [`simulate`] | schedules and the event simulator |
-//! | [`family`] | what each kind of workload does: its check, its program, its edits |
+//! | [`family`] | per kind of workload: its check, its program, its edits |
 
 #![forbid(unsafe_code)]
 

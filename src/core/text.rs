@@ -1,19 +1,19 @@
-//! Text from outside, and what of it a terminal may be shown.
+//! Text from outside, made safe for a terminal.
 //!
-//! Names, choices, paths and words come from files, arguments and the environment of strangers. A terminal obeys control
-//! characters in them (an escape sequence can rename the window, move the cursor or answer in the user's place), and marks of
-//! direction reorder what stands beside them. Two measures, one after the other: readers take such characters out of the
-//! names that they keep ([`printable`], [`single_line`]); and all text passes [`visible`] on its way out, whatever its
-//! origin, which shows what is left of them as the escapes that JSON has for them. So what is JSON means the same after it.
+//! Names and words come from files, arguments and the environment, which the user may not control. A terminal obeys
+//! control characters in them: an escape sequence can rename the window, move the cursor or answer in the user's place.
+//! Direction marks reorder the text beside them. Two measures apply, one after the other. Readers remove such
+//! characters from the names that they keep ([`printable`], [`single_line`]). All output passes [`visible`], which
+//! writes the remaining ones as JSON escapes, so JSON keeps its meaning.
 
 use std::{borrow::Cow, fmt::Write};
 
-/// A name from a file, fit for a terminal: without control characters, at most 200 characters.
+/// Name from a file, safe for a terminal: without control characters, at most 200 characters.
 pub fn printable(name: &str) -> String {
     without_hostile(name, 200)
 }
 
-/// A sentence or a command from a file, fit for a terminal: without control characters, at most 2000 characters.
+/// Sentence or command from a file, safe for a terminal: without control characters, at most 2000 characters.
 pub fn single_line(text: &str) -> String {
     without_hostile(text, 2000)
 }
@@ -23,12 +23,12 @@ fn without_hostile(text: &str, most: usize) -> String {
     clean.trim().to_string()
 }
 
-/// A text of many lines as a terminal may be shown it: line breaks and tabs stay, every other [hostile](is_hostile)
-/// character stands as `\u001b`. Costs one look at every byte where there is none.
+/// Text of several lines, safe for a terminal. Keeps line breaks and tabs; writes every other [hostile](is_hostile)
+/// character as an escape such as `\u001b`. Text without any costs one pass over its bytes.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let hostile = |c: char| is_hostile(c) && c != '\n' && c != '\t';
     let Some(first) = suspicious(text.as_bytes()).and_then(|from| {
-        // The suspicion falls on a whole character: it begins at the first byte of one.
+        // `from` is the first byte of a character, so the slice is valid.
         text[from..].find(hostile).map(|at| from + at)
     }) else {
         return Cow::Borrowed(text);
@@ -47,26 +47,26 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same on one line: a line break stands as `\n`.
+/// Same as [`visible`] on one line: a line break becomes `\n`, a tab becomes `\t`.
 pub fn visible_line(text: &str) -> String {
     visible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
-/// Where the first byte stands that is neither plain ASCII nor a line break.
+/// Position of the first byte that is neither printable ASCII nor a line break.
 fn suspicious(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|&byte| !(matches!(byte, b' '..=b'~' | b'\n')))
 }
 
-/// Whether a character does something to a terminal rather than stand in it: control characters (C0, DEL, C1), line and
-/// paragraph separators, marks that set or override the direction of text, and characters that nobody sees.
+/// True if a character acts on a terminal or is invisible: control characters (C0, DEL, C1), line and paragraph
+/// separators, marks that set or override the direction of text, and characters without a glyph.
 pub fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The known word that was probably meant: the nearest by edits and exchanged letters (Damerau and Levenshtein), if it is at
-/// most a third of its letters away.
+/// Known word that was probably meant: the nearest by Damerau-Levenshtein distance. `None` if the distance exceeds a
+/// third of the known word's letters (at least 1).
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distance = |name: &&str| strsim::damerau_levenshtein(word, name);
     known.min_by_key(distance).filter(|name| distance(name) <= (name.chars().count() / 3).max(1))

@@ -1,13 +1,13 @@
 //! Quantities as people write them: sizes, bandwidths, durations and counts, parsed and printed.
 //!
-//! Everything inside plantui is in bytes, bytes per second and seconds, as `f64`. This module is the only place
-//! where units are spelled. Bare numbers of sizes and rates are the base unit (bytes, bytes per second), so a
-//! script can pass exact values; a duration always needs its unit, because a bare `1` may mean a second, a minute or a millisecond. `K`, `M`, `G`, `T` are decimal; `Ki`, `Mi`, `Gi`, `Ti` are binary; a lower-case `b` after
-//! a capital prefix in a *bandwidth* means bits (`200Gb/s`), and `gb/s` is refused, since it may mean either; in a *size*
-//! it is read as bytes, as everyone writes `80gb`.
+//! plantui computes in bytes, bytes per second and seconds, as `f64`. Only this module spells units. A bare size or
+//! rate is in the base unit (bytes, bytes per second), so a script can pass exact values. A duration needs its unit,
+//! because a bare `1` may mean a second, a minute or a millisecond. `K`, `M`, `G`, `T` are decimal; `Ki`, `Mi`, `Gi`,
+//! `Ti` are binary. A lower-case `b` after a capital prefix means bits in a *bandwidth* (`200Gb/s`). `gb/s` is
+//! ambiguous and is an error. In a *size*, `b` means bytes, because everyone writes `80gb`.
 //!
-//! [`bytes_exact`] and [`bandwidth_exact`] pick the decimal or the binary unit,
-//! whichever needs fewer digits, so that a file's `80e9` shows as `80 GB` and `8589934592` as `8 GiB`.
+//! [`bytes_exact`] and [`bandwidth_exact`] pick the decimal or the binary unit, whichever needs fewer digits: `80e9`
+//! shows as `80 GB` and `8589934592` as `8 GiB`.
 
 mod sizes;
 
@@ -20,18 +20,18 @@ use crate::text::visible_line;
 use sizes::{DECIMAL, scale};
 pub use sizes::{bytes, bytes_beside, bytes_enough, bytes_exact, bytes_like, is_decimal};
 
-/// Why a quantity could not be read; the message names the text and shows what would do.
+/// Error of a quantity that cannot be read. The message repeats the text and gives a valid example.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{text}` is {expected}")]
 pub struct UnitError {
-    /// What was typed.
+    /// Text as typed.
     pub text: String,
-    /// What is wrong with it and what would have been accepted, with an example: `not a size ..`, `larger than ..`.
+    /// Problem and accepted form, with an example: `not a size ..`, `larger than ..`.
     pub expected: &'static str,
 }
 
 impl UnitError {
-    /// The error for a text, cut where it is too long to be shown.
+    /// Returns the error for a text, which is cut if it is too long to show.
     pub fn new(text: &str, expected: &'static str) -> Self {
         let cut: String = text.chars().take(MOST_SHOWN).collect();
         let rest = if cut.len() < text.len() { ".." } else { "" };
@@ -39,7 +39,7 @@ impl UnitError {
     }
 }
 
-/// Characters of a mistyped quantity that a message repeats.
+/// Maximum number of characters of the wrong text in a message.
 const MOST_SHOWN: usize = 60;
 
 const KIB: f64 = 1024.0;
@@ -57,13 +57,13 @@ const EXPECTED_COUNT: &str = "not a whole number of at least 1";
 
 const TOO_SMALL: &str = "smaller than any quantity planned with here: at least 1e-9";
 
-/// The largest size and rate that are taken. Sums over nodes, times microbatches and over any bandwidth, stay finite
-/// below it.
+/// Largest size and rate that are accepted. Below it, sums over nodes, times microbatches and over any bandwidth, stay
+/// finite.
 pub const LARGEST: f64 = 1e30;
-/// The smallest size and rate that are taken: what is divided by it stays finite.
+/// Smallest size and rate that are accepted: a quotient by it stays finite.
 pub const SMALLEST: f64 = 1e-9;
 
-/// Parts `12.5GiB` into the number and the trimmed unit behind it.
+/// Splits `12.5GiB` into the number and the trimmed unit.
 fn split_number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let mut end = 0;
@@ -71,7 +71,7 @@ fn split_number(text: &str) -> Option<(f64, &str)> {
     while end < bytes.len() {
         let c = bytes[end];
         let exponent_sign = matches!(c, b'+' | b'-') && (end == 0 || matches!(bytes[end - 1], b'e' | b'E'));
-        // An `e` belongs to the number only if digits follow it.
+        // An `e` belongs to the number only if digits follow.
         let exponent = matches!(c, b'e' | b'E')
             && end > 0
             && bytes[end + 1..].iter().find(|b| !matches!(b, b'+' | b'-')).is_some_and(u8::is_ascii_digit);
@@ -85,7 +85,7 @@ fn split_number(text: &str) -> Option<(f64, &str)> {
     value.is_finite().then(|| (value, text[end..].trim()))
 }
 
-/// The factor of a size prefix such as `G` or `Gi`, if it is one.
+/// Factor of a size prefix such as `G` or `Gi`. `None` if it is not one.
 fn prefix(text: &str) -> Option<f64> {
     Some(match text {
         "" => 1.0,
@@ -103,10 +103,10 @@ fn prefix(text: &str) -> Option<f64> {
     })
 }
 
-/// Reads a size: `16GiB`, `80 GB`, `80e9`, `8589934592`. Bytes.
+/// Reads a size in bytes: `16GiB`, `80 GB`, `80e9`, `8589934592`.
 ///
 /// # Errors
-/// If the text is no positive finite number with a size unit.
+/// If the text is not a positive finite number with a size unit.
 pub fn parse_bytes(text: &str) -> Result<f64, UnitError> {
     let error = || UnitError::new(text, EXPECTED_BYTES);
     let (value, unit) = split_number(text).ok_or_else(error)?;
@@ -115,10 +115,10 @@ pub fn parse_bytes(text: &str) -> Result<f64, UnitError> {
     in_range(bytes, text, error)
 }
 
-/// Reads a bandwidth: `25GB/s`, `25GiB/s`, `200Gb/s` (bits), `26843545600`. Bytes per second.
+/// Reads a bandwidth in bytes per second: `25GB/s`, `25GiB/s`, `200Gb/s` (bits), `26843545600`.
 ///
 /// # Errors
-/// If the text is no positive finite number with a bandwidth unit.
+/// If the text is not a positive finite number with a bandwidth unit.
 pub fn parse_bandwidth(text: &str) -> Result<f64, UnitError> {
     let error = || UnitError::new(text, EXPECTED_BANDWIDTH);
     let (value, unit) = split_number(text).ok_or_else(error)?;
@@ -139,10 +139,10 @@ pub fn parse_bandwidth(text: &str) -> Result<f64, UnitError> {
     in_range(bandwidth, text, error)
 }
 
-/// Reads a rate of operations: `10e12`, `10T`, `312TFLOPS`. Operations per second.
+/// Reads a rate in operations per second: `10e12`, `10T`, `312TFLOPS`.
 ///
 /// # Errors
-/// If the text is no positive finite number with such a unit.
+/// If the text is not a positive finite number with such a unit.
 pub fn parse_flops(text: &str) -> Result<f64, UnitError> {
     let error = || UnitError::new(text, EXPECTED_FLOPS);
     let (value, unit) = split_number(text).ok_or_else(error)?;
@@ -152,7 +152,7 @@ pub fn parse_flops(text: &str) -> Result<f64, UnitError> {
     in_range(rate, text, error)
 }
 
-/// A quantity that is neither too small nor too large for everything computed from it to be finite.
+/// Returns the value if it is within [`SMALLEST`] and [`LARGEST`], so that everything computed from it is finite.
 fn in_range(value: f64, text: &str, error: impl Fn() -> UnitError) -> Result<f64, UnitError> {
     match value {
         v if v > LARGEST => Err(UnitError::new(text, TOO_LARGE)),
@@ -162,15 +162,15 @@ fn in_range(value: f64, text: &str, error: impl Fn() -> UnitError) -> Result<f64
     }
 }
 
-/// Whether a text is a number above a bound, so that a message can say just that.
+/// True if the text is a number above a bound. Messages can then state that alone.
 pub fn is_larger(text: &str, bound: f64) -> bool {
     split_number(text).and_then(|(value, unit)| Some(value * prefix(unit)?)).is_some_and(|value| value > bound)
 }
 
-/// Reads a duration: `1.5ms`, `60s`, `2min`. Seconds, at least 0.
+/// Reads a duration in seconds, at least 0: `1.5ms`, `60s`, `2min`.
 ///
 /// # Errors
-/// If the text is no finite number of at least 0 with a unit of time; none but 0 goes without one.
+/// If the text is not a finite number of at least 0 with a unit of time. Only 0 may omit the unit.
 pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
     let error = || UnitError::new(text, EXPECTED_SECONDS);
     let (value, unit) = split_number(text).ok_or_else(error)?;
@@ -189,10 +189,10 @@ pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
     if seconds >= 0.0 && seconds.is_finite() { Ok(seconds) } else { Err(error()) }
 }
 
-/// Reads the time that a run may take: a duration above 0.
+/// Reads the time limit of a run: a duration above 0.
 ///
 /// # Errors
-/// As [`parse_seconds`], and if it is no time at all or longer than the clock counts.
+/// As [`parse_seconds`], and if the duration is zero or longer than the clock counts.
 pub fn parse_deadline(text: &str) -> Result<Duration, UnitError> {
     let deadline = Duration::try_from_secs_f64(parse_seconds(text)?)
         .map_err(|_| UnitError::new(text, "longer than any run can last"))?;
@@ -202,7 +202,7 @@ pub fn parse_deadline(text: &str) -> Result<Duration, UnitError> {
 /// Reads a count of at least 1: `64`, `1_920`, `2k`.
 ///
 /// # Errors
-/// If the text is no whole number between 1 and 2³²−1.
+/// If the text is not a whole number between 1 and 2³²−1.
 pub fn parse_count(text: &str) -> Result<u32, UnitError> {
     let error = || UnitError::new(text, EXPECTED_COUNT);
     let (value, unit) = split_number(text).ok_or_else(error)?;
@@ -210,17 +210,17 @@ pub fn parse_count(text: &str) -> Result<u32, UnitError> {
     if value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value) { Ok(value as u32) } else { Err(error()) }
 }
 
-/// A number to its last digit, in the shorter of plain and scientific notation: `0.25`, `1e308`.
+/// Number with all digits, in the shorter of plain and scientific notation: `0.25`, `1e308`.
 pub fn exact_number(value: f64) -> String {
     let (plain, scientific) = (value.to_string(), format!("{value:e}"));
     if plain.len() <= MOST_PLAIN_DIGITS || plain.len() <= scientific.len() { plain } else { scientific }
 }
 
-/// Longer numbers are shown in scientific notation.
+/// Maximum length of a number in plain notation, unless scientific notation is longer.
 const MOST_PLAIN_DIGITS: usize = 20;
 
-/// Significant digits at most, without trailing zeros after the point; in
-/// scientific notation what is too large or too small to be read otherwise.
+/// Number with at most `significant` digits, without trailing zeros after the point. Uses scientific notation outside
+/// 1e-9 to 1e7.
 fn digits(value: f64, significant: usize) -> String {
     if value == 0.0 {
         return "0".into();
@@ -236,17 +236,17 @@ fn digits(value: f64, significant: usize) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
-/// A bandwidth as it was most likely written: `25 GB/s`, `25 GiB/s`.
+/// Bandwidth as it was most likely written: `25 GB/s`, `25 GiB/s`.
 pub fn bandwidth_exact(value: f64) -> String {
     format!("{}/s", bytes_exact(value))
 }
 
-/// A measured rate beside a limit, in decimal units where the limit is written in those: `1.93 GB/s` of `25 GB/s`.
+/// Measured rate in the same kind of unit, decimal or binary, as its limit: `1.93 GB/s` of `25 GB/s`.
 pub fn bandwidth_like(value: f64, limit: f64) -> String {
     format!("{}/s", bytes_like(value, limit))
 }
 
-/// A rate of operations: `10 TFLOPS`.
+/// Rate of operations: `10 TFLOPS`.
 pub fn flops_exact(value: f64) -> String {
     if !value.is_finite() {
         return "-".into();
@@ -255,7 +255,7 @@ pub fn flops_exact(value: f64) -> String {
     format!("{} {}FLOPS", digits(scaled, 6), DECIMAL[unit].trim_end_matches('B'))
 }
 
-/// An amount of work: `245.7 Gop`.
+/// Amount of work: `245.7 Gop`.
 pub fn operations(value: f64) -> String {
     if !value.is_finite() {
         return "-".into();
@@ -264,7 +264,7 @@ pub fn operations(value: f64) -> String {
     format!("{} {}op", digits(scaled, 4), DECIMAL[unit].trim_end_matches('B'))
 }
 
-/// A duration with four digits: `20.20 ms`, `1.5 s`. Trailing zeros stay, so that columns line up.
+/// Duration with four digits: `20.20 ms`, `1.500 s`. Keeps trailing zeros, so that columns line up.
 pub fn seconds(value: f64) -> String {
     if !value.is_finite() {
         return "-".into();
@@ -285,12 +285,12 @@ pub fn seconds(value: f64) -> String {
     format!("{scaled:.decimals$} {unit}")
 }
 
-/// A rate with up to four digits: `49.5`, `1234`, `0.0123`.
+/// Rate with up to four digits: `49.5`, `1234`, `0.0123`.
 pub fn number(value: f64) -> String {
     if value.is_finite() { digits(value, 4) } else { "-".into() }
 }
 
-/// A rate with four digits, trailing zeros kept, so that columns line up: `50.80`, `390.0`.
+/// Rate with four digits: `50.80`, `390.0`. Keeps trailing zeros, so that columns line up.
 pub fn rate(value: f64) -> String {
     if !(1e-3..1e6).contains(&value.abs()) {
         return number(value);
@@ -299,14 +299,14 @@ pub fn rate(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A large count in short: `5.88 G`, `37`, `1.2 k`.
+/// Short form of a large count: `5.88 G`, `37`, `1.2 k`.
 pub fn count_short(value: f64) -> String {
     let (scaled, unit) = scale(value, 1e3);
     let suffix = ["", " k", " M", " G", " T", " P"][unit];
     format!("{}{suffix}", digits(scaled, 3))
 }
 
-/// `1 stage`, `2 stages`, `3 batches`.
+/// Count with its noun: `1 stage`, `2 stages`, `3 batches`.
 pub fn counted(count: usize, noun: &str) -> String {
     match count {
         1 => format!("1 {noun}"),
@@ -315,10 +315,10 @@ pub fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-/// Rates that differ by less are told to be alike.
+/// Relative difference up to which two rates count as equal.
 pub const AS_FAST: f64 = 5e-4;
 
-/// A ratio of rates in words: `1.9x faster`, `4.2% faster`, `12% slower`.
+/// Ratio of rates in words: `1.90x faster`, `4.2% faster`, `12.0% slower`.
 pub fn faster(gain: f64) -> String {
     match gain {
         gain if !gain.is_finite() || gain <= 0.0 => "not comparable".into(),
@@ -330,17 +330,17 @@ pub fn faster(gain: f64) -> String {
     }
 }
 
-/// A factor with as many digits as say something.
+/// Factor with two decimals below 10, with none from there on.
 fn short(factor: f64) -> String {
     if factor < 10.0 { format!("{factor:.2}") } else { format!("{factor:.0}") }
 }
 
-/// A share with one decimal: `91.3%`.
+/// Fraction as a percentage with one decimal: `91.3%`.
 pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1}%", share * 100.0) } else { "-".into() }
 }
 
-/// A share in whole percent: `91%`.
+/// Fraction as a whole percentage: `91%`.
 pub fn percent_whole(share: f64) -> String {
     if share.is_finite() { format!("{:.0}%", share * 100.0) } else { "-".into() }
 }

@@ -1,4 +1,4 @@
-//! What a plan chooses for a node: which of the ways that its profile offers.
+//! A plan's choice for a node, out of the modes that the node's profile offers.
 
 use std::fmt;
 
@@ -9,27 +9,27 @@ use super::{
     placement::{ACCELERATOR, CPU},
 };
 
-/// How a node runs within its stage. Its text is what plan documents and split files say.
+/// Execution mode of a node within its stage. Its text is the one in plan documents and split files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Choice {
-    /// In a mode of its profile by tensor degree, by the id that it has there.
+    /// Mode of a profile by tensor degree, by its id in the profile.
     Mode(String),
-    /// A layer that keeps its activations until its backward pass.
+    /// Layer that keeps its activations until its backward pass.
     Keep,
-    /// A layer whose backward pass computes its activations again.
+    /// Layer whose backward pass recomputes its activations.
     Recompute,
-    /// On an accelerator.
+    /// Node on an accelerator.
     Accelerator,
-    /// On a CPU.
+    /// Node on a CPU.
     Cpu,
-    /// An operator in pieces, one for each device.
+    /// Operator split into pieces, one per device.
     Split(Split),
-    /// What a file says where the workload's profile knows no such choice. No check accepts it.
+    /// Text from a file that names no choice of the workload's profile. No check accepts it.
     Unknown(String),
 }
 
 impl Choice {
-    /// What a text means for a node of such a profile.
+    /// Reads a choice from a text, for a node of the given profile.
     pub fn read(profile: &Profile, text: String) -> Choice {
         match (profile, text.as_str()) {
             (Profile::Piper(_), _) => Choice::Mode(text),
@@ -42,12 +42,12 @@ impl Choice {
         }
     }
 
-    /// A layer's, by whether its activations are computed again.
+    /// Choice of a layer that recomputes its activations or keeps them.
     pub fn of_layer(recompute: bool) -> Choice {
         if recompute { Choice::Recompute } else { Choice::Keep }
     }
 
-    /// Whether activations are computed again in the backward pass.
+    /// True if the backward pass recomputes activations.
     pub fn recomputes(&self) -> bool {
         match self {
             Choice::Mode(id) => piper::recomputes(id),
@@ -55,7 +55,7 @@ impl Choice {
         }
     }
 
-    /// The same for people: the published names of modes say what they are only to who knows them.
+    /// Choice as text for people. The published names of layer modes need prior knowledge to read.
     pub fn told(&self) -> String {
         match self.to_string().as_str() {
             VANILLA => "no recompute".into(),
@@ -64,7 +64,7 @@ impl Choice {
         }
     }
 
-    /// The mode's id, if it is one of a profile by tensor degree.
+    /// Id of the mode, if the choice is a mode of a profile by tensor degree.
     pub fn mode(&self) -> Option<&str> {
         match self {
             Choice::Mode(id) => Some(id),
@@ -72,7 +72,7 @@ impl Choice {
         }
     }
 
-    /// How an operator is split, if it is.
+    /// Split of an operator, if the choice is a split.
     pub fn split(&self) -> Option<&Split> {
         match self {
             Choice::Split(split) => Some(split),
@@ -80,7 +80,7 @@ impl Choice {
         }
     }
 
-    /// Whether it is the mode of this id.
+    /// True if the choice is the mode with this id.
     pub fn is_mode(&self, id: &str) -> bool {
         self.mode() == Some(id)
     }

@@ -1,11 +1,11 @@
-//! The colour classes of a device placement, and the order among them that a pipeline must keep.
+//! Colour classes of a device placement, and the order of classes that a pipeline must keep.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{NodeIndex, PlacementProfile};
 use crate::graph::{Dag, strong_components};
 
-/// Colour classes in the order of their first nodes; a node without one is a class by itself.
+/// Colour classes in the order of their first nodes. A node without a colour is a class by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Classes {
     /// Class by node.
@@ -33,14 +33,14 @@ impl Classes {
         Classes { of, colour, members }
     }
 
-    /// Whether the class has backward nodes alone.
+    /// True if all nodes of the class are backward nodes.
     pub(super) fn is_orphan(&self, profile: &PlacementProfile, class: usize) -> bool {
         self.members[class].iter().all(|&node| profile.nodes[node].backward)
     }
 
-    /// Classes that lead into one another, as groups of ascending classes, by their first class; a class that is on no
-    /// cycle is a group by itself. Only the forward pass orders classes; one without forward nodes has its place where
-    /// the backward pass, mirrored, puts it. `O((nodes + edges) · log nodes)`.
+    /// Groups of classes on a common cycle, by their first class. A group's classes ascend; a class on no cycle is a
+    /// group by itself. Only the forward pass orders classes. A class without forward nodes is ordered by the mirrored
+    /// backward pass. `O((nodes + edges) · log nodes)`.
     pub(super) fn groups(&self, dag: &Dag, profile: &PlacementProfile) -> Vec<Vec<usize>> {
         let edges = self.order(dag, profile);
         let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -52,7 +52,7 @@ impl Classes {
         groups
     }
 
-    /// The edges by which classes are ordered; a class may have one to itself.
+    /// Edges that order the classes. An edge may lead from a class to itself.
     pub(super) fn order(&self, dag: &Dag, profile: &PlacementProfile) -> BTreeSet<(u32, u32)> {
         let backward = |v: u32| profile.nodes[v as usize].backward;
         let orphan: Vec<bool> = (0..self.members.len()).map(|class| self.is_orphan(profile, class)).collect();

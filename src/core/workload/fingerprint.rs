@@ -1,7 +1,7 @@
-//! What tells two workloads apart, whatever they are called and wherever they lie.
+//! Fingerprint that distinguishes workloads, independent of their names and paths.
 //!
-//! FNV-1a (Fowler, Noll, Vo; 64 bits) over nodes, edges, costs and limits as they were loaded, so that a file that is only
-//! laid out anew stays the same workload. It guards against mistakes, not against people. `O(size of the workload)`.
+//! FNV-1a (Fowler, Noll, Vo; 64 bits) over nodes, edges, costs and limits as loaded: a file that is only reformatted
+//! stays the same workload. It guards against mistakes, not against attacks. `O(size of the workload)`.
 
 use std::fmt::{self, Write};
 
@@ -20,12 +20,12 @@ impl Write for Fnv {
 }
 
 impl Workload {
-    /// Sixteen hexadecimal digits that change with everything a plan depends on: nodes, edges, costs and the file's limits,
-    /// to the last bit of each number. The same for every run of one version of the program.
+    /// Sixteen hexadecimal digits that change with everything a plan depends on: nodes, edges, costs and the file's
+    /// limits, to the last bit of each number. Every run of one version of the program gives the same digits.
     pub fn fingerprint(&self) -> String {
         let Workload { nodes, dag, profile, limits, .. } = self;
         let mut hash = Fnv(BASIS);
-        // Numbers are written so that no two are written alike.
+        // The debug text of two different numbers differs.
         write!(hash, "{nodes:?} {:?} {profile:?} {limits:?}", dag.edges()).expect("hashing does not fail");
         format!("{:016x}", hash.0)
     }

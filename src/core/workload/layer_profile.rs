@@ -1,9 +1,10 @@
-//! The layer-wise profile of PipeDream's profiler: for every node its forward and backward time on one batch, the bytes of
-//! its output and of its parameters (Narayanan et al., SOSP 2019; the input of DAPPLE, Fan et al., PPoPP 2021).
+//! Layer-wise profile of PipeDream's profiler: per node the forward and backward time of one batch, the bytes of its
+//! output and of its parameters (Narayanan et al., SOSP 2019; the input of DAPPLE, Fan et al., PPoPP 2021).
 //!
-//! Kept as the file has it: milliseconds and bytes for a whole batch of profiled samples. PipeDream's files do not tell how
-//! many those are; ours do in a line of their own ([`super::formats::torch_graph`]). Where nothing tells, the sizes of inputs and
-//! outputs may ([`Batch`]); else the batch is taken as one sample. What DAPPLE plans over is derived from it in [`super::states`].
+//! Values stay as in the file: milliseconds and bytes for a whole batch of profiled samples. PipeDream's files do not
+//! state the batch size; ours state it in a line of their own ([`super::formats::torch_graph`]). Otherwise the sizes of
+//! inputs and outputs may show it ([`Batch`]); else the batch counts as one sample. [`super::states`] derives what
+//! DAPPLE plans over.
 
 use std::fmt;
 
@@ -13,62 +14,62 @@ use super::{
 };
 use crate::graph::Dag;
 
-/// Seconds in the files' unit of time.
+/// Seconds per unit of time of the files.
 pub(crate) const MILLISECONDS: f64 = 1e-3;
 
-/// What one node costs for one profiled batch.
+/// Costs of one node for one profiled batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerNode {
-    /// Its id in the file, such as `node7`.
+    /// Id in the file, such as `node7`.
     pub id: String,
     /// Forward time, milliseconds.
     pub forward_ms: f64,
     /// Backward time, milliseconds.
     pub backward_ms: f64,
-    /// Bytes of its outputs, one entry for each tensor; most files give one.
+    /// Bytes of its outputs, one entry per tensor. Most files give one.
     pub activation_bytes: Vec<f64>,
-    /// Bytes of its parameters, whatever the batch.
+    /// Bytes of its parameters, independent of the batch.
     pub parameter_bytes: f64,
-    /// The pipeline stage that the file puts it on.
+    /// Pipeline stage in the file.
     pub stage: Option<u32>,
 }
 
 impl LayerNode {
-    /// Bytes of all its outputs.
+    /// Bytes of all outputs.
     pub fn activation(&self) -> f64 {
         self.activation_bytes.iter().sum()
     }
 
-    /// Forward and backward time, seconds.
+    /// Forward plus backward time, seconds.
     pub fn seconds(&self) -> f64 {
         (self.forward_ms + self.backward_ms) * MILLISECONDS
     }
 }
 
-/// How many samples were measured at once.
+/// Number of samples that were profiled at once, and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batch {
-    /// The file or the user says it.
+    /// Stated by the file or the user.
     Told(u32),
     /// Number of images, inferred from the sizes of the input and of linear layers' outputs.
     BySizes(u32),
-    /// Nothing says it; the rows that all linear layers put out, where those are as many: samples, or those times the tokens of
-    /// each.
+    /// Not known. Holds the rows that each linear layer outputs, if all agree: samples, or samples times tokens per
+    /// sample.
     Unknown(Option<u64>),
 }
 
-/// The whole profile, by node index.
+/// Whole profile, by node index.
 #[derive(Clone, PartialEq)]
 pub struct LayerProfile {
-    /// By node index.
+    /// Costs by node index.
     pub nodes: Vec<LayerNode>,
-    /// The batch that was measured.
+    /// Profiled batch.
     pub batch: Batch,
-    /// The states that were asked for.
+    /// Cache of the states computed so far.
     pub(super) found: Found,
 }
 
-/// As the nodes and the batch alone: a workload's fingerprint is made of it.
+/// Prints nodes and batch only: a workload's fingerprint is made of this text.
 impl fmt::Debug for LayerProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut told = f.debug_struct("LayerProfile");
@@ -80,24 +81,24 @@ impl fmt::Debug for LayerProfile {
     }
 }
 
-/// Bytes of an output's element, as the profiler counts them.
+/// Bytes per element of an output, as the profiler counts them.
 const ELEMENT: f64 = 4.0;
-/// Smallest image side that is accepted.
+/// Smallest image side that is accepted, pixels.
 const LEAST_SIDE: f64 = 8.0;
 
 impl LayerProfile {
-    /// Of what each node costs, by node index.
+    /// Profile with these costs, by node index, and an unknown batch.
     pub fn new(nodes: Vec<LayerNode>) -> Self {
         LayerProfile { nodes, batch: Batch::Unknown(None), found: Found::default() }
     }
 
-    /// The same of a batch of so many samples.
+    /// Same profile for a batch of `samples`.
     #[must_use]
     pub fn of_batch(self, samples: u32) -> Self {
         LayerProfile { batch: Batch::Told(samples), ..self }
     }
 
-    /// The same with the batch that the sizes say, where nobody does; of nodes with these names.
+    /// Same profile, with an unknown batch inferred from sizes. `names` are the names of the nodes.
     #[must_use]
     pub fn of_sizes(self, names: &[impl AsRef<str>]) -> Self {
         let batch = match self.batch {
@@ -107,7 +108,7 @@ impl LayerProfile {
         LayerProfile { batch, ..self }
     }
 
-    /// Samples in the batch that was measured; 1 where that is not known.
+    /// Samples in the profiled batch; 1 if unknown.
     pub fn samples(&self) -> u32 {
         match self.batch {
             Batch::Told(samples) | Batch::BySizes(samples) => samples.max(1),
@@ -115,7 +116,8 @@ impl LayerProfile {
         }
     }
 
-    /// Rows of all linear layers, where the input is as many square images of one channel or three.
+    /// Batch inferred from sizes: the rows of all linear layers, if the input is that many square images of 1 or 3
+    /// channels.
     fn by_sizes(&self, names: &[impl AsRef<str>]) -> Batch {
         let Some(rows) = self.rows(names) else { return Batch::Unknown(None) };
         let is_input = |name: &str| name == "Input" || name.starts_with("Input0") || name.starts_with("Input1");
@@ -131,8 +133,9 @@ impl LayerProfile {
         }
     }
 
-    /// Rows that all linear layers put out, told by their names (`Linear(in_features=4096, out_features=1000)`) and sizes in
-    /// numbers of 4 bytes: the samples of the batch, or those times the tokens of each. `None` where they are not all alike.
+    /// Rows that each linear layer outputs: the samples of the batch, or samples times tokens per sample. Computed from
+    /// names (`Linear(in_features=4096, out_features=1000)`) and output sizes in elements of 4 bytes. `None` if layers
+    /// disagree.
     fn rows(&self, names: &[impl AsRef<str>]) -> Option<u64> {
         let width = |name: &str| -> Option<f64> {
             let digits = name.strip_prefix("Linear(")?.split_once("out_features=")?.1;
@@ -146,8 +149,8 @@ impl LayerProfile {
         rows.all(|other| other == first).then_some(first as u64)
     }
 
-    /// The profile in Piper's terms, to be shown: one mode at tensor degree 1 with times in seconds for the profiled batch;
-    /// an edge carries what its source puts out.
+    /// Profile in Piper's terms, for display: one mode at tensor degree 1 with times in seconds for the profiled batch.
+    /// An edge carries its source's output.
     pub fn as_modes(&self, dag: &Dag) -> PiperProfile {
         let node = |(v, cost): (usize, &LayerNode)| {
             let mode = Mode {

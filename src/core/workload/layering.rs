@@ -1,11 +1,10 @@
-//! A workload as a sequence of layers, which is how training engines see it: what comes first, numbered blocks, what
-//! comes last.
+//! Workload as a sequence of layers, the view of training engines: first nodes, numbered blocks, last nodes.
 //!
-//! Blocks are nodes that share a name (`ParallelTransformerLayer`), or whose names differ in one number only
-//! (`layers.0.attention`, `layers.1.attention`), or that a pattern with a `*` for the number picks out. Every other node
-//! joins the layer of the last block it depends on; what depends on no block is first, what depends on the last block and
-//! is none is last. No edge leads to an earlier layer. Where nothing repeats, every node is a layer of its own, in
-//! topological order. `O(nodes + edges)`.
+//! Blocks are nodes that share a name (`ParallelTransformerLayer`), that share the name before its first number
+//! (`layers.0.attention`, `layers.1.attention`), or that match a pattern with a `*` for the number. Every other node
+//! joins the layer of the last block it depends on. Nodes that depend on no block are first. Nodes that depend on the
+//! last block and are not in it are last. No edge leads to an earlier layer. If nothing repeats, every node is a layer,
+//! in topological order. `O(nodes + edges)`.
 
 use std::collections::BTreeMap;
 
@@ -13,43 +12,43 @@ use thiserror::Error;
 
 use super::{NodeIndex, Workload, piper::TRANSFORMER_LAYER};
 
-/// What a layer is.
+/// Kind of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerKind {
-    /// What comes before the first block, such as the embedding.
+    /// Nodes before the first block, such as the embedding.
     First,
-    /// One of the repeated blocks, numbered from 0.
+    /// Repeated block, numbered from 0.
     Block(usize),
-    /// What comes after the last block, such as the head.
+    /// Nodes after the last block, such as the head.
     Last,
-    /// A node by itself, where nothing repeats.
+    /// Single node, if nothing repeats.
     Single,
 }
 
-/// Nodes that an engine never parts.
+/// Nodes that an engine never separates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    /// What it is.
+    /// Kind of the layer.
     pub kind: LayerKind,
-    /// Its nodes, ascending; never empty.
+    /// Nodes of the layer, ascending; never empty.
     pub nodes: Vec<NodeIndex>,
 }
 
-/// Layers in the order data flows through them.
+/// Layers in the order of the data flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layering {
-    /// First to last.
+    /// Layers, first to last.
     pub layers: Vec<Layer>,
-    /// By node index: the layer it belongs to.
+    /// Layer by node index.
     pub layer_of: Vec<usize>,
-    /// By node index: whether it stands before the first block or behind the last, wherever it was joined.
+    /// By node index: true if the node is before the first block or after the last, even after the ends are merged.
     pub at_ends: Vec<bool>,
 }
 
-/// Why the workload is no sequence of layers.
+/// Reason why the workload is not a sequence of layers.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LayeringError {
-    /// No name fits the pattern.
+    /// No name matches the pattern.
     #[error("no node is named like `{0}`; write the blocks' name with a * for the number, for example layers.*")]
     NoMatch(String),
     /// The blocks do not follow one another.
@@ -63,12 +62,12 @@ pub enum LayeringError {
 }
 
 impl Layering {
-    /// The layers of a workload; the blocks are those that `pattern` picks out (`*` stands for the number), else what
-    /// repeats.
+    /// Layers of a workload. Blocks are the nodes that match `pattern` (`*` stands for the number), else repeated
+    /// names.
     ///
     /// # Errors
-    /// [`LayeringError`] if the pattern fits nothing or its blocks are no sequence. Without a pattern there is always a
-    /// layering.
+    /// [`LayeringError`] if nothing matches the pattern or its blocks are not a sequence. Without a pattern there is
+    /// always a layering.
     pub fn of(workload: &Workload, pattern: Option<&str>) -> Result<Self, LayeringError> {
         match pattern {
             Some(pattern) => {
@@ -85,8 +84,8 @@ impl Layering {
         }
     }
 
-    /// The same with what comes first in the first block and what comes last in the last, for engines that count blocks
-    /// only. Without blocks nothing changes.
+    /// Same layering with the first nodes in the first block and the last nodes in the last, for engines that count
+    /// only blocks. Without blocks nothing changes.
     #[must_use]
     pub fn with_merged_ends(self) -> Self {
         if self.blocks() == 0 {
@@ -115,8 +114,8 @@ impl Layering {
     }
 }
 
-/// The number in a name that fits the pattern: up to `*` it is the pattern's text, then digits, then the rest of the
-/// pattern and whatever follows behind a separator.
+/// Number in a name that matches the pattern: the text before `*`, then digits, then the rest of the pattern. More text
+/// may follow after a separator.
 fn matched(name: &str, pattern: &str) -> Option<u64> {
     let (before, after) = pattern.split_once('*').unwrap_or((pattern, ""));
     let rest = name.strip_prefix(before)?;
@@ -126,11 +125,11 @@ fn matched(name: &str, pattern: &str) -> Option<u64> {
     if !whole {
         return None;
     }
-    // A pattern without a star names blocks that are numbered by their order.
+    // A pattern without a star names blocks without numbers: they are numbered by their order.
     if pattern.contains('*') { rest[..end].parse().ok() } else { Some(u64::MAX) }
 }
 
-/// Blocks by node, renumbered 0, 1, 2, ..; nodes without a number of their own are numbered in topological order.
+/// Block by node, renumbered 0, 1, 2, ... If no node has a number of its own, they are numbered in topological order.
 fn numbered(workload: &Workload, number: impl Fn(&str) -> Option<u64>) -> Vec<Option<usize>> {
     let of = |v: usize| workload.nodes[v].name.as_deref().and_then(&number);
     let mut numbers: Vec<u64> = (0..workload.nodes.len()).filter_map(of).collect();
@@ -150,8 +149,8 @@ fn numbered(workload: &Workload, number: impl Fn(&str) -> Option<u64>) -> Vec<Op
     (0..workload.nodes.len()).map(|v| of(v).and_then(|number| numbers.binary_search(&number).ok())).collect()
 }
 
-/// The blocks that names tell of: the published name of a transformer layer, the name most nodes share, or names that
-/// differ in their first number.
+/// Blocks found by name, by the first rule that applies: the published name of a transformer layer, names that share
+/// the text before their first number, the most frequent name.
 fn repeated(workload: &Workload) -> Option<Vec<Option<usize>>> {
     let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
     let mut families: BTreeMap<&str, std::collections::BTreeSet<u64>> = BTreeMap::new();
@@ -172,7 +171,7 @@ fn repeated(workload: &Workload) -> Option<Vec<Option<usize>>> {
                 && name[before.len()..].trim_start_matches(|c: char| c.is_ascii_digit()).len() > 1
         })
     };
-    // Among those that are as frequent the first in the alphabet: any rule, but always the same.
+    // Ties are broken by the alphabet, so that the result is deterministic.
     let family = families
         .iter()
         .filter(|(before, numbers)| numbers.len() > 1 && !before.is_empty() && worded(before))
@@ -185,7 +184,7 @@ fn repeated(workload: &Workload) -> Option<Vec<Option<usize>>> {
     same.max_by_key(|(name, count)| (**count, std::cmp::Reverse(**name))).map(|(name, _)| named(name))
 }
 
-/// A name's text up to its first number, and the number.
+/// Text of a name before its first number, and the number.
 fn first_number(name: &str) -> Option<(&str, u64)> {
     let start = name.find(|c: char| c.is_ascii_digit())?;
     let rest = &name[start..];
@@ -193,11 +192,11 @@ fn first_number(name: &str) -> Option<(&str, u64)> {
     rest[..end].parse().ok().map(|number| (&name[..start], number))
 }
 
-/// Layers around the blocks.
+/// Builds the layering from the block of each node.
 fn around(workload: &Workload, blocks: &[Option<usize>]) -> Result<Layering, LayeringError> {
     let dag = &workload.dag;
     let count = blocks.iter().flatten().max().map_or(0, |last| last + 1);
-    // Level 0 is what comes first, level b + 1 is block b and what follows it.
+    // Level 0 holds nodes before the first block; level b + 1 holds block b and the nodes after it.
     let mut level = vec![0usize; dag.len()];
     for &v in dag.topological_order() {
         let v = v as usize;

@@ -1,8 +1,8 @@
-//! What is planned: a profiled neural network as a graph of operators or layers.
+//! Workload to plan: a profiled neural network as a graph of operators or layers.
 //!
-//! A [`Workload`] keeps exactly what its file says. The file's format decides which [`Profile`] it carries; turning one
-//! profile into another is always an explicit function that says what it assumes. Loading validates everything once
-//! ([`load`], [`formats`]), so that planners never meet a cycle, a NaN or an unknown id.
+//! A [`Workload`] keeps exactly what its file says. The file's format determines its [`Profile`]. A conversion between
+//! profiles is always an explicit function that states its assumptions. Loading validates everything once ([`load`],
+//! [`formats`]), so planners never see a cycle, a NaN or an unknown id.
 //!
 //! Units: bytes and seconds as `f64`, exactly as in the files.
 
@@ -41,7 +41,7 @@ pub use placement::{PlacementNode, PlacementProfile};
 pub use recipe::Recipe;
 pub use training::TrainingProfile;
 
-/// A node's id as written in its file; where the node stands in the workload is its [`NodeIndex`].
+/// Id of a node as written in its file. Its position in the workload is its [`NodeIndex`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct NodeId(pub i64);
@@ -52,7 +52,7 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// One vertex of the workload.
+/// Vertex of the workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Id in the file.
@@ -62,18 +62,18 @@ pub struct Node {
 }
 
 impl Node {
-    /// The name, or the id where there is none.
+    /// Name, or the id if there is no name.
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("node {}", self.id))
     }
 
-    /// The name after the id, which alone tells nodes of one name apart: `#3 Embedding`.
+    /// Name after the id, which distinguishes nodes of one name: `#3 Embedding`.
     pub fn numbered(&self) -> String {
         self.name.as_ref().map_or_else(|| self.label(), |name| format!("#{} {name}", self.id))
     }
 }
 
-/// What is known of every node's cost, by the format the workload came in.
+/// Costs of all nodes, by the format of the workload's file.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Profile {
@@ -85,16 +85,16 @@ pub enum Profile {
     Operators(OperatorProfile),
     /// Forward and backward times, activations and parameters of layers (PipeDream, DAPPLE).
     Layers(LayerProfile),
-    /// A model and how it is trained.
+    /// A model and its training settings.
     Training(Box<TrainingProfile>),
 }
 
-/// How a generated workload says it was made.
+/// Origin of a generated workload, as its file states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provenance {
-    /// The command that made it.
+    /// Command that made it.
     pub made_by: String,
-    /// What that command assumed, a sentence each.
+    /// Assumptions of that command, a sentence each.
     pub assumptions: Vec<String>,
 }
 
@@ -103,30 +103,30 @@ pub struct Provenance {
 pub struct Workload {
     /// Short name: the file's stem.
     pub name: String,
-    /// Where it came from, as shown in messages: a path, `-` or `built-in`.
+    /// Source as shown in messages: a path, `-` or `built-in`.
     pub source: String,
-    /// The format it was read from.
+    /// Format of the source.
     pub format: Format,
     /// Nodes in file order.
     pub nodes: Vec<Node>,
-    /// Edges in file order; a vertex is the position of a node, and [`Workload::edges`] gives both ends as nodes.
+    /// Edges in file order. A vertex is the position of a node; [`Workload::edges`] gives both ends as nodes.
     pub dag: Dag,
     /// Costs.
     pub profile: Profile,
-    /// Limits the file states.
+    /// Limits from the file.
     pub limits: GivenLimits,
-    /// How the file says it was made, if it says so.
+    /// Origin of a generated workload, if the file states it.
     pub provenance: Option<Provenance>,
-    /// How the network is built and run, if the file says so.
+    /// Build and run settings of the network, if the file states them.
     pub recipe: Option<Recipe>,
-    /// Fields that no reader of this format knows, by JSON path; kept only to be shown.
+    /// JSON paths of fields that no reader of this format supports; kept only for display.
     pub unknown_fields: Vec<String>,
 }
 
-/// Where the built-in workload says it came from.
+/// Source of the built-in workload.
 pub const BUILTIN: &str = "built-in";
 
-/// The workload the program starts with: BERT-32 on A100s, made by `plantui generate`.
+/// Workload that the program starts with: BERT-32 on A100s, made by `plantui generate`.
 ///
 /// # Panics
 /// Never: the file is compiled in, and tests load it.
@@ -136,7 +136,7 @@ pub fn builtin() -> Workload {
 }
 
 impl Workload {
-    /// The Piper profile, if that is what the workload carries.
+    /// Piper profile, if the workload has one.
     pub fn piper(&self) -> Option<&PiperProfile> {
         match &self.profile {
             Profile::Piper(profile) => Some(profile),
@@ -144,7 +144,7 @@ impl Workload {
         }
     }
 
-    /// The device-placement profile, if that is what the workload carries.
+    /// Device-placement profile, if the workload has one.
     pub fn placement(&self) -> Option<&PlacementProfile> {
         match &self.profile {
             Profile::Placement(profile) => Some(profile),
@@ -152,7 +152,7 @@ impl Workload {
         }
     }
 
-    /// The layer-wise profile, if that is what the workload carries.
+    /// Layer-wise profile, if the workload has one.
     pub fn layers(&self) -> Option<&LayerProfile> {
         match &self.profile {
             Profile::Layers(profile) => Some(profile),
@@ -160,7 +160,7 @@ impl Workload {
         }
     }
 
-    /// The operator graph, if that is what the workload carries.
+    /// Operator graph, if the workload has one.
     pub fn operators(&self) -> Option<&OperatorProfile> {
         match &self.profile {
             Profile::Operators(profile) => Some(profile),
@@ -168,7 +168,7 @@ impl Workload {
         }
     }
 
-    /// The model to be trained, if that is what the workload carries.
+    /// Model to train, if the workload has one.
     pub fn training(&self) -> Option<&TrainingProfile> {
         match &self.profile {
             Profile::Training(profile) => Some(profile),
@@ -176,19 +176,19 @@ impl Workload {
         }
     }
 
-    /// The node with this id. `O(nodes)`.
+    /// Node with this id. `O(nodes)`.
     pub fn index_of(&self, id: NodeId) -> Option<NodeIndex> {
         self.nodes.iter().position(|node| node.id == id).map(NodeIndex::new)
     }
 
-    /// All nodes by their ids.
+    /// All nodes, by their ids.
     pub(crate) fn by_id(&self) -> FxHashMap<NodeId, NodeIndex> {
         self.nodes.iter().enumerate().map(|(at, node)| (node.id, NodeIndex::new(at))).collect()
     }
 
-    /// Parameters at tensor degree 1, in elements; 0 where the profile does not tell. Piper's files count them as
-    /// `parameterSize`, but for those whose recipe says how many bytes are kept for one: there `parameterSize` is what
-    /// makes the bytes that replicas exchange come out.
+    /// Number of parameters at tensor degree 1; 0 if the profile does not state it. Piper's files give it as
+    /// `parameterSize`. If the recipe gives the bytes of state per parameter, the number follows from those: in such
+    /// files `parameterSize` is set so that the bytes that replicas exchange are right.
     pub fn parameters(&self) -> f64 {
         match &self.profile {
             Profile::Piper(profile) => {
@@ -201,7 +201,7 @@ impl Workload {
             }
             Profile::Operators(profile) => profile.operators.iter().map(Operator::parameters).sum(),
             Profile::Training(profile) => profile.model.parameters() as f64,
-            // Layer profiles tell bytes, and not of how many each is made.
+            // Layer profiles give bytes, but not the bytes of one parameter.
             Profile::Layers(_) | Profile::Placement(_) => 0.0,
         }
     }

@@ -1,124 +1,126 @@
-//! The shape of a transformer as engines ask for it: sizes, experts, norms, biases.
+//! Shape of a transformer as engines need it: sizes, experts, norms, biases.
 //!
-//! It is told by a recipe ([`super::recipe`]). What a source does not tell stays open, and the engines' files ask for it.
+//! A recipe states it ([`super::recipe`]). A fact that the source does not state stays open, and the engines' files ask
+//! for it.
 
 use serde::{Deserialize, Serialize};
 
 use super::training::model::{Attention, FeedForward, LayerKind, Model, Projection, Span};
 
-/// What is normalised, and how.
+/// Kind of a normalisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NormKind {
-    /// A scale and a shift.
+    /// Scale and shift.
     Layer,
-    /// A scale only.
+    /// Scale only.
     Rms,
 }
 
-/// The sizes of a transformer.
+/// Sizes of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelShape {
-    /// Transformer layers.
+    /// Number of transformer layers.
     pub layers: u32,
     /// Width of the hidden state.
     pub hidden_size: u64,
-    /// Attention heads.
+    /// Number of attention heads.
     pub attention_heads: u64,
-    /// Heads whose keys and values are kept; equal to `attention_heads` without grouped-query attention.
+    /// Number of key-value heads; equal to `attention_heads` without grouped-query attention.
     pub key_value_heads: u64,
     /// Width of a head.
     pub head_size: u64,
-    /// Width of the feed-forward block; that of the dense layers where others have experts, of an expert where all have.
+    /// Width of the feed-forward block: of the dense layers if other layers have experts, of an expert if all layers
+    /// do.
     pub feed_forward_size: u64,
-    /// Whether the feed-forward block has a gate, a third matrix.
+    /// True if the feed-forward block has a gate, a third matrix.
     pub gated: bool,
-    /// Whether the projection onto the vocabulary is the embedding's own matrix.
+    /// True if the projection onto the vocabulary uses the embedding's matrix.
     pub tied_embeddings: bool,
     /// Rows of the token embedding.
     pub vocabulary: u64,
-    /// The longest sequence the model was made for.
+    /// Longest sequence that the model supports.
     pub max_positions: u64,
-    /// Whether positions are learned; else they are computed (rotary, or `slopes`).
+    /// True if positions are learned; else they are computed (rotary, or `slopes`).
     pub learned_positions: bool,
     /// Kind of every norm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub norm: Option<NormKind>,
-    /// Whether the projections of queries, keys and values have biases.
+    /// True if the projections of queries, keys and values have biases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query_key_value_bias: Option<bool>,
-    /// Whether the other matrices have biases.
+    /// True if the other matrices have biases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bias: Option<bool>,
-    /// Whether tokens attend to the whole sequence (an encoder such as BERT).
+    /// True if tokens attend to the whole sequence (an encoder such as BERT).
     pub bidirectional: bool,
-    /// Whether queries and keys, or latent states, have norms of their own.
+    /// True if queries and keys, or latent states, have norms of their own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub head_norm: bool,
-    /// Whether positions are slopes added to attention scores (ALiBi).
+    /// True if positions are slopes added to attention scores (ALiBi).
     #[serde(default, skip_serializing_if = "is_false")]
     pub slopes: bool,
-    /// Tokens that each attends to, where all layers have such a window.
+    /// Tokens in the attention window, if all layers have the same window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// Whether layers differ in how they attend: the sizes are those of most.
+    /// True if layers differ in their attention. The sizes are then those of most layers.
     #[serde(default, skip_serializing_if = "is_false")]
     pub mixed_attention: bool,
-    /// The latent state that queries, keys and values come from, where there is one.
+    /// Latent state of queries, keys and values, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latent: Option<LatentShape>,
-    /// The experts, where there are any.
+    /// Experts, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experts: Option<ExpertShape>,
 }
 
-/// The sizes of multi-head latent attention.
+/// Sizes of multi-head latent attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatentShape {
-    /// Width of the queries' latent state; absent where queries are projected directly.
+    /// Width of the queries' latent state; absent if queries are projected directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query_rank: Option<u64>,
     /// Width of the latent state of keys and values.
     pub key_value_rank: u64,
-    /// Width of a head's part with a rotary position.
+    /// Width of the part of a head with a rotary position.
     pub rope: u64,
-    /// Width of a head's part without position.
+    /// Width of the part of a head without a position.
     pub nope: u64,
     /// Width of a head's value.
     pub value: u64,
 }
 
-/// The sizes of a mixture of experts.
+/// Sizes of a mixture of experts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpertShape {
-    /// Experts of a layer.
+    /// Experts per layer.
     pub count: u64,
-    /// How many of them see a token.
+    /// Experts that process each token.
     pub chosen: u64,
-    /// Width of one.
+    /// Width of one expert.
     pub feed_forward_size: u64,
-    /// Width of the experts that see every token, taken together; 0 where there are none.
+    /// Total width of the experts that process every token; 0 if there are none.
     #[serde(default)]
     pub shared_feed_forward_size: u64,
-    /// Which layers have experts; absent where that follows no rule.
+    /// Layers with experts; absent if they follow no rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<ExpertLayers>,
 }
 
-/// Which layers have experts: the first after so many dense ones, and from there each of so many.
+/// Rule for the layers with experts: after `dense_first` dense layers, one layer in `every`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpertLayers {
-    /// Dense layers in front.
+    /// Number of dense layers before the first layer with experts.
     pub dense_first: u32,
-    /// One layer in so many behind them; 1 where all have experts.
+    /// Period of layers with experts from there on; 1 if all have experts.
     pub every: u32,
 }
 
 impl ExpertLayers {
-    /// Whether every layer has experts.
+    /// Rule by which every layer has experts.
     pub const ALL: ExpertLayers = ExpertLayers { dense_first: 0, every: 1 };
 
-    /// Whether a layer has experts.
+    /// True if the layer has experts.
     pub fn has(self, layer: usize) -> bool {
         layer
             .checked_sub(self.dense_first as usize)
@@ -126,15 +128,15 @@ impl ExpertLayers {
     }
 }
 
-/// For fields that are written only where they are set.
+/// Used to write a field only if it is true.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
 fn is_false(flag: &bool) -> bool {
     !flag
 }
 
 impl ModelShape {
-    /// The shape of a model that can be trained; `None` for those that are no row of equal text layers: encoders with
-    /// decoders, and models of pictures.
+    /// Shape of a model that can be trained. `None` if the model is not a sequence of similar text layers: encoders
+    /// with decoders, and models of pictures.
     pub fn of(model: &Model) -> Option<Self> {
         if model.ends.vocabulary == 0 || model.kinds.iter().any(|kind| kind.cross) {
             return None;
@@ -181,7 +183,7 @@ impl ModelShape {
         })
     }
 
-    /// The sizes by name, for those who check that each is a number that something can have.
+    /// Sizes by field name, to check that each is in range.
     pub(super) fn sizes(&self) -> Vec<(&'static str, Option<u64>)> {
         let (latent, experts) = (self.latent, self.experts);
         let layers = experts.and_then(|experts| experts.layers);
@@ -212,7 +214,7 @@ impl ModelShape {
     }
 }
 
-/// The kind of most layers; of those with experts where there are any.
+/// Most frequent kind of layer, among those with experts if there are any.
 fn commonest(model: &Model) -> usize {
     let count = |kind: usize| model.layers.iter().filter(|&&own| usize::from(own) == kind).count();
     let routed = |kind: usize| model.kinds[kind].experts().is_some();

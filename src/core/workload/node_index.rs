@@ -1,45 +1,46 @@
-//! Where a node stands in its workload: what plans, families and the screen hand each other instead of a bare number.
+//! Position of a node in its workload, as a type of its own. Plans, families and the screen use it in place of a
+//! number.
 //!
-//! Planners search over plain numbers and convert where a plan leaves them ([`NodeIndex::list`]).
+//! Planners search over plain numbers and convert them when they build a plan ([`NodeIndex::list`]).
 
 use std::{fmt, ops::Index};
 
 use super::{LayerNode, Node, Operator, PlacementNode, Workload, piper::NodeProfile};
 
-/// The position of a node in [`Workload::nodes`], which is file order; [`super::NodeId`] is its id in the file. What is by
-/// node — nodes, the rows of a profile — is indexed by it, what is by place within a stage is not.
+/// Position of a node in [`Workload::nodes`], in file order; [`super::NodeId`] is its id in the file. It indexes arrays
+/// with one entry per node, such as the rows of a profile. It does not index positions within a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct NodeIndex(usize);
 
 impl NodeIndex {
-    /// The node at this position.
+    /// Node at this position.
     pub const fn new(index: usize) -> Self {
         NodeIndex(index)
     }
 
-    /// The position as a number, for graphs and for arrays of one's own that are by node.
+    /// Position as a number, for graphs and other arrays with one entry per node.
     pub const fn index(self) -> usize {
         self.0
     }
 
-    /// The first so many nodes, in order.
+    /// First `count` nodes, in order.
     pub fn first(count: usize) -> impl DoubleEndedIterator<Item = NodeIndex> + ExactSizeIterator + Clone {
         (0..count).map(NodeIndex)
     }
 
-    /// The nodes at these positions, in the same order.
+    /// Nodes at these positions, in the same order.
     pub fn list(indices: impl IntoIterator<Item = usize>) -> Vec<NodeIndex> {
         indices.into_iter().map(NodeIndex).collect()
     }
 
-    /// What there is of each node, with the node.
+    /// Rows with the node of each.
     pub fn enumerate<R: NodeRow>(rows: &[R]) -> impl DoubleEndedIterator<Item = (NodeIndex, &R)> + ExactSizeIterator {
         rows.iter().enumerate().map(|(index, row)| (NodeIndex(index), row))
     }
 }
 
-/// From a vertex of the workload's graph.
+/// Converts a vertex of the workload's graph.
 impl From<u32> for NodeIndex {
     fn from(vertex: u32) -> Self {
         NodeIndex(vertex as usize)
@@ -52,14 +53,14 @@ impl fmt::Display for NodeIndex {
     }
 }
 
-/// The number alone: fingerprints are made of it.
+/// Prints the number alone: fingerprints are made of this text.
 impl fmt::Debug for NodeIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
     }
 }
 
-/// What there is one of for each node, in their order.
+/// Marks types of which an array has one entry per node, in file order.
 pub trait NodeRow {}
 
 impl NodeRow for Node {}
@@ -77,7 +78,7 @@ impl<R: NodeRow> Index<NodeIndex> for Vec<R> {
 }
 
 impl Workload {
-    /// The node there; a plan that was not checked may name one that is none.
+    /// Node at this index. `None` if there is no such node, which a plan that was not checked may name.
     pub fn node(&self, node: NodeIndex) -> Option<&Node> {
         self.nodes.get(node.0)
     }
@@ -87,13 +88,13 @@ impl Workload {
         NodeIndex::first(self.nodes.len())
     }
 
-    /// The ends of an edge: the node that produces, the one that reads.
+    /// Ends of an edge: producer, consumer.
     pub fn edge(&self, edge: usize) -> (NodeIndex, NodeIndex) {
         let (from, to) = self.dag.edges()[edge];
         (from.into(), to.into())
     }
 
-    /// The ends of all edges, in file order.
+    /// Ends of all edges, in file order.
     pub fn edges(&self) -> impl ExactSizeIterator<Item = (NodeIndex, NodeIndex)> + '_ {
         self.dag.edges().iter().map(|&(from, to)| (from.into(), to.into()))
     }
@@ -103,12 +104,12 @@ impl Workload {
         self.dag.topological_order().iter().map(|&node| node.into())
     }
 
-    /// The nodes that read what this one produces, an entry for each edge.
+    /// Nodes that read this one's output, one entry per edge.
     pub fn successors(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
         self.dag.successors(node.0).map(NodeIndex)
     }
 
-    /// The nodes that this one reads from, an entry for each edge.
+    /// Nodes that this one reads from, one entry per edge.
     pub fn predecessors(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
         self.dag.predecessors(node.0).map(NodeIndex)
     }

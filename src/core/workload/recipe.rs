@@ -1,16 +1,16 @@
-//! How the network behind a workload is built and run: what a training engine asks beside the plan, and what no profile of
-//! costs tells.
+//! Build and run settings of the network behind a workload: facts that a training engine needs and no profile of costs
+//! has.
 //!
-//! Generated workloads carry it in their field `recipe`, and the documents of their plans carry it on. Everything is
-//! optional: an engine's file leaves out what is not known and says so, rather than making it up. Only numbers and words
-//! from fixed lists are in it, so nothing of it needs quoting anywhere.
+//! Generated workloads have it in their field `recipe`, and the documents of their plans copy it. Every field is
+//! optional: an engine's file omits an unknown fact and says so, instead of inventing it. It contains only numbers and
+//! words from fixed lists, so it never needs quoting.
 
 use serde::{Deserialize, Serialize};
 
 use super::LoadError;
 pub use super::model_shape::{ExpertLayers, ExpertShape, ModelShape, NormKind};
 
-/// How a network is built and run, as far as it is known.
+/// Build and run settings of a network, as far as they are known.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recipe {
@@ -20,51 +20,51 @@ pub struct Recipe {
     /// Tokens in a sequence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_length: Option<u32>,
-    /// In what numbers matrices are multiplied.
+    /// Number format of matrix products.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub precision: Option<Precision>,
-    /// Whether memory was counted with norms and dropouts divided along the sequence.
+    /// True if memory was counted with norms and dropouts divided along the sequence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_parallel: Option<bool>,
-    /// Whether times were counted with tensor-parallel transfers beside products.
+    /// True if times were counted with tensor-parallel transfers overlapped with matrix products.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tensor_overlap: Option<bool>,
-    /// Whether memory was counted with attention scores kept (no flash attention).
+    /// True if memory was counted with attention scores kept (no flash attention).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeps_attention_scores: Option<bool>,
-    /// Bytes of weights, gradients and optimizer that memory was counted with, per parameter.
+    /// Bytes of weights, gradients and optimizer state per parameter, as memory was counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_bytes_per_parameter: Option<f64>,
-    /// Replicas over which memory was counted with the optimizer's state divided; absent where each has all of it.
+    /// Replicas that divide the optimizer's state, as memory was counted; absent if each has all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer_shards: Option<u32>,
-    /// The network.
+    /// Sizes of the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelShape>,
 }
 
-/// In what numbers matrices are multiplied.
+/// Number format of matrix products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// 16 bits, eight of them exponent.
+    /// 16 bits with 8 bits of exponent.
     Bf16,
-    /// 16 bits, five of them exponent: what V100 has.
+    /// 16 bits with 5 bits of exponent; the 16-bit format of V100.
     Fp16,
     /// 32 bits.
     Fp32,
 }
 
-/// Larger numbers than this are no sizes.
+/// Largest number that is accepted as a size.
 const MOST: u64 = 1 << 40;
 
 impl Recipe {
-    /// The recipe as JSON on one line.
+    /// Recipe as JSON on one line.
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("numbers and words serialise")
     }
 
-    /// Whether a field of this name is meant as a recipe: another program may call something else so.
+    /// True if a field named `recipe` is meant as a recipe. Another program may use this name for something else.
     pub fn is_meant(value: &serde_json::Value) -> bool {
         let whole = Recipe {
             micro_batch: Some(1),
@@ -81,10 +81,11 @@ impl Recipe {
         value.as_object().is_some_and(|fields| fields.keys().any(|field| ours.get(field).is_some() || field == "model"))
     }
 
-    /// Refuses numbers that nothing can have. `path` leads to the recipe in its file, `source` is how messages call that.
+    /// Validates that every number is in range. `path` is the JSON path of the recipe in its file, `source` the file's
+    /// name in messages.
     ///
     /// # Errors
-    /// [`LoadError`] naming the first such field.
+    /// [`LoadError`] that names the first field out of range.
     pub fn validate(&self, source: &str, path: &str) -> Result<(), LoadError> {
         let own = [
             ("micro_batch", self.micro_batch.map(u64::from)),
@@ -106,7 +107,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// These, and where they say nothing the others.
+    /// This recipe, with its open fields taken from `others`.
     #[must_use]
     pub fn or(&self, others: &Recipe) -> Recipe {
         Recipe {
@@ -127,7 +128,7 @@ impl Recipe {
 mod tests {
     use super::*;
 
-    /// A mixture of no experts.
+    /// Mixture with no experts.
     const MIXTURE: &str = r#"{"model": {"layers": 2, "hidden_size": 8, "attention_heads": 2, "key_value_heads": 2,
         "head_size": 4, "feed_forward_size": 8, "gated": true, "tied_embeddings": false, "vocabulary": 9,
         "max_positions": 8, "learned_positions": false, "bidirectional": false,

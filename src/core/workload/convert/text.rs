@@ -1,4 +1,4 @@
-//! A workload as the text of a file in the format of its profile.
+//! Writes a workload as a file in the format of its profile.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// The text of the file, with its provenance if it has one. What is read back from it has the same nodes, edges, costs and
+/// Text of the file, with the provenance if there is one. Reading it back gives the same nodes, edges, costs and
 /// limits.
 pub fn text(workload: &Workload) -> String {
     let mut file = Map::new();

@@ -1,4 +1,4 @@
-//! A layer-wise profile from a profile by tensor degree and mode.
+//! Converts a profile by tensor degree and mode to a layer-wise profile.
 
 use super::{Conversion, NotConverted, with_profile};
 use crate::{
@@ -8,13 +8,13 @@ use crate::{
     },
 };
 
-/// Bytes that Piper's all-reduce moves for a parameter, each way.
+/// Bytes per parameter that Piper's all-reduce moves in each direction.
 const BYTES_PER_PARAMETER: f64 = 2.0;
 
-/// A workload with a layer-wise profile, and what was assumed to get it.
+/// Converts a workload to a layer-wise profile and states the assumptions.
 ///
 /// # Errors
-/// The reason why the workload has no layers that could be written.
+/// Reason why the workload has no layers that can be written.
 pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
     let members = workload.indices().map(|node| vec![node]).collect();
     let profile = match &workload.profile {

@@ -1,4 +1,5 @@
-//! A device placement as Piper's profile: one node per colour class, forward and backward together, on one device each.
+//! Converts a device placement to Piper's profile: one node per colour class, forward and backward together, on one
+//! device.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +16,15 @@ use crate::{
     },
 };
 
-/// A device placement with Piper's profile. `bandwidth` (bytes per second) is what turns times of transfers into bytes;
-/// `microbatches` is written into the limits.
+/// Converts a device placement to Piper's profile. `bandwidth` (bytes per second) turns transfer times into bytes;
+/// `microbatches` goes into the limits.
 ///
-/// Classes that lead into one another become one node. Where nodes of two classes exchange tensors there is one edge along
-/// the forward pass, with half the bytes of every node that sends one way or the other: Piper charges an edge twice.
+/// Classes on a common cycle become one node. If nodes of two classes exchange tensors, there is one edge along the
+/// forward pass. It carries half the bytes of every node that sends in either direction, because Piper charges an edge
+/// twice.
 ///
 /// # Errors
-/// A reason a user can act on: the profile is another, or an accelerator cannot run a node.
+/// A reason that a user can act on: the workload has another profile, or an accelerator cannot run a node.
 // Long: one pass over nodes and edges, which share their sums.
 pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Result<Conversion, NotConverted> {
     let profile = workload.placement().ok_or(NotConverted::NoPlacement)?;
@@ -105,7 +107,7 @@ pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Resul
     })
 }
 
-/// The new nodes: groups of classes that lead into one another.
+/// New nodes: groups of classes on a common cycle.
 struct Merged {
     members: Vec<Vec<NodeIndex>>,
     /// New node by original node.
@@ -145,7 +147,7 @@ impl Merged {
         Merged { members, of, position }
     }
 
-    /// The time of all transfers between two new nodes, in the unit of the profile, by edge along the forward pass.
+    /// Total transfer time between two new nodes, in the profile's unit, by edge along the forward pass.
     fn edges(&self, workload: &Workload, profile: &PlacementProfile) -> BTreeMap<(u32, u32), f64> {
         let mut edges: BTreeMap<(u32, u32), f64> = BTreeMap::new();
         for (u, cost) in profile.nodes.iter().enumerate() {

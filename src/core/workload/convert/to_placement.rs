@@ -1,4 +1,4 @@
-//! Piper's profile as a device placement: one mode per node at tensor degree 1, every node on one accelerator.
+//! Converts Piper's profile to a device placement: one mode per node at tensor degree 1, every node on one accelerator.
 
 use super::{Conversion, NotConverted, with_profile};
 use crate::{
@@ -9,23 +9,23 @@ use crate::{
     },
 };
 
-/// Which of a node's modes is taken.
+/// Rule for the mode of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// The one that keeps every activation, or the first where none is known to.
+    /// Mode that keeps every activation, or the first one if no mode is known to.
     Keeping,
-    /// The one that needs least memory.
+    /// Mode that needs the least memory.
     Smallest,
 }
 
-/// A workload with Piper's profile as a device placement. `in_flight` is the number of microbatches whose activations a
-/// device is taken to hold, `bandwidth` (bytes per second) what turns bytes into times.
+/// Converts a workload with Piper's profile to a device placement. `in_flight` is the assumed number of microbatches
+/// whose activations a device holds; `bandwidth` (bytes per second) turns bytes into times.
 ///
-/// A tensor crosses a border of Piper's stages once forward and its gradient once back, and both stages pay for both: a
-/// transfer is `2 · bytes / bandwidth`, paid by its sender and its receiver.
+/// A tensor crosses a stage border in Piper once forward and its gradient once back, and both stages pay for both. A
+/// transfer is therefore `2 · bytes / bandwidth`, paid by its sender and its receiver.
 ///
 /// # Errors
-/// A reason a user can act on: the profile is another, or a node has no mode at degree 1.
+/// A reason that a user can act on: the workload has another profile, or a node has no mode at degree 1.
 // Long: one pass over nodes and edges, which share their sums.
 pub fn to_placement(
     workload: &Workload,
@@ -109,7 +109,7 @@ pub fn to_placement(
     })
 }
 
-/// The modes that were taken, each once, in order of appearance.
+/// Modes in use, each once, in order of appearance.
 fn in_words(modes: &[&workload::Mode]) -> String {
     let mut ids: Vec<&str> = vec![];
     for mode in modes {

@@ -1,8 +1,8 @@
-//! Findings about a profile that will mislead a planner although every rule of its format is kept.
+//! Findings about a profile that follows its format but will mislead a planner.
 //!
-//! [`lint`] returns one [`Finding`] per rule and wording, with all nodes that share it; worst first. Each family of
-//! profiles has its rules in a file of its own; most were met in published profiles. A rule
-//! looks at the profile alone, never at names, so it also holds for networks nobody thought of.
+//! [`lint`] returns one [`Finding`] per rule and wording, with all nodes that share it, worst first. Each family of
+//! profiles has its rules in one file; most come from published profiles. A rule uses only the profile, never names, so
+//! it also holds for unknown networks.
 
 mod layers;
 mod operators;
@@ -16,15 +16,15 @@ use rustc_hash::FxHashMap;
 
 use super::{NodeIndex, Profile, Workload};
 
-/// How much a finding matters; the first is the worst.
+/// Severity of a finding; the first is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// No plan can exist, or a plan will not be what it says.
+    /// No plan can exist, or a plan will not behave as stated.
     Error,
     /// A planner will probably be misled.
     Warning,
-    /// Worth knowing when the numbers are read.
+    /// Useful when the numbers are read.
     Note,
 }
 
@@ -38,23 +38,23 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One finding, over one node, several, or the file as a whole.
+/// Finding about one node, several nodes, or the whole file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The rule, for scripts: `swapped-sizes`.
+    /// Id of the rule, for scripts: `swapped-sizes`.
     pub rule: &'static str,
-    /// How much it matters.
+    /// Severity.
     pub severity: Severity,
-    /// The nodes it is about, ascending; empty for the file as a whole.
+    /// Nodes concerned, ascending; empty for the whole file.
     pub nodes: Vec<NodeIndex>,
-    /// What was found.
+    /// Problem found.
     pub what: String,
-    /// Why it matters to a planner.
+    /// Consequence for a planner.
     pub why: &'static str,
 }
 
 impl Finding {
-    /// The nodes in words: `Pooler (node 36)`, `31 nodes: 5-35`, `the file`.
+    /// Nodes in words: `Pooler (node 36)`, `31 nodes: 5-35`, `the file`.
     pub fn subject(&self, workload: &Workload) -> String {
         match self.nodes.as_slice() {
             [] => "the file".into(),
@@ -90,14 +90,14 @@ pub fn lint(workload: &Workload) -> Vec<Finding> {
         Profile::Placement(profile) => placement::lint(workload, profile, &mut findings),
         Profile::Layers(profile) => layers::lint(workload, profile, &mut findings),
         Profile::Operators(profile) => operators::lint(workload, profile, &mut findings),
-        // A model's sizes were checked when they were read.
+        // A model's sizes were checked when it was read.
         Profile::Training(_) => {}
     }
     findings.list.sort_by_key(|finding| finding.severity);
     findings.list
 }
 
-/// Findings under way: equal ones are merged. Nodes must come in ascending order.
+/// Collects findings and merges equal ones. Nodes must come in ascending order.
 #[derive(Default)]
 struct Findings {
     list: Vec<Finding>,

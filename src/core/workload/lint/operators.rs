@@ -3,7 +3,7 @@
 use super::{Findings, Severity};
 use crate::workload::{NodeIndex, OperatorProfile, Workload};
 
-/// All findings.
+/// Applies all rules.
 pub(super) fn lint(workload: &Workload, profile: &OperatorProfile, findings: &mut Findings) {
     let dag = &workload.dag;
     let alone = |v: usize| dag.len() > 1 && dag.in_degree(v) == 0 && dag.out_degree(v) == 0;
@@ -17,7 +17,7 @@ pub(super) fn lint(workload: &Workload, profile: &OperatorProfile, findings: &mu
             "it is split without regard to the others; a missing input looks like that",
         );
     }
-    // No divisor of any dimension leaves enough of it.
+    // True if no degree divides the extent and leaves at least `cutoff` elements.
     let whole = |extent: u64| {
         let most = extent / u64::from(profile.cutoff);
         (2..=most.min(u64::from(MOST_WAYS))).all(|ways| !extent.is_multiple_of(ways))
@@ -37,5 +37,5 @@ pub(super) fn lint(workload: &Workload, profile: &OperatorProfile, findings: &mu
     }
 }
 
-/// Splits that are looked for; more devices are not planned with.
+/// Maximum degree that is tried: no plan uses more devices.
 const MOST_WAYS: u32 = 10_000;

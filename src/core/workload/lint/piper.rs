@@ -1,4 +1,4 @@
-//! What misleads planners of Piper's profile. `O(nodes · modes² + edges)` time.
+//! Rules for Piper's profile. `O(nodes · modes² + edges)` time.
 
 use super::{Findings, Severity, spread};
 use crate::{
@@ -9,11 +9,11 @@ use crate::{
     },
 };
 
-/// Applies all rules, in the order in which their findings are shown among equals.
+/// Applies all rules, in display order for equal severity.
 pub(super) fn lint(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
     memory_too_large(workload, profile, findings);
     swapped_sizes(workload, profile, findings);
-    // A file whose maker is known is in the units that are asked for.
+    // A file of our profiler has the right units.
     let measured = workload.provenance.as_ref().is_some_and(|made| made.made_by.starts_with(PROFILER));
     if !measured {
         milliseconds(workload, profile, findings);
@@ -29,7 +29,7 @@ pub(super) fn lint(workload: &Workload, profile: &PiperProfile, findings: &mut F
     spread::piper(workload, profile, findings);
 }
 
-/// A node that cannot be held by any device: its least memory over degrees and modes, one microbatch in flight.
+/// Finds nodes that fit on no device: minimum memory over degrees and modes, with one microbatch in flight.
 fn memory_too_large(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
     let Some(limit) = workload.limits.memory_bytes() else { return };
     let mut too_large: Vec<(NodeIndex, f64)> = vec![];
@@ -56,14 +56,15 @@ fn memory_too_large(workload: &Workload, profile: &PiperProfile, findings: &mut 
     );
 }
 
-/// A node whose edge from an input tensor carries not that tensor's bytes, while another of its edges does.
+/// Finds nodes whose edge from an input tensor carries other bytes than the tensor has, while another edge carries
+/// exactly those.
 fn swapped_sizes(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
     let dag = &workload.dag;
     let first = |node: NodeIndex| &profile.nodes[node].degrees[0].modes[0];
     let mut nodes = vec![];
     for node in workload.indices() {
         let edges: Vec<usize> = dag.in_edges(node.index()).iter().map(|&edge| edge as usize).collect();
-        // Positions within the node's incoming edges whose source is a bare tensor, with that tensor's bytes.
+        // Incoming edges whose source is a bare tensor, with that tensor's bytes.
         let tensors = edges.iter().enumerate().filter_map(|(slot, &edge)| {
             let (source, _) = workload.edge(edge);
             let mode = first(source);
@@ -99,12 +100,13 @@ fn swapped_sizes(workload: &Workload, profile: &PiperProfile, findings: &mut Fin
     }
 }
 
-/// Activations that a second of compute produces, below which times cannot be seconds of an accelerator.
+/// Minimum activation bytes per second of compute. Below it, times cannot be seconds on an accelerator.
 const LEAST_ACTIVATION_BYTES_PER_SECOND: f64 = 100e6;
-/// Share of all compute that sending every edge once would take, below which communication is next to nothing.
+/// Minimum ratio of the time to send every edge, forward and back, to all compute. Below it, communication is
+/// negligible.
 const LEAST_COMMUNICATION_SHARE: f64 = 0.01;
 
-/// Times a thousand times too large for the activations they produce and the bytes they send.
+/// Finds times that are a thousand times too large for the activations they produce and the bytes they send.
 fn milliseconds(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
     let first = |f: &dyn Fn(&Mode) -> f64| profile.nodes.iter().map(|node| f(&node.degrees[0].modes[0])).sum::<f64>();
     let (time, kept) = (first(&|mode| mode.time_s), first(&|mode| mode.memory_a));
@@ -134,7 +136,7 @@ fn milliseconds(workload: &Workload, profile: &PiperProfile, findings: &mut Find
     );
 }
 
-/// Nodes with parameters but no time; state too small to train; parameters that are counted, not weighed.
+/// Finds parameters without time, state too small to train, and parameters that are counted in elements.
 fn state_and_counts(profile: &PiperProfile, measured: bool, findings: &mut Findings) {
     let mut ratios: Vec<(NodeIndex, f64)> = vec![];
     let mut idle = vec![];
@@ -192,7 +194,7 @@ fn state_and_counts(profile: &PiperProfile, measured: bool, findings: &mut Findi
     }
 }
 
-/// Modes of one node and degree that no planner has a reason to choose.
+/// Finds modes that another mode of the same node and degree dominates or equals.
 fn modes(node: NodeIndex, modes: &[Mode], findings: &mut Findings) {
     let parts = |mode: &Mode| [mode.time_s, mode.parameters, mode.memory_a, mode.memory_a + mode.memory_b];
     let no_worse = |better: &Mode, worse: &Mode| {
@@ -202,7 +204,7 @@ fn modes(node: NodeIndex, modes: &[Mode], findings: &mut Findings) {
             && sync(&better.sync_out, &worse.sync_out)
     };
     for (j, mode) in modes.iter().enumerate() {
-        // Among modes that cost the same the first is preferred, as planners do.
+        // Among equal modes the first is preferred, as in planners.
         let better = modes
             .iter()
             .enumerate()
@@ -231,7 +233,7 @@ fn modes(node: NodeIndex, modes: &[Mode], findings: &mut Findings) {
     }
 }
 
-/// Degrees that are missing, offered by some nodes only, or slower than smaller ones.
+/// Finds degrees that are missing, supported only by some nodes, or slower than smaller ones.
 fn degrees(profile: &PiperProfile, findings: &mut Findings) {
     let without = |t: u32| -> Vec<NodeIndex> {
         let lacking = NodeIndex::enumerate(&profile.nodes).filter(|(_, node)| node.modes(t).is_none());
@@ -278,9 +280,9 @@ fn degrees(profile: &PiperProfile, findings: &mut Findings) {
     }
 }
 
-/// One tensor read by several nodes: every edge is charged on its own.
+/// Finds tensors that several nodes read: every edge is charged separately.
 fn shared_tensors(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
-    // A branch or a skip connection is ordinary; a tensor that many nodes read distorts every cut.
+    // A branch or a skip connection is ordinary. A tensor with many readers distorts every cut.
     let (mut branches, mut shared) = (vec![], vec![]);
     let (mut most_readers, mut most_bytes) = (0, 0.0f64);
     for node in workload.indices() {
@@ -288,7 +290,7 @@ fn shared_tensors(workload: &Workload, profile: &PiperProfile, findings: &mut Fi
         let mut bytes: Vec<f64> = out.map(|&edge| profile.edge_bytes[edge as usize]).collect();
         bytes.retain(|&b| b > 0.0);
         bytes.sort_unstable_by(f64::total_cmp);
-        // Most readers that get the same number of bytes: those share one tensor.
+        // The largest group of edges with the same number of bytes is taken as one tensor.
         let Some(group) = bytes.chunk_by(|a, b| a == b).max_by_key(|group| group.len()) else { continue };
         match group.len() {
             0 | 1 => {}

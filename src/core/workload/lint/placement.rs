@@ -1,7 +1,7 @@
-//! What misleads planners of device placement. `O((nodes + edges) · log nodes)` time.
+//! Rules for device placement. `O((nodes + edges) · log nodes)` time.
 //!
-//! Classes are put in order here once more, without the planners' code, so that a finding on a
-//! cycle tells what the file says and not what a planner made of it.
+//! The order of classes is computed here without the planners' code, so that a finding about a cycle describes the file
+//! and not a planner's result.
 
 use super::{Findings, Severity, spread};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     workload::{NodeIndex, PlacementNode, PlacementProfile, Workload, colour::Classes},
 };
 
-/// Applies all rules, in the order in which their findings are shown among equals.
+/// Applies all rules, in display order for equal severity.
 pub(super) fn lint(workload: &Workload, profile: &PlacementProfile, findings: &mut Findings) {
     let classes = Classes::new(profile);
     unsupported(workload, profile, findings);
@@ -25,12 +25,12 @@ pub(super) fn lint(workload: &Workload, profile: &PlacementProfile, findings: &m
     disconnected(workload, &classes, findings);
 }
 
-/// The nodes of which this holds.
+/// Nodes for which the predicate holds.
 fn those(profile: &PlacementProfile, holds: impl Fn(&PlacementNode) -> bool) -> Vec<NodeIndex> {
     NodeIndex::enumerate(&profile.nodes).filter(|(_, node)| holds(node)).map(|(index, _)| index).collect()
 }
 
-/// Edges that the file states more than once.
+/// Finds edges that the file states more than once.
 fn repeated_edges(profile: &PlacementProfile, findings: &mut Findings) {
     if !profile.repeated_edges.is_empty() {
         findings.add(
@@ -43,7 +43,7 @@ fn repeated_edges(profile: &PlacementProfile, findings: &mut Findings) {
     }
 }
 
-/// Nodes that no accelerator can run.
+/// Finds nodes that no accelerator can run.
 fn unsupported(workload: &Workload, profile: &PlacementProfile, findings: &mut Findings) {
     let nodes = those(profile, |node| !node.supported);
     if nodes.is_empty() {
@@ -68,7 +68,7 @@ fn unsupported(workload: &Workload, profile: &PlacementProfile, findings: &mut F
     }
 }
 
-/// Classes that fit on no accelerator, and graphs that fit on none of them together.
+/// Finds classes that fit on no accelerator, and graphs that do not fit on all accelerators together.
 fn memory(workload: &Workload, profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
     let Some(limit) = workload.limits.memory_bytes() else { return };
     let size = |nodes: &[NodeIndex]| nodes.iter().map(|&v| profile.nodes[v].size_bytes).sum::<f64>();
@@ -114,7 +114,7 @@ fn memory(workload: &Workload, profile: &PlacementProfile, classes: &Classes, fi
     }
 }
 
-/// Nodes that a CPU runs faster than an accelerator.
+/// Finds nodes that a CPU runs faster than an accelerator.
 fn slower_than_cpu(profile: &PlacementProfile, findings: &mut Findings) {
     let sum = |time: fn(&PlacementNode) -> f64| profile.nodes.iter().map(time).sum::<f64>();
     let (cpu, accelerator) = (sum(|node| node.cpu_time), sum(|node| node.accelerator_time));
@@ -144,7 +144,7 @@ fn slower_than_cpu(profile: &PlacementProfile, findings: &mut Findings) {
     }
 }
 
-/// Classes that reach one another: a contiguous split cannot part them.
+/// Finds classes on a common cycle: a contiguous split cannot separate them.
 fn class_cycles(workload: &Workload, profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
     let groups = classes.groups(&workload.dag, profile);
     for group in groups.iter().filter(|group| group.len() > 1) {
@@ -175,7 +175,7 @@ fn class_cycles(workload: &Workload, profile: &PlacementProfile, classes: &Class
     }
 }
 
-/// Nodes without a class where others have one.
+/// Finds nodes without a class in a profile with classes.
 fn without_class(profile: &PlacementProfile, findings: &mut Findings) {
     if profile.nodes.iter().all(|node| node.colour_class.is_none()) {
         return;
@@ -196,7 +196,7 @@ fn without_class(profile: &PlacementProfile, findings: &mut Findings) {
     findings.add("no-class", severity, &nodes, "has no colour class, though others have".into(), why);
 }
 
-/// Backward nodes whose class has no forward node.
+/// Finds backward nodes whose class has no forward node.
 fn orphans(profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
     let mut nodes: Vec<NodeIndex> = (0..classes.members.len())
         .filter(|&class| classes.is_orphan(profile, class))
@@ -215,7 +215,7 @@ fn orphans(profile: &PlacementProfile, classes: &Classes, findings: &mut Finding
     );
 }
 
-/// Transfers whose edges disagree a little, and transfers that nobody can have to pay.
+/// Finds transfers whose edges differ slightly, and transfers that are never paid.
 fn transfers(workload: &Workload, profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
     if !profile.uneven_transfers.is_empty() {
         findings.add(
@@ -243,7 +243,7 @@ fn transfers(workload: &Workload, profile: &PlacementProfile, classes: &Classes,
     }
 }
 
-/// Nodes that take no time.
+/// Finds nodes that take no time.
 fn zero_time(profile: &PlacementProfile, findings: &mut Findings) {
     let half = those(profile, |node| (node.cpu_time == 0.0) != (node.accelerator_time == 0.0));
     if !half.is_empty() {
@@ -267,7 +267,7 @@ fn zero_time(profile: &PlacementProfile, findings: &mut Findings) {
     }
 }
 
-/// Parts of the graph that share neither an edge nor a class with the largest.
+/// Finds parts of the graph that share neither an edge nor a class with the largest part.
 fn disconnected(workload: &Workload, classes: &Classes, findings: &mut Findings) {
     let dag = &workload.dag;
     let mut part = vec![usize::MAX; dag.len()];
@@ -282,7 +282,7 @@ fn disconnected(workload: &Workload, classes: &Classes, findings: &mut Findings)
         let mut next = 0;
         while let Some(&v) = members.get(next) {
             next += 1;
-            // A class is taken in whole with its first member.
+            // The whole class joins the part with its first member.
             let class = classes.of[v] as usize;
             let others = if std::mem::replace(&mut joined[class], true) { &[][..] } else { &classes.members[class] };
             for w in dag.successors(v).chain(dag.predecessors(v)).chain(others.iter().map(|other| other.index())) {
@@ -297,7 +297,7 @@ fn disconnected(workload: &Workload, classes: &Classes, findings: &mut Findings)
     if parts.len() < 2 {
         return;
     }
-    // The first among the largest.
+    // The first of the largest parts.
     let largest = (0..parts.len()).rev().max_by_key(|&p| parts[p].len()).unwrap_or_default();
     let nodes: Vec<NodeIndex> = workload.indices().filter(|v| part[v.index()] != largest).collect();
     findings.add(

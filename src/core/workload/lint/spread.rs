@@ -1,7 +1,7 @@
-//! Costs so far above the usual that they can only mean "never", or a wrong unit. `O(costs · log costs)` time.
+//! Rule for costs so far above the usual that they mean "never" or have a wrong unit. `O(costs · log costs)` time.
 //!
-//! A cost is held against the median, not against the least. Published profiles send some
-//! scalars in a millionth of the time that a node takes, which misleads nobody.
+//! A cost is compared with the median, not with the minimum. Published profiles send some scalars in a millionth of the
+//! time of a node, which misleads no planner.
 
 use super::{Findings, Severity};
 use crate::{
@@ -9,13 +9,13 @@ use crate::{
     workload::{LayerProfile, NodeIndex, PiperProfile, PlacementProfile, Workload},
 };
 
-/// How many times the usual a cost may be.
+/// Maximum ratio of a cost to the usual cost.
 const FAR: f64 = 1e7;
 const RULE: &str = "far-apart";
 const WHY: &str = "if it means `never`, plans keep away from it as long as they can, but where they cannot it alone decides and \
                    all else counts for nothing; if it does not, it is of another unit";
 
-/// Device placement: times and transfers add up, so all are held against what a node usually computes.
+/// Device placement: times and transfers add up, so all are compared with the usual compute time of a node.
 pub(super) fn placement(profile: &PlacementProfile, findings: &mut Findings) {
     let nodes = || NodeIndex::enumerate(&profile.nodes);
     let times = median(nodes().map(|(_, node)| node.accelerator_time));
@@ -30,14 +30,14 @@ pub(super) fn placement(profile: &PlacementProfile, findings: &mut Findings) {
     far("sending its output", nodes().map(|(v, node)| (v, node.transfer)), usual, &usually, show, findings);
 }
 
-/// Piper's profile: each of its figures against others of its kind.
+/// Piper's profile: each figure is compared with others of its kind.
 pub(super) fn piper(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
     let modes = || {
         let nodes = NodeIndex::enumerate(&profile.nodes);
         nodes.flat_map(|(v, node)| node.degrees.iter().flat_map(move |d| d.modes.iter().map(move |mode| (v, mode))))
     };
     let edges = || workload.edges().zip(&profile.edge_bytes).map(|((from, _), &bytes)| (from, bytes));
-    // Findings want ascending nodes, and edges come in the order of the file.
+    // Findings need ascending nodes, and edges are in file order.
     let mut sent: Vec<(NodeIndex, f64)> = edges().collect();
     sent.sort_by_key(|&(node, _)| node);
     alike("time of a mode", modes().map(|(v, mode)| (v, mode.time_s)).collect(), units::seconds, findings);
@@ -45,7 +45,7 @@ pub(super) fn piper(workload: &Workload, profile: &PiperProfile, findings: &mut 
     alike("size of an edge out of it", sent, units::bytes, findings);
 }
 
-/// Layer-wise profiles: each of their figures against others of its kind.
+/// Layer-wise profiles: each figure is compared with others of its kind.
 pub(super) fn layers(profile: &LayerProfile, findings: &mut Findings) {
     let nodes = || NodeIndex::enumerate(&profile.nodes);
     alike("time", nodes().map(|(v, node)| (v, node.seconds())).collect(), units::seconds, findings);
@@ -54,21 +54,21 @@ pub(super) fn layers(profile: &LayerProfile, findings: &mut Findings) {
     alike("size of its parameters", parameters, units::bytes, findings);
 }
 
-/// Costs of one kind against their own median.
+/// Compares costs of one kind with their median.
 fn alike(kind: &str, costs: Vec<(NodeIndex, f64)>, show: impl Fn(f64) -> String, findings: &mut Findings) {
     let Some(usual) = median(costs.iter().map(|&(_, cost)| cost)) else { return };
     let usually = format!("the usual {}", show(usual));
     far(kind, costs.into_iter(), usual, &usually, show, findings);
 }
 
-/// The lower median of what is above 0.
+/// Lower median of the values above 0.
 fn median(costs: impl Iterator<Item = f64>) -> Option<f64> {
     let mut costs: Vec<f64> = costs.filter(|&cost| cost > 0.0).collect();
     costs.sort_by(f64::total_cmp);
     costs.get(costs.len().checked_sub(1)? / 2).copied()
 }
 
-/// Tells costs that are too far above the usual. Nodes come in ascending order.
+/// Reports costs that are too far above the usual. Nodes must be in ascending order.
 fn far(
     kind: &str,
     costs: impl Iterator<Item = (NodeIndex, f64)>,

@@ -1,8 +1,8 @@
-//! What is known of a transformer: sizes, which matrices have biases, what stands at its ends.
+//! Sizes of a transformer, its biases and the modules at its ends.
 //!
 //! Counts are of elements, never bytes. Nothing here depends on how the model is run.
 
-/// The kind of feed-forward block.
+/// Kind of feed-forward block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mlp {
     /// Up, activation, down: two matrices.
@@ -11,61 +11,61 @@ pub enum Mlp {
     Gated,
 }
 
-/// The kind of normalisation.
+/// Kind of normalisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Norm {
-    /// A scale and a shift.
+    /// Scale and shift.
     Layer,
-    /// A scale only.
+    /// Scale only.
     Rms,
 }
 
-/// Which matrices carry a bias.
+/// Matrices with a bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Biases {
     /// Query, key and value projections.
     pub query_key_value: bool,
     /// Attention's output projection.
     pub attention_output: bool,
-    /// The matrices of the feed-forward block.
+    /// Matrices of the feed-forward block.
     pub mlp: bool,
 }
 
 impl Biases {
-    /// On every matrix: BERT, GPT-2, GPT-3, GPT-NeoX.
+    /// Bias on every matrix: BERT, GPT-2, GPT-3, GPT-NeoX.
     pub const ALL: Biases = Biases { query_key_value: true, attention_output: true, mlp: true };
-    /// On none: Llama, Mistral.
+    /// Bias on no matrix: Llama, Mistral.
     pub const NONE: Biases = Biases { query_key_value: false, attention_output: false, mlp: false };
 }
 
-/// What follows the last layer.
+/// Module after the last layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Head {
     /// BERT's pooler over the first token: one square matrix and its bias.
     Pooler,
-    /// A final norm and the projection onto the vocabulary.
+    /// Final norm and projection onto the vocabulary.
     LanguageModel {
-        /// Whether the projection is the embedding's own matrix.
+        /// True if the projection uses the embedding's matrix.
         tied: bool,
     },
     /// BERT's masked-token head: a square matrix, a norm, and the tied projection onto the vocabulary.
     MaskedLanguageModel,
 }
 
-/// A transformer.
+/// Sizes of a transformer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelConfig {
-    /// What messages and files call it.
+    /// Name in messages and files.
     pub name: String,
-    /// Where its sizes come from.
+    /// Source of the sizes.
     pub source: String,
-    /// Transformer layers.
+    /// Number of transformer layers.
     pub layers: u32,
     /// Width of the hidden state, h.
     pub hidden: u64,
-    /// Attention heads, a.
+    /// Number of attention heads, a.
     pub heads: u64,
-    /// Heads whose keys and values are kept, g; equal to `heads` without grouped-query attention.
+    /// Number of key-value heads, g; equal to `heads` without grouped-query attention.
     pub key_value_heads: u64,
     /// Width of a head, d_h.
     pub head_size: u64,
@@ -75,26 +75,26 @@ pub struct ModelConfig {
     pub mlp: Mlp,
     /// Rows of the token embedding, V.
     pub vocabulary: u64,
-    /// Rows of a learned position embedding; 0 where positions are computed.
+    /// Rows of a learned position embedding; 0 if positions are computed.
     pub positions: u64,
-    /// Rows of a token-type embedding; 0 where there is none.
+    /// Rows of a token-type embedding; 0 if there is none.
     pub token_types: u64,
-    /// Whether a norm follows the embedding.
+    /// True if a norm follows the embedding.
     pub embedding_norm: bool,
-    /// Which matrices have biases.
+    /// Matrices with biases.
     pub biases: Biases,
     /// Kind of every norm.
     pub norm: Norm,
-    /// Whether layers read a padding mask of one value per pair of tokens (encoders do).
+    /// True if layers read a padding mask of one value per pair of tokens (encoders do).
     pub padding_mask: bool,
-    /// What follows the last layer.
+    /// Module after the last layer.
     pub head: Head,
-    /// The longest sequence the model was made for.
+    /// Longest sequence that the model supports.
     pub longest_sequence: u64,
 }
 
 impl Head {
-    /// What the generated node is called.
+    /// Name of the generated node.
     pub fn name(self) -> &'static str {
         match self {
             Head::Pooler => "Pooler",
@@ -121,14 +121,14 @@ impl ModelConfig {
         }
     }
 
-    /// Elements of a layer's matrices in all: `a·d_h·h·(2 + 2g/a) + n·h·f`.
+    /// Total elements of a layer's matrices: `a·d_h·h·(2 + 2g/a) + n·h·f`.
     pub fn layer_matrix_parameters(&self) -> f64 {
         let [h, a, g, d] = [self.hidden, self.heads, self.key_value_heads, self.head_size].map(|v| v as f64);
         d * h * (2.0 * a + 2.0 * g) + self.mlp_matrices() * h * self.mlp_width as f64
     }
 
-    /// Elements of a layer on each of `t` devices. Matrices and the biases of their split outputs are divided, norms and
-    /// output biases are not; keys and values of fewer than `t` heads are repeated.
+    /// Elements of a layer on each of `t` devices. Matrices and the biases of their split outputs are divided. Norms
+    /// and output biases are not. If there are fewer than `t` key-value heads, they are repeated.
     pub fn layer_parameters(&self, t: u32) -> f64 {
         let t = f64::from(t);
         let [h, a, g, d, f] =
@@ -155,13 +155,13 @@ impl ModelConfig {
         self.vocabulary.div_ceil(u64::from(t)) as f64
     }
 
-    /// Elements of the embeddings on each of `t` devices: tokens are divided, positions and types are not.
+    /// Elements of the embeddings on each of `t` devices. Tokens are divided; positions and types are not.
     pub fn embedding_parameters(&self, t: u32) -> f64 {
         let rows = self.vocabulary_rows(t) + (self.positions + self.token_types) as f64;
         rows * self.hidden as f64 + if self.embedding_norm { self.norm_parameters() } else { 0.0 }
     }
 
-    /// Elements of what follows the last layer, on each of `t` devices; a tied projection is a copy and counts.
+    /// Elements of the module after the last layer, on each of `t` devices. A tied projection is a copy and counts.
     pub fn head_parameters(&self, t: u32) -> f64 {
         let h = self.hidden as f64;
         match self.head {
@@ -171,7 +171,7 @@ impl ModelConfig {
         }
     }
 
-    /// Elements in all, a tied projection counted once.
+    /// Total elements, with a tied projection counted once.
     pub fn parameters(&self) -> f64 {
         let h = self.hidden as f64;
         let copy = match self.head {
@@ -182,7 +182,7 @@ impl ModelConfig {
             - copy
     }
 
-    /// Why `t` devices cannot share a layer, if they cannot.
+    /// Reason why `t` devices cannot divide a layer, if they cannot.
     pub fn refuses_degree(&self, t: u32) -> Option<String> {
         let t64 = u64::from(t);
         let splits = |what: &str, count: u64| {

@@ -1,7 +1,7 @@
 //! Hugging Face `config.json`: the field names of Llama, Mistral, Qwen2, GPT-2, GPT-NeoX and BERT.
 //!
-//! The architecture is told by `model_type`. Fields that the library itself leaves to defaults are read with those
-//! defaults; sizes must be there. Biases are what the library's classes have, which the file mostly does not say.
+//! `model_type` gives the architecture. Fields with a default in the library get the same default; sizes are required.
+//! Biases follow the library's classes, because the file mostly does not state them.
 
 use serde_json::{Map, Value};
 
@@ -11,13 +11,13 @@ use crate::{
     workload::formats::detect::{self, CONFIGURATION},
 };
 
-/// Values of `model_type` that are understood.
+/// Supported values of `model_type`.
 const KNOWN: [&str; 6] = ["llama", "mistral", "qwen2", "gpt2", "gpt_neox", "bert"];
 
-/// Reads a model from the text of a `config.json`. `source` is how messages call the file.
+/// Reads a model from the text of a `config.json`. `source` is the file's name in messages.
 ///
 /// # Errors
-/// [`LoadError`] naming file, field and repair; unknown architectures are refused with the list of known ones.
+/// [`LoadError`] that names file, field and repair. An unknown architecture is an error that lists the known ones.
 pub fn from_hugging_face(text: &str, source: &str) -> Result<ModelConfig, LoadError> {
     let map = fields(text, source)?;
     let config = Config { map: &map, source };
@@ -40,7 +40,8 @@ pub fn from_hugging_face(text: &str, source: &str) -> Result<ModelConfig, LoadEr
     Ok(model)
 }
 
-/// The fields of a `config.json`. Workloads and plans, which are JSON objects too, are refused as what they are.
+/// Reads the fields of a `config.json`. Workloads and plans, which are JSON objects too, are errors that name them as
+/// such.
 pub(crate) fn fields(text: &str, source: &str) -> Result<Map<String, Value>, LoadError> {
     detect::object(text, source, &CONFIGURATION)?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -57,11 +58,11 @@ pub(crate) fn fields(text: &str, source: &str) -> Result<Map<String, Value>, Loa
     Ok(map)
 }
 
-/// Fields that give the number of experts in a layer, in several families.
+/// Fields that give the number of experts per layer, in several families.
 const EXPERTS: [&str; 5] =
     ["num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts"];
 
-/// A configuration with the file's name for messages.
+/// Configuration with the file's name for messages.
 pub(crate) struct Config<'a> {
     pub(crate) map: &'a Map<String, Value>,
     pub(crate) source: &'a str,
@@ -72,7 +73,7 @@ impl Config<'_> {
         LoadError::at(self.source, field, problem, repair)
     }
 
-    /// A text; `None` where the field is absent or null.
+    /// String value; `None` if the field is absent or null.
     pub(crate) fn text(&self, field: &str) -> Result<Option<&str>, LoadError> {
         match self.map.get(field) {
             None | Some(Value::Null) => Ok(None),
@@ -81,7 +82,7 @@ impl Config<'_> {
         }
     }
 
-    /// A size of at least 1; `None` where the field is absent or null.
+    /// Size of at least 1; `None` if the field is absent or null.
     pub(crate) fn size(&self, field: &str) -> Result<Option<u64>, LoadError> {
         match self.map.get(field) {
             None | Some(Value::Null) => Ok(None),
@@ -96,7 +97,7 @@ impl Config<'_> {
         }
     }
 
-    /// Refuses mixtures of experts: their layers have other sizes, times and transfers than those modelled here.
+    /// Rejects mixtures of experts: their layers have other sizes, times and transfers than those modelled here.
     fn dense(&self) -> Result<(), LoadError> {
         for field in EXPERTS {
             if let Some(experts) = self.map.get(field).and_then(Value::as_u64).filter(|&experts| experts > 1) {
@@ -127,7 +128,7 @@ impl Config<'_> {
             .ok_or_else(|| self.error(field, format!("is {layers}, more than 100000 layers"), "check the file"))
     }
 
-    /// The model's own name, else the architecture.
+    /// Name of the model, else of the architecture.
     pub(crate) fn name(&self, kind: &str) -> Result<String, LoadError> {
         let name = self.text("_name_or_path")?.map(crate::source::error::printable).filter(|name| !name.is_empty());
         Ok(name.unwrap_or_else(|| kind.to_string()))
@@ -141,7 +142,7 @@ impl Config<'_> {
         Err(self.error(heads_field, problem, "correct one of the two, or give head_dim"))
     }
 
-    /// Llama, Mistral and Qwen2 differ in biases and defaults only.
+    /// Llama, Mistral and Qwen2 differ only in biases and defaults.
     fn llama(&self, kind: &str) -> Result<ModelConfig, LoadError> {
         let hidden = self.required("hidden_size")?;
         let heads = self.required("num_attention_heads")?;
@@ -272,7 +273,7 @@ impl Config<'_> {
     }
 }
 
-/// A value in short, for messages.
+/// Short form of a value, for messages.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) => "an array".into(),

@@ -1,6 +1,6 @@
 //! Transformers by their sizes: presets, and Hugging Face's `config.json` of dense models.
 //!
-//! What workloads are generated from, and what training costs are derived from.
+//! Generated workloads and training costs are derived from them.
 
 mod config;
 pub(crate) mod hugging_face;

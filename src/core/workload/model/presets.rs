@@ -1,8 +1,8 @@
-//! Model presets: the sizes of well-known transformers, as their publications or published configurations give them.
+//! Model presets: sizes of well-known transformers, from their publications or published configurations.
 
 use super::config::{Biases, Head, Mlp, ModelConfig, Norm};
 
-/// Ids of all presets, in the order they are shown.
+/// Ids of all presets, in display order.
 pub fn presets() -> &'static [&'static str] {
     &[
         "bert-32",
@@ -17,7 +17,7 @@ pub fn presets() -> &'static [&'static str] {
     ]
 }
 
-/// The model preset of this name, in either case.
+/// Model preset with this name. Ignores case.
 pub fn preset(name: &str) -> Option<ModelConfig> {
     let name = name.to_ascii_lowercase();
     Some(match name.as_str() {
@@ -59,7 +59,8 @@ pub fn preset(name: &str) -> Option<ModelConfig> {
     })
 }
 
-/// The published profile's BERT; the head count cannot be told from it and 40 of width 96 is assumed, so that eight devices can share it.
+/// BERT of Piper's published profile. The profile does not give the number of heads: 40 of width 96 are assumed, so
+/// that eight devices can divide them.
 fn bert(name: &str, layers: u32) -> ModelConfig {
     ModelConfig {
         name: name.into(),
@@ -83,7 +84,8 @@ fn bert(name: &str, layers: u32) -> ModelConfig {
     }
 }
 
-/// Llama and what follows its plan, with eight key/value heads: layers, hidden, heads, MLP width, vocabulary, positions.
+/// Llama and models of the same design, with eight key-value heads: layers, hidden, heads, MLP width, vocabulary,
+/// positions.
 fn llama(name: &str, source: &str, [layers, hidden, heads, mlp_width, vocabulary, longest]: [u64; 6]) -> ModelConfig {
     ModelConfig {
         name: name.into(),

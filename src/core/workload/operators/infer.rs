@@ -1,18 +1,18 @@
-//! From a kind and input shapes to the operator: dimensions, projections, matrix multiplication, weights.
+//! Derives an operator from its kind and input shapes: dimensions, projections, matrix multiplication, weights.
 //!
-//! Section 3 of the paper names iteration spaces for a few kinds; the rest follow the published program's operators.
+//! Section 3 of the paper gives iteration spaces for a few kinds. The rest follow the published program's operators.
 //! `O(axes)` each.
 
 use super::{Dimension, Gemm, Given, Input, Operator, OperatorKind, Tensor, Weights};
 
-/// The most dimensions of an operator.
+/// Maximum number of dimensions of an operator.
 const MOST_DIMS: usize = 16;
 
-/// An operator being put together.
+/// Operator under construction.
 struct Draft<'a> {
     inputs: &'a [Given],
     dims: Vec<Dimension>,
-    /// By input slot, the projection of the dimensions.
+    /// Projection of the dimensions, by input slot.
     reads: Vec<Vec<Vec<u8>>>,
     outputs: Vec<Tensor>,
     gemm: Option<Gemm>,
@@ -51,7 +51,7 @@ pub(super) fn operator(kind: OperatorKind, inputs: &[Given]) -> Result<Operator,
     draft.finish(kind)
 }
 
-/// The usual names of the axes of a tensor from outside.
+/// Usual names of the axes of a tensor from outside.
 fn usual_names(rank: usize) -> Vec<String> {
     let names: &[&str] = match rank {
         1 => &["b"],
@@ -63,7 +63,7 @@ fn usual_names(rank: usize) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
 }
 
-/// Every axis split by the dimension of the same position.
+/// Projection of every axis onto the dimension at the same position.
 fn identity(rank: usize) -> Vec<Vec<u8>> {
     (0..rank).map(|axis| vec![axis as u8]).collect()
 }
@@ -72,7 +72,7 @@ fn dim(name: &str, extent: u64, splittable: bool) -> Dimension {
     Dimension { name: name.into(), extent, splittable }
 }
 
-/// The number of positions of a window.
+/// Number of positions of a window.
 fn positions(extent: u64, window: u64, stride: u64, padding: u64) -> Result<u64, String> {
     if window == 0 || stride == 0 {
         return Err("has a window or a stride of 0".into());
@@ -114,7 +114,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A name that no dimension has yet.
+    /// Name that no dimension has yet.
     fn fresh(&self, wanted: &str) -> String {
         let taken = |name: &str| self.dims.iter().any(|dim| dim.name == name);
         if !taken(wanted) {
@@ -123,7 +123,7 @@ impl Draft<'_> {
         (2..).map(|i| format!("{wanted}{i}")).find(|name| !taken(name)).unwrap_or_default()
     }
 
-    /// `count` inputs of one shape, which is also the iteration space and the output.
+    /// Sets up `count` inputs of one shape, which is also the iteration space and the output.
     fn same_shape(&mut self, count: usize) -> Result<(), String> {
         self.wants(count)?;
         let shape = self.inputs[0].shape.clone();
@@ -298,7 +298,7 @@ impl Draft<'_> {
             }
         }
         let [left, right, result] = terms;
-        // The letters in the order of the dimensions: those of the result, then those summed over.
+        // Letters in the order of the dimensions: those of the result, then those summed over.
         let mut letters = result.clone();
         letters.extend(left.iter().filter(|letter| right.contains(letter) && !result.contains(letter)));
         if let Some(letter) = left.iter().chain(&right).find(|letter| !letters.contains(letter)) {
@@ -411,7 +411,7 @@ impl Draft<'_> {
         if let Some(dim) = self.dims.iter().find(|dim| dim.extent == 0) {
             return Err(format!("has the dimension {} of extent 0", dim.name));
         }
-        // The batch is followed through the first input that carries it; further ones from outside are weights.
+        // The batch comes from the first input that has it. Later inputs from outside are weights.
         let carried = |(slot, axes): (usize, &Vec<Vec<u8>>)| {
             let given = self.inputs.get(slot).filter(|given| slot == 0 || given.source.is_some())?;
             axes.get(given.batch_axis?)?.first().copied()

@@ -1,12 +1,12 @@
-//! The profile of operator splitting: every node is an operator with an iteration space, and a plan says how many ways
-//! each dimension of it is split (Elango, *PaSE: Parallelization Strategies for Efficient DNN Training*, IPDPS 2021).
+//! Profile of operator splitting: every node is an operator with an iteration space, and a plan gives the degree by
+//! which each dimension is split (Elango, *PaSE: Parallelization Strategies for Efficient DNN Training*, IPDPS 2021).
 //!
-//! An [`Operator`] states what planners and checks need to know about its [`OperatorKind`] as plain structure: the
-//! dimensions, how they project onto the tensors it reads and writes, the [`Gemm`] in it, the [`Weights`] it trains.
-//! [`Operator::new`] derives all of that from kind and input shapes. No cost is computed here.
+//! An [`Operator`] describes its [`OperatorKind`] as plain data for planners and checks: the dimensions, their
+//! projections onto the tensors it reads and writes, its [`Gemm`], its [`Weights`]. [`Operator::new`] derives all of it
+//! from the kind and the input shapes. No cost is computed here.
 //!
-//! An axis of a tensor may be split by several dimensions at once (the flat tensor of a
-//! [`OperatorKind::Ravel`]) or by none (the constant extent of a stack), so a projection is a list of dimensions per axis.
+//! Several dimensions may split one axis of a tensor (the flat tensor of a [`OperatorKind::Ravel`]), or none may (the
+//! constant extent of a stack). A projection is therefore a list of dimensions per axis.
 
 mod infer;
 mod split;
@@ -16,133 +16,133 @@ use super::NodeIndex;
 
 pub use split::{Split, WHOLE};
 
-/// The kinds of operator. Shapes of tensors are written outermost axis first; a batch is axis 0 of the data.
+/// Kinds of operator. Shapes of tensors are written outermost axis first. Axis 0 of the data is the batch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum OperatorKind {
-    /// Convolution of `(b, c, H, W)` to `(b, filters, h, w)`; dimensions `b c h w r s n`, of which h and w stay whole.
+    /// Convolution of `(b, c, H, W)` to `(b, filters, h, w)`. Dimensions `b c h w r s n`; `h` and `w` cannot be split.
     Convolution {
         /// Output channels, n.
         filters: u64,
         /// Rows and columns of a filter, r and s.
         window: [u64; 2],
-        /// Step of the window.
+        /// Stride of the window.
         stride: u64,
         /// Rows and columns of padding on each side.
         padding: [u64; 2],
-        /// Pointwise operations fused into it.
+        /// Number of fused pointwise operations.
         pointwise: u32,
     },
     /// Pooling of `(b, c, H, W)` to `(b, c, h, w)`.
     Pooling {
         /// Rows and columns of the window.
         window: [u64; 2],
-        /// Step of the window.
+        /// Stride of the window.
         stride: u64,
         /// Rows and columns of padding on each side.
         padding: [u64; 2],
     },
-    /// Normalisation along one axis. Along axis 0 it stands for batch normalisation.
+    /// Normalisation along one axis. Axis 0 means batch normalisation.
     Normalisation {
-        /// The axis.
+        /// Normalised axis.
         axis: usize,
     },
-    /// Element by element on two tensors of one shape.
+    /// Elementwise operation on two tensors of one shape.
     Elementwise {
-        /// Pointwise operations fused into it.
+        /// Number of fused pointwise operations.
         pointwise: u32,
     },
-    /// Several tensors put together along an axis, which stays whole.
+    /// Concatenation of tensors along an axis that cannot be split.
     Concatenation {
-        /// The axis.
+        /// Axis of the concatenation.
         axis: usize,
     },
-    /// A tensor laid flat. Only splits into contiguous pieces are allowed.
+    /// Flattening of a tensor. Allows only splits into contiguous pieces.
     Ravel,
-    /// A flat tensor folded to a shape. Only splits into contiguous pieces are allowed.
+    /// Reshaping of a flat tensor. Allows only splits into contiguous pieces.
     Unravel {
-        /// The shape.
+        /// New shape.
         shape: Vec<u64>,
     },
-    /// Equal tensors stacked along a new axis 0, which stays whole.
+    /// Stack of equal tensors along a new axis 0 that cannot be split.
     Stack,
-    /// A tensor taken apart along axis 0, which stays whole; one output for each slice.
+    /// Slices of a tensor along axis 0, which cannot be split; one output per slice.
     Unstack,
-    /// A dense layer on the last axis.
+    /// Dense layer on the last axis.
     Dense {
         /// Output features.
         units: u64,
-        /// Pointwise operations fused into it.
+        /// Number of fused pointwise operations.
         pointwise: u32,
     },
-    /// A product of two tensors in Einstein's notation: the generic matrix multiplication.
+    /// Product of two tensors in Einstein notation: the generic matrix multiplication.
     Einsum {
-        /// Such as `ble,ef->blf`.
+        /// Equation, such as `ble,ef->blf`.
         equation: String,
-        /// Pointwise operations fused into it.
+        /// Number of fused pointwise operations.
         pointwise: u32,
     },
-    /// Mean over some axes, which vanish.
+    /// Mean over some axes, which disappear.
     Mean {
-        /// The axes, ascending.
+        /// Axes, ascending.
         axes: Vec<usize>,
     },
     /// Softmax along an axis.
     Softmax {
-        /// The axis.
+        /// Axis of the softmax.
         axis: usize,
     },
     /// Softmax and cross entropy over the last axis.
     CrossEntropy,
-    /// LSTM layers on `(b, s, units)`; dimensions `l s b n k`, of which s stays whole.
+    /// LSTM layers on `(b, s, units)`. Dimensions `l s b n k`; `s` cannot be split.
     Lstm {
-        /// Layers.
+        /// Number of layers.
         layers: u64,
         /// Hidden units, also the features of the input.
         units: u64,
     },
 }
 
-/// One dimension of an iteration space.
+/// Dimension of an iteration space.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Dimension {
-    /// What plans call it; unique within the operator.
+    /// Name in plans; unique within the operator.
     pub name: String,
-    /// Its extent.
+    /// Number of elements.
     pub extent: u64,
-    /// Whether it may be split.
+    /// True if it may be split.
     pub splittable: bool,
 }
 
-/// A tensor as one operator sees it.
+/// Tensor as read or written by one operator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Tensor {
-    /// Extents.
+    /// Extents of the axes.
     pub shape: Vec<u64>,
-    /// Names of the axes, as the operators that follow inherit them.
+    /// Names of the axes, which later operators inherit.
     pub names: Vec<String>,
-    /// By axis, the operator's dimensions whose splits multiply to the split of the axis.
+    /// By axis, the operator's dimensions whose degrees multiply to the degree of the axis.
     pub axes: Vec<Vec<u8>>,
 }
 
-/// Where an input comes from.
+/// Source of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Source {
-    /// The operator that writes it.
+    /// Operator that writes it.
     pub node: NodeIndex,
-    /// Which of its outputs.
+    /// Index of the operator's output.
     pub output: usize,
 }
 
-/// A tensor that an operator reads.
+/// Tensor that an operator reads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Input {
-    /// `None`: it comes from outside (images, tokens, trained weights) and costs no transfer.
+    /// Source. `None`: it comes from outside (images, tokens, trained weights) and needs no transfer.
     pub source: Option<Source>,
-    /// The tensor.
+    /// Tensor.
     pub tensor: Tensor,
 }
 
-/// A batched matrix multiplication over dimensions of the operator: `batch` times `(m, k) · (k, n)`.
+/// Batched matrix multiplication over dimensions of the operator: `batch` times `(m, k) · (k, n)`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Gemm {
     /// Dimensions of the batch.
@@ -153,71 +153,71 @@ pub struct Gemm {
     pub n: Vec<u8>,
     /// Dimensions that are summed over.
     pub k: Vec<u8>,
-    /// Columns for each element of `n`: 4 gates of an LSTM, else 1.
+    /// Columns per element of `n`: 4 for the gates of an LSTM, else 1.
     pub n_factor: u32,
-    /// Terms for each element of `k`: input and state of an LSTM, else 1.
+    /// Terms per element of `k`: 2 for input and state of an LSTM, else 1.
     pub k_factor: u32,
-    /// Pointwise operations on every element of the result.
+    /// Pointwise operations per element of the result.
     pub pointwise: u32,
 }
 
-/// What an operator trains.
+/// Weights that an operator trains.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Weights {
-    /// The dimensions that index them.
+    /// Dimensions that index them.
     pub dims: Vec<u8>,
-    /// Weights for each index.
+    /// Weights per index.
     pub factor: u32,
 }
 
-/// One operator of the graph.
+/// Operator of the graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operator {
-    /// What it computes.
+    /// Kind.
     pub kind: OperatorKind,
-    /// Its iteration space.
+    /// Iteration space.
     pub dims: Vec<Dimension>,
-    /// What it reads, by slot.
+    /// Tensors it reads, by slot.
     pub inputs: Vec<Input>,
-    /// What it writes, by slot.
+    /// Tensors it writes, by slot.
     pub outputs: Vec<Tensor>,
-    /// The matrix multiplication in it, if there is one.
+    /// Its matrix multiplication, if there is one.
     pub gemm: Option<Gemm>,
-    /// What it trains, if anything.
+    /// Its trained weights, if there are any.
     pub weights: Option<Weights>,
-    /// The dimension that carries the batch, if one does.
+    /// Dimension of the batch, if there is one.
     pub batch_dim: Option<u8>,
 }
 
-/// The whole profile, by node index.
+/// Whole profile, by node index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorProfile {
-    /// By node index; inputs come from nodes with smaller indices.
+    /// Operators by node index. Inputs come from nodes with smaller indices.
     pub operators: Vec<Operator>,
-    /// The fewest elements that a split may leave of a dimension. It narrows a search, not what a plan may do.
+    /// Minimum number of elements that a split leaves of a dimension. It restricts a search, not the valid plans.
     pub cutoff: u32,
 }
 
-/// What an operator has to be told of an input: where it comes from, and its shape with the names of the axes.
+/// Description of an input, from which an operator is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
-    /// As [`Input::source`].
+    /// Source, as [`Input::source`].
     pub source: Option<Source>,
-    /// Extents.
+    /// Extents of the axes.
     pub shape: Vec<u64>,
-    /// Names of the axes; empty for the usual names of that many axes.
+    /// Names of the axes. If empty, the usual names for that number of axes apply.
     pub names: Vec<String>,
-    /// The axis that carries the batch, if one does.
+    /// Axis of the batch, if there is one.
     pub batch_axis: Option<usize>,
 }
 
 impl Given {
-    /// A tensor from outside, whose axis 0 is the batch.
+    /// Tensor from outside, with the batch as axis 0.
     pub fn outside(shape: Vec<u64>) -> Self {
         Given { source: None, shape, names: vec![], batch_axis: Some(0) }
     }
 
-    /// An output of an operator that is there already.
+    /// Output of an operator that already exists.
     pub fn output(operators: &[Operator], source: Source) -> Option<Self> {
         let producer = operators.get(source.node.index())?;
         let tensor = producer.outputs.get(source.output)?;
@@ -226,27 +226,27 @@ impl Given {
     }
 }
 
-/// What does not fit about an operator or a split of it, as the end of a sentence that starts with it.
+/// Error about an operator or its split, as the end of a sentence whose subject is the operator or the split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Misfit(String);
 
 impl Operator {
-    /// Derives everything from the kind and the inputs.
+    /// Derives all fields from the kind and the inputs.
     ///
     /// # Errors
-    /// [`Misfit`], as the end of a sentence that starts with the operator.
+    /// [`Misfit`], as the end of a sentence whose subject is the operator.
     pub fn new(kind: OperatorKind, inputs: &[Given]) -> Result<Self, Misfit> {
         infer::operator(kind, inputs).map_err(Misfit)
     }
 
-    /// Whether only splits into contiguous pieces are allowed: from the outermost dimension on fully split ones, then one
-    /// that is split in any way, then none.
+    /// True if only splits into contiguous pieces are allowed. From the outermost dimension on, dimensions are then
+    /// fully split, at most one is split partly, and the rest is not split.
     pub fn contiguous(&self) -> bool {
         matches!(self.kind, OperatorKind::Ravel | OperatorKind::Unravel { .. })
     }
 
-    /// What tables call its kind.
+    /// Name of the kind in tables.
     pub fn kind_name(&self) -> &'static str {
         match self.kind {
             OperatorKind::Convolution { .. } => "conv",
@@ -267,12 +267,12 @@ impl Operator {
         }
     }
 
-    /// Whether it only looks at a tensor in another shape, and keeps nothing of its own.
+    /// True if it only reshapes or slices a tensor and stores nothing of its own.
     pub fn is_view(&self) -> bool {
         matches!(self.kind, OperatorKind::Ravel | OperatorKind::Unravel { .. } | OperatorKind::Unstack)
     }
 
-    /// How many weights it trains.
+    /// Number of weights that it trains.
     pub fn parameters(&self) -> f64 {
         self.weights.as_ref().map_or(0.0, |weights| {
             let each = weights.dims.iter().map(|&dim| self.dims[usize::from(dim)].extent as f64);
@@ -281,31 +281,31 @@ impl Operator {
     }
 }
 
-/// What batch normalisation sums over when its batch is split.
+/// Axes over which batch normalisation sums when its batch is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum BatchNorm {
-    /// Along the batch for every channel and position, as the published program has it.
+    /// The batch, per channel and position, as in the published program.
     #[default]
     Published,
-    /// Along batch and positions for every channel, as frameworks do.
+    /// Batch and positions, per channel, as in frameworks.
     PerChannel,
 }
 
-/// How the costs of splits are counted where the published program can be mended.
+/// Corrections of the published program's cost of splits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct CostRules {
-    /// Whether every tensor from one operator to another is paid for; published: the last only.
+    /// True if every tensor between two operators is paid for. The published program pays only for the last.
     pub parallel_edges: bool,
-    /// What batch normalisation sums over.
+    /// Axes over which batch normalisation sums.
     pub batch_norm: BatchNorm,
 }
 
-/// Bytes of a word: an activation, a weight or a gradient.
+/// Bytes per word: an activation, a weight or a gradient.
 pub const WORD_BYTES: f64 = 8.0;
 
 impl OperatorProfile {
-    /// The pairs of operators with a tensor between them, each with the consumer's slots it goes to, ascending: by
-    /// consumer, then by first slot.
+    /// Pairs of operators with a tensor between them, each with the consumer's slots, ascending. Sorted by consumer,
+    /// then by first slot.
     pub fn links(&self) -> Vec<Link> {
         let mut links: Vec<Link> = vec![];
         for (consumer, operator) in NodeIndex::enumerate(&self.operators) {
@@ -325,9 +325,9 @@ impl OperatorProfile {
 /// All tensors from one operator to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// The operator that writes them.
+    /// Operator that writes them.
     pub producer: NodeIndex,
-    /// The operator that reads them.
+    /// Operator that reads them.
     pub consumer: NodeIndex,
     /// The consumer's input slots, ascending.
     pub slots: Vec<usize>,

@@ -1,20 +1,21 @@
-//! How an operator is cut into pieces, one for each device.
+//! Split of an operator into pieces, one per device.
 
 use std::{fmt, str::FromStr};
 
 use super::{Misfit, Operator};
 
-/// The text of a split that leaves everything whole.
+/// Text of a split that divides no dimension.
 pub const WHOLE: &str = "whole";
 
-/// Into how many pieces which dimensions are cut, as its text says: `b=4 n=8`. What is not named stays whole.
+/// Number of pieces per dimension, with the text form `b=4 n=8`. A dimension without a name in it is not split.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Split(Vec<(String, u32)>);
 
 impl FromStr for Split {
     type Err = Misfit;
 
-    /// Degrees by dimension, or [`WHOLE`]. Which dimensions there are is the operator's to say ([`Operator::degrees`]).
+    /// Reads degrees by dimension, or [`WHOLE`]. The operator validates the names of dimensions
+    /// ([`Operator::degrees`]).
     fn from_str(text: &str) -> Result<Self, Misfit> {
         let mut parts: Vec<(String, u32)> = vec![];
         if text.trim() == WHOLE {
@@ -42,16 +43,16 @@ impl fmt::Display for Split {
 }
 
 impl Operator {
-    /// The split into so many pieces by dimension.
+    /// Split with these degrees by dimension.
     pub fn split(&self, degrees: &[u32]) -> Split {
         let cut = self.dims.iter().zip(degrees).filter(|(_, degree)| **degree != 1);
         Split(cut.map(|(dim, &degree)| (dim.name.clone(), degree)).collect())
     }
 
-    /// Into how many pieces a split cuts each dimension.
+    /// Degree of each dimension under a split.
     ///
     /// # Errors
-    /// [`Misfit`], as the end of a sentence that starts with the split.
+    /// [`Misfit`], as the end of a sentence whose subject is the split.
     pub fn degrees(&self, split: &Split) -> Result<Vec<u32>, Misfit> {
         let mut degrees = vec![1; self.dims.len()];
         for (name, degree) in &split.0 {

@@ -1,4 +1,4 @@
-//! The graph of antichains as PipeDream's importer walks it, and the order in which it numbers them.
+//! Graph of antichains as in PipeDream's importer, and its numbering of them.
 
 use std::{cell::OnceCell, collections::VecDeque};
 
@@ -8,25 +8,25 @@ use rustc_hash::FxHashMap;
 use super::StatesError;
 use crate::graph::Dag;
 
-/// Nodes beyond which nobody looks: what needs what is kept for every pair of them (32 MB each for three such tables).
+/// Maximum number of nodes: three tables hold one bit for every pair of them (32 MB each).
 const MOST_NODES: usize = 1 << 14;
 
-/// Nodes in all antichains together, and steps between these, at the most: about 200 MB.
+/// Maximum number of nodes in all antichains plus steps between antichains: about 200 MB.
 const MOST_KEPT: usize = 1 << 23;
 
-/// What was found.
+/// All antichains of a graph.
 pub(super) struct AllAntichains {
-    /// Every antichain with the nodes it still needs, in the order they were met.
+    /// Antichains in order of discovery, each with the ancestors whose outputs are still needed.
     pub(super) antichains: Vec<Vec<usize>>,
-    /// The antichains in the order of states.
+    /// Antichains in the order of states.
     pub(super) order: Vec<usize>,
-    /// By position in that order: the positions of everything that leads to it.
+    /// By position in that order: the positions of all antichains that lead to it.
     pub(super) before: Vec<FixedBitSet>,
-    /// By node: what it needs, itself left out.
+    /// By node: its ancestors, without the node itself.
     pub(super) ancestors: Vec<FixedBitSet>,
 }
 
-/// Everything that can be reached from each vertex, itself left out.
+/// Vertices that can be reached from each vertex, without the vertex itself.
 fn reachable(
     n: usize,
     order: impl Iterator<Item = usize>,
@@ -44,10 +44,10 @@ fn reachable(
     sets
 }
 
-/// Walks all antichains from the first source on, unless `stopped` says meanwhile that nobody waits for them.
+/// Finds all antichains from the first source on. `stopped` is polled and ends the search.
 ///
 /// # Errors
-/// [`StatesError`] if there are more than `most`, or they need more memory than they shall have, or it was stopped.
+/// [`StatesError`] if there are more than `most`, or they need too much memory, or the search was stopped.
 pub(super) fn find<'a>(
     dag: &Dag,
     label: &dyn Fn(usize) -> &'a str,
@@ -61,8 +61,8 @@ pub(super) fn find<'a>(
     let topological = || dag.topological_order().iter().map(|&v| v as usize);
     let ancestors = reachable(n, topological(), |v| dag.predecessors(v).collect());
     let descendants = reachable(n, topological().rev(), |v| dag.successors(v).collect());
-    // What must be kept beside `v`: ancestors whose output something else than `v` and its ancestors needs. Found for those that
-    // are come to: where branches allow too many states these are few.
+    // By node `v`: ancestors whose output is needed by a node other than `v` and its ancestors. Computed on demand: if
+    // branches allow too many states, few nodes are reached.
     let beside: Vec<OnceCell<FixedBitSet>> = vec![OnceCell::new(); n];
     let beside = |v: usize| {
         beside[v].get_or_init(|| {
@@ -112,7 +112,7 @@ pub(super) fn find<'a>(
     Ok(AllAntichains { antichains, order, before, ancestors })
 }
 
-/// The antichains one step after `antichain`, whose members with all they need are `kept`.
+/// Antichains one step after `antichain`. `kept` holds its members and the ancestors whose outputs are still needed.
 fn successors(
     dag: &Dag,
     descendants: &[FixedBitSet],
@@ -147,7 +147,7 @@ fn successors(
     Ok(found)
 }
 
-/// Whether two sets have some member in common: word by word, in line.
+/// True if two sets intersect. A loop over words that is inlined.
 #[inline]
 fn have_some(a: &FixedBitSet, b: &FixedBitSet) -> bool {
     let (a, b) = (a.as_slice(), b.as_slice());
@@ -158,7 +158,7 @@ fn have_some(a: &FixedBitSet, b: &FixedBitSet) -> bool {
     word < a.len().min(b.len())
 }
 
-/// States in the order in which a depth-first search finishes them, last first; children by label, equals as they come.
+/// States in reverse postorder of a depth-first search. Children are sorted by label; ties keep their order.
 fn numbered<'a>(next: &[Vec<usize>], label: &dyn Fn(usize) -> &'a str) -> Vec<usize> {
     let children = |s: usize| {
         let mut children = next[s].clone();
@@ -193,7 +193,7 @@ fn preceding(next: &[Vec<usize>], order: &[usize]) -> Vec<FixedBitSet> {
         position[s] = i;
     }
     let mut before = vec![FixedBitSet::with_capacity(order.len()); order.len()];
-    // The order is topological: a state is complete when its turn comes.
+    // The order is topological: a state's set is complete when the loop reaches it.
     for (i, &s) in order.iter().enumerate() {
         let own = before[i].clone();
         for &child in &next[s] {

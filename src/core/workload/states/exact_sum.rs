@@ -1,21 +1,21 @@
-//! The exactly rounded sum of many numbers.
+//! Exactly rounded sum of many numbers.
 //!
-//! Shewchuk, *Adaptive Precision Floating-Point Arithmetic*, 1997: the sum so far is kept as numbers that do not overlap,
-//! each the rounding error of the next. The order of the summands plays no part, so totals over sets of nodes are the same
-//! however the set was found. `O(k)` a number, `k` the numbers kept (a handful for profiles).
+//! Shewchuk, *Adaptive Precision Floating-Point Arithmetic*, 1997: the sum is stored as partials that do not overlap,
+//! each the rounding error of the next. The result does not depend on the order of the summands, so totals over sets of
+//! nodes do not depend on how the set was found. `O(k)` per number for `k` partials (a handful for profiles).
 
-/// So many numbers are added up without asking for memory.
+/// Maximum number of partials that are subtracted without a heap allocation.
 const AT_HAND: usize = 8;
 
-/// A sum under way.
+/// Running sum.
 #[derive(Debug, Clone, Default)]
 pub struct ExactSum {
-    /// Not overlapping, by growing magnitude.
+    /// Partials that do not overlap, by growing magnitude.
     partials: Vec<f64>,
 }
 
 impl ExactSum {
-    /// The exactly rounded sum of finite numbers.
+    /// Exactly rounded sum of finite numbers.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> f64 {
         let mut sum = ExactSum::default();
         values.into_iter().for_each(|value| sum.add(value));
@@ -29,12 +29,12 @@ impl ExactSum {
         self.partials.truncate(kept);
     }
 
-    /// Begins again with nothing.
+    /// Resets the sum to 0.
     pub fn clear(&mut self) {
         self.partials.clear();
     }
 
-    /// The difference of two sums, rounded once.
+    /// Difference of two sums, rounded once.
     pub(super) fn minus(&self, other: &ExactSum) -> f64 {
         if let ([value], [less]) = (&*self.partials, &*other.partials) {
             return value - less;
@@ -53,13 +53,13 @@ impl ExactSum {
         rounded(&difference[..kept])
     }
 
-    /// The sum, rounded once.
+    /// Sum, rounded once.
     pub fn value(&self) -> f64 {
         rounded(&self.partials)
     }
 }
 
-/// Adds a number to all but the last of these, which is room for one more; how many they are then.
+/// Adds a number to the partials. The last element is free space for one more. Returns the new number of partials.
 fn added(partials: &mut [f64], mut value: f64) -> usize {
     let mut kept = 0;
     for i in 0..partials.len() - 1 {
@@ -79,7 +79,7 @@ fn added(partials: &mut [f64], mut value: f64) -> usize {
     kept + 1
 }
 
-/// The sum of numbers that do not overlap, by growing magnitude, rounded once.
+/// Sum of partials that do not overlap, by growing magnitude, rounded once.
 fn rounded(partials: &[f64]) -> f64 {
     let mut rest = partials.iter().rev().copied();
     let Some(mut high) = rest.next() else { return 0.0 };
@@ -94,7 +94,7 @@ fn rounded(partials: &[f64]) -> f64 {
             break;
         }
     }
-    // Half way between two numbers: what is left decides.
+    // Half way between two numbers: the remaining partial decides.
     if let Some(further) = next
         && (low > 0.0) == (further > 0.0)
         && low != 0.0

@@ -1,7 +1,7 @@
-//! States stay with the profile they were found for: planners, the check, hand edits and lint ask for them again and again.
+//! Cache of states in their profile: planners, the check, hand edits and lint need them repeatedly.
 //!
-//! They are derived from the workload alone, whoever asks first. Beside them lies a hash of all that they depend on, so that a
-//! profile that was changed meanwhile has them found anew: `O(nodes + edges)` time to ask.
+//! States depend on the workload alone. A hash of all inputs is stored with them, so that a changed profile computes
+//! them again. A look-up takes `O(nodes + edges)` time.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -15,7 +15,7 @@ use crate::workload::{LayerNode, LayerProfile, Workload};
 
 type Answer = Result<Arc<States>, StatesError>;
 
-/// What was found for a profile: nothing at first, nor for a copy of it.
+/// Cached states of a profile. New profiles and copies start empty.
 #[derive(Default)]
 pub(in crate::workload) struct Found {
     antichains: Mutex<Option<(u64, Answer)>>,
@@ -28,17 +28,17 @@ impl Clone for Found {
     }
 }
 
-/// What was found of a profile makes no difference to it.
+/// The cache does not affect equality of profiles.
 impl PartialEq for Found {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-/// Who waits for another looks so often whether anybody waits for him.
+/// Interval at which a thread that waits for the lock checks whether it is stopped.
 const LOOKS: Duration = Duration::from_millis(1);
 
-/// What another may have; `None` if stopped meanwhile.
+/// Locks the mutex. `None` if stopped while waiting.
 fn locked<'m, T>(of: &'m Mutex<T>, stopped: &dyn Fn() -> bool) -> Option<MutexGuard<'m, T>> {
     loop {
         match of.try_lock() {
@@ -50,7 +50,7 @@ fn locked<'m, T>(of: &'m Mutex<T>, stopped: &dyn Fn() -> bool) -> Option<MutexGu
     }
 }
 
-/// A number that changes with everything that states depend on.
+/// Hash of everything that states depend on.
 fn depends_on(workload: &Workload, profile: &LayerProfile) -> u64 {
     let mut hash = DefaultHasher::new();
     workload.dag.edges().hash(&mut hash);
@@ -66,12 +66,12 @@ fn depends_on(workload: &Workload, profile: &LayerProfile) -> u64 {
 }
 
 impl States {
-    /// The states of a workload with a layer-wise profile, along one order of its layers (`linear`) or all antichains, kept with
-    /// `profile` from then on. `stopped` says meanwhile that nobody waits for them; whoever asks for the same ones waits for whom
-    /// asked before.
+    /// States of a workload with a layer-wise profile, along one order of its layers (`linear`) or all antichains. The
+    /// result is cached in `profile`. `stopped` is polled and ends the search. A second caller for the same states
+    /// waits for the first.
     ///
     /// # Errors
-    /// [`StatesError`] if there are none or too many, or it was stopped.
+    /// [`StatesError`] if there are none or too many, or the search was stopped.
     pub fn found(
         workload: &Workload,
         profile: &LayerProfile,

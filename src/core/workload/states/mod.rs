@@ -1,15 +1,16 @@
-//! The states that DAPPLE cuts between: how far a network has been computed, from its first layer to its last.
+//! States between which DAPPLE cuts: how far a network has been computed, from its first layer to its last.
 //!
-//! PipeDream's antichain graph (Narayanan et al., SOSP 2019, in the published program): a state is a set of nodes none of
-//! which needs another, standing for everything up to them. `clean` first drops inputs and `__getitem__` sinks,
-//! `antichains` finds the states, [`States`] sums costs up to each. A chain of layers has a state for each layer; where a
-//! network branches there are more, and their number can explode: then [`States::along_order`] cuts along one topological order instead.
+//! PipeDream's antichain graph (Narayanan et al., SOSP 2019, in the published program): a state is a set of nodes that
+//! do not depend on each other, and stands for everything up to them. `clean` first removes inputs and `__getitem__`
+//! sinks, `antichains` finds the states, and [`States`] sums the costs up to each. A chain of layers has one state per
+//! layer. A network with branches has more, and their number can explode; [`States::along_order`] then cuts along one
+//! topological order.
 //!
-//! Kept because published plans rest on it: the search starts at the *first* remaining source only, other
-//! sources count from the first state that needs them; and where states branch, the order of states is no chain of
-//! sets, so that the cost between two neighbours may be negative.
+//! Two properties are kept because published plans depend on them. The search starts only at the *first* remaining
+//! source; other sources count from the first state that needs them. With branches, the order of states is not a chain
+//! of sets, so the cost between two neighbours may be negative.
 //!
-//! `O(states · nodes)` time and bits where states branch, `O(nodes)` along an order.
+//! `O(states · nodes)` time and bits with branches, `O(nodes)` along an order.
 
 mod antichains;
 mod exact_sum;
@@ -23,87 +24,88 @@ use crate::graph::Dag;
 pub use exact_sum::ExactSum;
 pub(super) use found::Found;
 
-/// A difference of sums so small beside them has lost too many digits.
+/// Relative difference of two sums at or below which rounding has lost too many digits.
 const MOST_LOST: f64 = 1e-5;
-/// States that are looked for at the most.
+/// Maximum number of states.
 pub const MOST_STATES: usize = 4096;
 
-/// Why a profile has no antichain states to plan with.
+/// Reason why a profile has no antichain states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StatesError {
-    /// Nothing is left of the network without its inputs.
+    /// Without its inputs, the network has no layers.
     #[error("nothing but inputs: no layer is left to plan")]
     Empty,
-    /// The branches of the network allow too many.
+    /// The branches of the network allow too many states.
     #[error("its branches allow more than {0} states, the most that are looked at")]
     TooMany(usize),
-    /// It is so large that nobody looks at what its branches allow.
+    /// The network has too many layers for a search for states.
     #[error("it has more than {0} layers, the most whose states are looked for")]
     TooLarge(usize),
-    /// Whoever asked waits no more.
+    /// The search was stopped.
     #[error("the time was up before its states were found")]
     Stopped,
 }
 
 impl StatesError {
-    /// Whether there are states to be had along one order of the layers.
+    /// True if there are states along one order of the layers.
     pub fn has_an_order(self) -> bool {
         self != StatesError::Empty
     }
 }
 
-/// The states of a profile with what they cost, for one batch as profiled.
+/// States of a profile with their costs, for one batch as profiled.
 #[derive(Debug, Clone)]
 pub struct States {
     reach: Reach,
-    /// By state: its number among all states, where only some of them are held.
+    /// By state: its index among all states, if only some of them are held.
     numbers: Vec<u32>,
-    /// Forward and backward seconds up to and with a state.
+    /// Forward plus backward seconds up to and including a state.
     pub compute_s: Vec<f64>,
-    /// Forward seconds up to and with a state.
+    /// Forward seconds up to and including a state.
     pub forward_s: Vec<f64>,
-    /// Bytes of all outputs up to and with a state.
+    /// Bytes of all outputs up to and including a state.
     pub activation_bytes: Vec<f64>,
-    /// Bytes of all parameters up to and with a state.
+    /// Bytes of all parameters up to and including a state.
     pub parameter_bytes: Vec<f64>,
-    /// Bytes of the outputs that are needed after a state: what a cut there sends.
+    /// Bytes of the outputs that are needed after a state: the bytes that a cut there sends.
     pub output_bytes: Vec<f64>,
-    /// For each state the nodes that are computed with it and not before, in the order of states: a partition of all nodes
-    /// of the workload.
+    /// By state, the nodes that are computed with it and not before. A partition of all nodes of the workload.
     pub members: Vec<Vec<NodeIndex>>,
-    /// By state the same sums without any rounding, for what lies between two states.
+    /// The same sums by state without rounding, for differences between two states.
     totals: Vec<Totals>,
-    /// Nodes that no state covers: inputs and results that were dropped, and what only they lead to.
+    /// Nodes that no state covers: removed inputs and results, and nodes that lead only to those.
     pub left_out: Vec<NodeIndex>,
-    /// Whether what is planned has one order only, a chain with or without skips: the states then are all there can be.
+    /// True if the planned nodes have only one order, a chain with or without skips. The states are then all that
+    /// exist.
     pub one_order: bool,
 }
 
-/// What is computed up to each state, and which states come before it.
+/// Nodes computed up to each state, and the states before it.
 #[derive(Debug, Clone)]
 enum Reach {
-    /// Where states branch.
+    /// Sets of nodes, if states branch.
     Sets {
-        /// Nodes computed up to and with a state (over the workload's node indices), by state.
+        /// By state: nodes computed up to and including it (by the workload's node indices).
         covered: Vec<FixedBitSet>,
-        /// By state, the states that come before it in the graph of states, ascending.
+        /// By state: the states before it in the graph of states, ascending.
         before: Vec<FixedBitSet>,
     },
-    /// Along one order, where every state comes after all earlier ones: by node the first state that covers it, none for
-    /// nodes left out.
+    /// One order, in which every state comes after all earlier ones. `first` is by node the first state that covers it;
+    /// `None` for nodes left out.
     Order { first: Vec<Option<u32>> },
 }
 
-/// What is planned of a workload: every node, or those that are left without inputs and results.
+/// Planned part of a workload: the nodes that remain without inputs and results.
 #[derive(Debug, Clone)]
 struct Cleaned {
-    /// The nodes that are left, in file order.
+    /// Remaining nodes, in file order.
     kept: Vec<NodeIndex>,
-    /// The graph over what is left.
+    /// Graph over the remaining nodes.
     dag: Dag,
 }
 
-/// Which nodes are planned: all but sources called `Input..` and then sinks called `__getitem__..`, each looked for once.
+/// True for the nodes that are planned. Removes sources named `Input..`, then sinks named `__getitem__..`, in one pass
+/// each.
 pub fn kept(workload: &Workload) -> Vec<bool> {
     let dag = &workload.dag;
     let starts = |v: usize, word: &str| workload.nodes[v].name.as_deref().is_some_and(|name| name.starts_with(word));
@@ -117,11 +119,11 @@ pub fn kept(workload: &Workload) -> Vec<bool> {
     kept
 }
 
-/// A part (state, stage) for every node, given those of most: the rest goes with the first part that needs it, else with the
-/// last one that leads to it, else to part `last`.
+/// Completes a partial assignment of nodes to parts (states or stages). A node without a part joins the first part that
+/// needs it, else the last part that leads to it, else part `last`.
 pub fn settled(dag: &Dag, mut part_of: Vec<Option<usize>>, last: usize) -> Vec<usize> {
     let order = dag.topological_order();
-    // Towards the network's end first, so that a chain of left-out nodes follows the one that is needed.
+    // From the network's end, so that a chain of nodes without a part follows the node that needs it.
     for &v in order.iter().rev() {
         let v = v as usize;
         if part_of[v].is_none() {
@@ -137,8 +139,8 @@ pub fn settled(dag: &Dag, mut part_of: Vec<Option<usize>>, last: usize) -> Vec<u
     part_of.into_iter().map(|part| part.unwrap_or(last)).collect()
 }
 
-/// The figures, unless they are whole and few enough for any sum of them, and any difference of sums, to be exact: then
-/// nothing.
+/// Returns the figures, or nothing if they are whole and their sum is below 2⁵³. Then any sum of them, and any
+/// difference of such sums, is exact.
 pub fn inexact(figures: impl Iterator<Item = f64>) -> Vec<f64> {
     const EXACT: f64 = (1u64 << 53) as f64;
     let figures: Vec<f64> = figures.collect();
@@ -161,8 +163,8 @@ fn cleaned(workload: &Workload) -> Cleaned {
 }
 
 impl Cleaned {
-    /// Nodes behind the first source that need one node only and are all that it leads to: each makes a state of its own,
-    /// so that no long chain need be walked to know that it has too many.
+    /// Number of nodes reachable from the first source whose only predecessor has no other successor. Each is a state
+    /// of its own, so that a long chain has too many states without a search.
     fn lone_steps(&self) -> usize {
         let dag = &self.dag;
         let Some(start) = (0..dag.len()).find(|&v| dag.in_degree(v) == 0) else { return 0 };
@@ -180,8 +182,8 @@ impl Cleaned {
     }
 }
 
-/// Sums over the nodes up to a state, as the published importer divides: each node's milliseconds by a thousand, then
-/// summed.
+/// Sums over the nodes up to a state. As in the published importer, each node's milliseconds are divided by a thousand,
+/// then summed.
 #[derive(Debug, Clone, Default)]
 struct Totals {
     compute_s: ExactSum,
@@ -195,7 +197,7 @@ impl Totals {
         self.add_times(node, 1.0);
     }
 
-    /// What has been added leaves again without a trace.
+    /// Subtracts a node exactly.
     fn take_away(&mut self, node: &LayerNode) {
         self.add_times(node, -1.0);
     }
@@ -209,7 +211,7 @@ impl Totals {
 }
 
 impl States {
-    /// The antichain states of a workload with a layer-wise profile.
+    /// Antichain states of a workload with a layer-wise profile.
     ///
     /// # Errors
     /// [`StatesError`] if there are none or too many.
@@ -217,10 +219,10 @@ impl States {
         Self::of_unless(workload, profile, &|| false)
     }
 
-    /// The same, unless `stopped` says meanwhile that nobody waits for them. It is asked at every step from state to state.
+    /// Same as [`States::of`]; `stopped` is polled at every step between states and ends the search.
     ///
     /// # Errors
-    /// [`StatesError`] if there are none or too many, or it was stopped.
+    /// [`StatesError`] if there are none or too many, or the search was stopped.
     pub fn of_unless(
         workload: &Workload,
         profile: &LayerProfile,
@@ -247,7 +249,7 @@ impl States {
         Ok(Self::with_costs(workload, profile, &clean, states.collect(), found.before))
     }
 
-    /// A state after every node along the breadth-first topological order: a chain, whatever the branches.
+    /// One state after every node along the breadth-first topological order: a chain, independent of branches.
     ///
     /// # Errors
     /// [`StatesError::Empty`].
@@ -260,10 +262,10 @@ impl States {
         let mut all = Self::without_states(&clean);
         let mut first = vec![None; workload.nodes.len()];
         let mut totals = Totals::default();
-        // The outputs of what is done and still needed: what enters leaves again without a trace.
+        // Output bytes of computed nodes that are still needed. Exact, so that subtraction leaves no error.
         let mut open = ExactSum::default();
         let activation = |u: usize| profile.nodes[clean.kept[u]].activation();
-        // By how many it is.
+        // Consumers of each node that are not computed yet.
         let mut needed: Vec<usize> = (0..n).map(|v| clean.dag.out_degree(v)).collect();
         for (state, &v) in clean.dag.topological_order().iter().enumerate() {
             let v = v as usize;
@@ -327,7 +329,7 @@ impl States {
         let mut all = Self::without_states(clean);
         let mut on_workload = Vec::with_capacity(states.len());
         let mut taken = FixedBitSet::with_capacity(workload.nodes.len());
-        // From one state to the next little changes.
+        // Totals are updated by difference, because neighbouring states differ little.
         let (mut totals, mut last) = (Totals::default(), FixedBitSet::with_capacity(clean.dag.len()));
         for (covered, antichain) in states {
             covered.difference(&last).for_each(|i| totals.add(cost(i)));
@@ -345,7 +347,7 @@ impl States {
         all
     }
 
-    /// At most `most` of the states, evenly spread, the last one among them; all where there are no more.
+    /// At most `most` of the states, evenly spread and with the last one; all if there are no more.
     #[must_use]
     pub fn thinned(&self, most: usize) -> States {
         let (count, most) = (self.len(), most.max(1));
@@ -387,12 +389,12 @@ impl States {
         }
     }
 
-    /// The number of a state among all of the workload's.
+    /// Index of a state among all of the workload's states.
     pub fn number(&self, state: usize) -> u32 {
         self.numbers[state]
     }
 
-    /// Gives every node that no state covers a place.
+    /// Assigns every node that no state covers to a state.
     fn settle(&mut self, dag: &Dag, taken: &FixedBitSet) {
         let last = self.members.len() - 1;
         let mut state_of = vec![None; dag.len()];
@@ -409,10 +411,10 @@ impl States {
         }
     }
 
-    /// The sum over the states `from..=to`. Negative for some where states branch.
+    /// Sum over the states `from..=to`. May be negative if states branch.
     ///
-    /// As published, it is the difference of two rounded sums: that decides which of equally long published plans is found.
-    /// But where many of its digits would be lost, it is the exact one.
+    /// As in the published program, it is the difference of two rounded sums, which breaks ties between equally long
+    /// plans. If many digits would be lost, it is the exact difference.
     #[inline]
     fn between(&self, sums: &[f64], exact: impl Fn(&Totals) -> &ExactSum, from: usize, to: usize) -> f64 {
         let Some(before) = from.checked_sub(1) else { return sums[to] };
@@ -423,7 +425,7 @@ impl States {
         exact(&self.totals[to]).minus(exact(&self.totals[before]))
     }
 
-    /// Forward and backward seconds of the states `from..=to`.
+    /// Forward plus backward seconds of the states `from..=to`.
     #[inline]
     pub fn compute_between(&self, from: usize, to: usize) -> f64 {
         self.between(&self.compute_s, |totals| &totals.compute_s, from, to)
@@ -453,12 +455,12 @@ impl States {
         self.compute_s.len()
     }
 
-    /// Never: there is always a state.
+    /// Always false: there is at least one state.
     pub fn is_empty(&self) -> bool {
         self.compute_s.is_empty()
     }
 
-    /// The nodes computed up to and with state `j`.
+    /// Nodes computed up to and including state `j`.
     pub fn covered(&self, j: usize) -> FixedBitSet {
         match &self.reach {
             Reach::Sets { covered, .. } => covered[j].clone(),
@@ -470,9 +472,9 @@ impl States {
         }
     }
 
-    /// The same of all states, one after the other.
+    /// Nodes computed up to and including each state, in the order of states.
     pub fn all_covered(&self) -> impl Iterator<Item = FixedBitSet> + '_ {
-        // Along an order from one to the next.
+        // Along an order, each set grows from the one before.
         let mut next: Vec<Vec<usize>> = vec![];
         let mut along = FixedBitSet::default();
         if let Reach::Order { first } = &self.reach {
@@ -493,7 +495,7 @@ impl States {
         })
     }
 
-    /// The states before state `j` in the graph of states, ascending.
+    /// States before state `j` in the graph of states, ascending.
     pub fn before(&self, j: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
         let (set, all) = match &self.reach {
             Reach::Sets { before, .. } => (Some(&before[j]), 0),
@@ -502,7 +504,7 @@ impl States {
         set.into_iter().flat_map(FixedBitSet::ones).chain(0..all)
     }
 
-    /// Whether a stage can end with state `l`: no state before it covers what it does not.
+    /// True if a stage can end with state `l`: `l` covers all that the states before it cover.
     #[inline]
     pub fn is_cut(&self, l: usize) -> bool {
         match &self.reach {
@@ -511,7 +513,7 @@ impl States {
         }
     }
 
-    /// Whether each state covers all that its neighbour before it covers.
+    /// True if each state covers all that the state before it covers.
     #[inline]
     pub fn is_chain(&self) -> bool {
         match &self.reach {
@@ -520,8 +522,7 @@ impl States {
         }
     }
 
-    /// The nodes computed in the states `from..=to`, ascending: those of a pipeline stage that begins after state
-    /// `from - 1` and ends with state `to`.
+    /// Nodes computed in the states `from..=to`, ascending: the nodes of a pipeline stage over these states.
     pub fn nodes(&self, from: usize, to: usize) -> Vec<NodeIndex> {
         let mut nodes: Vec<NodeIndex> = self.members[from..=to].iter().flatten().copied().collect();
         nodes.sort_unstable();

@@ -1,26 +1,26 @@
-//! What a model that was not read from a `config.json` must meet before anything is computed from it.
+//! Bounds for a model that was not read from a `config.json`, checked before anything is computed from it.
 
 use super::{
     Model,
     model::{Attention, FeedForward, LayerKind, Span},
 };
 
-/// The largest size of anything.
+/// Maximum of any size.
 const MOST_SIZE: u64 = 1 << 21;
-/// The most layers.
+/// Maximum number of layers.
 const MOST_LAYERS: usize = 4096;
-/// The most kinds of layers.
+/// Maximum number of kinds of layers.
 const MOST_KINDS: usize = 64;
-/// The most elements beside the matrices, and tokens of a sequence.
+/// Maximum number of elements beside the matrices, and of tokens in a sequence.
 const MOST_ELEMENTS: u64 = 1 << 40;
-/// The most parameters that are counted.
+/// Maximum number of parameters.
 const MOST_PARAMETERS: f64 = 1e15;
 
-/// Where something is wrong, and what.
+/// Position of a problem, and the problem.
 type Problem = (String, String);
 
 impl Model {
-    /// The first thing that no model can have: its place below the model, and what is wrong with it. `O(layers)`.
+    /// First value out of bounds: its path below the model, and the problem. `O(layers)`.
     pub fn problem(&self) -> Option<Problem> {
         let ends = &self.ends;
         sized("hidden", self.hidden, 1)

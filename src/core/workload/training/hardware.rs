@@ -1,14 +1,14 @@
-//! Accelerators as training needs them, and the constants that say what of their data sheets a run attains.
+//! Accelerators as training needs them, and constants for the fraction of the data sheet that a run attains.
 //!
-//! Peaks are dense, links per direction and device. The constants were fitted on published runs; they are one set for each
-//! generation, so a device is described by its data sheet and its generation alone.
+//! Peaks are dense; links are per direction and device. The constants were fitted on published runs, one set per
+//! generation. A device is therefore described by its data sheet and its generation alone.
 
 use super::Precision;
 
-/// A family of accelerators that attain like shares of their peaks.
+/// Generation of accelerators that attain similar fractions of their peaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
-    /// V100, of which no training run is published: its constants are Ampere's.
+    /// V100. Its constants are Ampere's, because no training run on it is published.
     Volta,
     /// A100.
     Ampere,
@@ -19,7 +19,7 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// The peak in 16 bits and the power at which the constants were fitted.
+    /// Peak in 16 bits (FLOP/s) and power (watts) at which the constants were fitted.
     fn reference(self) -> (f64, f64) {
         match self {
             Generation::Volta => (125e12, 300.0),
@@ -30,18 +30,18 @@ impl Generation {
     }
 }
 
-/// One accelerator and its links.
+/// Accelerator and its links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Accelerator {
-    /// What the command line calls it.
+    /// Id on the command line.
     pub id: &'static str,
-    /// Its generation.
+    /// Generation.
     pub generation: Generation,
     /// Peak dense FLOP/s in 16 bits.
     pub peak_16: f64,
-    /// Peak dense FLOP/s in 8 bits, where it has them.
+    /// Peak dense FLOP/s in 8 bits, if supported.
     pub peak_8: Option<f64>,
-    /// Peak dense FLOP/s in 4 bits, where it has them.
+    /// Peak dense FLOP/s in 4 bits, if supported.
     pub peak_4: Option<f64>,
     /// Bytes per second to its own memory.
     pub memory_bandwidth: f64,
@@ -51,11 +51,11 @@ pub struct Accelerator {
     pub outer_link: f64,
     /// Devices in an NVLink domain.
     pub domain: u32,
-    /// Power it may draw, watts.
+    /// Maximum power, watts.
     pub watts: f64,
     /// Bytes of memory.
     pub memory_bytes: f64,
-    /// What joins the devices of a domain, in a word.
+    /// Link type within a domain, in one word.
     pub joined_by: &'static str,
 }
 
@@ -154,24 +154,24 @@ pub fn all() -> &'static [Accelerator] {
     &PRESETS
 }
 
-/// The accelerator of this id, in either case; `a100` is the one of 80 GiB.
+/// Accelerator with this id, in either case. `a100` is the one with 80 GiB.
 pub fn find(id: &str) -> Option<&'static Accelerator> {
     let id = if id.eq_ignore_ascii_case("a100") { "a100-80" } else { id };
     all().iter().find(|accelerator| accelerator.id.eq_ignore_ascii_case(id))
 }
 
 impl Accelerator {
-    /// The number format of products where nobody asks for one: bfloat16 where it has that.
+    /// Default number format of products: bfloat16 if supported.
     pub fn usual_precision(&self) -> Precision {
         if self.generation == Generation::Volta { Precision::Fp16 } else { Precision::Bf16 }
     }
 
-    /// Whether its figures are those of its preset, links included.
+    /// True if its figures, links included, equal its preset.
     pub fn is_preset(&self) -> bool {
         find(self.id) == Some(self)
     }
 
-    /// Its figures by name, where it has them.
+    /// Figures by name; `None` if not supported.
     pub fn named(&self) -> [(&'static str, Option<f64>); 9] {
         [
             ("peak_16", Some(self.peak_16)),
@@ -186,7 +186,7 @@ impl Accelerator {
         ]
     }
 
-    /// Sets a figure by its name; false where there is none.
+    /// Sets a figure by its name. Returns false if there is no such figure.
     pub fn set(&mut self, name: &str, value: f64) -> bool {
         match name {
             "peak_16" => self.peak_16 = value,
@@ -203,45 +203,45 @@ impl Accelerator {
         true
     }
 
-    /// The rate that is sustained in 16 bits: power sets it, not the data sheet's peak.
+    /// Sustained rate in 16 bits, FLOP/s: power determines it, not the data sheet's peak.
     pub fn sustained_16(&self) -> f64 {
         let (peak, watts) = self.generation.reference();
         peak * (self.watts / watts)
     }
 }
 
-/// What a run attains of the data sheets: fitted on published runs.
+/// Fractions of the data sheet that a run attains, fitted on published runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Constants {
-    /// Share of the sustained rate that large matrix products attain in 16 bits.
+    /// Fraction of the sustained rate that large matrix products attain in 16 bits.
     pub gemm_16: f64,
-    /// The same in 8 and 4 bits.
+    /// Same in 8 and 4 bits.
     pub gemm_8: f64,
-    /// Share of the sustained rate that the fused attention core attains.
+    /// Fraction of the sustained rate that the fused attention core attains.
     pub attention: f64,
-    /// Share of a dense product's rate that grouped products of experts attain.
+    /// Fraction of a dense product's rate that grouped products of experts attain.
     pub experts: f64,
-    /// Share of the memory bandwidth that elementwise kernels attain.
+    /// Fraction of the memory bandwidth that elementwise kernels attain.
     pub memory: f64,
-    /// Share of a link's bandwidth that collectives attain.
+    /// Fraction of a link's bandwidth that collectives attain.
     pub links: f64,
-    /// Share of tensor-parallel transfers that overlap leaves.
+    /// Fraction of tensor-parallel transfers that overlap does not hide.
     pub tensor_exposed: f64,
-    /// Share of data-parallel transfers that overlap leaves.
+    /// Fraction of data-parallel transfers that overlap does not hide.
     pub data_exposed: f64,
-    /// The least share of FSDP's gathers that overlap leaves.
+    /// Minimum fraction of FSDP's gathers that overlap does not hide.
     pub fsdp_exposed: f64,
-    /// What an iteration takes beside all of this, seconds.
+    /// Fixed time per iteration beside all of this, seconds.
     pub fixed_s: f64,
-    /// Growth of an iteration with every doubling of the devices beyond eight.
+    /// Relative growth of an iteration with every doubling of the devices beyond eight.
     pub growth: f64,
 }
 
-/// Where shipped constants come from.
+/// Source of the shipped constants.
 const FITTED: &str = "fitted on 168 published runs (docs/truth.md)";
 
 impl Constants {
-    /// All of them by name.
+    /// All constants by name.
     pub fn named(&self) -> [(&'static str, f64); 11] {
         [
             ("gemm_16", self.gemm_16),
@@ -258,7 +258,7 @@ impl Constants {
         ]
     }
 
-    /// The constant of a name, to be changed.
+    /// Constant with this name, mutable.
     pub fn by_name(&mut self, name: &str) -> Option<&mut f64> {
         Some(match name {
             "gemm_16" => &mut self.gemm_16,
@@ -276,7 +276,7 @@ impl Constants {
         })
     }
 
-    /// Where a constant's value comes from.
+    /// Source of a constant's value.
     pub fn source(name: &str) -> &'static str {
         match name {
             "fixed_s" | "growth" => "fitted on 168 published runs: what grows with no work, and with the cluster",
@@ -284,7 +284,7 @@ impl Constants {
         }
     }
 
-    /// The constants that are shipped for a generation.
+    /// Shipped constants of a generation.
     pub fn shipped(generation: Generation) -> Self {
         let (gemm_16, gemm_8, attention) = match generation {
             Generation::Volta | Generation::Ampere => (0.90, 0.90, 0.60),

@@ -1,8 +1,8 @@
-//! The profile of real training: a model and how it is trained, not a table of times.
+//! Profile of real training: a model and its training settings, not a table of times.
 //!
-//! A [`Model`] (read from a Hugging Face `config.json`, a preset or a [published] name) runs on [`Accelerator`]s with the
-//! [`TrainingSettings`] of a training engine. What any of it costs is derived by [`crate::family::training`] for every degree,
-//! micro-batch and precision.
+//! A [`Model`] (read from a Hugging Face `config.json`, a preset or a [published] name) runs on [`Accelerator`]s with
+//! the [`TrainingSettings`] of a training engine. [`crate::family::training`] derives its costs for every degree,
+//! micro-batch size and precision.
 
 mod bounds;
 mod config;

@@ -1,7 +1,7 @@
-//! What is known of a transformer: the sizes of its layers, which may be of several kinds, and of its two ends.
+//! A transformer as training needs it: sizes of its layers, which may be of several kinds, and of its two ends.
 //!
-//! Counts are of elements and exact: [`Model::parameters`] is the number that is published with the weights, a tied output
-//! projection counted once. Nothing here depends on how the model is run. `O(layers)` memory.
+//! Counts are exact and of elements. [`Model::parameters`] is the number that is published with the weights: it counts
+//! a tied output projection once. Nothing here depends on how the model is run. `O(layers)` memory.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,186 +10,186 @@ use crate::workload::{
     model_shape::NormKind,
 };
 
-/// How far attention reaches.
+/// Range of attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Span {
-    /// Over the whole sequence.
+    /// The whole sequence.
     Full,
-    /// Over this many tokens before each.
+    /// Window of this many tokens before each token.
     Window(u64),
-    /// Within chunks of this many tokens.
+    /// Chunks of this many tokens.
     Chunk(u64),
 }
 
-/// The projections around the attention core.
+/// Projections around the attention core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attention {
-    /// Heads that share keys and values in groups.
+    /// Heads in groups that share keys and values.
     Grouped {
-        /// Query heads, a.
+        /// Number of query heads, a.
         heads: u64,
-        /// Heads whose keys and values are kept, g.
+        /// Number of key-value heads, g.
         key_value_heads: u64,
         /// Width of a head, d_h.
         head_size: u64,
     },
-    /// Multi-head latent attention of DeepSeek: keys and values from a narrow latent state.
+    /// DeepSeek's multi-head latent attention: keys and values come from a narrow latent state.
     Latent {
-        /// Heads, a.
+        /// Number of heads, a.
         heads: u64,
-        /// Width of the queries' latent state; `None` where queries are projected directly.
+        /// Width of the queries' latent state; `None` if queries are projected directly.
         query_rank: Option<u64>,
         /// Width of the latent state of keys and values.
         key_value_rank: u64,
-        /// Width of a head's part with a rotary position.
+        /// Width of the part of a head with a rotary position.
         rope: u64,
-        /// Width of a head's part without position.
+        /// Width of the part of a head without a position.
         nope: u64,
         /// Width of a head's value.
         value: u64,
-        /// Width of a head as elementwise kernels see it.
+        /// Width of a head in elementwise kernels.
         head_size: u64,
     },
 }
 
-/// A layer's experts.
+/// Experts of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experts {
-    /// How many there are, E.
+    /// Number of experts, E.
     pub count: u64,
-    /// How many see each token.
+    /// Number of experts that process each token.
     pub chosen: u64,
-    /// Width of one.
+    /// Width of one expert.
     pub width: u64,
-    /// Width of the experts that see every token, taken together; 0 where there are none.
+    /// Total width of the experts that process every token; 0 if there are none.
     pub shared_width: u64,
-    /// Whether they have a gate.
+    /// True if the experts have a gate.
     pub gated: bool,
-    /// The most groups of experts (nodes) that one token goes to, where the router limits them.
+    /// Maximum number of expert groups (machines) per token, if the router limits it.
     pub node_limit: Option<u64>,
 }
 
-/// A layer's feed-forward block.
+/// Feed-forward block of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FeedForward {
     /// One block for every token.
     Dense {
-        /// Its width, f.
+        /// Width, f.
         width: u64,
-        /// Whether it has a gate (three matrices, not two).
+        /// True if it has a gate (three matrices instead of two).
         gated: bool,
     },
-    /// A mixture of experts.
+    /// Mixture of experts.
     Experts(Experts),
 }
 
-/// A kind of layer.
+/// Kind of layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayerKind {
-    /// Its attention.
+    /// Attention.
     pub attention: Attention,
-    /// How far that reaches.
+    /// Range of the attention.
     pub span: Span,
-    /// Whether a token sees only what came before it.
+    /// True if a token attends only to earlier tokens.
     pub causal: bool,
-    /// Whether it attends to an encoder's output too.
+    /// True if it also attends to an encoder's output.
     pub cross: bool,
-    /// Its feed-forward block.
+    /// Feed-forward block.
     pub feed_forward: FeedForward,
-    /// Elements of its norms, biases and other vectors.
+    /// Elements of norms, biases and other vectors.
     pub vectors: u64,
 }
 
-/// The matrix from the last hidden state to the vocabulary.
+/// Matrix from the last hidden state to the vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Projection {
-    /// There is none.
+    /// No projection.
     None,
-    /// The token embedding's own matrix.
+    /// The token embedding's matrix.
     Tied,
-    /// A matrix of its own.
+    /// A separate matrix.
     Own,
 }
 
-/// What stands before the first layer and after the last.
+/// Modules before the first layer and after the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ends {
-    /// Rows of the token embedding, V; 0 where there is none.
+    /// Rows of the token embedding, V; 0 if there is none.
     pub vocabulary: u64,
-    /// Its width: the hidden width almost always.
+    /// Width of the token embedding: almost always the hidden width.
     pub token_width: u64,
-    /// Rows of learned position embeddings; 0 where positions are computed.
+    /// Rows of learned position embeddings; 0 if positions are computed.
     pub positions: u64,
-    /// Elements before the first layer beside the token embedding.
+    /// Elements before the first layer without the token embedding.
     pub before: u64,
-    /// Elements after the last layer beside the projection.
+    /// Elements after the last layer without the projection.
     pub after: u64,
-    /// The output projection.
+    /// Output projection.
     pub projection: Projection,
 }
 
-/// What engines ask of a model beside its sizes; no time and no memory depends on it.
+/// Facts that engines need beside the sizes. No time and no memory depends on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Details {
-    /// Kind of the norms; `None` where it is none that engines name.
+    /// Kind of the norms; `None` if engines have no name for it.
     pub norm: Option<NormKind>,
-    /// Whether queries and keys, or latent states, have norms of their own.
+    /// True if queries and keys, or latent states, have norms of their own.
     pub head_norm: bool,
-    /// Whether the projections of queries, keys and values have biases.
+    /// True if the projections of queries, keys and values have biases.
     pub query_key_value_bias: bool,
-    /// Whether the other matrices have biases.
+    /// True if the other matrices have biases.
     pub bias: bool,
-    /// Whether positions are slopes added to attention scores (ALiBi).
+    /// True if positions are slopes added to attention scores (ALiBi).
     pub slopes: bool,
 }
 
-/// A transformer that can be trained.
+/// Transformer that can be trained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// What messages call it.
+    /// Name in messages.
     pub name: String,
-    /// Where its sizes come from.
+    /// Source of the sizes.
     pub source: String,
     /// Width of the hidden state, h.
     pub hidden: u64,
-    /// The kinds of its layers.
+    /// Kinds of layers.
     pub kinds: Vec<LayerKind>,
-    /// Of every layer in order, the index of its kind.
+    /// Index of the kind of each layer, in order.
     pub layers: Vec<u16>,
-    /// Its two ends.
+    /// Modules at both ends.
     pub ends: Ends,
-    /// What its sizes do not tell of norms, biases and positions, where its source does.
+    /// Norms, biases and positions, if the source states them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
-    /// Layers that predict tokens beyond the next (multi-token prediction), each with a projection from two states; they are
-    /// beside [`Model::parameters`].
+    /// Number of layers that predict tokens beyond the next (multi-token prediction), each with a projection from two
+    /// states. [`Model::parameters`] does not count them.
     pub prediction_layers: u32,
-    /// Whether it is trained with dropout on the hidden state.
+    /// True if it is trained with dropout on the hidden state.
     pub dropout: bool,
-    /// The longest sequence it was made for.
+    /// Longest sequence that it supports.
     pub longest_sequence: u64,
-    /// What a reader of its results should know of it.
+    /// Caveats for a reader of its results.
     pub remarks: Vec<String>,
 }
 
 impl Attention {
-    /// Query heads.
+    /// Number of query heads.
     pub fn heads(&self) -> u64 {
         match *self {
             Attention::Grouped { heads, .. } | Attention::Latent { heads, .. } => heads,
         }
     }
 
-    /// Heads whose keys and values go through the attention core.
+    /// Number of heads whose keys and values go through the attention core.
     pub fn key_value_heads(&self) -> u64 {
         match *self {
             Attention::Grouped { key_value_heads, .. } => key_value_heads,
@@ -212,7 +212,7 @@ impl Attention {
         }
     }
 
-    /// The matrices as (outputs, inputs, whether tensor parallelism divides the outputs, or the inputs).
+    /// Weight matrices, each with the dimension that tensor parallelism divides.
     pub fn matrices(&self, hidden: u64) -> Vec<Matrix> {
         let columns = |outputs, inputs| Matrix { outputs, inputs, split: Split::Outputs };
         let rows = |outputs, inputs| Matrix { outputs, inputs, split: Split::Inputs };
@@ -240,25 +240,25 @@ impl Attention {
     }
 }
 
-/// What tensor parallelism divides of a matrix.
+/// Dimension of a matrix that tensor parallelism divides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split {
-    /// Its outputs (column parallel).
+    /// Outputs (column parallel).
     Outputs,
-    /// Its inputs (row parallel).
+    /// Inputs (row parallel).
     Inputs,
-    /// Nothing: every rank has it whole.
+    /// None: every rank has the whole matrix.
     Not,
 }
 
-/// A weight matrix.
+/// Weight matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Matrix {
-    /// Width of what it gives.
+    /// Width of its output.
     pub outputs: u64,
-    /// Width of what it takes.
+    /// Width of its input.
     pub inputs: u64,
-    /// What tensor parallelism divides.
+    /// Dimension that tensor parallelism divides.
     pub split: Split,
 }
 
@@ -274,13 +274,13 @@ impl Matrix {
     }
 }
 
-/// Matrices of a feed-forward block with or without a gate.
+/// Number of matrices in a feed-forward block with or without a gate.
 fn block_matrices(gated: bool) -> u64 {
     if gated { 3 } else { 2 }
 }
 
 impl LayerKind {
-    /// The experts, where there are any.
+    /// Experts, if there are any.
     pub fn experts(&self) -> Option<&Experts> {
         match &self.feed_forward {
             FeedForward::Experts(experts) => Some(experts),
@@ -298,7 +298,7 @@ impl LayerKind {
         self.experts().map_or(0, |e| e.count * block_matrices(e.gated) * e.width * hidden)
     }
 
-    /// Elements that see every token, vectors included.
+    /// Elements that process every token, vectors included.
     pub fn shared_parameters(&self, hidden: u64) -> u64 {
         let block = match self.feed_forward {
             FeedForward::Dense { width, gated } => block_matrices(gated) * width * hidden,
@@ -308,13 +308,13 @@ impl LayerKind {
         attention + block + self.vectors
     }
 
-    /// Elements of matrices that one token goes through.
+    /// Elements of the matrices that process one token.
     fn active_matrices(&self, hidden: u64) -> u64 {
         let chosen = self.experts().map_or(0, |e| e.chosen * block_matrices(e.gated) * e.width * hidden);
         self.shared_parameters(hidden) - self.vectors + chosen
     }
 
-    /// Tokens that one token attends to, on average over a sequence.
+    /// Mean number of tokens that one token attends to, over a sequence.
     pub fn mean_span(&self, sequence: f64) -> f64 {
         let reach = match self.span {
             Span::Full => sequence,
@@ -329,12 +329,12 @@ impl LayerKind {
 }
 
 impl Model {
-    /// The kind of a layer.
+    /// Kind of a layer.
     pub fn kind(&self, layer: usize) -> &LayerKind {
         &self.kinds[usize::from(self.layers[layer])]
     }
 
-    /// Elements in all, a tied projection counted once and prediction layers not.
+    /// Total elements: a tied projection counts once, prediction layers do not count.
     pub fn parameters(&self) -> u64 {
         let layers: u64 = self.layers.iter().map(|&k| self.kinds[usize::from(k)].parameters(self.hidden)).sum();
         let ends = &self.ends;
@@ -342,15 +342,15 @@ impl Model {
         layers + ends.before + ends.after + table * (1 + u64::from(ends.projection == Projection::Own))
     }
 
-    /// Elements that one token goes through (all of them, unless there are experts).
+    /// Elements that process one token: all of them, unless there are experts.
     pub fn active_parameters(&self) -> u64 {
         let idle = |e: &Experts| (e.count - e.chosen) * block_matrices(e.gated) * e.width * self.hidden;
         let unused: u64 = self.layers.iter().filter_map(|&k| self.kinds[usize::from(k)].experts()).map(idle).sum();
         self.parameters() - unused
     }
 
-    /// Floating-point operations that a sequence of this length takes in forward and backward, without recomputation:
-    /// six for every matrix element and token, and attention over what each token sees.
+    /// Floating-point operations of forward and backward for a sequence of this length, without recomputation: six per
+    /// matrix element and token, plus attention over the tokens that each token attends to.
     pub fn training_flops(&self, sequence: f64) -> f64 {
         let costs: Vec<f64> = self.kinds.iter().map(|kind| self.layer_flops(kind, sequence)).collect();
         let layers: f64 = self.layers.iter().map(|&k| costs[usize::from(k)]).sum();
@@ -365,7 +365,7 @@ impl Model {
         3.0 * (layers + sequence * (head + predictions * prediction))
     }
 
-    /// Operations of a layer's forward pass over a sequence.
+    /// Floating-point operations of a layer's forward pass over a sequence.
     pub fn layer_flops(&self, kind: &LayerKind, sequence: f64) -> f64 {
         let (query, value) = kind.attention.core_widths();
         let cross = if kind.cross { sequence } else { 0.0 };
@@ -374,17 +374,17 @@ impl Model {
         sequence * (2.0 * kind.active_matrices(self.hidden) as f64 + core)
     }
 
-    /// Whether any layer is a mixture of experts.
+    /// True if any layer is a mixture of experts.
     pub fn has_experts(&self) -> bool {
         self.kinds.iter().any(|kind| kind.experts().is_some())
     }
 
-    /// Whether every token sees only what came before it in every layer, as decoders do.
+    /// True if every layer is causal and without cross-attention, as in decoders.
     pub fn is_decoder(&self) -> bool {
         self.kinds.iter().all(|kind| kind.causal && !kind.cross)
     }
 
-    /// A model of equal layers.
+    /// Model of equal layers.
     pub fn uniform(name: &str, source: &str, hidden: u64, kind: LayerKind, count: usize, ends: Ends) -> Self {
         Model {
             name: name.into(),

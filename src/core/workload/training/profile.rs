@@ -1,4 +1,4 @@
-//! A model with the way it is to be trained, as a workload: a chain of embedding, layers and head.
+//! A model with its training settings, as a workload: a chain of embedding, layers and head.
 
 use super::{Accelerator, Constants, Layout, Model, Precision, Recompute, Run, Stack, TrainingSettings};
 use crate::{
@@ -7,32 +7,32 @@ use crate::{
     workload::{Format, Node, NodeId, NodeIndex, Profile, Workload},
 };
 
-/// The longest sequence that is taken where none is given.
+/// Maximum of the default sequence length, tokens.
 const USUAL_SEQUENCE: u64 = 8192;
 
-/// What is trained, on what, with which software.
+/// Model to train, its hardware and its software.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingProfile {
     /// The model.
     pub model: Model,
     /// Tokens in a sequence.
     pub sequence: u64,
-    /// The number format of products.
+    /// Number format of matrix products.
     pub precision: Precision,
-    /// The profile of the settings.
+    /// Software stack that the settings belong to.
     pub stack: Stack,
-    /// What the software does.
+    /// Settings of the software.
     pub settings: TrainingSettings,
-    /// What it runs on.
+    /// Accelerator that it runs on.
     pub accelerator: Accelerator,
-    /// What a run attains of the accelerator's data sheet.
+    /// Fractions of the accelerator's data sheet that a run attains.
     pub constants: Constants,
-    /// What was changed of hardware or constants, and where that comes from, a sentence each.
+    /// Changes of hardware or constants, with their source, a sentence each.
     pub remarks: Vec<String>,
 }
 
 impl TrainingProfile {
-    /// A model on an accelerator, everything else as usual.
+    /// Profile of a model on an accelerator, with default settings.
     pub fn new(model: Model, accelerator: Accelerator) -> Self {
         let stack = Stack::default();
         TrainingProfile {
@@ -47,17 +47,17 @@ impl TrainingProfile {
         }
     }
 
-    /// Nodes of the workload: the layers, what stands before the first and what stands after the last.
+    /// Number of nodes of the workload: the layers, the embedding and the head.
     pub fn nodes(&self) -> usize {
         self.model.layers.len() + 2
     }
 
-    /// The kind of layer that a node is; `None` for the two ends.
+    /// Index of the layer of a node; `None` for the two ends.
     pub fn layer_of(&self, node: NodeIndex) -> Option<usize> {
         node.index().checked_sub(1).filter(|&layer| layer < self.model.layers.len())
     }
 
-    /// One sequence on one device, everything kept: what a node is by itself.
+    /// Run of one sequence on one device without recomputation: the cost of a node by itself.
     pub fn alone(&self) -> Run {
         Run {
             layout: Layout::ONE,
@@ -73,7 +73,7 @@ impl TrainingProfile {
         }
     }
 
-    /// The workload. `source` is how messages call its file.
+    /// Converts the profile to a workload. `source` is its file's name in messages.
     pub fn into_workload(self, name: &str, source: &str, format: Format, batch: Option<u32>) -> Workload {
         let count = self.nodes();
         let label = |node: usize| match node {

@@ -1,6 +1,6 @@
-//! Models by the name under which they were published: their sizes, read as a `config.json` is.
+//! Models by their published names. Their sizes are read like a `config.json`.
 //!
-//! A name is our short one (`llama-3.1-8b`) or the hub's (`meta-llama/Llama-3.1-8B`), in either case.
+//! A name is plantui's short one (`llama-3.1-8b`) or the hub's (`meta-llama/Llama-3.1-8B`), in either case.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -18,19 +18,19 @@ struct Entry<'a> {
     config: &'a RawValue,
 }
 
-/// The entries of the table; it is part of the program and read whole by a test.
+/// Entries of the table. It is compiled in, and a test reads all of it.
 fn entries() -> impl Iterator<Item = Entry<'static>> {
     TABLE.lines().filter_map(|line| serde_json::from_str(line).ok())
 }
 
-/// Short names of all models, presets of `generate` included.
+/// Short names of all models, including the presets of `generate`.
 pub fn names() -> Vec<&'static str> {
     let mut names: Vec<&'static str> = entries().map(|entry| entry.name).collect();
     names.extend(model::presets().iter().copied().filter(|preset| !entries().any(|entry| entry.name == *preset)));
     names
 }
 
-/// The `config.json` of a published model by its name, and where it is from.
+/// The `config.json` of a published model by its name, and its source.
 pub fn config(name: &str) -> Option<(&'static str, String)> {
     let entry = entry(name)?;
     let source = if entry.hub.is_empty() { "its publication".into() } else { format!("{} config.json", entry.hub) };
@@ -47,7 +47,7 @@ fn entry(name: &str) -> Option<Entry<'static>> {
     })
 }
 
-/// The model of this name.
+/// Model with this name.
 pub fn find(name: &str) -> Option<Model> {
     if let Some((config, source)) = config(name) {
         let mut model = from_hugging_face(config, &source).ok()?;
@@ -65,7 +65,7 @@ pub fn find(name: &str) -> Option<Model> {
     Some(model)
 }
 
-/// Networks that Piper published as a profile; the name is of both.
+/// Networks that Piper published as a profile under the same name.
 const OF_A_PROFILE: [&str; 2] = ["bert-32", "bert-96"];
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
         ("vit-large", 304_326_632),
     ];
 
-    /// Those whose exact count is not published: billions, as they are given.
+    /// Models without a published exact count, in billions as published.
     const BILLIONS: &[(&str, f64)] = &[
         ("llama-4-scout", 107.77),
         ("qwen2-57b-a14b", 57.41),

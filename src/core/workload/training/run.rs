@@ -1,4 +1,4 @@
-//! How a model is trained: devices and degrees, batch, precision, what is recomputed, and the settings of the software.
+//! Training run of a model: layout, batch, precision, recomputation and the settings of the software.
 //!
 //! Every setting has a name and a default in each [`Stack`], the profile of a training engine.
 
@@ -6,27 +6,27 @@ use std::fmt;
 
 use crate::units;
 
-/// The number format of matrix products.
+/// Number format of matrix products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
     /// 16 bits, bfloat16.
     Bf16,
     /// 16 bits, half precision.
     Fp16,
-    /// 8 bits with a scale for each tensor.
+    /// 8 bits with one scale per tensor.
     Fp8,
-    /// 8 bits with a scale for each block.
+    /// 8 bits with one scale per block.
     MxFp8,
-    /// 4 bits with a scale for each block.
+    /// 4 bits with one scale per block.
     NvFp4,
 }
 
 impl Precision {
-    /// All of them.
+    /// All precisions.
     pub const ALL: [Precision; 5] =
         [Precision::Bf16, Precision::Fp16, Precision::Fp8, Precision::MxFp8, Precision::NvFp4];
 
-    /// What the command line calls it.
+    /// Id on the command line.
     pub fn id(self) -> &'static str {
         match self {
             Precision::Bf16 => "bf16",
@@ -37,7 +37,7 @@ impl Precision {
         }
     }
 
-    /// The precision of this id, in either case.
+    /// Precision with this id, in either case.
     pub fn find(id: &str) -> Option<Self> {
         Precision::ALL.into_iter().find(|precision| precision.id().eq_ignore_ascii_case(id))
     }
@@ -52,14 +52,14 @@ impl Precision {
     }
 }
 
-/// Degrees of parallelism and the micro-batch.
+/// Degrees of parallelism and micro-batch size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Tensor-parallel degree, t.
     pub tensor: u32,
     /// Pipeline stages, p.
     pub pipeline: u32,
-    /// Virtual stages of each, v.
+    /// Virtual stages per pipeline stage, v.
     pub virtual_stages: u32,
     /// Context-parallel degree, c.
     pub context: u32,
@@ -67,16 +67,16 @@ pub struct Layout {
     pub expert: u32,
     /// Data-parallel degree without context parallelism, d.
     pub data: u32,
-    /// Sequences in a microbatch, b.
+    /// Micro-batch size in sequences, b.
     pub micro_batch: u32,
 }
 
 impl Layout {
-    /// Everything on one device.
+    /// Layout of a single device.
     pub const ONE: Layout =
         Layout { tensor: 1, pipeline: 1, virtual_stages: 1, context: 1, expert: 1, data: 1, micro_batch: 1 };
 
-    /// Devices it takes: `t·c·p·d`.
+    /// Number of devices: `t·c·p·d`.
     pub fn devices(&self) -> u64 {
         [self.tensor, self.context, self.pipeline, self.data].iter().map(|&degree| u64::from(degree)).product()
     }
@@ -89,21 +89,21 @@ impl fmt::Display for Layout {
     }
 }
 
-/// Which activations are computed again in the backward pass.
+/// Activations that the backward pass recomputes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recompute {
     /// None.
     None,
-    /// The attention core's; fused kernels do that anyway.
+    /// Activations of the attention core; fused kernels recompute them anyway.
     Selective,
-    /// All of every layer's.
+    /// All activations of every layer.
     Full,
-    /// All of this many layers' of each virtual stage.
+    /// All activations of this many layers per virtual stage.
     Layers(u32),
 }
 
 impl Recompute {
-    /// What a text such as `full:4` asks for.
+    /// Reads a text such as `full:4`.
     pub fn find(text: &str) -> Option<Self> {
         match text {
             "none" => Some(Recompute::None),
@@ -125,18 +125,18 @@ impl fmt::Display for Recompute {
     }
 }
 
-/// A schedule that puts off the gradients of the weights, so that they fill the pipeline's bubble.
+/// Schedule that delays the gradients of the weights to fill the pipeline's bubble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZeroBubble {
-    /// ZB-H1: one part of the model on each rank, no more in flight than the first stage of 1F1B has (Qi et al., ICLR 2024).
+    /// ZB-H1: one part of the model per rank, no more in flight than on the first stage of 1F1B (Qi et al., ICLR 2024).
     H1,
-    /// ZB-V: two parts on each rank, the second half of the model placed back from the last rank to the first (Qi et al.,
+    /// ZB-V: two parts per rank, the second half of the model placed from the last rank back to the first (Qi et al.,
     /// NeurIPS 2024).
     V,
 }
 
 impl ZeroBubble {
-    /// What files and flags call it.
+    /// Id in files and flags.
     pub fn id(self) -> &'static str {
         match self {
             ZeroBubble::H1 => "zb-h1",
@@ -144,7 +144,7 @@ impl ZeroBubble {
         }
     }
 
-    /// Virtual stages of every rank under it.
+    /// Number of virtual stages per rank.
     pub fn parts(self) -> u32 {
         match self {
             ZeroBubble::H1 => 1,
@@ -152,27 +152,27 @@ impl ZeroBubble {
         }
     }
 
-    /// The schedule of this id.
+    /// Schedule with this id.
     pub fn find(id: &str) -> Option<Self> {
         [ZeroBubble::H1, ZeroBubble::V].into_iter().find(|schedule| schedule.id() == id)
     }
 }
 
-/// The kernel of the attention core.
+/// Kernel of the attention core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttentionKernel {
-    /// The best fused kernel of the generation: cuDNN's or FlashAttention 3 on Hopper, FlashAttention 2 on Ampere.
+    /// Best fused kernel of the generation: cuDNN's or FlashAttention 3 on Hopper, FlashAttention 2 on Ampere.
     Flash,
     /// FlashAttention 1.
     Flash1,
     /// FlashAttention 2.
     Flash2,
-    /// Scores written to memory.
+    /// Kernel that writes scores to memory.
     Unfused,
 }
 
 impl AttentionKernel {
-    /// Names of all of them, as settings give them.
+    /// Names of all kernels, as in settings.
     pub const IDS: [(&'static str, AttentionKernel); 4] = [
         ("flash", AttentionKernel::Flash),
         ("flash1", AttentionKernel::Flash1),
@@ -181,69 +181,69 @@ impl AttentionKernel {
     ];
 }
 
-/// How context parallelism shares attention.
+/// Way in which context parallelism divides attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextStyle {
-    /// Keys and values go round.
+    /// Keys and values circulate in a ring.
     Ring,
-    /// Heads are exchanged for parts of the sequence.
+    /// Ranks exchange parts of the sequence for heads.
     AllToAll,
 }
 
 impl ContextStyle {
-    /// Names of both, as settings give them.
+    /// Names of both styles, as in settings.
     pub const IDS: [(&'static str, ContextStyle); 2] =
         [("ring", ContextStyle::Ring), ("all-to-all", ContextStyle::AllToAll)];
 }
 
-/// What the training software does, whatever the degrees.
+/// Settings of the training software that do not depend on the layout.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrainingSettings {
-    /// Norms and dropout divided along the sequence over the tensor group.
+    /// True if norms and dropout are divided along the sequence over the tensor group.
     pub sequence_parallel: bool,
-    /// Optimizer state divided over the data-parallel group.
+    /// True if optimizer state is divided over the data-parallel group.
     pub distributed_optimizer: bool,
-    /// Weights, gradients and state divided over the data-parallel group (FSDP, ZeRO 3).
+    /// True if weights, gradients and state are divided over the data-parallel group (FSDP, ZeRO 3).
     pub fsdp: bool,
-    /// Tensor-parallel transfers hidden behind products.
+    /// True if tensor-parallel transfers overlap with matrix products.
     pub tp_overlap: bool,
-    /// Data-parallel transfers hidden behind the backward pass.
+    /// True if data-parallel transfers overlap with the backward pass.
     pub dp_overlap: bool,
-    /// Cross-entropy in one kernel.
+    /// True if one kernel computes the cross-entropy.
     pub fused_cross_entropy: bool,
-    /// The loss computed on parts of the vocabulary.
+    /// True if the loss is computed on parts of the vocabulary.
     pub vocab_parallel_loss: bool,
-    /// Norms and activation functions in one kernel each.
+    /// True if norms and activation functions run in one kernel each.
     pub fused_elementwise: bool,
-    /// The kernel of the attention core.
+    /// Kernel of the attention core.
     pub attention: AttentionKernel,
-    /// How context parallelism shares attention.
+    /// Way in which context parallelism divides attention.
     pub context_style: ContextStyle,
-    /// Bytes of a gradient's element.
+    /// Bytes per element of a gradient.
     pub gradient_bytes: u32,
-    /// Memory for the allocator, NCCL and the context.
+    /// Bytes reserved for the allocator, NCCL and the context.
     pub reserve_bytes: f64,
 }
 
-/// A profile of settings.
+/// Profile of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stack {
-    /// Megatron-Core as NVIDIA's recipes of 2025 run it.
+    /// Megatron-Core as in NVIDIA's recipes of 2025.
     #[default]
     Megatron2025,
-    /// NeMo as NVIDIA's benchmark recipes of 2024 run it.
+    /// NeMo as in NVIDIA's benchmark recipes of 2024.
     Nemo24,
     /// torchtitan: FSDP, compiled.
     Torchtitan,
-    /// Megatron-LM without optional flags: nothing of tensor parallelism overlaps.
+    /// Megatron-LM without optional flags: no overlap of tensor-parallel transfers.
     Plain,
 }
 
 impl Stack {
-    /// All of them.
+    /// All stacks.
     pub const ALL: [Stack; 4] = [Stack::Megatron2025, Stack::Nemo24, Stack::Torchtitan, Stack::Plain];
 
-    /// What the command line calls it.
+    /// Id on the command line.
     pub fn id(self) -> &'static str {
         match self {
             Stack::Megatron2025 => "megatron-2025",
@@ -253,12 +253,12 @@ impl Stack {
         }
     }
 
-    /// The stack of this id, in either case.
+    /// Stack with this id, in either case.
     pub fn find(id: &str) -> Option<Self> {
         Stack::ALL.into_iter().find(|stack| stack.id().eq_ignore_ascii_case(id))
     }
 
-    /// Its settings.
+    /// Settings of the stack.
     pub fn settings(self) -> TrainingSettings {
         let plain = TrainingSettings {
             sequence_parallel: true,
@@ -283,7 +283,7 @@ impl Stack {
 }
 
 impl TrainingSettings {
-    /// The names of all settings with what they may be, in the order they are shown.
+    /// Names of all settings with their allowed values, in display order.
     pub const NAMES: [(&'static str, &'static str); 12] = [
         ("sequence_parallel", "true or false"),
         ("distributed_optimizer", "true or false"),
@@ -299,10 +299,10 @@ impl TrainingSettings {
         ("reserve", "a size, such as 6GiB"),
     ];
 
-    /// Sets one by name.
+    /// Sets a value by name.
     ///
     /// # Errors
-    /// A sentence, if there is no such setting or it cannot be that.
+    /// A sentence, if there is no such setting or the value is not allowed.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let Some((_, values)) = TrainingSettings::NAMES.iter().find(|(known, _)| *known == name) else {
             let known: Vec<&str> = TrainingSettings::NAMES.iter().map(|(name, _)| *name).collect();
@@ -336,7 +336,7 @@ impl TrainingSettings {
         Ok(())
     }
 
-    /// A setting's value as it would be set.
+    /// Value of a setting as [`TrainingSettings::set`] reads it.
     pub fn text(&self, name: &str) -> String {
         let flag = match name {
             "sequence_parallel" => self.sequence_parallel,
@@ -356,7 +356,7 @@ impl TrainingSettings {
     }
 }
 
-/// A size, which may be 0.
+/// Reads a size, which may be 0.
 fn size(text: &str) -> Option<f64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     if digits.parse() == Ok(0.0) { Some(0.0) } else { units::parse_bytes(text).ok() }
@@ -370,10 +370,11 @@ fn id_of<T: Copy + PartialEq>(ids: &[(&'static str, T)], value: T) -> &'static s
     ids.iter().find(|(_, other)| *other == value).map_or("", |(id, _)| id)
 }
 
-/// Shares of the time of each kind of transfer for which one link is busy with it: tensor, context, expert, next stage, data.
+/// Fraction of each kind of transfer's time in which one link is busy: tensor, context, expert, next stage, data.
 pub type LinkShares = [f64; 5];
 
-/// Bytes per second that the groups of a run attain on the links between their devices, the slowest of each kind.
+/// Bytes per second that the groups of a run attain on the links between their devices, for the slowest group of each
+/// kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupLinks {
     /// Tensor groups.
@@ -382,51 +383,51 @@ pub struct GroupLinks {
     pub context: f64,
     /// Groups that exchange tokens for experts.
     pub expert: f64,
-    /// From a stage to the next.
+    /// Transfers from a stage to the next.
     pub next_stage: f64,
     /// Groups that reduce gradients.
     pub data: f64,
-    /// A row for every link that may be the busiest.
+    /// One row per link that may be the busiest.
     pub shares: Vec<LinkShares>,
 }
 
-/// One training run.
+/// Training run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Degrees and micro-batch.
+    /// Degrees and micro-batch size.
     pub layout: Layout,
     /// Sequences in a batch over all devices.
     pub global_batch: u64,
     /// Tokens in a sequence, s.
     pub sequence: u64,
-    /// The number format of products.
+    /// Number format of products.
     pub precision: Precision,
-    /// What is computed again.
+    /// Recomputed activations.
     pub recompute: Recompute,
-    /// Who tuned the software.
+    /// Software stack that the settings belong to.
     pub stack: Stack,
-    /// What the software does.
+    /// Settings of the software.
     pub settings: TrainingSettings,
-    /// Layers of each stage, or of each virtual stage in the order of the model; even where empty.
+    /// Layers per stage, or per virtual stage in the order of the model. If empty, layers are divided evenly.
     pub layers: Vec<u32>,
-    /// The schedule, where it is not 1F1B or, with virtual stages, interleaved 1F1B.
+    /// Zero-bubble schedule; else the schedule is 1F1B, or interleaved 1F1B with virtual stages.
     pub zero_bubble: Option<ZeroBubble>,
-    /// What its groups attain where they sit on a topology; else links are those of the accelerator.
+    /// Rates of the groups if they are mapped to a topology; else the accelerator's links apply.
     pub links: Option<GroupLinks>,
 }
 
 impl Run {
-    /// Microbatches that a pipeline runs in an iteration, m.
+    /// Microbatches per pipeline and iteration, m.
     pub fn microbatches(&self) -> u64 {
         self.global_batch / (u64::from(self.layout.micro_batch) * u64::from(self.layout.data))
     }
 
-    /// Tokens that a rank sees of a microbatch, T.
+    /// Tokens per rank in a microbatch, T.
     pub fn tokens(&self) -> f64 {
         f64::from(self.layout.micro_batch) * self.sequence as f64 / f64::from(self.layout.context)
     }
 
-    /// How often norms and dropout are divided, τ.
+    /// Number of parts of norms and dropout along the sequence, τ.
     pub fn sequence_split(&self) -> f64 {
         if self.settings.sequence_parallel { f64::from(self.layout.tensor) } else { 1.0 }
     }

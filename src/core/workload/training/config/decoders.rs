@@ -1,4 +1,4 @@
-//! Dense decoders that descend from Llama: Qwen 3, SmolLM 3, Granite, Phi-3 and 4, Gemma, OLMo, Nemotron, Cohere and kin.
+//! Dense decoders derived from Llama: Qwen 3, SmolLM 3, Granite, Phi-3 and 4, Gemma, OLMo, Nemotron, Cohere and others.
 
 use super::{
     super::model::{Details, FeedForward, LayerKind, Model},
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::workload::{LoadError, model::hugging_face::Config};
 
-/// Architectures whose layers are Llama's with other biases, norms or defaults.
+/// Reads architectures that differ from Llama only in biases, norms or defaults.
 pub(super) fn like_llama(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let bias = config.flag("attention_bias", false)?;
     let block_bias = config.flag("mlp_bias", false)?;
@@ -45,9 +45,9 @@ pub(super) fn phi3(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> 
     Ok(model)
 }
 
-/// Gemma 1, 2 and 3: wide heads, tied embeddings, from 2 on norms on both sides of each block and windows.
+/// Gemma 1, 2 and 3: wide heads, tied embeddings. From version 2 on, norms before and after each block, and windows.
 pub(super) fn gemma(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
-    // Gemma 3's files leave out what is the library's default.
+    // Gemma 3's files omit fields with the library's default.
     let mut map = config.map.clone();
     if kind.starts_with("gemma3") {
         for (field, size) in [("num_attention_heads", 8), ("num_key_value_heads", 4), ("vocab_size", 262_208)] {
@@ -72,7 +72,7 @@ pub(super) fn gemma(config: &Config<'_>, kind: &str) -> Result<Model, LoadError>
     Ok(model)
 }
 
-/// OLMo 2 and 3: norms behind the blocks and over all of queries and keys.
+/// OLMo 2 and 3: norms after the blocks, and norms over all queries and all keys.
 pub(super) fn olmo2(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let bias = config.flag("attention_bias", false)?;
     let shape = Shape { head_norm: HeadNorm::Whole, query_key_value_bias: bias, output_bias: bias, ..LLAMA };
@@ -91,7 +91,7 @@ pub(super) fn nemotron(config: &Config<'_>, kind: &str) -> Result<Model, LoadErr
     parts::decoder(config, kind, &Shape { norm_vectors: 2, gated: false, ..biases }, None)
 }
 
-/// Command R and R+: attention and block side by side behind one norm without a shift.
+/// Command R and R+: attention and feed-forward block in parallel after one norm without a shift.
 pub(super) fn cohere(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let bias = config.flag("attention_bias", false)?;
     let head_norm = match kind {
@@ -100,7 +100,7 @@ pub(super) fn cohere(config: &Config<'_>, kind: &str) -> Result<Model, LoadError
     };
     let biases = Shape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
     let mut model = parts::decoder(config, kind, &Shape { norms: 1, head_norm, tied: true, ..biases }, None)?;
-    // A norm without a shift that takes the mean off: no kind that engines name.
+    // The norm has no shift but subtracts the mean: engines have no name for this kind.
     model.details = model.details.map(|details| Details { norm: None, ..details });
     if kind == "cohere2" {
         let pattern = config.size("sliding_window_pattern")?.unwrap_or(4);
@@ -109,7 +109,7 @@ pub(super) fn cohere(config: &Config<'_>, kind: &str) -> Result<Model, LoadError
     Ok(model)
 }
 
-/// Whether a kind of layer is dense, for models that mix both.
+/// Dense variant of a kind of layer, for models that have both.
 pub(super) fn dense_of(layer: &LayerKind, width: u64, vectors: u64) -> LayerKind {
     LayerKind { feed_forward: FeedForward::Dense { width, gated: true }, vectors, ..*layer }
 }

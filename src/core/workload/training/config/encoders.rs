@@ -1,4 +1,4 @@
-//! Encoders and encoder-decoders: RoBERTa and kin, DistilBERT, ViT, T5.
+//! Encoders and encoder-decoders: RoBERTa and similar models, DistilBERT, ViT, T5.
 
 use super::{
     super::model::{Attention, Ends, FeedForward, LayerKind, Model, Projection, Span},
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::workload::{LoadError, model::hugging_face::Config};
 
-/// BERT's shape.
+/// Shape of BERT's layers.
 const BERT: Shape =
     Shape { norm_vectors: 2, query_key_value_bias: true, output_bias: true, block_bias: true, gated: false, ..LLAMA };
 
@@ -72,7 +72,7 @@ pub(super) fn distilbert(config: &Config<'_>, kind: &str) -> Result<Model, LoadE
     Ok(model)
 }
 
-/// ViT: a sequence of patches behind one token for the class.
+/// ViT: a sequence of patches after one class token.
 pub(super) fn vit(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let attention = parts::grouped(config, hidden, None)?;
@@ -105,7 +105,7 @@ pub(super) fn vit(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     Ok(model)
 }
 
-/// T5 and mT5: encoder layers, then decoder layers that attend to the encoder's output too.
+/// T5 and mT5: encoder layers, then decoder layers that also attend to the encoder's output.
 pub(super) fn t5(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("d_model")?;
     let heads = config.required("num_heads")?;
@@ -134,7 +134,7 @@ pub(super) fn t5(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
         vocabulary: config.required("vocab_size")?,
         token_width: hidden,
         positions: 0,
-        // A table of relative positions in the first layer of each half, a norm at the end of each.
+        // The first layer of each half has a table of relative positions, and each half ends with a norm.
         before: buckets * heads,
         after: buckets * heads + 2 * hidden,
         projection: if tied { Projection::Tied } else { Projection::Own },

@@ -1,4 +1,4 @@
-//! Mixtures of experts with grouped attention: Mixtral, Qwen's, OLMoE, Granite's, Phi's, Llama 4, gpt-oss.
+//! Mixtures of experts with grouped attention: Mixtral, Qwen, OLMoE, Granite, Phi, Llama 4, gpt-oss.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::workload::{LoadError, model::hugging_face::Config};
 
-/// Mixtral and those built like it.
+/// Reads Mixtral and similar models.
 pub(super) fn mixture(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let bias = config.flag("attention_bias", kind == "phimoe")?;
     let own = Shape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
@@ -42,7 +42,7 @@ pub(super) fn mixture(config: &Config<'_>, kind: &str) -> Result<Model, LoadErro
         gated: true,
         node_limit: None,
     };
-    // Qwen 2 weighs its shared expert by a gate of one output.
+    // Qwen 2 scales its shared expert by a gate with one output.
     let gate = if shared_width > 0 { hidden } else { 0 };
     let vectors = shape.attention_vectors(hidden, &attention);
     let layer = LayerKind {
@@ -77,7 +77,7 @@ pub(super) fn with_dense(model: &mut Model, dense: &LayerKind, is_dense: impl Fn
     parts::drop_unused(model);
 }
 
-/// A list of layers.
+/// Reads a list of layer indices.
 fn indices(config: &Config<'_>, field: &str, layers: usize) -> Result<Option<Vec<usize>>, LoadError> {
     let Some(value) = config.map.get(field).filter(|value| !value.is_null()) else { return Ok(None) };
     let refuse = || config.error(field, format!("is no list of layers from 0 to {}", layers - 1), "");
@@ -86,7 +86,7 @@ fn indices(config: &Config<'_>, field: &str, layers: usize) -> Result<Option<Vec
     list.iter().map(index).collect::<Result<_, _>>().map(Some)
 }
 
-/// Llama 4: a shared expert beside routed ones in all or every other layer, three of four layers attend within chunks.
+/// Llama 4: a shared expert and routed experts in all or every other layer. Three of four layers attend within chunks.
 pub(super) fn llama4(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let attention = parts::grouped(config, hidden, None)?;
@@ -120,7 +120,7 @@ pub(super) fn llama4(config: &Config<'_>, kind: &str) -> Result<Model, LoadError
     let has_dense = (0..model.layers.len()).any(|layer| !is_routed(layer));
     let dense_width = if has_dense { config.required("intermediate_size_mlp")? } else { width };
     let dense = dense_of(&routed, dense_width, vectors);
-    // Every fourth layer has no rotary position and sees the whole sequence.
+    // Every fourth layer has no rotary position and attends to the whole sequence.
     let span = config.size("attention_chunk_size")?.map_or(Span::Full, Span::Chunk);
     let kinds = [routed, dense, LayerKind { span, ..routed }, LayerKind { span, ..dense }];
     model.kinds = kinds.to_vec();
@@ -132,7 +132,7 @@ pub(super) fn llama4(config: &Config<'_>, kind: &str) -> Result<Model, LoadError
     Ok(model)
 }
 
-/// gpt-oss: biases everywhere, a learned sink for each head, every other layer with a window.
+/// gpt-oss: biases everywhere, a learned sink per head, a window in every other layer.
 pub(super) fn gpt_oss(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let attention = parts::grouped(config, hidden, Some(64))?;

@@ -1,4 +1,4 @@
-//! DeepSeek V2 and V3 and what is built like them: latent attention, dense first layers, shared experts, limited routing.
+//! DeepSeek V2 and V3 and similar models: latent attention, dense first layers, shared experts, limited routing.
 
 use super::{
     super::model::{Attention, Experts, FeedForward, LayerKind, Model, Span},
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::workload::{LoadError, model::hugging_face::Config};
 
-/// DeepSeek V2, V2-Lite, V3, R1, Kimi K2.
+/// Reads DeepSeek V2, V2-Lite, V3, R1 and Kimi K2.
 pub(super) fn deepseek(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let heads = config.required("num_attention_heads")?;

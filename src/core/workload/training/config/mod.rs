@@ -1,8 +1,9 @@
-//! Hugging Face `config.json` of the architectures that can be trained here.
+//! Hugging Face `config.json` of all architectures that can be trained.
 //!
-//! `model_type` tells the architecture. Fields that the library leaves to defaults are read with those defaults; sizes must be
-//! there. Architectures that [`crate::workload::model`] knows are read by its reader, the others by the files of this folder, a group of
-//! relatives each. Models with pictures or sound around a text model are read as their text model, and say so.
+//! `model_type` gives the architecture. Fields with a default in the library get the same default; sizes are required.
+//! [`crate::workload::model`] reads the architectures that it supports. The files of this folder read the others, a
+//! group of related ones each. A model with pictures or sound around a text model is read as its text model, with a
+//! remark.
 
 mod decoders;
 mod encoders;
@@ -22,10 +23,10 @@ use crate::{
     },
 };
 
-/// Reads a `config.json`. `source` is how messages call the file.
+/// Reads a `config.json`. `source` is the file's name in messages.
 ///
 /// # Errors
-/// [`LoadError`] naming file, field and repair; an unknown architecture is refused with the list of known ones.
+/// [`LoadError`] that names file, field and repair. An unknown architecture is an error that lists the known ones.
 pub fn from_hugging_face(text: &str, source: &str) -> Result<Model, LoadError> {
     let outer = hugging_face::fields(text, source)?;
     if outer.contains_key("peft_type") {
@@ -80,12 +81,12 @@ const READERS: &[(&[&str], Reader)] = &[
     (&["t5", "mt5"], encoders::t5),
 ];
 
-/// The architectures that are understood.
+/// Supported architectures.
 fn known() -> Vec<&'static str> {
     READERS.iter().flat_map(|(names, _)| names.iter().copied()).collect()
 }
 
-/// The text model's fields where it stands inside another, with those outside where it is silent.
+/// Fields of the text model inside another model. Fields that it lacks come from the outer model.
 fn inner(outer: &Map<String, Value>) -> Map<String, Value> {
     let text = ["text_config", "llm_config", "language_config"];
     let Some(Value::Object(text)) = text.iter().find_map(|name| outer.get(*name)) else { return outer.clone() };
@@ -93,14 +94,14 @@ fn inner(outer: &Map<String, Value>) -> Map<String, Value> {
     for (key, value) in text {
         map.insert(key.clone(), value.clone());
     }
-    // The outer file's own name, where the inner one has none.
+    // Use the outer file's name if the inner one has none.
     if let (None, Some(name)) = (text.get("_name_or_path"), outer.get("_name_or_path")) {
         map.insert("_name_or_path".into(), name.clone());
     }
     map
 }
 
-/// Llama, Mistral, Qwen 2, GPT-2, GPT-NeoX and BERT, with what only training asks of them: windows and dropout.
+/// Reads Llama, Mistral, Qwen 2, GPT-2, GPT-NeoX and BERT, with the fields for training only: windows and dropout.
 fn known_dense(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let text = Value::Object(config.map.clone()).to_string();
     let mut model = Model::from(&model::from_hugging_face(&text, config.source)?);
@@ -127,7 +128,7 @@ fn known_dense(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     Ok(model)
 }
 
-/// Sizes whose products must stay countable.
+/// Size fields, bounded so that their products do not overflow.
 const SIZES: [&str; 36] = [
     "hidden_size",
     "num_attention_heads",
@@ -167,13 +168,13 @@ const SIZES: [&str; 36] = [
     "type_vocab_size",
 ];
 
-/// Sizes of pictures, which go in squared.
+/// Size fields of pictures, which are squared.
 const PICTURES: [&str; 3] = ["image_size", "patch_size", "num_channels"];
 
-/// The most parameters that are counted.
+/// Maximum number of parameters.
 const MOST_PARAMETERS: f64 = 1e15;
 
-/// Refuses sizes that no model has, before they are multiplied.
+/// Rejects sizes out of bounds before they are multiplied.
 fn bounded(config: &Config<'_>) -> Result<(), LoadError> {
     let limits = SIZES.map(|field| (field, 1 << 20)).into_iter().chain(PICTURES.map(|field| (field, 1 << 13)));
     for (field, most) in limits {
@@ -184,7 +185,7 @@ fn bounded(config: &Config<'_>) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// What every model must meet, whatever its architecture.
+/// Checks the rules that hold for every architecture.
 fn consistent(config: &Config<'_>, model: &Model) -> Result<(), LoadError> {
     let layers: f64 = model.layers.iter().map(|&k| model.kinds[usize::from(k)].parameters(model.hidden) as f64).sum();
     if layers > MOST_PARAMETERS {
@@ -210,7 +211,7 @@ fn consistent(config: &Config<'_>, model: &Model) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// What a reader of the results should know: pictures left out, quantised weights.
+/// Adds remarks for a reader of the results: omitted picture or sound parts, quantised weights.
 fn remark(outer: &Map<String, Value>, map: &Map<String, Value>, model: &mut Model) {
     if ["vision_config", "audio_config"].iter().any(|part| outer.get(*part).is_some_and(Value::is_object)) {
         model.remarks.push("only the text model is counted; what reads pictures or sound is left out".into());

@@ -1,4 +1,4 @@
-//! Decoders with names of fields of their own: OPT, BLOOM, Falcon, GPT-J, Phi-2.
+//! Decoders with field names of their own: OPT, BLOOM, Falcon, GPT-J, Phi-2.
 
 use super::{
     super::model::{Attention, Details, FeedForward, LayerKind, Model, Span},
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::workload::{LoadError, model::hugging_face::Config};
 
-/// GPT's shape: biases everywhere, norms with a shift, a plain block.
+/// Shape of GPT's layers: biases everywhere, norms with a shift, a plain block.
 const GPT: Shape = Shape {
     norm_vectors: 2,
     query_key_value_bias: true,
@@ -28,7 +28,7 @@ fn dense(attention: Attention, hidden: u64, width: u64, shape: &Shape) -> LayerK
     }
 }
 
-/// OPT: learned positions with two rows in front; the 350M model has narrower embeddings and no last norm.
+/// OPT: learned positions with two extra rows. The 350M model has narrower embeddings and no last norm.
 pub(super) fn opt(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let bias = config.flag("enable_bias", true)?;
@@ -51,7 +51,7 @@ pub(super) fn opt(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     Ok(model)
 }
 
-/// BLOOM: a norm behind the embedding, positions as slopes.
+/// BLOOM: a norm after the embedding, positions as slopes.
 pub(super) fn bloom(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let either = |one: &str, other: &str| match config.size(one)? {
         Some(size) => Ok(size),
@@ -73,7 +73,7 @@ pub(super) fn bloom(config: &Config<'_>, kind: &str) -> Result<Model, LoadError>
     Ok(model)
 }
 
-/// Falcon of both architectures: 7B with one key head, 40B, 180B and 11B with groups and two norms side by side.
+/// Falcon, both architectures: 7B with one key-value head; 40B, 180B and 11B with groups and one or two parallel norms.
 pub(super) fn falcon(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let heads = match config.size("num_attention_heads")? {
@@ -115,7 +115,7 @@ pub(super) fn falcon(config: &Config<'_>, kind: &str) -> Result<Model, LoadError
     Ok(model)
 }
 
-/// GPT-J: attention without biases beside a block with them, behind one norm; a projection with a bias.
+/// GPT-J: attention without biases in parallel to a block with biases, after one norm; a projection with a bias.
 pub(super) fn gptj(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("n_embd")?;
     let heads = config.required("n_head")?;
@@ -133,7 +133,7 @@ pub(super) fn gptj(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> 
     Ok(model)
 }
 
-/// Phi-1 and 2: attention and block side by side behind one norm, biases everywhere.
+/// Phi-1 and 2: attention and block in parallel after one norm, biases everywhere.
 pub(super) fn phi(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     let shape = Shape { norms: 1, tied: false, projection_bias: true, ..GPT };
     let mut model = parts::decoder(config, kind, &shape, None)?;

@@ -1,4 +1,4 @@
-//! What the readers of several architectures share: dense decoders from their differences, windows, dropout.
+//! Shared parts of the readers: dense decoders described by their differences, windows, dropout.
 
 use serde_json::Value;
 
@@ -12,20 +12,20 @@ use crate::workload::{
 /// Norms of queries and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeadNorm {
-    /// There are none.
+    /// No norms.
     None,
-    /// One vector of a head's width for all query heads, one for all key heads.
+    /// One vector of a head's width for all query heads, and one for all key heads.
     Shared,
-    /// Over all heads at once, or one vector a head: as wide as the projections.
+    /// Norm over all heads at once, or one vector per head: as wide as the projections.
     Whole,
 }
 
-/// How a decoder's layer differs from Llama's.
+/// Differences of a decoder's layer from Llama's.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// Elements of a norm by hidden width: 1 a scale, 2 a scale and a shift, 0 nothing.
+    /// Elements of a norm per hidden unit: 1 is a scale, 2 a scale and a shift, 0 nothing.
     pub(super) norm_vectors: u64,
-    /// Norms of a layer.
+    /// Norms per layer.
     pub(super) norms: u64,
     pub(super) head_norm: HeadNorm,
     pub(super) query_key_value_bias: bool,
@@ -33,11 +33,11 @@ pub(super) struct Shape {
     pub(super) block_bias: bool,
     pub(super) gated: bool,
     pub(super) tied: bool,
-    /// Whether the projection onto the vocabulary has a bias.
+    /// True if the projection onto the vocabulary has a bias.
     pub(super) projection_bias: bool,
 }
 
-/// Llama's own shape.
+/// Shape of Llama's layers.
 pub(super) const LLAMA: Shape = Shape {
     norm_vectors: 1,
     norms: 2,
@@ -51,7 +51,7 @@ pub(super) const LLAMA: Shape = Shape {
 };
 
 impl Shape {
-    /// What engines ask of it beside the sizes.
+    /// Facts that engines need beside the sizes.
     pub(super) fn details(&self) -> Details {
         Details {
             norm: match self.norm_vectors {
@@ -66,7 +66,7 @@ impl Shape {
         }
     }
 
-    /// Elements of the vectors around attention.
+    /// Elements of norms and biases around attention.
     pub(super) fn attention_vectors(&self, hidden: u64, attention: &Attention) -> u64 {
         let (heads, groups, size) = (attention.heads(), attention.key_value_heads(), attention.head_size());
         let norms = match self.head_norm {
@@ -84,7 +84,7 @@ impl Shape {
     }
 }
 
-/// Heads, groups and head width under their usual names.
+/// Heads, key-value heads and head width under their usual field names.
 pub(super) fn grouped(config: &Config<'_>, hidden: u64, head_size: Option<u64>) -> Result<Attention, LoadError> {
     let heads = config.required("num_attention_heads")?;
     let head_size = match config.size("head_dim")?.or(head_size) {
@@ -95,7 +95,7 @@ pub(super) fn grouped(config: &Config<'_>, hidden: u64, head_size: Option<u64>) 
     Ok(Attention::Grouped { heads, key_value_heads, head_size })
 }
 
-/// The two ends of a decoder whose positions are computed.
+/// Ends of a decoder with computed positions.
 pub(super) fn ends(config: &Config<'_>, hidden: u64, shape: &Shape) -> Result<Ends, LoadError> {
     let vocabulary = config.required("vocab_size")?;
     let tied = config.flag("tie_word_embeddings", shape.tied)?;
@@ -109,7 +109,7 @@ pub(super) fn ends(config: &Config<'_>, hidden: u64, shape: &Shape) -> Result<En
     })
 }
 
-/// A decoder of equal dense layers with the usual names of fields.
+/// Decoder of equal dense layers with the usual field names.
 pub(super) fn decoder(
     config: &Config<'_>,
     kind: &str,
@@ -130,7 +130,7 @@ pub(super) fn decoder(
     of_layers(config, kind, hidden, layer, ends(config, hidden, shape)?, shape)
 }
 
-/// A model of equal layers, as many as the file says.
+/// Model of equal layers, with the number of layers from the file.
 pub(super) fn of_layers(
     config: &Config<'_>,
     kind: &str,
@@ -146,12 +146,12 @@ pub(super) fn of_layers(
     Ok(model)
 }
 
-/// Gives the chosen layers a window.
+/// Sets a window on the chosen layers.
 pub(super) fn windows(model: &mut Model, window: u64, chosen: impl Fn(usize) -> bool) {
     respan(model, Span::Window(window), chosen);
 }
 
-/// Gives the chosen layers another reach. Layers are of one kind before.
+/// Sets the attention span of the chosen layers. Expects that all layers are of one kind.
 pub(super) fn respan(model: &mut Model, span: Span, chosen: impl Fn(usize) -> bool) {
     let near = LayerKind { span, ..model.kinds[0] };
     model.kinds.push(near);
@@ -164,7 +164,7 @@ pub(super) fn respan(model: &mut Model, span: Span, chosen: impl Fn(usize) -> bo
     drop_unused(model);
 }
 
-/// Leaves out kinds that no layer has.
+/// Removes kinds that no layer has.
 pub(super) fn drop_unused(model: &mut Model) {
     let used: Vec<u16> = (0..model.kinds.len() as u16).filter(|kind| model.layers.contains(kind)).collect();
     model.kinds = used.iter().map(|&kind| model.kinds[usize::from(kind)]).collect();
@@ -173,7 +173,7 @@ pub(super) fn drop_unused(model: &mut Model) {
     }
 }
 
-/// Windows as `layer_types` names them, else every layer but each `pattern`-th.
+/// Sets windows on the layers that `layer_types` names, else on all layers except every `pattern`-th.
 pub(super) fn sliding(config: &Config<'_>, model: &mut Model, pattern: Option<u64>) -> Result<(), LoadError> {
     let Some(window) = config.size("sliding_window")? else { return Ok(()) };
     if let Some(Value::Array(types)) = config.map.get("layer_types") {
@@ -192,7 +192,7 @@ pub(super) fn sliding(config: &Config<'_>, model: &mut Model, pattern: Option<u6
     Ok(())
 }
 
-/// A share from 0 to 1, such as dropout's.
+/// Fraction from 0 to 1, such as dropout.
 pub(super) fn share(config: &Config<'_>, field: &str, default: f64) -> Result<f64, LoadError> {
     match config.map.get(field) {
         None | Some(Value::Null) => Ok(default),
@@ -203,7 +203,7 @@ pub(super) fn share(config: &Config<'_>, field: &str, default: f64) -> Result<f6
     }
 }
 
-/// Whether `architectures` names a class that ends like one of these.
+/// True if `architectures` names a class with one of these endings.
 pub(super) fn is_class(config: &Config<'_>, endings: &[&str]) -> bool {
     config.map.get("architectures").and_then(Value::as_array).is_some_and(|list| {
         list.iter().filter_map(Value::as_str).any(|name| endings.iter().any(|ending| name.ends_with(ending)))
