@@ -1,4 +1,4 @@
-//! Telling formats apart by content, and naming what a file is when it is no workload.
+//! Detects a file's format by its content, and names the kind of a file that is not a workload.
 
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -10,26 +10,26 @@ use super::{
 };
 use std::{borrow::Cow, collections::BTreeMap};
 
-/// What a file should be, for messages about one that is something else.
+/// Kind of file that a reader expects, for messages about another kind.
 pub struct Wanted {
-    /// With its article: `a workload`.
+    /// Noun with its article: `a workload`.
     noun: &'static str,
-    /// What to do about an empty file.
+    /// Repair for an empty file.
     make: &'static str,
-    /// What to give instead of another file.
+    /// Repair for another kind of file.
     give: &'static str,
-    /// What to give instead of a model or its weights.
+    /// Repair for a model or its weights.
     model: &'static str,
 }
 
 impl Wanted {
-    /// What to give instead of another file.
+    /// Repair for another kind of file.
     pub fn give(&self) -> &'static str {
         self.give
     }
 }
 
-/// A workload.
+/// Expects a workload.
 pub(crate) const WORKLOAD: Wanted = Wanted {
     noun: "a workload",
     make: "give a workload, or make one with `plantui generate bert-32`",
@@ -37,7 +37,7 @@ pub(crate) const WORKLOAD: Wanted = Wanted {
     model: "it holds no times: `plantui generate config.json` makes a workload of a model's Hugging Face configuration; or give a measured profile",
 };
 
-/// A plan.
+/// Expects a plan.
 pub const PLAN: Wanted = Wanted {
     noun: "a plan",
     make: "make a plan with `plantui plan WORKLOAD --json`",
@@ -45,7 +45,7 @@ pub const PLAN: Wanted = Wanted {
     model: "give a plan that `plantui plan --json` wrote, or a result of Piper",
 };
 
-/// A model configuration.
+/// Expects a model configuration.
 pub const CONFIGURATION: Wanted = Wanted {
     noun: "a model configuration",
     make: "give a Hugging Face config.json",
@@ -53,7 +53,7 @@ pub const CONFIGURATION: Wanted = Wanted {
     model: "give the config.json that lies beside it",
 };
 
-/// How a job of a training engine is configured.
+/// Expects the configuration of a training engine's job.
 #[cfg(feature = "screen")]
 pub const JOB: Wanted = Wanted {
     noun: "a configuration of a training engine",
@@ -62,7 +62,7 @@ pub const JOB: Wanted = Wanted {
     model: "give the script, log or configuration of a job: `plantui import --help` lists what is read",
 };
 
-/// Measured runs.
+/// Expects measured runs.
 #[cfg(feature = "screen")]
 pub const RUNS: Wanted = Wanted {
     noun: "a table or log of runs",
@@ -71,7 +71,7 @@ pub const RUNS: Wanted = Wanted {
     model: "give a CSV of measured runs, or a log of Megatron-LM or torchtitan",
 };
 
-/// A topology.
+/// Expects a topology.
 #[cfg(feature = "screen")]
 pub const TOPOLOGY: Wanted = Wanted {
     noun: "a topology",
@@ -80,7 +80,7 @@ pub const TOPOLOGY: Wanted = Wanted {
     model: "give a JSON topology, a CSV matrix, or what `nvidia-smi topo -m` or p2pBandwidthLatencyTest prints",
 };
 
-/// A calibration.
+/// Expects a calibration.
 #[cfg(feature = "screen")]
 pub const CALIBRATION: Wanted = Wanted {
     noun: "a calibration",
@@ -89,7 +89,7 @@ pub const CALIBRATION: Wanted = Wanted {
     model: "`plantui calibrate` writes such files",
 };
 
-/// The program's own configuration.
+/// Expects the configuration of plantui.
 #[cfg(feature = "screen")]
 pub const SETTINGS: Wanted = Wanted {
     noun: "a configuration of plantui",
@@ -98,7 +98,7 @@ pub const SETTINGS: Wanted = Wanted {
     model: "a configuration is TOML: `plantui --print-config` shows one",
 };
 
-/// What to say of a JSON object that is known to be something else.
+/// Error for a JSON object that is known to be something else.
 #[cfg(feature = "screen")]
 pub fn other_object(text: &str, source: &str, wanted: &Wanted) -> Option<LoadError> {
     let keys = keys(text);
@@ -106,7 +106,7 @@ pub fn other_object(text: &str, source: &str, wanted: &Wanted) -> Option<LoadErr
     Some(looks_like(&kind, source, wanted, wanted.give))
 }
 
-/// What to say of a text that is surely no TOML; nothing of what may be TOML with a mistake in it.
+/// Error for a text that cannot be TOML. `None` if it may be TOML with a mistake.
 #[cfg(feature = "screen")]
 pub fn no_toml(text: &str, source: &str, wanted: &Wanted) -> Option<LoadError> {
     if text.trim_start().starts_with('{') {
@@ -118,7 +118,7 @@ pub fn no_toml(text: &str, source: &str, wanted: &Wanted) -> Option<LoadError> {
     (!may_be.contains(&kind.is)).then(|| looks_like(&kind, source, wanted, wanted.give))
 }
 
-/// The text of a file, without a byte-order mark.
+/// Text of a file, without a byte-order mark.
 pub fn text<'a>(bytes: &'a [u8], source: &str, wanted: &Wanted) -> Result<&'a str, LoadError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -133,7 +133,7 @@ pub fn text<'a>(bytes: &'a [u8], source: &str, wanted: &Wanted) -> Result<&'a st
     })
 }
 
-/// Refuses a text that is no JSON object, saying what it looks like.
+/// Returns an error if the text is not a JSON object. The error names what the text looks like.
 pub fn object(text: &str, source: &str, wanted: &Wanted) -> Result<(), LoadError> {
     if text.trim_start().starts_with('{') {
         let keys = keys(text);
@@ -145,7 +145,7 @@ pub fn object(text: &str, source: &str, wanted: &Wanted) -> Result<(), LoadError
     Err(looks_like(&foreign::of_text(text, source), source, wanted, wanted.give))
 }
 
-/// The refusal of a file that is surely something else.
+/// Error for a file that is known to be something else.
 fn refused(kind: &Kind, source: &str, wanted: &Wanted) -> LoadError {
     let repair = repair(kind, wanted).unwrap_or(wanted.give);
     let problem = match kind.role {
@@ -155,13 +155,13 @@ fn refused(kind: &Kind, source: &str, wanted: &Wanted) -> LoadError {
     LoadError::file(source, problem, repair)
 }
 
-/// The refusal of a text that looks like something else.
+/// Error for a text that looks like something else.
 fn looks_like(kind: &Kind, source: &str, wanted: &Wanted, give: &'static str) -> LoadError {
     let problem = format!("is not {}: it looks like {}", wanted.noun, kind.is);
     LoadError::file(source, problem, repair(kind, wanted).unwrap_or(give))
 }
 
-/// What to do where the file itself is of use, or another one of the same model.
+/// Repair, if the file itself or another file of the same model is usable.
 fn repair(kind: &Kind, wanted: &Wanted) -> Option<&'static str> {
     match kind.role {
         Role::Model => Some(wanted.model),
@@ -172,28 +172,28 @@ fn repair(kind: &Kind, wanted: &Wanted) -> Option<&'static str> {
     }
 }
 
-/// The keys of a JSON object, if it is one: values are skipped.
+/// Keys of a JSON object. Values are skipped.
 type Keys<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 fn keys(text: &str) -> Option<Keys<'_>> {
     serde_json::from_str(text).ok()
 }
 
-/// Whether an object has a key; of broken JSON, whether the key is anywhere in it.
+/// True if an object has a key. In broken JSON, the key may be anywhere.
 fn has(text: &str, keys: Option<&Keys<'_>>, key: &str) -> bool {
     keys.map_or_else(|| text.contains(&format!("\"{key}\"")), |keys| keys.contains_key(key))
 }
 
-/// Where an object tells its schema; broken JSON may do so anywhere.
+/// Text of the object's schema. In broken JSON, the whole text.
 fn schema<'a>(text: &'a str, keys: Option<&Keys<'a>>) -> &'a str {
     keys.and_then(|keys| keys.get("schema")).map_or(text, |schema| schema.get())
 }
 
-/// The format of a text, or the error that says what it looks like instead.
+/// Format of a text, or an error that names what it looks like.
 pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
     let start = text.trim_start();
     if start.starts_with('{') {
-        // Broken JSON is left to the format's own reader, which names the place.
+        // The format's own reader reports broken JSON with its position.
         let keys = keys(text);
         let has = |key: &str| has(text, keys.as_ref(), key);
         if keys.is_none() && is_json_lines(start) {
@@ -232,19 +232,19 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
     ))
 }
 
-/// Whether a name is followed by a value anywhere.
+/// True if a key with this name and a value is anywhere in the text.
 fn has_key_within(text: &str, name: &str) -> bool {
     text.split(&format!("\"{name}\"")).skip(1).any(|rest| rest.trim_start().starts_with(':'))
 }
 
-/// Whether each line is an object of its own.
+/// True if each line is an object of its own.
 fn is_json_lines(start: &str) -> bool {
     let mut lines = start.lines().filter(|line| !line.trim().is_empty());
     let object = |line: &str| line.starts_with('{') && serde_json::from_str::<IgnoredAny>(line).is_ok();
     lines.next().is_some_and(object) && lines.next().is_some_and(object)
 }
 
-/// Whether a text is PipeDream's: its first line but for comments has parts between ` -- `.
+/// True if the text is PipeDream's: its first line that is not a comment has parts between ` -- `.
 pub(super) fn is_layer_profile(text: &str) -> bool {
     let line = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#')).unwrap_or_default();
     line.contains(" -- ")

@@ -1,7 +1,7 @@
-//! Reading files that others made: never without end, never waiting for somebody to write.
+//! Reads files from outside with a bounded size, and never waits for a writer.
 //!
-//! A path must name a regular file of a bounded size. Pipes are read where a shell made them
-//! (`/dev/fd/63`, as of `<(command)`, or `/dev/stdin`), since those have a writer, and not where they lie in a folder.
+//! A path must name a regular file of a bounded size. Pipes that a shell made (`/dev/fd/63` from `<(command)`, or
+//! `/dev/stdin`) are read, because they have a writer. Pipes in other folders are not.
 
 use std::{
     fs::{self, Metadata},
@@ -14,15 +14,15 @@ use crate::{
     units,
 };
 
-/// The largest workload or plan that is read. A profile of a million nodes stays far below it.
+/// Maximum size of a workload or plan file. A profile of a million nodes is far smaller.
 pub const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// Where a shell's own pipes are.
+/// Folders of a shell's own pipes.
 const PIPES: [&str; 2] = ["/dev", "/proc"];
-/// What is empty on purpose.
+/// Device that may be read although it is no regular file: it is always empty.
 const NOTHING: &str = "/dev/null";
 
-/// The bytes of a file, if it is one of at most [`MAX_FILE_BYTES`].
+/// Reads a file of at most [`MAX_FILE_BYTES`].
 ///
 /// # Errors
 /// As `read_at_most`.
@@ -30,7 +30,7 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, LoadError> {
     read_at_most(path, MAX_FILE_BYTES)
 }
 
-/// The bytes of a file of at most so many.
+/// Reads a file of at most `most` bytes.
 ///
 /// # Errors
 /// [`LoadError`] if it is a directory, a device or a pipe, is larger, or cannot be read.
@@ -60,7 +60,7 @@ pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, LoadError> {
     limited(file, &shown, most)
 }
 
-/// Everything a reader gives, if it is at most [`MAX_FILE_BYTES`]. `source` is how messages call it.
+/// Reads a reader to its end, at most [`MAX_FILE_BYTES`]. `source` is its name in messages.
 ///
 /// # Errors
 /// [`LoadError`] if it is larger or cannot be read.
@@ -68,7 +68,7 @@ pub fn read_all(reader: impl Read, source: &str) -> Result<Vec<u8>, LoadError> {
     limited(reader, source, MAX_FILE_BYTES)
 }
 
-/// Everything a reader gives, if it is at most so many bytes. `source` is how messages call it.
+/// Reads a reader to its end, at most `most` bytes. `source` is its name in messages.
 ///
 /// # Errors
 /// [`LoadError`] if it is larger or cannot be read.

@@ -1,7 +1,7 @@
-//! Reading workloads: one file per format, recognised by content.
+//! Readers of workloads, one file per format. The content determines the format.
 //!
-//! [`load`] reads a path, [`load_reader`] standard input, [`load_bytes`] what is in memory already. All end in the
-//! same validation and the same [`LoadError`]. Linear in the size of the file, in time and memory.
+//! [`load`] reads a path, [`load_reader`] standard input, [`load_bytes`] data in memory. All end in the same validation
+//! and the same [`LoadError`]. Linear in the size of the file, in time and memory.
 
 pub mod detect;
 pub mod file;
@@ -21,7 +21,7 @@ use super::{LoadError, Workload, training::published};
 pub use crate::cluster::topology::Wired;
 pub use file::{MAX_FILE_BYTES, read_all, read_file};
 
-/// The formats that can be planned.
+/// Formats of workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -35,9 +35,9 @@ pub enum Format {
     PipeDream,
     /// plantui's own JSON of operator graphs.
     Operators,
-    /// A Hugging Face model configuration, to be trained.
+    /// Hugging Face model configuration, for training.
     HuggingFace,
-    /// plantui's own JSON of a model and how it is trained.
+    /// plantui's own JSON of a model and its training settings.
     Training,
 }
 
@@ -54,11 +54,11 @@ impl fmt::Display for Format {
     }
 }
 
-/// Loads a workload from a file, whose stem is its name; from a folder with a model's `config.json`; or a model by its
-/// published name where there is no such file.
+/// Loads a workload from a file, whose stem becomes its name, or from a folder with a model's `config.json`. If there
+/// is no such file, loads a model by its published name.
 ///
 /// # Errors
-/// [`LoadError`] if the file cannot be read or is no valid workload.
+/// [`LoadError`] if the file cannot be read or is not a valid workload.
 pub fn load(path: &Path) -> Result<Workload, LoadError> {
     if !path.exists()
         && let Some(workload) = path.to_str().and_then(training::named)
@@ -80,11 +80,11 @@ pub fn load(path: &Path) -> Result<Workload, LoadError> {
     load_bytes(&bytes, &shown, &name)
 }
 
-/// What to say of a name that is neither a file nor a model, but may have been meant as one: it has no folder and no ending
-/// of a file.
+/// Error for a name that is neither a file nor a model but may be a misspelled model: it has no folder and no file
+/// extension.
 fn unknown_model(path: &Path) -> Option<LoadError> {
     let name = path.to_str().filter(|name| !name.is_empty() && !name.contains(['/', '\\']) && !path.exists())?;
-    // "llama-3.1-8b" has no ending, "model.json" has.
+    // "llama-3.1-8b" has no extension, "model.json" has one.
     if path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| !ending.starts_with(char::is_numeric)) {
         return None;
     }
@@ -96,7 +96,7 @@ fn unknown_model(path: &Path) -> Option<LoadError> {
     Some(LoadError::file(&crate::text::printable(name), "is no file, and no model has that name", repair))
 }
 
-/// Loads a workload from anything that can be read, such as standard input or a pipe.
+/// Loads a workload from a reader, such as standard input or a pipe.
 ///
 /// # Errors
 /// As [`load`].
@@ -104,7 +104,7 @@ pub fn load_reader(reader: impl Read, source: &str, name: &str) -> Result<Worklo
     load_bytes(&read_all(reader, source)?, source, name)
 }
 
-/// Loads a workload from bytes. `source` is how messages call it, `name` what the screen shows.
+/// Loads a workload from bytes. `source` is its name in messages, `name` its name on the screen.
 ///
 /// # Errors
 /// As [`load`].

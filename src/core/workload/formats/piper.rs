@@ -1,4 +1,4 @@
-//! Piper's JSON, as the published files have it (msr-fiddle/piper, `inputs/`).
+//! Piper's JSON, as in the published files (msr-fiddle/piper, `inputs/`).
 //!
 //! ```text
 //! { "maxDevices": k, "maxMemoryPerDevice": bytes, "bandwidth": bytes/s, "mbsInBatch": N,
@@ -8,11 +8,12 @@
 //!   "edges": [ { "sourceId": 0, "destId": 1, "communicationCost": B } ] }
 //! ```
 //!
-//! Read more generously than published: the batch under either of its names (`mbsInBatch`, `maxBatchSize`), limits may
-//! be absent, any number of modes, nodes without edges, unknown fields anywhere. Fields of our own are read when they are
-//! there: `provenance` with `assumptions` and `recipe` at the top, and `forwardTimePerSample` in a mode.
+//! The reader accepts more than the published format: the batch under either of its names (`mbsInBatch`,
+//! `maxBatchSize`), absent limits, any number of modes, nodes without edges, unknown fields anywhere. It also reads
+//! optional fields of plantui: `provenance` with `assumptions` and `recipe` at the top, and `forwardTimePerSample` in a
+//! mode.
 //!
-//! The names of the published format mislead: `syncTimeFw` is keyed by *predecessors* and `syncTimeBw` by
+//! Two names of the published format are misleading: `syncTimeFw` is keyed by *predecessors* and `syncTimeBw` by
 //! *successors*, and both are bytes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -37,7 +38,7 @@ use crate::{
     },
 };
 
-/// The most devices, and the highest tensor-parallel degree, that a file may name (as published).
+/// Maximum number of devices and maximum tensor-parallel degree in a file (as published).
 pub const MAX_DEVICES: f64 = MOST_DEVICES as f64;
 
 #[derive(Debug, Deserialize)]
@@ -84,7 +85,7 @@ struct RawEdge {
     communication_cost: f64,
 }
 
-/// What is known at the top level; everything else is listed as unknown.
+/// Known fields at the top level; all others are listed as unknown.
 const TOP_LEVEL: [&str; 10] = [
     "maxMemoryPerDevice",
     "maxDevices",
@@ -101,7 +102,7 @@ const TOP_LEVEL: [&str; 10] = [
 /// Reads and validates a Piper workload.
 ///
 /// # Errors
-/// [`LoadError`] naming file, line, JSON path and repair; rules are checked in the order of the file.
+/// [`LoadError`] that names file, line, JSON path and repair. Rules are checked in the order of the file.
 pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
     let raw: RawFile = parse(text, source)?;
     let unknown_fields = unknown_fields(text, &TOP_LEVEL);
@@ -289,7 +290,7 @@ impl Reader<'_> {
                 }
                 list.push(mode);
             }
-            // An empty list says that the node does not support the degree.
+            // An empty list means that the node does not support the degree.
             if !list.is_empty() {
                 degrees.push(DegreeProfile { degree, modes: list });
             }
@@ -343,7 +344,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The values of a sync object in the order of `neighbours`; its keys must be exactly their ids.
+    /// Values of a sync object in the order of `neighbours`. Its keys must be exactly their ids.
     fn sync(&self, place: &str, raw: Pairs<f64>, neighbours: &Neighbours) -> Result<Vec<f64>, LoadError> {
         let kind = neighbours.kind;
         let mut values = vec![f64::NAN; neighbours.slots.len()];
@@ -372,7 +373,7 @@ impl Reader<'_> {
     }
 }
 
-/// The ids that a sync object of one node must have, with their position among the node's edges.
+/// Ids that a sync object of one node must have, with their position among the node's edges.
 struct Neighbours {
     /// `predecessor` or `successor`.
     kind: &'static str,
@@ -380,7 +381,7 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    /// The id at a position; every position has one.
+    /// Id at a position; every position has one.
     fn id_at(&self, slot: usize) -> NodeId {
         let mut ids: Vec<(usize, NodeId)> = self.slots.iter().map(|(&id, &slot)| (slot, id)).collect();
         ids.sort_unstable();

@@ -1,4 +1,4 @@
-//! The JSON of device placement (msr-fiddle/dnn-partitioning, throughput and latency inputs alike).
+//! JSON of device placement (msr-fiddle/dnn-partitioning), for throughput and latency inputs.
 //!
 //! ```text
 //! { "maxSizePerFPGA": bytes, "maxFPGAs": K, "maxCPUs": L,
@@ -7,8 +7,8 @@
 //!   "edges": [ { "sourceId": 1, "destId": 2, "cost": t } ] }
 //! ```
 //!
-//! The file writes the cost of sending a node's output on every edge out of the node; it is a property of the node, so
-//! the edges must agree. Parallel edges say nothing new and are read as one, with a finding. An "FPGA" is any accelerator.
+//! The cost of sending a node's output is a property of the node, but the file repeats it on every edge out of the
+//! node, so the edges must agree. Parallel edges are read as one, with a finding. An "FPGA" is any accelerator.
 
 use std::fmt;
 
@@ -34,15 +34,15 @@ use crate::{
     },
 };
 
-/// The most accelerators, and the most CPUs, that a file may name.
+/// Maximum number of accelerators, and of CPUs, in a file.
 pub const MAX_DEVICES: f64 = 10_000.0;
-/// How far the costs on the edges out of one node may differ.
+/// Maximum difference between the costs on the edges out of one node.
 pub const COST_TOLERANCE: f64 = 1e-6;
 
-/// What a file of this format holds.
+/// Content of a file of this format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacementFile {
-    /// Short name, fit to be shown.
+    /// Short name, safe for a terminal.
     pub name: String,
     /// Nodes in file order.
     pub nodes: Vec<Node>,
@@ -56,16 +56,16 @@ pub struct PlacementFile {
     pub cpus: Option<u32>,
     /// `maxSizePerFPGA`, bytes.
     pub memory_bytes: Option<f64>,
-    /// How the file says it was made, if it says so.
+    /// Origin of the file, if it states one.
     pub provenance: Option<Provenance>,
-    /// How the network is built and run, if the file says so.
+    /// Build and run settings of the network, if the file states them.
     pub recipe: Option<Recipe>,
-    /// Top-level fields that this reader does not know.
+    /// Top-level fields that this reader does not support.
     pub unknown_fields: Vec<String>,
 }
 
 impl PlacementFile {
-    /// The file as a workload.
+    /// Converts the file to a workload.
     pub fn into_workload(self, source: &str) -> Workload {
         Workload {
             name: self.name,
@@ -85,7 +85,7 @@ impl PlacementFile {
     }
 }
 
-/// A truth value, which the published files write as `true` or as `1`.
+/// Boolean that the published files write as `true` or as `1`.
 #[derive(Debug, Clone, Copy)]
 struct Flag(bool);
 
@@ -159,15 +159,14 @@ struct RawEdge {
     cost: f64,
 }
 
-/// What is known at the top level; everything else is listed as unknown.
+/// Known fields at the top level; all others are listed as unknown.
 const TOP_LEVEL: [&str; 8] =
     ["maxSizePerFPGA", "maxFPGAs", "maxCPUs", "nodes", "edges", "provenance", "assumptions", "recipe"];
 
-/// Reads and validates a file of this format. `source` is how messages call it, `name` what
-/// the screen shows.
+/// Reads and validates a file of this format. `source` is its name in messages, `name` its name on the screen.
 ///
 /// # Errors
-/// [`LoadError`] naming file, line, JSON path and repair; rules are checked in the order of the file.
+/// [`LoadError`] that names file, line, JSON path and repair. Rules are checked in the order of the file.
 pub fn read(text: &str, source: &str, name: &str) -> Result<PlacementFile, LoadError> {
     let raw: RawFile = parse(text, source)?;
     let reader = Reader { source, text };
@@ -251,7 +250,7 @@ fn read_nodes(reader: &Reader<'_>, raw: &[Object<RawNode>]) -> Result<Nodes, Loa
     Ok((nodes, costs, index))
 }
 
-/// Reads the edges into a graph, and the cost they state into the node they leave.
+/// Reads the edges into a graph. The cost of an edge goes to the node that it leaves.
 fn read_edges(
     reader: &Reader<'_>,
     raw: &[Object<RawEdge>],

@@ -1,5 +1,4 @@
-//! What the readers of JSON workloads share: parsing that tells where it went wrong, and checks of single
-//! values.
+//! Shared parts of the readers of JSON workloads: parsing with error positions, and checks of single values.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -15,15 +14,15 @@ use crate::{
     workload::Recipe,
 };
 
-/// The largest id, near the end of the whole numbers that JSON readers tell apart.
+/// Maximum id, near the largest whole number that JSON readers represent exactly.
 const MAX_ID: f64 = 9e15;
 
-/// What a recipe looks like.
+/// Repair for a wrong recipe.
 const RECIPE: &str = "write it as `plantui generate` does, or leave it out";
 
-/// Parses a whole text, or says what is wrong with it and where.
+/// Parses a whole text. An error states the problem and its position.
 pub(super) fn parse<T: DeserializeOwned>(text: &str, source: &str) -> Result<T, LoadError> {
-    // Keeping track of the path costs a third of the time, so it is done only once something is known to be wrong.
+    // Tracking the path costs a third of the time, so the text is parsed with it only after an error.
     if let Ok(raw) = serde_json::from_str(text) {
         return Ok(raw);
     }
@@ -36,14 +35,14 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str, source: &str) -> Result<T, 
     Ok(raw)
 }
 
-/// The keys of the outermost object that are not among those known, fit to be shown.
+/// Keys of the outermost object that are not in `known`, safe for a terminal.
 pub(super) fn unknown_fields(text: &str, known: &[&str]) -> Vec<String> {
     serde_json::from_str::<BTreeMap<Cow<'_, str>, IgnoredAny>>(text)
         .map(|keys| keys.into_keys().filter(|k| !known.contains(&k.as_ref())).map(|k| printable(&k)).collect())
         .unwrap_or_default()
 }
 
-/// A field of our own, which in another program's file may mean something else: then it is passed over.
+/// Value of a field of plantui's own. Another program may use its name for something else, which is ignored.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Ours<T> {
@@ -52,7 +51,7 @@ pub(super) enum Ours<T> {
 }
 
 impl<T> Ours<T> {
-    /// The value, if it is ours.
+    /// Value, if it is plantui's.
     pub(super) fn known(self) -> Option<T> {
         match self {
             Ours::Known(value) => Some(value),
@@ -61,19 +60,19 @@ impl<T> Ours<T> {
     }
 }
 
-/// A file being read: its name in messages, and its text, in which messages find the line.
+/// File being read: its name in messages, and its text, in which messages find the line.
 pub(super) struct Reader<'a> {
     pub(super) source: &'a str,
     pub(super) text: &'a str,
 }
 
 impl Reader<'_> {
-    /// An error about one place.
+    /// Error about one JSON path.
     pub(super) fn error(&self, path: &str, problem: impl Into<String>, repair: impl Into<String>) -> LoadError {
         LoadError::at(self.source, path, problem, repair).on_line(locate::line_of(self.text, path))
     }
 
-    /// The recipe, where the field of that name is ours: another program's is passed over.
+    /// Recipe, if the field is plantui's. Another program's field is ignored.
     pub(super) fn recipe(&self, raw: Option<serde_json::Value>) -> Result<Option<Recipe>, LoadError> {
         let Some(raw) = raw.filter(Recipe::is_meant) else { return Ok(None) };
         let recipe: Recipe =
@@ -82,7 +81,7 @@ impl Reader<'_> {
         Ok(Some(recipe))
     }
 
-    /// A finite number from 0 on, small enough for sums to stay finite.
+    /// Finite number of at least 0, small enough for sums to stay finite.
     pub(super) fn not_negative(&self, value: f64, path: impl Fn() -> String) -> Result<f64, LoadError> {
         if !(value >= 0.0 && value.is_finite()) {
             return Err(self.error(&path(), format!("is {}, must be >= 0", exact_number(value)), ""));
@@ -90,7 +89,7 @@ impl Reader<'_> {
         self.not_too_large(value, path)
     }
 
-    /// A limit that may be missing, neither too small nor too large for what is computed from it to be finite.
+    /// Optional limit within bounds that keep everything computed from it finite.
     pub(super) fn limit(&self, value: Option<f64>, field: &str) -> Result<Option<f64>, LoadError> {
         match value {
             Some(v) if !(v >= SMALLEST && v.is_finite()) => {
@@ -100,7 +99,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A number small enough for sums to stay finite.
+    /// Number small enough for sums to stay finite.
     pub(super) fn not_too_large(&self, value: f64, path: impl Fn() -> String) -> Result<f64, LoadError> {
         if value <= LARGEST {
             return Ok(value);
@@ -112,7 +111,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// A whole number, such as an id.
+    /// Whole number, such as an id.
     pub(super) fn integer(&self, value: f64, path: impl Fn() -> String) -> Result<i64, LoadError> {
         let shown = exact_number(value);
         if value.abs() > MAX_ID {

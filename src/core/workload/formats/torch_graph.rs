@@ -1,4 +1,4 @@
-//! The text that PipeDream's profiler writes (`graph.txt`), which DAPPLE and HPGO read as well.
+//! Text format of PipeDream's profiler (`graph.txt`), which DAPPLE and HPGO also read.
 //!
 //! ```text
 //! # profile_batch=64
@@ -7,11 +7,11 @@
 //!     node1 -- node2
 //! ```
 //!
-//! A node starts in the first column, an edge with a blank; nodes come before the edges that use them. The four figures
-//! are known by their position: what stands left of `=` is not looked at, as in the published readers. Times are
-//! milliseconds and sizes bytes for one batch; how many samples that has stands in the line `# profile_batch=N` in front of the
-//! nodes, which is ours: the published readers take no comments. Other lines that begin with `#` are comments. [`write()`] is the
-//! inverse of [`read`]. Linear in time and memory.
+//! A node starts in the first column, an edge with a blank. Nodes come before the edges that use them. The position of
+//! a figure gives its meaning; the text left of `=` is ignored, as in the published readers. Times are in milliseconds
+//! and sizes in bytes for one batch. The line `# profile_batch=N` before the nodes gives the batch in samples. It is
+//! plantui's own: the published readers support no comments. Other lines that begin with `#` are comments. [`write()`]
+//! is the inverse of [`read`]. Linear in time and memory.
 
 use std::fmt::Write;
 
@@ -26,23 +26,23 @@ use crate::{
     workload::{Batch, LayerNode, LayerProfile, Node, NodeId, Profile, Workload},
 };
 
-/// Between the parts of a line.
+/// Separator between the parts of a line.
 const PARTS: &str = " -- ";
-/// Between the figures of a node.
+/// Separator between the figures of a node.
 const FIGURES: &str = ", ";
-/// The figures, in their order.
+/// Names of the figures, in order.
 const NAMES: [&str; 4] = ["forward_compute_time", "backward_compute_time", "activation_size", "parameter_size"];
 /// Key of the header line.
 const BATCH: &str = "profile_batch";
-/// Samples of a batch at the most.
+/// Maximum number of samples in a batch.
 pub const MOST_SAMPLES: u32 = 10_000_000;
-/// What a node line looks like, for messages.
+/// Form of a node line, for messages.
 const NODE_LINE: &str = "write `ID -- NAME -- forward_compute_time=.., backward_compute_time=.., activation_size=.., \
                          parameter_size=..`, and ` -- stage_id=N` after it if you like";
-/// What an edge line looks like, for messages.
+/// Form of an edge line, for messages.
 const EDGE_LINE: &str = "write a tab, then `ID -- ID`";
 
-/// One line of the file, for messages.
+/// Line of the file, for messages.
 struct Line<'a> {
     source: &'a str,
     number: usize,
@@ -108,7 +108,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
     let dag = Dag::new(profile.nodes.len(), edges).map_err(|GraphError::Cycle(cycle)| {
         let ids: Vec<String> = cycle.iter().take(8).map(|&v| printable(&profile.nodes[v].id)).collect();
         let more = if cycle.len() > 8 { ", .." } else { "" };
-        // The edge of the circle that comes last in the file: the one that closes it.
+        // The edge of the cycle that comes last in the file: the one that closes it.
         let next = cycle.iter().cycle().skip(1);
         let edges = cycle.iter().zip(next).map(|(&from, &to)| (from as u32, to as u32));
         let closes = edges.filter_map(|edge| line_of.get(&edge).copied()).max();
@@ -135,7 +135,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
     })
 }
 
-/// Samples of the profiled batch.
+/// Samples in the profiled batch.
 fn batch(line: &Line<'_>, text: &str) -> Result<u32, LoadError> {
     let told = text.trim();
     let samples = told.parse().ok().filter(|samples| (1..=MOST_SAMPLES).contains(samples));
@@ -143,7 +143,7 @@ fn batch(line: &Line<'_>, text: &str) -> Result<u32, LoadError> {
     samples.map_or_else(|| line.refuse("profile_batch", problem(), "write the samples that were profiled at once"), Ok)
 }
 
-/// Numbers for ids: what follows `node`, if every id is of that kind and no two mean the same number; else the position.
+/// Numeric ids: the number after `node` if every id has one and all differ, else the position from 1.
 fn node_ids(profile: &LayerProfile) -> Vec<NodeId> {
     let number = |id: &str| -> Option<i64> {
         let digits = id.strip_prefix("node")?;
@@ -207,7 +207,7 @@ fn counted_parts(count: usize) -> String {
     }
 }
 
-/// A number, or a list of numbers in brackets.
+/// Number, or list of numbers in brackets.
 fn numbers(line: &Line<'_>, name: &str, text: &str) -> Result<Vec<f64>, LoadError> {
     let one = |text: &str| -> Result<f64, LoadError> {
         let Ok(value) = text.trim().parse::<f64>() else {
@@ -256,11 +256,11 @@ fn edge(line: &Line<'_>, content: &str, known: &FxHashMap<&str, u32>) -> Result<
     Ok((find(from)?, find(to)?))
 }
 
-/// The workload as such a text.
+/// Writes a workload in this format.
 pub fn write(workload: &Workload, profile: &LayerProfile) -> String {
     let mut text = match profile.batch {
         Batch::Told(samples) => format!("# {BATCH}={samples}\n"),
-        // Whoever reads it finds the same.
+        // A reader infers the same batch again.
         Batch::BySizes(_) | Batch::Unknown(_) => String::new(),
     };
     // Shortest decimals that read back as the same number.

@@ -1,4 +1,4 @@
-//! Models to be trained: a Hugging Face `config.json` as it is, and plantui's own JSON.
+//! Models for training: a Hugging Face `config.json` as it is, and plantui's own JSON.
 //!
 //! ```text
 //! { "schema": "plantui.training/1", "model": { .. sizes .. }, "sequence_length": 8192, "global_batch": 128, "devices": 64,
@@ -7,8 +7,8 @@
 //!   "constants": {"gemm_16": {"value": 0.73, "source": ".."}, ..} }
 //! ```
 //!
-//! `model` is a published name, such as `"llama-3.1-70b"`, or all sizes; `hardware` an id or an object of which only `id` must
-//! be there. What is left out has the default of the model, the hardware and the stack.
+//! `model` is a published name, such as `"llama-3.1-70b"`, or all sizes. `hardware` is an id, or an object in which
+//! only `id` is required. An absent field has the default of the model, the hardware or the stack.
 
 use std::collections::BTreeMap;
 
@@ -31,13 +31,13 @@ use crate::{
     },
 };
 
-/// What `schema` must say.
+/// Required value of `schema`.
 pub(crate) const SCHEMA: &str = "plantui.training/1";
 
-/// The hardware of a model for which none is named.
+/// Default hardware.
 pub(crate) const USUAL_HARDWARE: &str = "h100";
 
-/// The most tokens in a sequence.
+/// Maximum number of tokens in a sequence.
 const MOST_TOKENS: f64 = 1e9;
 
 #[derive(Debug, Deserialize)]
@@ -101,17 +101,17 @@ const TOP_LEVEL: [&str; 14] = [
     "remarks",
 ];
 
-/// A `config.json` as a workload on the usual hardware.
+/// Reads a `config.json` as a workload on the default hardware.
 ///
 /// # Errors
-/// [`LoadError`] naming file, field and repair.
+/// [`LoadError`] that names file, field and repair.
 pub(crate) fn read_configuration(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
     let model = from_hugging_face(text, source)?;
     let name = if name == "config" && !model.name.is_empty() { model.name.clone() } else { name.to_string() };
     Ok(usual(model).into_workload(&name, source, Format::HuggingFace, None))
 }
 
-/// The model of a published name as a workload on the usual hardware; `None` where there is none.
+/// Model with a published name, as a workload on the default hardware; `None` if there is none.
 pub(crate) fn named(name: &str) -> Option<Workload> {
     let model = published::find(name)?;
     let (name, source) = (model.name.clone(), crate::text::printable(name));
@@ -125,7 +125,7 @@ fn usual(model: Model) -> TrainingProfile {
 /// Reads and validates a file of this format.
 ///
 /// # Errors
-/// [`LoadError`] naming file, line, JSON path and repair.
+/// [`LoadError`] that names file, line, JSON path and repair.
 pub(crate) fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
     let raw: RawFile = parse(text, source)?;
     let reader = Reader { source, text };
@@ -231,12 +231,12 @@ fn accelerator(reader: &Reader<'_>, raw: RawHardware) -> Result<Accelerator, Loa
     Ok(accelerator)
 }
 
-/// A JSON value as a setting's text.
+/// Text of a setting, from a JSON value.
 fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToString::to_string)
 }
 
-/// A setting's text as a JSON value.
+/// JSON value of a setting, from its text.
 fn value(text: &str) -> Value {
     match text {
         "true" => Value::Bool(true),
@@ -245,7 +245,7 @@ fn value(text: &str) -> Value {
     }
 }
 
-/// The text of a workload's file. What is read back is the same model under the same settings.
+/// Text of a workload's file. Reading it back gives the same model under the same settings.
 pub(crate) fn text(workload: &Workload, profile: &TrainingProfile) -> String {
     let usual = profile.stack.settings();
     let changed = TrainingSettings::NAMES.iter().filter(|(name, _)| profile.settings.text(name) != usual.text(name));

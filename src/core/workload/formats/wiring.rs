@@ -1,4 +1,4 @@
-//! Topologies by what a user or a plan file calls them: a preset, or a file.
+//! Topologies by their name on the command line or in a plan file: a preset or a file.
 
 use std::{path::Path, sync::Arc};
 
@@ -10,17 +10,17 @@ use crate::{
 };
 
 impl Wired {
-    /// The topology of this name, in the file of this name, or of several such machines ([`Spec`]). A file wins over a
-    /// preset that is called the same.
+    /// Reads a topology by name, from a file with this path, or of several such machines ([`Spec`]). A file takes
+    /// precedence over a preset of the same name.
     ///
     /// # Errors
-    /// [`LoadError`] that names the file and its line, or says what presets there are.
+    /// [`LoadError`] that names the file and its line, or lists the presets.
     pub fn read(asked: &str) -> Result<Self, LoadError> {
         let spec = Wired::spec(asked);
         let path = Path::new(&spec.base);
         if !path.is_file() {
             let topology = topology::named(asked).map_err(|error| match read_file(path) {
-                // What is there and is neither file nor preset is told as it is of every other input.
+                // If the path exists but is not a readable file, report it like any other input.
                 Err(no_file) if path.exists() => no_file,
                 _ => LoadError::file(asked, error.to_string(), ""),
             })?;
@@ -30,15 +30,16 @@ impl Wired {
         Wired::of_text(&String::from_utf8_lossy(&bytes), &spec.base, &spec)
     }
 
-    /// A text in its parts; what is a file is one, whatever stands in its name.
+    /// Splits a text into its parts. A part that names a file is a file, even if its name has special characters.
     pub fn spec(asked: &str) -> Spec {
         Spec::parse(asked, &|name| Path::new(name).is_file())
     }
 
-    /// The topology in a text, which messages call `source`, as a spec has it.
+    /// Reads a topology from a text and applies the machines and network of a spec. `source` is the text's name in
+    /// messages.
     ///
     /// # Errors
-    /// [`LoadError`] with the line, or with what joins its machines.
+    /// [`LoadError`] with the line, or with the problem of joining its machines.
     pub fn of_text(text: &str, source: &str, spec: &Spec) -> Result<Self, LoadError> {
         let stem = Path::new(&spec.base).file_stem().map(|stem| printable(&stem.to_string_lossy()));
         let stem = stem.filter(|stem| stem != "-").unwrap_or_else(|| "topology".into());

@@ -1,8 +1,8 @@
-//! Files that are surely no text, told by their first bytes.
+//! Binary files, detected by their first bytes.
 
 use super::{Kind, Role, by_name, model, other, packed};
 
-/// How files begin.
+/// First bytes of files, with their kind.
 const MAGIC: [(&[u8], Kind); 46] = [
     (b"\x1f\x8b", packed("gzip-compressed")),
     (b"\x28\xb5\x2f\xfd", packed("zstd-compressed")),
@@ -52,7 +52,7 @@ const MAGIC: [(&[u8], Kind); 46] = [
     (b"BEGIN:VCALENDAR", other("a calendar")),
 ];
 
-/// What is surely no text of ours; `None` for everything that may be text.
+/// Kind of a file that is certainly not a readable text; `None` if it may be text.
 pub(in crate::workload::formats) fn of_bytes(bytes: &[u8], source: &str) -> Option<Kind> {
     let begins = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, kind)| *kind);
     match begins {
@@ -67,7 +67,7 @@ pub(in crate::workload::formats) fn of_bytes(bytes: &[u8], source: &str) -> Opti
         return Some(model("a TensorFlow Lite model"));
     }
     let head = &bytes[..bytes.len().min(HEAD)];
-    // Of what begins as JSON does the reader names the place that is none.
+    // If a file begins as JSON, the JSON reader reports where it stops being JSON.
     let json = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) && !head.contains(&0);
     if bytes.get(257..262) == Some(b"ustar") && !json {
         return Some(packed("a tar archive"));
@@ -78,16 +78,16 @@ pub(in crate::workload::formats) fn of_bytes(bytes: &[u8], source: &str) -> Opti
     if is_wide(head) {
         return Some(Kind { is: "text in UTF-16 or UTF-32", role: Role::Encoded });
     }
-    // Text has line breaks, tabs and colours, but no other control characters.
+    // Text has line breaks, form feeds, tabs and escape sequences, but no other control characters.
     let binary = |&byte: &u8| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c' | b'\x1b');
     let told = if head.starts_with(b"MZ") { "a program" } else { "binary data" };
     (!json && head.iter().any(binary)).then(|| by_name(source).unwrap_or(other(told)))
 }
 
-/// Bytes that are looked at.
+/// Number of bytes that are inspected.
 const HEAD: usize = 4096;
 
-/// Which of the formats that are zip archives this is: the first names in it tell.
+/// Kind of a zip archive, detected by the first names in it.
 fn in_zip(bytes: &[u8]) -> Option<Kind> {
     let head = &bytes[..bytes.len().min(HEAD)];
     let has = |needle: &str| head.windows(needle.len()).any(|window| window == needle.as_bytes());
@@ -104,13 +104,13 @@ fn in_zip(bytes: &[u8]) -> Option<Kind> {
     }
 }
 
-/// Eight bytes of length, then a JSON object.
+/// True for eight bytes of length, then a JSON object.
 fn is_safetensors(bytes: &[u8]) -> bool {
     let length = bytes.get(..8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
     length.is_some_and(|length| (2..1 << 30).contains(&length)) && bytes.get(8) == Some(&b'{')
 }
 
-/// Text in two or four bytes a character: every other byte is zero where the characters are ASCII.
+/// True for text of two or four bytes per character: for ASCII characters, every other byte is zero.
 fn is_wide(head: &[u8]) -> bool {
     let zeros = |from: usize| head.iter().skip(from).step_by(2).filter(|&&byte| byte == 0).count();
     let half = head.len() / 2;
@@ -118,9 +118,10 @@ fn is_wide(head: &[u8]) -> bool {
     half >= 2 && (zeros(0) * 10 >= half * 9 || zeros(1) * 10 >= half * 9) && printable * 5 >= head.len()
 }
 
-/// An ONNX model or a TensorFlow graph: both are protobuf messages, told apart by the fields they begin with.
+/// Detects an ONNX model or a TensorFlow graph. Both are protobuf messages; their first fields differ.
 fn protobuf(bytes: &[u8]) -> Option<Kind> {
-    // ONNX: ir_version = 1 comes first, then names (2 to 6), the graph (7), operator sets (8), metadata (14, 20, 25, 26).
+    // ONNX: ir_version = 1 comes first, then names (2 to 6), the graph (7), operator sets (8), metadata (14, 20, 25,
+    // 26).
     const ONNX: [u64; 11] = [2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26];
     let (first, mut rest) = varint(bytes)?;
     if first != 1 << 3 {
@@ -140,7 +141,7 @@ fn protobuf(bytes: &[u8]) -> Option<Kind> {
         fields += 1;
         rest = if wire == 2 { after.get(usize::try_from(value).ok()?..).unwrap_or_default() } else { after };
     }
-    // TensorFlow's saved model begins alike: version 1, then its graphs, of which the first is no short name.
+    // TensorFlow's saved model begins with version 1 too, then its graphs, whose first entry is not a short name.
     let name = after.strip_prefix(b"\x12").and_then(varint);
     let named = name.is_none_or(|(length, name)| length < 256 && name.first().is_none_or(u8::is_ascii_graphic));
     match (fields, version) {
@@ -151,18 +152,18 @@ fn protobuf(bytes: &[u8]) -> Option<Kind> {
     }
 }
 
-/// A frozen graph of TensorFlow: nodes (field 1), each beginning with its name.
+/// Detects a frozen graph of TensorFlow: nodes (field 1), each beginning with its name.
 fn tensorflow(bytes: &[u8]) -> Option<Kind> {
     let node = bytes.strip_prefix(b"\x0a").and_then(varint).and_then(|(_, node)| node.strip_prefix(b"\x0a"));
     let (length, name) = varint(node?)?;
     let name = name.get(..usize::try_from(length).ok()?)?;
-    // In text a line break would be followed by another one and a name of just that length.
+    // A text would need another line break here and a name of exactly that length.
     let operation = name.len() > 1 && name.iter().all(u8::is_ascii_graphic);
     (operation && bytes[1] != b'\n' && bytes.iter().take(HEAD).any(|&byte| byte == 0x12))
         .then_some(model("a TensorFlow graph"))
 }
 
-/// A number in protobuf's encoding, and what follows it.
+/// Number in protobuf's encoding, and the bytes after it.
 fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0;
     for (at, &byte) in bytes.iter().take(9).enumerate() {

@@ -1,8 +1,8 @@
-//! JSON objects, told by their keys.
+//! JSON objects that are not workloads, detected by their keys.
 
 use super::{Kind, Role, model, other};
 
-/// Other documents that plantui writes, by their schema.
+/// Other documents of plantui, by their schema.
 const OWN: [(&str, &str); 6] = [
     (
         "plantui.compare/",
@@ -18,8 +18,8 @@ const OWN: [(&str, &str); 6] = [
     ("plantui.sessions/", "plantui's list of sessions, not a workload"),
 ];
 
-/// What a JSON object is, when its keys show that it is no workload; `has` tells whether it has a key, and `schema` what it says
-/// of itself.
+/// Kind of a JSON object, if its keys show that it is not a workload. `has` is true for a key of the object, `schema`
+/// is the text of its schema.
 pub(in crate::workload::formats) fn of_json(schema: &str, has: &dyn Fn(&str) -> bool) -> Option<Kind> {
     let any = |keys: &[&str]| keys.iter().any(|key| has(key));
     let own = || OWN.iter().find(|(own, _)| schema.contains(&format!("\"{own}"))).map(|(_, is)| *is);

@@ -1,7 +1,7 @@
-//! What a file is that is none of ours: told by its content, and by its name only where the content says nothing.
+//! Kind of a file that is not plantui's, detected by its content; by its name only if the content shows nothing.
 //!
-//! People bring what their framework writes: checkpoints, exported models, configurations. The message says what the file
-//! is, and where there is something of the same model that would do, what that is.
+//! Users give files of their framework: checkpoints, exported models, configurations. The message names the kind of
+//! file, and a usable file of the same model if there may be one.
 
 mod bytes;
 mod json;
@@ -11,29 +11,29 @@ pub(super) use bytes::of_bytes;
 pub(super) use json::of_json;
 pub(super) use text::of_text;
 
-/// A kind of file.
+/// Kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::workload::formats) struct Kind {
-    /// With its article: `a PDF`.
+    /// Kind with its article: `a PDF`.
     pub(in crate::workload::formats) is: &'static str,
-    /// What it is to plantui.
+    /// Role for plantui.
     pub(in crate::workload::formats) role: Role,
 }
 
-/// What a file is to plantui, which decides what to say of it.
+/// Role of a file for plantui, which determines the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::workload::formats) enum Role {
-    /// A model or its weights: the same model's configuration would do.
+    /// Model or its weights: the same model's configuration is usable.
     Model,
-    /// The configuration of a model, which can be trained.
+    /// Configuration of a model, which can be trained.
     Configuration,
-    /// Packed: what is in it may do.
+    /// Archive: its content may be usable.
     Packed,
     /// Text in another encoding.
     Encoded,
-    /// A stand-in for the file itself.
+    /// Pointer to the file itself.
     Pointer,
-    /// Anything else.
+    /// Any other file.
     Other,
 }
 
@@ -49,7 +49,7 @@ const fn other(is: &'static str) -> Kind {
     Kind { is, role: Role::Other }
 }
 
-/// What a file's name says of content that says nothing.
+/// Kind by the extension of a file's name.
 fn by_name(source: &str) -> Option<Kind> {
     const ENDINGS: [(&str, Kind); 22] = [
         ("onnx", model("an ONNX model, by its name")),

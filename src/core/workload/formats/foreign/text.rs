@@ -1,14 +1,14 @@
-//! Texts that are no JSON object: data, markup, source and prose.
+//! Texts that are not JSON objects: data, markup, source and prose.
 
 use serde::de::IgnoredAny;
 
 use super::{Kind, by_name, model, other};
 use crate::workload::formats::detect::is_layer_profile;
 
-/// Lines that are looked at where not all are needed.
+/// Number of lines that are inspected if not all are needed.
 const LINES: usize = 40;
 
-/// What a text looks like that is no JSON object.
+/// Kind of a text that is not a JSON object.
 pub(in crate::workload::formats) fn of_text(text: &str, source: &str) -> Kind {
     let start = text.trim_start();
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
@@ -32,7 +32,7 @@ pub(in crate::workload::formats) fn of_text(text: &str, source: &str) -> Kind {
         .unwrap_or(other("plain text"))
 }
 
-/// HTML, XML, drawings of graphs.
+/// Detects HTML, XML and drawings of graphs.
 fn markup(start: &str) -> Option<Kind> {
     let head: String = start.chars().take(500).collect::<String>().to_ascii_lowercase();
     let graph = ["digraph", "graph", "strict "].iter().any(|word| head.starts_with(word)) && start.contains('{');
@@ -45,7 +45,7 @@ fn markup(start: &str) -> Option<Kind> {
     }))
 }
 
-/// Scripts and programs.
+/// Detects scripts and programs.
 fn source_code(start: &str) -> Option<Kind> {
     if let Some(interpreter) = start.strip_prefix("#!") {
         let python = interpreter.lines().next().is_some_and(|line| line.contains("python"));
@@ -65,7 +65,7 @@ fn source_code(start: &str) -> Option<Kind> {
     }
 }
 
-/// Protobuf messages written out.
+/// Detects protobuf messages in text form.
 fn protobuf_text(start: &str) -> Option<Kind> {
     let said = |word: &str| start.lines().take(LINES).any(|line| line.trim_start().starts_with(word));
     (said("ir_version:") || (said("node {") && (said("op:") || said("op_type:"))))
@@ -77,13 +77,13 @@ fn is_toml(text: &str) -> bool {
     toml::from_str::<toml::Table>(text).is_ok_and(|table| !table.is_empty())
 }
 
-/// The library alone has no reader of TOML: such a file is told as what it looks like.
+/// Always false: the library alone has no TOML reader, so that another rule must name such a file.
 #[cfg(not(feature = "screen"))]
 fn is_toml(_: &str) -> bool {
     false
 }
 
-/// TOML, INI files and YAML.
+/// Detects TOML, INI files and YAML.
 fn settings(text: &str) -> Option<Kind> {
     if is_toml(text) {
         return Some(other("TOML"));
@@ -104,7 +104,7 @@ fn settings(text: &str) -> Option<Kind> {
     most(|line| line.contains(" = ")).then_some(other("an INI file"))
 }
 
-/// `[package]`, `[[bench]]`: what begins a part of TOML and of INI files, and is no JSON.
+/// True for `[package]` and `[[bench]]`: the first line of a section in TOML and INI files, which is not JSON.
 fn is_header(line: &str) -> bool {
     let line = line.split(['#', ';']).next().unwrap_or_default().trim();
     let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) else { return false };
@@ -113,7 +113,7 @@ fn is_header(line: &str) -> bool {
     name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '"' | '\'' | '_')) && name.chars().all(word)
 }
 
-/// `key: value`, `key:` and `- item`.
+/// True for `key: value`, `key:` and `- item`.
 fn is_yaml(line: &str) -> bool {
     let line = line.trim();
     if line == "-" || line.starts_with("- ") {
@@ -124,13 +124,13 @@ fn is_yaml(line: &str) -> bool {
     !key.is_empty() && key.chars().all(word) && (value.is_empty() || value.starts_with(' '))
 }
 
-/// Lines of as many cells each.
+/// Detects tables: lines with equal numbers of cells.
 fn table(start: &str) -> Option<Kind> {
     let lines: Vec<&str> = start.lines().filter(|line| !line.trim().is_empty()).take(LINES).collect();
     let alike = |separator: char| {
         let cells = lines.first().map_or(0, |line| line.matches(separator).count());
         let others = lines.iter().skip(1).all(|line| line.matches(separator).count() == cells);
-        // One comma may stand in any sentence.
+        // A single comma may be part of any sentence.
         others && cells >= if lines.len() > 1 { 1 } else { 2 }
     };
     match () {

@@ -1,4 +1,4 @@
-//! One operator as the file has it, and what its kind takes beside inputs.
+//! One operator of the file, and the fields of its kind.
 
 use serde::Deserialize;
 
@@ -8,10 +8,10 @@ use crate::{
     workload::operators::OperatorKind,
 };
 
-/// The most pointwise operations fused into an operator.
+/// Maximum number of pointwise operations fused into an operator.
 const MAX_POINTWISE: f64 = 1000.0;
 
-/// An operator with every field that some kind takes.
+/// Operator with the fields of all kinds.
 #[derive(Debug, Deserialize)]
 pub(super) struct RawOperator {
     pub(super) id: f64,
@@ -31,7 +31,7 @@ pub(super) struct RawOperator {
     equation: Option<String>,
 }
 
-/// By kind, the fields it takes.
+/// Fields by kind.
 const TAKES: [(&str, &[&str]); 15] = [
     ("conv", &["filters", "window", "stride", "padding", "pointwise"]),
     ("pool", &["window", "stride", "padding"]),
@@ -50,14 +50,14 @@ const TAKES: [(&str, &[&str]); 15] = [
     ("lstm", &["layers", "units"]),
 ];
 
-/// The fields of one operator, with what messages need.
+/// Context for messages about the fields of one operator.
 struct Fields<'a> {
     reader: &'a Reader<'a>,
     place: &'a dyn Fn(&str) -> String,
 }
 
 impl RawOperator {
-    /// The kind of operator that the fields make.
+    /// Builds the kind of operator from the fields.
     pub(super) fn operator_kind(
         &self,
         reader: &Reader<'_>,
@@ -136,7 +136,7 @@ impl RawOperator {
         })
     }
 
-    /// The fields that are there.
+    /// Names of the fields that the operator has.
     fn given(&self) -> Vec<&'static str> {
         let there = [
             ("filters", self.filters.is_some()),
@@ -161,7 +161,7 @@ impl Fields<'_> {
         self.reader.error(&(self.place)(field), problem, format!("for example \"{field}\": {example}"))
     }
 
-    /// Rows and columns.
+    /// Reads rows and columns.
     fn pair(&self, field: &str, given: &[f64]) -> Result<[f64; 2], LoadError> {
         given.try_into().map_err(|_| {
             let problem = format!("has length {}, must have 2: rows and columns", given.len());

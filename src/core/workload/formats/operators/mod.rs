@@ -1,4 +1,4 @@
-//! The JSON of operator graphs, plantui's own: what PaSE plans.
+//! plantui's own JSON of operator graphs, the input of PaSE.
 //!
 //! ```text
 //! { "schema": "plantui.operators/1", "devices": 8, "memory": bytes, "flops": per s, "bandwidth": bytes per s, "cutoff": 4,
@@ -8,11 +8,12 @@
 //!     {"id": 1, "kind": "norm", "inputs": [{"from": 0}], "axis": 0} ] }
 //! ```
 //!
-//! Operators stand in an order in which every input is written before it is read. An input is a tensor from outside,
-//! given by its `shape` (data, whose axis 0 is the batch; as second operand of an `einsum`, weights), or `output` (0 when
-//! nothing is said) of another operator. Shapes of all other tensors follow. The kinds, with what they take:
+//! Every operator comes after the operators that it reads from. An input is either a tensor from outside or an output
+//! of another operator. A tensor from outside has a `shape`: data, whose axis 0 is the batch, or weights as second
+//! operand of an `einsum`. An output is given by `from` and `output` (default 0). Shapes of all other tensors are
+//! derived. Kinds and their fields:
 //!
-//! | kind | takes | inputs |
+//! | kind | fields | inputs |
 //! |---|---|---|
 //! | `conv` | `filters`, `window`, `stride` (1), `padding` (0, 0), `pointwise` (0) | batch, channels, rows, columns |
 //! | `pool` | `window`, `stride`, `padding` | the same |
@@ -23,14 +24,14 @@
 //! | `ravel` | | any |
 //! | `unravel` | `shape` | one axis |
 //! | `stack` | | one or more of one shape |
-//! | `unstack` | | any; an output for each slice of axis 0 |
+//! | `unstack` | | any; one output per slice of axis 0 |
 //! | `dense` | `units`, `pointwise` | features last |
 //! | `einsum` | `equation`, `pointwise` | two: the generic matrix multiplication |
 //! | `reduce-mean` | `axes` | any |
 //! | `lstm` | `layers`, `units` | batch, sequence, units |
 //!
-//! `pointwise` counts pointwise operations fused into an operator. Limits and `cutoff` (the fewest elements a split may leave
-//! of a dimension, 1 when nothing is said) may be left out.
+//! `pointwise` counts pointwise operations fused into an operator. Limits and `cutoff` are optional. `cutoff` is the
+//! minimum number of elements that a split leaves of a dimension (default 1).
 
 mod attributes;
 mod write;
@@ -60,18 +61,18 @@ use crate::{
 
 pub use write::{OperatorFile, text};
 
-/// What `schema` must say.
+/// Required value of `schema`.
 pub const SCHEMA: &str = "plantui.operators/1";
 
-/// The most devices that a file may name.
+/// Maximum number of devices in a file.
 const MAX_DEVICES: f64 = 10_000.0;
-/// The most axes of a tensor from outside.
+/// Maximum number of axes of a tensor from outside.
 const MAX_AXES: usize = 15;
-/// The largest extent of an axis.
+/// Maximum extent of an axis.
 const MAX_EXTENT: f64 = 1e9;
-/// The most elements of an iteration space.
+/// Maximum number of elements of an iteration space.
 const MAX_ELEMENTS: f64 = 1e24;
-/// The most operators, and the most inputs of one.
+/// Maximum number of operators.
 const MAX_OPERATORS: usize = 100_000;
 
 #[derive(Debug, Deserialize)]
@@ -94,14 +95,14 @@ struct RawInput {
     output: Option<f64>,
 }
 
-/// What is known at the top level; everything else is listed as unknown.
+/// Known fields at the top level; all others are listed as unknown.
 const TOP_LEVEL: [&str; 9] =
     ["schema", "devices", "memory", "flops", "bandwidth", "cutoff", "operators", "provenance", "assumptions"];
 
-/// Reads and validates a file of this format. `source` is how messages call it, `name` what the screen shows.
+/// Reads and validates a file of this format. `source` is its name in messages, `name` its name on the screen.
 ///
 /// # Errors
-/// [`LoadError`] naming file, line, JSON path and repair; rules are checked in the order of the file.
+/// [`LoadError`] that names file, line, JSON path and repair. Rules are checked in the order of the file.
 pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
     let raw: RawFile = parse(text, source)?;
     let reader = Reader { source, text };
@@ -233,7 +234,7 @@ fn read_input(
     }
 }
 
-/// An extent of a tensor.
+/// Reads an extent of a tensor.
 fn extent_of(reader: &Reader<'_>, value: f64, place: &str) -> Result<u64, LoadError> {
     if value.fract() == 0.0 && (1.0..=MAX_EXTENT).contains(&value) {
         return Ok(value as u64);

@@ -1,4 +1,4 @@
-//! Writing operator graphs, so that reading gives the same graph.
+//! Writes operator graphs. Reading a file back gives the same graph.
 
 use serde_json::{Map, Value, json};
 
@@ -8,22 +8,22 @@ use crate::{
     workload::operators::{Input, Operator, OperatorKind, OperatorProfile},
 };
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperatorFile {
-    /// By operator.
+    /// Names by operator.
     pub names: Vec<String>,
-    /// The operators; ids are their positions.
+    /// Operators; their ids are their positions.
     pub profile: OperatorProfile,
-    /// Limits to be written.
+    /// Limits to write.
     pub limits: GivenLimits,
-    /// The command that makes the file.
+    /// Command that makes the file.
     pub provenance: String,
-    /// What it assumes.
+    /// Assumptions of that command.
     pub assumptions: Vec<String>,
 }
 
-/// The text of a file: one operator a line.
+/// Text of a file, with one operator per line.
 pub fn text(file: &OperatorFile) -> String {
     let mut head = Map::new();
     head.insert("schema".into(), json!(SCHEMA));
