@@ -1,5 +1,5 @@
-//! Some limits, by kind: what a file states, what flags ask for, what a topology tells, what a session or a plan kept. The
-//! family of the workload, which knows which limits it needs, puts them together.
+//! Limits by kind from one source: a file, flags, a topology, a session or a plan. The workload's family, which defines
+//! the limits that it needs, combines them.
 
 use std::{borrow::Cow, fmt};
 
@@ -11,62 +11,62 @@ use serde::{
 
 use super::{LimitKind, Limits, Machines, topology::Wired};
 
-/// Limits that somebody gives; what is not among them is left to others.
+/// Limits from one source. A limit that is absent is left to other sources.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GivenLimits {
-    /// By kind, in its base unit; infinite where somebody says that it does not limit.
+    /// Values by kind, in base units. Infinite if stated as unlimited.
     values: [Option<f64>; LimitKind::COUNT],
-    /// How the devices sit in machines; also says how many there are.
+    /// Machines of the devices; also gives the number of devices.
     pub machines: Option<Machines>,
-    /// How the devices are wired; no file of limits says that.
+    /// Topology of the devices; no file of limits states it.
     pub topology: Option<Wired>,
 }
 
 impl GivenLimits {
-    /// Which limits are given here.
+    /// Kinds of limits that are given.
     pub fn given(&self) -> impl Iterator<Item = LimitKind> {
         LimitKind::ALL.into_iter().filter(|kind| self.get(*kind).is_some())
     }
 
-    /// The value of a limit in its base unit, if it is given here.
+    /// Value of a limit in its base unit, if given.
     pub fn get(&self, kind: LimitKind) -> Option<f64> {
         self.values[kind as usize]
     }
 
-    /// Gives a limit a value in its base unit, or leaves it to others.
+    /// Sets the value of a limit in its base unit, or removes it.
     pub fn set(&mut self, kind: LimitKind, value: Option<impl Into<f64>>) {
         let value = value.map(Into::into);
         self.values[kind as usize] = if kind.is_count() { value.map(f64::trunc) } else { value };
     }
 
-    /// The same with a value for one of them.
+    /// Same limits with a value for one kind.
     #[must_use]
     pub fn with(self, kind: LimitKind, value: impl Into<f64>) -> Self {
         self.maybe(kind, Some(value))
     }
 
-    /// The same with a value for one of them, or with none.
+    /// Same limits with a value for one kind, or without one.
     #[must_use]
     pub fn maybe(mut self, kind: LimitKind, value: Option<impl Into<f64>>) -> Self {
         self.set(kind, value);
         self
     }
 
-    /// The same on these machines.
+    /// Same limits on these machines.
     #[must_use]
     pub fn on(mut self, machines: Option<Machines>) -> Self {
         self.machines = machines;
         self
     }
 
-    /// The same on a topology.
+    /// Same limits on a topology.
     #[must_use]
     pub fn wired(mut self, topology: Option<Wired>) -> Self {
         self.topology = topology;
         self
     }
 
-    /// These, and where they say nothing the others.
+    /// These limits, completed by `others`.
     #[must_use]
     pub fn or(&self, others: &GivenLimits) -> GivenLimits {
         let mut both = GivenLimits::default().on(self.machines.clone().or_else(|| others.machines.clone()));
@@ -77,7 +77,7 @@ impl GivenLimits {
         both
     }
 
-    /// Those that others do not state themselves.
+    /// Limits of this source that `stated` does not have.
     #[must_use]
     pub fn unstated_by(&self, stated: &GivenLimits) -> GivenLimits {
         let mut rest = self.clone();
@@ -91,12 +91,12 @@ impl GivenLimits {
         self.get(kind).map(|value| value as u32)
     }
 
-    /// Devices: accelerators, where CPUs are counted apart; then there may be none.
+    /// Number of devices: accelerators, if CPUs are counted separately. It may then be 0.
     pub fn devices(&self) -> Option<u32> {
         self.count(LimitKind::Devices)
     }
 
-    /// CPUs that can run nodes.
+    /// Number of CPUs that can run nodes.
     pub fn cpus(&self) -> Option<u32> {
         self.count(LimitKind::Cpus)
     }
@@ -106,7 +106,7 @@ impl GivenLimits {
         self.get(LimitKind::Memory)
     }
 
-    /// Microbatches in a batch.
+    /// Number of microbatches in a batch.
     pub fn microbatches(&self) -> Option<u32> {
         self.count(LimitKind::Microbatches)
     }
@@ -116,7 +116,7 @@ impl GivenLimits {
         self.get(LimitKind::Bandwidth)
     }
 
-    /// Samples in a batch over all devices.
+    /// Number of samples in a batch over all devices.
     pub fn batch(&self) -> Option<u32> {
         self.count(LimitKind::Batch)
     }
@@ -127,7 +127,7 @@ impl GivenLimits {
     }
 }
 
-/// What limits say; where nothing depends on a batch, machines or a rate of operations, they say nothing of it.
+/// Converts limits. Batch, machines and the rate of operations stay absent if nothing depends on them.
 impl From<&Limits> for GivenLimits {
     fn from(limits: &Limits) -> Self {
         let mut given =
@@ -140,12 +140,12 @@ impl From<&Limits> for GivenLimits {
     }
 }
 
-/// The field of machines in a plan document.
+/// Field of machines in a plan document.
 const MACHINES: &str = "machines";
 
 impl Serialize for GivenLimits {
-    /// As in a plan document: devices and memory are `null` where they are not given, the others are left out. Machines
-    /// stand behind the batch that they share.
+    /// Writes the form of a plan document: absent devices and memory are `null`, other absent limits are omitted.
+    /// Machines follow the batch that they divide.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for kind in LimitKind::ALL {

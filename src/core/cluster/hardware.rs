@@ -1,37 +1,37 @@
-//! Hardware presets: what one accelerator can do and how it is connected, each figure with where it comes from.
+//! Hardware presets: figures of an accelerator and its links, each with its source.
 //!
-//! Figures are the vendor's nominal ones; what a training run attains of the peak is the model FLOP utilisation (MFU),
-//! which is an assumption and says so. Links are given per direction and per device.
+//! Figures are the vendor's nominal ones. The model FLOP utilisation (MFU), the fraction of the peak that a training
+//! run attains, is an assumption and marked as one. Links are per direction and per device.
 
-/// One figure and its source: a data sheet, or the word `assumed` with the reason.
+/// Figure and its source: a data sheet, or the word `assumed` with the reason.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
-    /// The value in base units (FLOP/s, bytes, bytes per second) or a share.
+    /// Value in base units (FLOP/s, bytes, bytes per second), or a fraction.
     pub value: f64,
-    /// Where it comes from.
+    /// Source of the value.
     pub source: &'static str,
 }
 
-/// An accelerator and its links.
+/// Accelerator and its links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hardware {
-    /// What the command line calls it: `a100-80`.
+    /// Id on the command line: `a100-80`.
     pub id: &'static str,
-    /// What people call it.
+    /// Product name.
     pub name: &'static str,
     /// Peak dense 16-bit matrix FLOP/s.
     pub peak_flops: Figure,
-    /// Share of the peak that training attains at tensor degree 1.
+    /// Fraction of the peak that training attains at tensor degree 1.
     pub mfu: Figure,
     /// Bytes of device memory.
     pub memory_bytes: Figure,
     /// Bytes per second to device memory.
     pub memory_bandwidth: Figure,
-    /// Bytes per second of one NVLink, each way.
+    /// Bytes per second of one NVLink, per direction.
     pub nvlink: Figure,
-    /// Bytes per second, per direction, to the other devices of the node.
+    /// Bytes per second, per direction, to the other devices of the machine.
     pub intra_node_link: Figure,
-    /// Bytes per second, per direction and device, to other nodes.
+    /// Bytes per second, per direction and device, to other machines.
     pub inter_node_link: Figure,
 }
 
@@ -165,14 +165,14 @@ pub fn all() -> &'static [Hardware] {
     &PRESETS
 }
 
-/// The preset with this id, in either case; `a100` is the one of 80 GiB.
+/// Preset with this id, in either case. `a100` is the one with 80 GiB.
 pub fn find(id: &str) -> Option<&'static Hardware> {
     let id = if id.eq_ignore_ascii_case("a100") { "a100-80" } else { id };
     all().iter().find(|hardware| hardware.id.eq_ignore_ascii_case(id))
 }
 
-/// The preset of the devices that a text of a test names, such as `NVIDIA H100 80GB HBM3`; boards with other links are
-/// none.
+/// Id of the preset that the text of a test names, such as `NVIDIA H100 80GB HBM3`. `None` for boards with other links
+/// (PCIe, NVL).
 pub fn named_in(text: &str) -> Option<&'static str> {
     let line = text.lines().find(|line| line.contains("NVIDIA "))?;
     let name = &line[line.find("NVIDIA ")?..];

@@ -1,39 +1,39 @@
-//! The kinds of limits: the one table from which flags, panel rows, messages and units are made.
+//! Kinds of limits, in one table from which flags, panel rows, messages and units are made.
 
 use crate::units::{self, UnitError};
 
-/// The most devices a plan may use, as in the published program.
+/// Maximum number of devices of a plan, as in the published program.
 pub const MOST_DEVICES: u32 = 10_000;
-/// The most microbatches in a batch, in a file as on the command line.
+/// Maximum number of microbatches in a batch, in a file and on the command line.
 pub const MOST_MICROBATCHES: u32 = 1_000_000;
-/// The most samples in a batch.
+/// Maximum number of samples in a batch.
 pub const MOST_BATCH: u32 = 10_000_000;
 
-/// One of the limits.
+/// Kind of limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LimitKind {
-    /// Devices available.
+    /// Number of devices.
     Devices,
-    /// CPUs that can run nodes.
+    /// Number of CPUs that can run nodes.
     Cpus,
     /// Memory per device.
     Memory,
-    /// Microbatches in a batch.
+    /// Number of microbatches in a batch.
     Microbatches,
     /// Bandwidth between devices.
     Bandwidth,
-    /// Samples in a batch over all devices.
+    /// Number of samples in a batch over all devices.
     Batch,
     /// Operations per second of a device.
     Flops,
 }
 
-/// What values of a limit are, and how far they go.
+/// Type and range of a limit's values.
 #[derive(Debug, Clone, Copy)]
 enum Quantity {
-    /// Whole numbers in a range; what is above it is refused in these words.
+    /// Whole numbers in a range. `too_large` is the error for values above it.
     Count { least: u32, most: u32, too_large: &'static str },
-    /// Bytes, or no limit at all.
+    /// Bytes, or unlimited.
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
@@ -41,7 +41,7 @@ enum Quantity {
     PerSecond,
 }
 
-/// All there is to know of a kind.
+/// Properties of a kind.
 struct Row {
     kind: LimitKind,
     label: &'static str,
@@ -55,7 +55,7 @@ struct Row {
     quantity: Quantity,
 }
 
-/// A row for each kind, in the order of the kinds.
+/// One row per kind, in the order of the kinds.
 const TABLE: &[Row] = &[
     Row {
         kind: LimitKind::Devices,
@@ -160,10 +160,10 @@ const TABLE: &[Row] = &[
 ];
 
 impl LimitKind {
-    /// How many there are.
+    /// Number of kinds.
     pub(crate) const COUNT: usize = TABLE.len();
 
-    /// All limits, in the order they are shown.
+    /// All limits, in display order.
     pub const ALL: [LimitKind; LimitKind::COUNT] = {
         let mut all = [LimitKind::Devices; LimitKind::COUNT];
         let mut at = 0;
@@ -175,17 +175,17 @@ impl LimitKind {
         all
     };
 
-    /// The limits of pipelines with replicas (Piper's profile).
+    /// Limits of pipelines with replicas (Piper's profile).
     pub const PIPELINE: [LimitKind; 4] =
         [LimitKind::Devices, LimitKind::Memory, LimitKind::Microbatches, LimitKind::Bandwidth];
 
-    /// The limits of device placement: accelerators, CPUs, and the accelerators' memory.
+    /// Limits of device placement: accelerators, CPUs, and the accelerators' memory.
     pub const PLACEMENT: [LimitKind; 3] = [LimitKind::Devices, LimitKind::Cpus, LimitKind::Memory];
 
-    /// The limits of pipelines over machines, planned for a whole batch (layer-wise profiles).
+    /// Limits of pipelines over machines, planned for a whole batch (layer-wise profiles).
     pub const LAYERS: [LimitKind; 3] = [LimitKind::Devices, LimitKind::Batch, LimitKind::Memory];
 
-    /// The limits of operators that are split over all devices.
+    /// Limits of operators that are split over all devices.
     pub const OPERATORS: [LimitKind; 4] =
         [LimitKind::Devices, LimitKind::Flops, LimitKind::Bandwidth, LimitKind::Memory];
 
@@ -193,52 +193,52 @@ impl LimitKind {
         &TABLE[self as usize]
     }
 
-    /// What the panel and the tables call it.
+    /// Name in the panel and the tables.
     pub fn label(self) -> &'static str {
         self.row().label
     }
 
-    /// What one of it is called.
+    /// Noun for one unit of it.
     pub fn singular(self) -> &'static str {
         self.row().singular
     }
 
-    /// One line on what it limits.
+    /// Help text of one line.
     pub fn help(self) -> &'static str {
         self.row().help
     }
 
-    /// The flag on the command line.
+    /// Flag on the command line.
     pub fn flag(self) -> &'static str {
         self.row().flag
     }
 
-    /// Its field in a plan document.
+    /// Field in a plan document.
     pub fn field(self) -> &'static str {
         self.row().field
     }
 
-    /// A value as a user might write it.
+    /// Example of a value.
     pub fn example(self) -> &'static str {
         self.row().example
     }
 
-    /// Several values as a user might write them, as a list and as a range.
+    /// Example of several values, as a list and as a range.
     pub fn example_of_several(self) -> &'static str {
         self.row().few
     }
 
-    /// A range as a user might write it.
+    /// Example of a range.
     pub fn example_of_range(self) -> &'static str {
         self.row().range
     }
 
-    /// Whether it is counted: then its values are whole numbers.
+    /// True if it is a count: its values are whole numbers.
     pub fn is_count(self) -> bool {
         self.counted_in().is_some()
     }
 
-    /// The least and the greatest count; `None` for sizes and rates.
+    /// Minimum and maximum of a count; `None` for sizes and rates.
     pub fn counted_in(self) -> Option<(u32, u32)> {
         match self.row().quantity {
             Quantity::Count { least, most, .. } => Some((least, most)),
@@ -246,7 +246,7 @@ impl LimitKind {
         }
     }
 
-    /// Prints a value of this limit; what is infinite does not limit.
+    /// Prints a value of this limit. Infinity means unlimited.
     pub fn format(self, value: f64) -> String {
         match self.row().quantity {
             Quantity::Count { .. } => format!("{value}"),
@@ -257,7 +257,7 @@ impl LimitKind {
         }
     }
 
-    /// A value with what it counts, as it reads in a list of limits: `64 devices`, `1 CPU`, `8 GiB`, `batch 128`.
+    /// Value with its noun, for a list of limits: `64 devices`, `1 CPU`, `8 GiB`, `batch 128`.
     pub fn counted(self, value: f64) -> String {
         let text = self.format(value);
         match self {
@@ -268,10 +268,10 @@ impl LimitKind {
         }
     }
 
-    /// Reads a value of this limit; bare numbers are base units. Memory may be `unlimited`, which is infinite.
+    /// Reads a value of this limit. Bare numbers are in base units. Memory may be `unlimited`, which is infinite.
     ///
     /// # Errors
-    /// [`UnitError`] with what would do.
+    /// [`UnitError`] with an example.
     pub fn parse(self, text: &str) -> Result<f64, UnitError> {
         match self.row().quantity {
             Quantity::Count { least: 0, .. } if text.trim() == "0" => Ok(0.0),

@@ -1,4 +1,4 @@
-//! The limits a plan must keep: what the family of the workload makes of those that a file, flags or a plan give
+//! Limits that a plan must keep. The workload's family derives them from the limits of a file, flags or a plan
 //! ([`GivenLimits`]).
 
 use thiserror::Error;
@@ -6,40 +6,40 @@ use thiserror::Error;
 use super::{GivenLimits, LimitKind, Machines, topology::Wired};
 use crate::units;
 
-/// Everything a planner may be limited by. What is `None` limits nothing, or nothing depends on it.
+/// All limits of a planner. `None` means unlimited, or that nothing depends on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
-    /// Devices available, k: accelerators, where CPUs are counted apart.
+    /// Number of devices, k: accelerators, if CPUs are counted separately.
     pub devices: u32,
-    /// CPUs that can run nodes beside the accelerators.
+    /// Number of CPUs that can run nodes beside the accelerators.
     pub cpus: u32,
     /// Bytes of memory per device, M.
     pub memory_bytes: Option<f64>,
-    /// Microbatches in a batch, N.
+    /// Number of microbatches in a batch, N.
     pub microbatches: u32,
     /// Bytes per second between any two devices, W.
     pub bandwidth_bytes_per_s: Option<f64>,
-    /// Samples in a batch over all devices, before the weights change.
+    /// Number of samples in a batch over all devices, before the weights change.
     pub batch: Option<u32>,
-    /// How the devices sit in machines; empty where nothing depends on it.
+    /// Machines of the devices; empty if nothing depends on them.
     pub machines: Machines,
     /// Operations per second of a device.
     pub flops_per_s: Option<f64>,
-    /// How the devices are wired, where that is known: plans sit on its first devices.
+    /// Topology of the devices, if known. Plans use its first devices.
     pub topology: Option<Wired>,
 }
 
-/// A limit that neither the file nor the command line gives.
+/// Limit that neither the file nor the command line gives.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}; give it with {flag}, for example {flag} {example}", self.told())]
 pub struct MissingLimit {
-    /// What it is called.
+    /// Name of the limit.
     pub label: &'static str,
-    /// The field the file lacks, if files of its format have one.
+    /// Field that the file lacks, if files of its format have one.
     pub field: Option<&'static str>,
-    /// The flag that gives it.
+    /// Flag that sets it.
     pub flag: &'static str,
-    /// A value that would do.
+    /// Example of a value.
     pub example: &'static str,
 }
 
@@ -52,11 +52,11 @@ impl MissingLimit {
     }
 }
 
-/// Microbatches that a timeline shows where nothing limits them.
+/// Number of microbatches that a timeline shows if they are not limited.
 pub const NEUTRAL_MICROBATCHES: u32 = 32;
 
 impl Limits {
-    /// One device, and nothing that limits: a start for limits of which only some matter.
+    /// One device and no other limit: a base for limits of which only some matter.
     pub const NEUTRAL: Limits = Limits {
         devices: 1,
         cpus: 0,
@@ -69,42 +69,42 @@ impl Limits {
         topology: None,
     };
 
-    /// Devices of every kind: accelerators and CPUs.
+    /// Number of devices of every kind: accelerators and CPUs.
     #[inline]
     pub fn all_devices(&self) -> u32 {
         self.devices.saturating_add(self.cpus)
     }
 
-    /// Bytes that a device may hold, to compare with: infinite where nothing limits them.
+    /// Bytes that a device may hold, for comparisons: infinite if unlimited.
     #[inline]
     pub fn memory_limit(&self) -> f64 {
         self.memory_bytes.unwrap_or(f64::INFINITY)
     }
 
-    /// Bytes that a device may hold, to compute with: where nothing limits them the largest number, of which shares and
-    /// differences are numbers.
+    /// Bytes that a device may hold, for arithmetic: the largest finite number if unlimited, so that fractions and
+    /// differences are not NaN.
     #[inline]
     pub fn memory(&self) -> f64 {
         self.memory_bytes.unwrap_or(f64::MAX)
     }
 
-    /// Bytes per second between two devices, to compute with: the fastest there is where nothing limits them.
+    /// Bytes per second between two devices, for arithmetic: the largest valid rate if unlimited.
     #[inline]
     pub fn bandwidth(&self) -> f64 {
         self.bandwidth_bytes_per_s.unwrap_or(units::LARGEST)
     }
 
-    /// Operations per second of a device, to compute with: the fastest there is where nothing limits them.
+    /// Operations per second of a device, for arithmetic: the largest valid rate if unlimited.
     pub fn flops(&self) -> f64 {
         self.flops_per_s.unwrap_or(units::LARGEST)
     }
 
-    /// Samples in a batch: one where nothing depends on how many.
+    /// Samples in a batch; 1 if nothing depends on them.
     pub fn samples(&self) -> u32 {
         self.batch.unwrap_or(1)
     }
 
-    /// The value of a limit in its base unit: infinite where it does not limit, `None` where nothing depends on it.
+    /// Value of a limit in its base unit: infinite if unlimited, `None` if nothing depends on it.
     pub fn stated(&self, kind: LimitKind) -> Option<f64> {
         match kind {
             LimitKind::Devices => Some(f64::from(self.devices)),
@@ -117,12 +117,12 @@ impl Limits {
         }
     }
 
-    /// The value of a limit in its base unit, infinite where it limits nothing.
+    /// Value of a limit in its base unit; infinite if unlimited.
     pub fn get(&self, kind: LimitKind) -> f64 {
         self.stated(kind).unwrap_or(f64::INFINITY)
     }
 
-    /// The same limits with one replaced; counts are rounded and kept in range, and what is infinite limits nothing.
+    /// Same limits with one replaced. Counts are rounded and clamped to their range; infinity means unlimited.
     #[must_use]
     pub fn with(&self, kind: LimitKind, value: f64) -> Self {
         let mut limits = self.clone();
@@ -134,7 +134,7 @@ impl Limits {
         limits
     }
 
-    /// The same limits with all that are given in their place.
+    /// Same limits, with all given limits in place of theirs.
     #[must_use]
     pub fn under(mut self, given: &GivenLimits) -> Self {
         for kind in given.given() {

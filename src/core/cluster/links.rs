@@ -1,23 +1,24 @@
-//! Links between devices in machines, and what moving data over them takes (the cost model of DAPPLE's published programs).
+//! Links between devices in machines, and the time to move data over them (cost model of DAPPLE's published programs).
 //!
-//! Three speeds: inside a machine, between two devices of different machines, and for an all-reduce that spans machines.
-//! As published, a transfer to devices of one machine is slowed by the share of senders
-//! outside it, whatever the number of receivers, while one to devices of several machines runs at the all-reduce's speed.
+//! There are three speeds: inside a machine, between two devices of different machines, and for an all-reduce that
+//! spans machines. As published, a transfer to devices of one machine slows down with the fraction of senders outside
+//! it, independent of the number of receivers. A transfer to devices of several machines runs at the all-reduce's
+//! speed.
 
 use super::Machines;
 
-/// Bytes per second of every kind of link.
+/// Bytes per second of each kind of link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Links {
     /// Between two devices of one machine (NVLink).
     pub in_machine: f64,
-    /// From a device to one of another machine (Ethernet, point to point).
+    /// From a device to a device of another machine (Ethernet, point to point).
     pub between_machines: f64,
-    /// Of an all-reduce that spans machines (Ethernet, NCCL).
+    /// In an all-reduce that spans machines (Ethernet, NCCL).
     pub all_reduce: f64,
 }
 
-/// The links of the published programs: NVLink and 25 Gb/s Ethernet.
+/// Links of the published programs: NVLink and 25 Gb/s Ethernet.
 pub const PUBLISHED_LINKS: Links = Links { in_machine: 25e9, between_machines: 1e9, all_reduce: 3e9 };
 
 impl Default for Links {
@@ -26,7 +27,7 @@ impl Default for Links {
     }
 }
 
-/// Whether all devices sit in one machine. Devices that no machine has are outside of all.
+/// True if all devices are in one machine. A device without a machine is outside all machines.
 fn together(machines: &Machines, devices: &[u32]) -> bool {
     let Some(&any) = devices.first() else { return true };
     let (mut first, mut last) = (any, any);
@@ -43,7 +44,7 @@ impl Links {
         self.all_reduce_of(devices.len(), together(machines, devices), bytes)
     }
 
-    /// Whether all devices sit in one machine.
+    /// True if all devices are in one machine.
     #[inline]
     pub fn one_machine(machines: &Machines, devices: &[u32]) -> bool {
         together(machines, devices)
@@ -60,12 +61,12 @@ impl Links {
         if one_machine { traffic / self.in_machine / (count / 2) as f64 } else { traffic / self.all_reduce }
     }
 
-    /// Seconds to send `bytes`, split over the senders, to the receivers, who split it anew.
+    /// Seconds to send `bytes`, split over the senders, to the receivers, which split them again.
     pub fn transfer_s(&self, machines: &Machines, from: &[u32], to: &[u32], bytes: f64) -> f64 {
         bytes * self.transfer_per_byte(machines, from, to)
     }
 
-    /// Seconds a byte of [`Links::transfer_s`].
+    /// Seconds per byte of [`Links::transfer_s`].
     #[inline]
     pub fn transfer_per_byte(&self, machines: &Machines, from: &[u32], to: &[u32]) -> f64 {
         if !together(machines, to) {
@@ -76,7 +77,8 @@ impl Links {
         self.transfer_of(outside, from.len(), true)
     }
 
-    /// Seconds a byte from so many senders, some of them outside the receivers' machine, if those have one in common.
+    /// Seconds per byte from `senders` devices, `outside` of them outside the receivers' machine, if the receivers
+    /// share one.
     pub fn transfer_of(&self, outside: usize, senders: usize, one_machine: bool) -> f64 {
         match outside {
             _ if !one_machine => 1.0 / self.all_reduce,

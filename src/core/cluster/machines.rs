@@ -1,14 +1,14 @@
-//! Machines: how many devices share a fast link inside a box.
+//! Machines: boxes whose devices share a fast link.
 
 use std::{fmt, sync::Arc};
 
 use crate::units::UnitError;
 
-/// Machines that a cluster may have at the most.
+/// Maximum number of machines in a cluster.
 pub const MOST_MACHINES: usize = 256;
 
-/// The devices of each machine, in order: devices are counted through the machines from 0 on. Empty where nothing is known
-/// of machines. A clone shares the list.
+/// Number of devices of each machine, in order. Devices are numbered from 0 through all machines. Empty if the machines
+/// are not known. A clone shares the list.
 #[derive(Clone)]
 pub struct Machines(Sizes);
 
@@ -39,20 +39,20 @@ impl fmt::Debug for Machines {
 }
 
 impl Machines {
-    /// Nothing is known of machines.
+    /// Unknown machines.
     pub const NONE: Machines = Machines::fixed(&[]);
 
-    /// Machines that are known when the program is compiled: few enough, and none of them empty.
+    /// Machines that are known at compile time: not too many, and none of them empty.
     pub(crate) const fn fixed(sizes: &'static [u16]) -> Self {
         Machines(Sizes::Fixed(sizes))
     }
 
-    /// Machines of the given sizes; `None` if there are too many, or one is empty.
+    /// Machines of the given sizes. `None` if there are too many, or one is empty.
     pub fn new(sizes: &[u16]) -> Option<Self> {
         (sizes.len() <= MOST_MACHINES && !sizes.contains(&0)).then(|| Machines(Sizes::Shared(sizes.into())))
     }
 
-    /// So many machines of one size.
+    /// `count` machines of one size.
     ///
     /// # Panics
     /// If there are too many of them.
@@ -60,7 +60,7 @@ impl Machines {
         Machines::new(&vec![size; count]).expect("as many machines as can be planned, none of them empty")
     }
 
-    /// A machine with eight devices, as most are built: what devices sit in where nothing is said.
+    /// Default machine: eight devices, as in most machines.
     pub fn of_eight() -> Self {
         Machines::fixed(&[8])
     }
@@ -70,7 +70,7 @@ impl Machines {
         Machines::new(&[u16::try_from(devices).unwrap_or(u16::MAX)]).unwrap_or_default()
     }
 
-    /// The devices of each machine.
+    /// Number of devices of each machine.
     #[inline]
     pub fn sizes(&self) -> &[u16] {
         match &self.0 {
@@ -79,8 +79,8 @@ impl Machines {
         }
     }
 
-    /// The devices of a machine, where all that are started are whole ones: the size that divides all there are; eight,
-    /// as most are built, where nothing is said.
+    /// Number of devices of a machine if only whole machines start: the greatest common divisor of all sizes, or eight,
+    /// as in most machines, if machines are not known.
     pub fn whole(&self) -> u32 {
         let divisor = |a: u32, b: u32| {
             let (mut a, mut b) = (a, b);
@@ -95,17 +95,17 @@ impl Machines {
         }
     }
 
-    /// Whether nothing is known of machines.
+    /// True if the machines are not known.
     pub fn is_empty(&self) -> bool {
         self.sizes().is_empty()
     }
 
-    /// Devices of all machines.
+    /// Total number of devices.
     pub fn devices(&self) -> u32 {
         self.sizes().iter().map(|&size| u32::from(size)).sum()
     }
 
-    /// The machine of a device; `None` for a device that no machine has.
+    /// Machine of a device. `None` if no machine has the device.
     #[inline]
     pub fn machine_of(&self, device: u32) -> Option<usize> {
         let mut end = 0;
@@ -115,13 +115,13 @@ impl Machines {
         })
     }
 
-    /// The first device of a machine.
+    /// First device of a machine.
     pub fn first_of(&self, machine: usize) -> u32 {
         self.sizes()[..machine].iter().map(|&size| u32::from(size)).sum()
     }
 
-    /// The same kind of machines with another number of devices: as many of the largest size as fit, the rest in one more.
-    /// Where that takes too many machines, the last takes all that is left.
+    /// Machines of the same kind with another number of devices: as many of the largest size as fit, and the rest in
+    /// one more. If that needs too many machines, the last one takes the rest.
     #[must_use]
     pub fn with_devices(&self, devices: u32) -> Self {
         let size = u32::from(self.sizes().iter().copied().max().unwrap_or(u16::MAX));
@@ -139,10 +139,10 @@ impl Machines {
         Machines::new(&sizes).unwrap_or_else(|| self.clone())
     }
 
-    /// Reads `8,8`, `2x8`, or the published form `[8,16]`, which counts devices up to the end of each machine.
+    /// Reads `8,8`, `2x8`, or the published form `[8,16]`, which numbers devices up to the end of each machine.
     ///
     /// # Errors
-    /// [`UnitError`] with what would do.
+    /// [`UnitError`] with an example.
     pub fn parse(text: &str) -> Result<Self, UnitError> {
         const FORM: &str = "not a list of machines: write their devices, such as 8,8 or 2x8, or [8,16] counted through";
         let refuse = |why| UnitError::new(text, why);
@@ -203,7 +203,7 @@ impl<'de> serde::Deserialize<'de> for Machines {
 }
 
 impl fmt::Display for Machines {
-    /// As `--machines` takes it: `2x8`, `8,4`.
+    /// Writes the form that `--machines` reads: `2x8`, `8,4`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes = self.sizes();
         let mut at = 0;

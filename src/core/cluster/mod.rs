@@ -1,4 +1,4 @@
-//! Onto what a network is cut: how many devices, how much memory, how fast the links.
+//! Cluster to plan for: number of devices, memory per device, links.
 
 mod given;
 pub mod hardware;

@@ -1,10 +1,10 @@
-//! The steps in which a person turns a limit: along the sizes that exist.
+//! Steps by which a user changes a limit: along sizes that exist.
 
 use super::{LimitKind, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES};
 use crate::units;
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-/// Memory sizes of real devices and the round numbers between them, GiB or GB.
+/// Memory sizes of real devices and round numbers between them, GiB or GB.
 const MEMORY_STEPS: [f64; 30] = [
     0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 40.0, 48.0, 64.0,
     80.0, 96.0, 112.0, 128.0, 141.0, 160.0, 180.0, 192.0, 256.0, 288.0,
@@ -12,13 +12,13 @@ const MEMORY_STEPS: [f64; 30] = [
 /// Bandwidths between devices, from Ethernet to NVLink, GB/s.
 const BANDWIDTH_STEPS: [f64; 18] =
     [0.125, 0.25, 0.5, 1.25, 2.5, 3.125, 5.0, 6.25, 12.5, 25.0, 50.0, 64.0, 100.0, 150.0, 300.0, 450.0, 900.0, 1800.0];
-/// Peak rates of real devices and the round numbers between them, 10¹² operations per second.
+/// Peak rates of real devices and round numbers between them, 10¹² operations per second.
 const FLOPS_STEPS: [f64; 16] =
     [1.0, 2.0, 5.0, 10.0, 15.7, 19.5, 30.0, 67.0, 125.0, 156.0, 200.0, 312.0, 495.0, 700.0, 989.0, 2250.0];
 
 impl LimitKind {
-    /// The next value that makes sense in a direction: devices by one (`large`: twice or half), memory and bandwidth
-    /// along the sizes that exist, microbatches along numbers with many divisors.
+    /// Next useful value in a direction. Devices and CPUs change by one (`large`: by a factor of two). Memory,
+    /// bandwidth and rates follow sizes that exist, batches powers of two, and microbatches numbers with many divisors.
     pub fn step(self, value: f64, up: bool, large: bool) -> f64 {
         match self {
             LimitKind::Memory => {
@@ -34,15 +34,15 @@ impl LimitKind {
                 }
                 f64::from(next)
             }
-            // Batches are powers of two, or near one.
+            // Batches are usually powers of two, or close to one.
             LimitKind::Batch => {
                 let factor = if large { 4.0 } else { 2.0 };
                 let next = if up { value * factor } else { (value / factor).floor() };
                 next.clamp(1.0, f64::from(MOST_BATCH))
             }
-            // Devices, CPUs, and what nobody says more about.
+            // Devices and CPUs.
             _ => {
-                // A file that plans on CPUs alone has no accelerator to take away.
+                // A file that plans only on CPUs has 0 accelerators, which must stay valid.
                 let fewest = if self == LimitKind::Cpus { 0.0 } else { value.min(1.0) };
                 let next = match (up, large) {
                     (true, false) => value + 1.0,
@@ -56,7 +56,7 @@ impl LimitKind {
     }
 }
 
-/// Moves `count` steps along a table of sizes; from between two entries the first step goes to the nearer end.
+/// Moves `count` steps along a table of sizes. Between two entries, the first step goes to the next entry.
 fn along(table: &[f64], unit: f64, value: f64, up: bool, count: usize) -> f64 {
     let mut value = value / unit;
     for _ in 0..count {
@@ -67,7 +67,7 @@ fn along(table: &[f64], unit: f64, value: f64, up: bool, count: usize) -> f64 {
         };
         match next {
             Some(step) => value = step,
-            // What is not limited stays so.
+            // Beyond the table, values double; infinity stays infinite.
             None if up => value *= 2.0,
             None => value = (value / 2.0).max(units::SMALLEST / unit),
         }
@@ -79,7 +79,7 @@ fn divisor_count(n: u32) -> usize {
     (1..=n.isqrt()).filter(|d| n.is_multiple_of(*d)).map(|d| if d * d == n { 1 } else { 2 }).sum()
 }
 
-/// The nearest number that has more divisors than everything within an eighth below it.
+/// Next number that has more divisors than all numbers within an eighth below it.
 fn divisor_rich_neighbour(n: u32, up: bool) -> u32 {
     let rich = |m: u32| {
         let own = divisor_count(m);

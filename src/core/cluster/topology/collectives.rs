@@ -1,46 +1,47 @@
-//! What collectives take on the real routes: by ring, by double tree, or within machines first; the fastest counts.
+//! Times of collectives on the real routes: by ring, by double tree, or hierarchical; the fastest counts.
 //!
-//! With `n` devices and `B` bytes on each (all-gather and reduce-scatter: `B` in all):
+//! With `n` devices and `B` bytes on each (all-gather and reduce-scatter: `B` in total):
 //!
-//! * ring: `2 (n−1)/n · B / w + 2 (n−1) · α` for an all-reduce, half of it for the two halves of one (Patarasso and Yuan,
-//!   JPDC 2009). `w` is the sum over as many rings as fit beside one another, each the widest on what the others leave;
-//! * double binary tree: `2 B / w + 2 ⌈log₂ n⌉ · α` where ports are the limit (Sanders, Speck and Träff, Parallel Computing
-//!   2009): two trees carry half of the bytes each, every device is a leaf of one of them;
-//! * hierarchical: reduce-scatter within every machine, all-reduce of the `B / g` bytes of each of its `g` devices with its
-//!   peers across machines, all of them at once, all-gather within.
+//! * ring: `2 (n−1)/n · B / w + 2 (n−1) · α` for an all-reduce, half of it for all-gather or reduce-scatter (Patarasso
+//!   and Yuan, JPDC 2009). `w` is the sum over as many parallel rings as fit, each the widest on the bandwidth that the
+//!   others leave;
+//! * double binary tree: `2 B / w + 2 ⌈log₂ n⌉ · α` if ports are the limit (Sanders, Speck and Träff, Parallel
+//!   Computing 2009): two trees carry half of the bytes each, and every device is a leaf of one of them;
+//! * hierarchical: reduce-scatter within every machine, all-reduce of the `B / g` bytes of each of its `g` devices with
+//!   its peers across machines, all at once, then all-gather within.
 //!
-//! `α` is the largest latency of a step. Steps that share a channel share its bandwidth: a channel that carries three of
-//! them carries each at a third. `busbw`, what NCCL's tests print, is `factor · B / time`, so that an ideal ring attains its
+//! `α` is the largest latency of a step. Steps that share a channel share its bandwidth: a channel with three steps
+//! runs each at a third. `busbw`, the figure of NCCL's tests, is `factor · B / time`, so that an ideal ring attains its
 //! port's bandwidth for any `n` (nccl-tests, PERFORMANCE.md).
 //!
-//! Building takes `O(n²)` routes for up to 64 devices, above `O(n)`; a time then takes `O(1)`.
+//! Building takes `O(n²)` routes for up to 64 devices, above that `O(n)`. A time then takes `O(1)`.
 
 use std::collections::BTreeMap;
 
 use super::{Ring, Route, Topology};
 
-/// More rings than this do not stand beside one another.
+/// Maximum number of parallel rings.
 const MOST_RINGS: usize = 16;
-/// A ring this much narrower than the first is not worth its steps: what is left is another kind of link.
+/// Width of a ring, relative to the first, at or below which it is dropped: the remaining links are of another kind.
 const NARROW: f64 = 0.1;
-/// Above so many devices a ring goes through them in the order of their numbers.
+/// Maximum number of devices for which rings are searched. Larger groups form one ring in the order of device numbers.
 pub(super) const SEARCHED: usize = 64;
 
-/// What is done with the bytes.
+/// Collective operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// The sum of all on all.
+    /// Sum of all devices' data, on every device.
     AllReduce,
-    /// A part of the sum on each.
+    /// One part of the sum on each device.
     ReduceScatter,
-    /// The parts of all on all.
+    /// Parts of all devices, on every device.
     AllGather,
-    /// What one has on all.
+    /// Data of one device, on every device.
     Broadcast,
 }
 
 impl Operation {
-    /// NCCL's bus-bandwidth factor: bytes that every port carries for each byte of the operation.
+    /// NCCL's bus-bandwidth factor: bytes that every port carries per byte of the operation.
     pub fn factor(self, devices: usize) -> f64 {
         let n = devices as f64;
         match self {
@@ -52,19 +53,19 @@ impl Operation {
     }
 }
 
-/// How it is done.
+/// Algorithm of a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Round a ring, or several.
+    /// One ring or several.
     Ring,
-    /// Up and down two binary trees.
+    /// Two binary trees, up and down.
     Tree,
     /// Within machines, then across them.
     Hierarchical,
 }
 
 impl Algorithm {
-    /// Its name.
+    /// Name of the algorithm.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Ring => "ring",
@@ -74,16 +75,16 @@ impl Algorithm {
     }
 }
 
-/// A collective and what it takes.
+/// Algorithm of a collective, and its time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Collective {
-    /// How it is done.
+    /// Algorithm.
     pub algorithm: Algorithm,
     /// Seconds.
     pub seconds: f64,
 }
 
-/// Seconds a byte, and seconds whatever the bytes.
+/// Seconds per byte, and fixed seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Cost {
     per_byte: f64,
@@ -108,19 +109,19 @@ impl Cost {
     }
 }
 
-/// The collectives of one group of devices.
+/// Collectives of one group of devices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collectives {
-    /// The devices, as they follow one another on the widest ring.
+    /// Devices in the order of the widest ring.
     order: Vec<usize>,
-    /// A byte over all rings, and a step of one.
+    /// Per byte over all rings, and latency of one step.
     ring: Cost,
     tree: Option<Cost>,
     hierarchical: Option<Cost>,
 }
 
 impl Collectives {
-    /// The collectives of these devices, each named once. What cannot be reached takes for ever.
+    /// Collectives of a group of distinct devices. Times are infinite if a device cannot be reached.
     pub fn new(topology: &Topology, devices: &[usize]) -> Self {
         let count = devices.len();
         if count < 2 {
@@ -136,8 +137,8 @@ impl Collectives {
         Collectives { order, ring, tree: Some(group.tree(&[widest])), hierarchical: group.hierarchical() }
     }
 
-    /// How many times as long collectives take that several groups run at once, because their rings meet on links: 1 where
-    /// none do. Each group is counted with its widest ring.
+    /// Factor by which collectives of several groups slow down when they run at once, because their rings share links;
+    /// 1 if they share none. Each group counts with its widest ring.
     pub fn crowding(topology: &Topology, groups: &[Collectives]) -> f64 {
         if groups.len() < 2 {
             return 1.0;
@@ -160,7 +161,7 @@ impl Collectives {
         if alone > 0.0 { busiest(&together) / alone } else { 1.0 }
     }
 
-    /// What an operation on so many bytes takes, done in the fastest way.
+    /// Fastest algorithm for an operation on `bytes`, and its time.
     pub fn run(&self, operation: Operation, bytes: f64) -> Collective {
         let devices = self.order.len();
         let n = devices as f64;
@@ -186,7 +187,7 @@ impl Collectives {
         best
     }
 
-    /// Seconds of an all-reduce of so many bytes.
+    /// Seconds of an all-reduce of `bytes`.
     pub fn all_reduce_s(&self, bytes: f64) -> f64 {
         self.run(Operation::AllReduce, bytes).seconds
     }
@@ -201,7 +202,7 @@ impl Collectives {
     }
 }
 
-/// Devices with the topology they stand in; positions in the group stand for them.
+/// Group of devices with their topology. Devices are named by their positions in the group.
 struct Group<'a> {
     topology: &'a Topology,
     devices: &'a [usize],
@@ -217,7 +218,7 @@ impl Group<'_> {
         steps.map(|(a, b)| self.route(a, b).latency_s).fold(0.0, f64::max)
     }
 
-    /// Rings that run beside one another, each with its bandwidth.
+    /// Parallel rings, each with its bandwidth.
     fn rings(&self) -> Vec<(Vec<usize>, f64)> {
         let count = self.devices.len();
         let mut left: Vec<f64> =
@@ -250,7 +251,7 @@ impl Group<'_> {
         rings
     }
 
-    /// The bandwidth of a ring on what is left of the channels, which it takes.
+    /// Bandwidth of a ring on the remaining bandwidth of the channels, which is then reduced by it.
     fn take(&self, order: &[usize], left: &mut [f64], route: impl Fn(usize, usize) -> Vec<u32>) -> f64 {
         let mut loads = std::collections::BTreeMap::new();
         for at in 0..order.len() {
@@ -269,7 +270,7 @@ impl Group<'_> {
         width
     }
 
-    /// Double trees over several orders at once, each for its own bytes: seconds for a byte of each.
+    /// Cost of double trees over several orders at once, for one byte in each order.
     fn tree(&self, orders: &[Vec<usize>]) -> Cost {
         let mut loads = vec![0.0; self.topology.channels()];
         let (mut latency_s, mut deepest): (f64, u32) = (0.0, 0);
@@ -294,7 +295,7 @@ impl Group<'_> {
         Cost { per_byte, latency_s: 2.0 * f64::from(deepest) * latency_s }
     }
 
-    /// Within machines, then across; `None` unless several machines hold the same number of the devices, at least 2.
+    /// Cost within machines, then across. `None` unless several machines have the same number of devices, at least 2.
     fn hierarchical(&self) -> Option<Cost> {
         let mut machines: std::collections::BTreeMap<usize, Vec<usize>> = std::collections::BTreeMap::new();
         for (at, &device) in self.devices.iter().enumerate() {
@@ -333,13 +334,13 @@ impl Group<'_> {
     }
 }
 
-/// The edges of a binary tree over positions in order, from child to parent, with the depth of the child: every other
-/// position is a leaf, so that of two trees shifted by one no device is inner in both.
+/// Edges of a binary tree over positions in order, from child to parent, with the depth of the child. Every other
+/// position is a leaf, so that no device is an inner node of both of two trees that are shifted by one.
 fn binary_tree(count: usize) -> Vec<(usize, usize, u32)> {
     let mut edges = vec![];
     let mut ranges = vec![(1, count, None, 0)];
     while let Some((low, high, parent, depth)) = ranges.pop() {
-        // Of the numbers from `low` to `high` the one that most powers of two divide.
+        // The number from `low` to `high` with the most factors of two.
         let Some(root) = (low..=high).max_by_key(|number: &usize| number.trailing_zeros()) else { continue };
         if let Some(parent) = parent {
             edges.push((root - 1, parent, depth));

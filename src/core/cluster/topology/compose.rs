@@ -1,8 +1,8 @@
 //! Topologies by name: `dgx-1`, `4xdgx-h100`, `2xdgx-1+eth-25g`, `tpu-v4-4x4x4`.
 //!
-//! Machines are joined by the NICs that they bring: NICs of the same place share a leaf switch (a rail), and where there are
-//! several rails a spine joins the leaves without narrowing them, so that every device reaches every other. `+NETWORK`
-//! replaces the NICs by one for each machine, which all its devices share.
+//! Machines are joined by their NICs: NICs at the same position share a leaf switch (a rail). If there are several
+//! rails, a spine joins the leaves at full bandwidth, so that every device reaches every other. `+NETWORK` replaces the
+//! NICs by one per machine, which all its devices share.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ use crate::{
     text::printable,
 };
 
-/// A network between machines.
+/// Network between machines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Network {
-    /// What stands behind the `+`.
+    /// Id after the `+`.
     pub id: &'static str,
-    /// What it is.
+    /// Description.
     pub title: &'static str,
     /// Bytes per second of a port, per direction.
     pub bandwidth: f64,
@@ -46,65 +46,65 @@ pub static NETWORKS: [Network; 8] = [
 
 const NETWORK_SOURCE: &str = "unit conversion of the line rate";
 
-/// Why a name names no topology.
+/// Reason why a name is not a topology.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum NameError {
-    /// No preset is called so.
+    /// No preset has this name.
     #[error(
         "no topology is called `{name}`: it is neither a file nor a preset; presets are {known}, and shapes such as tpu-v4-4x4x4; 2xdgx-a100 is two of them, 2xdgx-1+eth-25g two over one NIC each"
     )]
     Unknown {
-        /// What was asked for.
+        /// Name as written.
         name: String,
-        /// What there is.
+        /// Known presets.
         known: String,
     },
-    /// No network is called so.
+    /// No network has this name.
     #[error("no network is called `{name}`; networks are {known}")]
     Network {
-        /// What was asked for.
+        /// Name as written.
         name: String,
-        /// What there is.
+        /// Known networks.
         known: String,
     },
-    /// A number of machines that cannot be.
+    /// Invalid number of machines.
     #[error("{0} machines cannot be planned for; write from 1 to {MOST_MACHINES}")]
     Machines(String),
-    /// The shape of a torus that cannot be.
+    /// Invalid shape of a torus.
     #[error("`{name}` is no shape of a {id}; it has {axes} axes: write {example}")]
     Shape {
-        /// What was asked for.
+        /// Shape as written.
         name: String,
-        /// The kind of torus.
+        /// Kind of torus.
         id: &'static str,
-        /// How many axes it has.
+        /// Number of axes.
         axes: usize,
-        /// A shape that would do.
+        /// Example of a shape.
         example: &'static str,
     },
-    /// What is named is fixed as it is.
+    /// The topology is complete and cannot be extended.
     #[error("{0} has all its machines and what joins them: it takes no number of machines and no network")]
     Alone(String),
     /// The links of a preset are known.
     #[error("`{0}` is a preset whose links are known; nvlink, pcie and nic are for tables that tell no bandwidths")]
     Stated(String),
-    /// Nothing says how fast the network between machines is.
+    /// The speed of the network between machines is not stated.
     #[error("does not say how fast the NICs between its machines are; write {0}+ib-ndr, or another network of {known}", known = NETWORKS.map(|network| network.id).join(", "))]
     NoNetwork(String),
-    /// It is too large.
+    /// The topology is too large.
     #[error("`{name}` {problem}")]
     Large {
-        /// What was asked for.
+        /// Name as written.
         name: String,
-        /// Why it cannot be.
+        /// Problem.
         problem: Problem,
     },
 }
 
-/// The topology of this name, in either case.
+/// Topology with this name, in either case.
 ///
 /// # Errors
-/// [`NameError`] with what would do.
+/// [`NameError`] with an example.
 pub fn named(text: &str) -> Result<Topology, NameError> {
     let lower = text.trim().to_ascii_lowercase();
     let Spec { machines, base, network, assumed } = Spec::parse(&lower, &|_| false);
@@ -153,7 +153,7 @@ pub fn named(text: &str) -> Result<Topology, NameError> {
     composed(&lower, preset, machines, network).map_err(large)
 }
 
-/// A number of machines.
+/// Reads a number of machines.
 fn counted(text: &str) -> Result<usize, NameError> {
     let count = text.parse().ok().filter(|count| (1..=MOST_MACHINES).contains(count));
     count.ok_or_else(|| NameError::Machines(text.into()))
@@ -166,7 +166,7 @@ fn network_of(id: &str) -> Result<&'static Network, NameError> {
         .ok_or_else(|| NameError::Network { name: printable(id), known: NETWORKS.map(|network| network.id).join(", ") })
 }
 
-/// The ids of all presets, in a list.
+/// Ids of all presets, as a list.
 fn known() -> String {
     let clusters = published::PUBLISHED.iter().map(|cluster| cluster.id);
     PRESETS.iter().map(|preset| preset.id).chain(clusters).collect::<Vec<_>>().join(", ")
@@ -174,7 +174,7 @@ fn known() -> String {
 
 fn composed(name: &str, preset: &Preset, machines: usize, network: Option<&Network>) -> Result<Topology, Problem> {
     let mut sketch = Sketch::new(machines > 1);
-    // By rail, the NICs of the machines.
+    // NICs of the machines by rail.
     let mut rails: Vec<Vec<u32>> = vec![];
     let mut own = "";
     for machine in 0..machines as u32 {
@@ -185,7 +185,8 @@ fn composed(name: &str, preset: &Preset, machines: usize, network: Option<&Netwo
             break;
         }
         if network.is_some() {
-            // One NIC stands at the bridge of a processor. Where there is none, at all devices, whose own links are wider.
+            // The one NIC is attached to the host bridge. Without a bridge it is attached to all devices, whose own
+            // links are wider.
             nics = vec![sketch.host().map_or_else(|| nics.concat(), |host| vec![host])];
         }
         rails.resize(nics.len(), vec![]);
@@ -222,11 +223,10 @@ fn composed(name: &str, preset: &Preset, machines: usize, network: Option<&Netwo
     Ok(topology)
 }
 
-/// So many copies of the machines of a topology that was read, joined by a network: by the NICs that it lists, else by one
-/// NIC for each machine.
+/// Joins copies of the machines of a topology by a network, at the NICs that it lists, else at one NIC per machine.
 ///
 /// # Errors
-/// [`NameError`] with what would do.
+/// [`NameError`] with an example.
 pub fn joined_copies(spec: &Spec, read: &Topology) -> Result<Topology, NameError> {
     let copies = spec.machines.as_deref().map_or(Ok(1), counted)?;
     let network = spec.network.as_deref().map(network_of).transpose()?;
@@ -242,7 +242,7 @@ pub fn joined_copies(spec: &Spec, read: &Topology) -> Result<Topology, NameError
         return Err(NameError::Machines(machines.to_string()));
     }
     let mut sketch = Sketch::new(true);
-    // By rail, the NICs of the machines.
+    // NICs of the machines by rail.
     let mut rails: Vec<Vec<u32>> = vec![];
     let mut listed = true;
     let mut port = network.map(|network| network.bandwidth).or(spec.assumed.nic);
@@ -309,8 +309,8 @@ pub fn joined_copies(spec: &Spec, read: &Topology) -> Result<Topology, NameError
     Ok(topology)
 }
 
-/// Machines with a switch inside, which joins devices as fast as their ports are, and a NIC each. No machines at all are one
-/// with a device.
+/// Machines with one NIC each and a switch that joins devices at the speed of their ports. Empty `machines` count as
+/// one machine with one device.
 pub fn of_machines(machines: &Machines, in_machine: f64, between: f64) -> Topology {
     let one = Machines::one(1);
     let machines = if machines.is_empty() { &one } else { machines };
@@ -342,7 +342,7 @@ pub fn of_machines(machines: &Machines, in_machine: f64, between: f64) -> Topolo
     topology
 }
 
-/// One of DAPPLE's clusters.
+/// Topology of one of DAPPLE's clusters.
 fn published_cluster(cluster: &PublishedCluster) -> Topology {
     let mut topology = of_machines(&cluster.machines, cluster.links.in_machine, cluster.links.all_reduce);
     topology.name = cluster.id.into();

@@ -1,23 +1,23 @@
-//! The most that flows from some devices to others at once: Dinic's algorithm on bandwidths.
+//! Maximum flow from some devices to others: Dinic's algorithm on bandwidths.
 //!
-//! `O(vertices² · links)` at worst; on topologies a few rounds.
+//! `O(vertices² · links)` at worst; a few rounds on real topologies.
 
 use super::Topology;
 
-/// An arc with what is left of it; its reverse stands at the index with the last bit flipped.
+/// Arc with its residual capacity. The index of its reverse has the last bit flipped.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
     to: u32,
     left: f64,
-    /// The channel, where it is one.
+    /// Channel, if the arc is one.
     channel: Option<u32>,
 }
 
-/// A network of arcs over the vertices of a topology, a source and a sink.
+/// Network of arcs over the vertices of a topology, a source and a sink.
 struct Network {
     arcs: Vec<Arc>,
     from: Vec<Vec<u32>>,
-    /// What is smaller is nothing.
+    /// Capacity at or below which an arc is empty.
     least: f64,
 }
 
@@ -29,7 +29,7 @@ impl Network {
         }
     }
 
-    /// By vertex, steps from the source along arcs with something left.
+    /// By vertex: distance from the source over arcs with residual capacity.
     fn levels(&self, source: u32) -> Vec<u32> {
         let mut level = vec![u32::MAX; self.from.len()];
         level[source as usize] = 0;
@@ -68,8 +68,8 @@ impl Network {
     }
 }
 
-/// Bytes per second that the devices marked send to the others when all links are used at once, and the channels that are
-/// full then. Devices on the way pass nothing on unless the topology says so.
+/// Bytes per second that the marked devices send to the others if all links are used at once, and the channels that are
+/// then full. Devices relay data only if the topology allows it.
 pub(super) fn between(topology: &Topology, sends: &[bool]) -> (f64, Vec<u32>) {
     let vertices = topology.vertices().len() as u32;
     let (source, sink) = (vertices, vertices + 1);

@@ -1,33 +1,32 @@
-//! The graph: devices, switches, NICs and host bridges, joined by links with a bandwidth, a latency and a duplex.
+//! Graph of a topology: devices, switches, NICs and host bridges, joined by links with bandwidth, latency and duplex.
 //!
-//! A link has one or two *channels*, which are what transfers share: a full-duplex link has one for each direction, a
-//! half-duplex one a single channel for both. A switch is limited by its ports, which are the links that join it.
-//! Devices are numbered from 0 in the order in which they stand, the devices of a machine one after the other, as in
-//! [`Machines`]. `O(vertices + links)` memory.
+//! A link has one or two *channels*, which transfers share: a full-duplex link has one per direction, a half-duplex
+//! link a single one for both. A switch is limited by its ports, which are its links. Devices are numbered from 0 in
+//! their order, the devices of a machine one after the other, as in [`Machines`]. `O(vertices + links)` memory.
 
 use thiserror::Error;
 
 use super::ways::Kept;
 use crate::cluster::{MOST_DEVICES, MOST_MACHINES, Machines};
 
-/// What stands at a vertex.
+/// Kind of vertex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VertexKind {
-    /// Computes, and is where a part of a plan can sit.
+    /// Device: it computes, and stages of a plan run on it.
     Device,
-    /// Passes on whatever comes, as fast as its ports are.
+    /// Switch: it forwards data as fast as its ports allow.
     Switch,
-    /// The port of a machine to a network.
+    /// Port of a machine to a network.
     Nic,
-    /// The bridge of a processor: PCIe on one side, the other sockets on the other.
+    /// Bridge of a processor: PCIe on one side, the other sockets on the other.
     Host,
 }
 
 impl VertexKind {
-    /// All of them, in the order in which files list them.
+    /// All kinds, in the order of files.
     pub const ALL: [VertexKind; 4] = [VertexKind::Device, VertexKind::Switch, VertexKind::Nic, VertexKind::Host];
 
-    /// What files and pictures call it.
+    /// Name in files and pictures.
     pub fn name(self) -> &'static str {
         match self {
             VertexKind::Device => "device",
@@ -38,30 +37,30 @@ impl VertexKind {
     }
 }
 
-/// A vertex.
+/// Vertex of the graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vertex {
-    /// Its name, unique in the topology.
+    /// Name, unique in the topology.
     pub name: String,
-    /// What it is.
+    /// Kind.
     pub kind: VertexKind,
-    /// The machine that it sits in; `None` for what stands between machines.
+    /// Machine of the vertex; `None` if it is between machines.
     pub machine: Option<u32>,
 }
 
-/// What the two directions of a link have to do with one another.
+/// Relation of the two directions of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplex {
-    /// Each direction has the whole bandwidth.
+    /// Each direction has the full bandwidth.
     Full,
     /// Both directions share the bandwidth.
     Half,
-    /// There is only the direction from the first end to the second.
+    /// Only the direction from the first end to the second exists.
     OneWay,
 }
 
 impl Duplex {
-    /// What files call it.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Duplex::Full => "full",
@@ -71,25 +70,25 @@ impl Duplex {
     }
 }
 
-/// A link between two vertices.
+/// Link between two vertices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
-    /// Index of the vertex at its first end.
+    /// Vertex at its first end, by index.
     pub from: u32,
-    /// Index of the vertex at its second end.
+    /// Vertex at its second end, by index.
     pub to: u32,
-    /// Bytes per second, per direction; of both directions together where it is half duplex.
+    /// Bytes per second and direction; for half duplex, of both directions together.
     pub bandwidth: f64,
     /// Seconds until the first byte arrives.
     pub latency_s: f64,
-    /// What its directions share.
+    /// Relation of its directions.
     pub duplex: Duplex,
-    /// What it is: `NVLink 2`, `PCIe 3 x16`.
+    /// Type of the link: `NVLink 2`, `PCIe 3 x16`.
     pub what: String,
 }
 
 impl Link {
-    /// The channels of the link with this index: forward, and back where there is one.
+    /// Channels of the link with this index: forward, and back if there is one.
     pub(super) fn channels(&self, index: usize) -> (u32, Option<u32>) {
         let first = 2 * index as u32;
         match self.duplex {
@@ -100,34 +99,34 @@ impl Link {
     }
 }
 
-/// A step along a link.
+/// Step along a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hop {
-    /// Where it leads.
+    /// Vertex that it leads to.
     pub to: u32,
-    /// The channel that it takes.
+    /// Channel that it uses.
     pub channel: u32,
     /// Bytes per second.
     pub bandwidth: f64,
-    /// Seconds.
+    /// Latency, seconds.
     pub latency_s: f64,
 }
 
-/// Where a figure of a topology comes from.
+/// Source of a topology's figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// What is stated.
+    /// Stated figure.
     pub figure: String,
-    /// Where it is stated.
+    /// Place where it is stated.
     pub source: String,
 }
 
-/// Devices and what joins them.
+/// Devices and the links between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
-    /// What it is called: `2xdgx-a100`, or the name in a file.
+    /// Name: `2xdgx-a100`, or the name in a file.
     pub name: String,
-    /// What it is, in words.
+    /// Description.
     pub title: String,
     vertices: Vec<Vertex>,
     links: Vec<Link>,
@@ -136,37 +135,37 @@ pub struct Topology {
     machines: Machines,
     /// Hops from each vertex, in the order of the links.
     hops: Vec<Vec<Hop>>,
-    /// By vertex the hops that lead to it: from where, and which one of that vertex.
+    /// By vertex, the hops that lead to it: the vertex they start at, and their index there.
     pub(super) leading: Vec<Vec<(u32, u32)>>,
-    /// Bytes of memory per device, where it is known.
+    /// Bytes of memory per device, if known.
     pub memory_bytes: Option<f64>,
-    /// The hardware preset of its devices, where it says what they are.
+    /// Hardware preset of its devices, if known.
     pub hardware: Option<String>,
-    /// Whether data may pass through a device on its way to another.
+    /// True if data may pass through a device on the way to another.
     pub relay: bool,
-    /// Whether every machine is a copy of the first and joined to the rest in the same way.
+    /// True if every machine is a copy of the first and joined to the rest in the same way.
     pub(super) alike: bool,
-    /// Where the figures come from.
+    /// Sources of the figures.
     pub sources: Vec<Source>,
-    /// What was assumed.
+    /// Assumptions.
     pub notes: Vec<String>,
-    /// Routes that were asked for.
+    /// Cache of routes.
     pub(super) kept: Kept,
 }
 
-/// Why vertices and links are no topology.
+/// Reason why vertices and links do not form a topology.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Problem {
     /// There is no device.
     #[error("has no device; list at least one")]
     NoDevice,
-    /// There are too many.
+    /// There are too many devices.
     #[error("has {0} devices, more than the {MOST_DEVICES} that can be planned; leave some out")]
     TooManyDevices(usize),
     /// There are too many machines.
     #[error("has more machines than can be planned; {MOST_MACHINES} is the most")]
     TooManyMachines,
-    /// Devices of one machine do not stand together.
+    /// The devices of one machine are not consecutive.
     #[error("device `{0}` stands apart from the others of its machine; list the devices machine by machine")]
     Scattered(String),
     /// Two vertices have one name.
@@ -178,21 +177,21 @@ pub enum Problem {
     /// A bandwidth is zero, negative, or not finite.
     #[error("has a link from `{from}` to `{to}` with a bandwidth of {value}; it must be above 0 and at most 1e30")]
     Bandwidth {
-        /// Its first end.
+        /// First end.
         from: String,
-        /// Its second end.
+        /// Second end.
         to: String,
-        /// The value.
+        /// Value.
         value: String,
     },
     /// A latency is negative or not finite.
     #[error("has a link from `{from}` to `{to}` with a latency of {value} s; it must be from 0 to 1000")]
     Latency {
-        /// Its first end.
+        /// First end.
         from: String,
-        /// Its second end.
+        /// Second end.
         to: String,
-        /// The value.
+        /// Value.
         value: String,
     },
     /// Some devices cannot reach others.
@@ -200,16 +199,16 @@ pub enum Problem {
     Apart {
         /// Names of the devices in the first part.
         from: String,
-        /// Names of the devices that they do not reach.
+        /// Names of the devices that the first part does not reach.
         to: String,
     },
 }
 
 impl Topology {
-    /// A topology of these vertices and links. Devices need not reach one another: [`Topology::apart`] tells.
+    /// Builds a topology. Devices need not reach one another: see [`Topology::apart`].
     ///
     /// # Errors
-    /// [`Problem`] with the vertex or link that is at fault.
+    /// [`Problem`] with the vertex or link at fault.
     pub fn new(name: &str, vertices: Vec<Vertex>, links: Vec<Link>) -> Result<Self, Problem> {
         let mut names = std::collections::HashSet::new();
         if let Some(twice) = vertices.iter().find(|vertex| !names.insert(vertex.name.as_str())) {
@@ -269,7 +268,7 @@ impl Topology {
         })
     }
 
-    /// One device by itself.
+    /// Topology of a single device.
     pub(super) fn lonely() -> Self {
         let vertices = vec![Vertex { name: "gpu0".into(), kind: VertexKind::Device, machine: Some(0) }];
         Topology {
@@ -291,59 +290,59 @@ impl Topology {
         }
     }
 
-    /// Its vertices.
+    /// Vertices.
     pub fn vertices(&self) -> &[Vertex] {
         &self.vertices
     }
 
-    /// Its links.
+    /// Links.
     pub fn links(&self) -> &[Link] {
         &self.links
     }
 
-    /// How many devices there are.
+    /// Number of devices.
     pub fn devices(&self) -> usize {
         self.devices.len()
     }
 
-    /// The vertex of a device.
+    /// Vertex of a device.
     #[inline]
     pub fn vertex_of(&self, device: usize) -> u32 {
         self.devices[device]
     }
 
-    /// The name of a device.
+    /// Name of a device.
     pub fn device_name(&self, device: usize) -> &str {
         &self.vertices[self.devices[device] as usize].name
     }
 
-    /// How the devices sit in machines.
+    /// Machines of the devices.
     pub fn machines(&self) -> Machines {
         self.machines.clone()
     }
 
-    /// The machine of a device.
+    /// Machine of a device.
     pub fn machine_of(&self, device: usize) -> usize {
         self.machines.machine_of(device as u32).unwrap_or(0)
     }
 
-    /// Whether every machine is a copy of the first and joined to the rest in the same way.
+    /// True if every machine is a copy of the first and joined to the rest in the same way.
     pub fn machines_alike(&self) -> bool {
         self.alike
     }
 
-    /// Steps that lead on from a vertex.
+    /// Hops from a vertex.
     #[inline]
     pub fn hops(&self, vertex: u32) -> &[Hop] {
         &self.hops[vertex as usize]
     }
 
-    /// How many channels there are: the numbers below it, of which one-way and half-duplex links leave out some.
+    /// Upper bound of channel numbers: two per link. One-way and half-duplex links use only one of them.
     pub fn channels(&self) -> usize {
         2 * self.links.len()
     }
 
-    /// The same with the bandwidth of some links, by index and link, so many times as high.
+    /// Copy in which the bandwidth of the links that `which` selects, by index and link, is multiplied by `times`.
     #[must_use]
     pub fn widened(&self, which: impl Fn(usize, &Link) -> bool, times: f64) -> Topology {
         let mut wider = self.clone();
@@ -355,7 +354,7 @@ impl Topology {
         for hop in wider.hops.iter_mut().flatten() {
             hop.bandwidth = wider.links[hop.channel as usize / 2].bandwidth;
         }
-        // Its machines need no longer be copies of one another.
+        // The machines may no longer be copies of one another.
         wider.alike = false;
         wider
     }
@@ -365,7 +364,7 @@ impl Topology {
         self.links[channel as usize / 2].bandwidth
     }
 
-    /// What joins the devices of a machine, in a word: the fastest kind of link that a device has.
+    /// Type of link between the devices of a machine, in one word: the fastest that a device has.
     pub fn joined_by(&self) -> &'static str {
         const KINDS: [&str; 4] = ["NVLink", "xGMI", "ICI", "PCIe"];
         let widest = self.devices.iter().flat_map(|&vertex| &self.hops[vertex as usize]);
@@ -374,7 +373,7 @@ impl Topology {
         KINDS.into_iter().find(|kind| what.contains(kind)).unwrap_or("links")
     }
 
-    /// A channel in words: `gpu3 -> nvswitch`.
+    /// Channel as text: `gpu3 -> nvswitch`.
     pub fn channel_name(&self, channel: u32) -> String {
         let link = &self.links[channel as usize / 2];
         let (from, to) = if channel.is_multiple_of(2) { (link.from, link.to) } else { (link.to, link.from) };
@@ -382,17 +381,18 @@ impl Topology {
         format!("{} {arrow} {}", self.vertices[from as usize].name, self.vertices[to as usize].name)
     }
 
-    /// Whether data may go through a vertex on its way.
+    /// True if data may pass through a vertex on its way.
     #[inline]
     pub(super) fn passes(&self, vertex: u32) -> bool {
         self.relay || self.vertices[vertex as usize].kind != VertexKind::Device
     }
 
-    /// Devices that some device cannot reach, if there are any: that which the first of them reaches, and the rest.
-    /// `O(devices · links)` at worst, `O(links)` where every link goes both ways.
+    /// Two parts of the devices, if one device cannot reach all others: the devices that it reaches, and the rest.
+    /// `O(devices · links)` at worst, `O(links)` if every link has both directions and devices relay, or machines are
+    /// alike.
     pub fn apart(&self) -> Option<(Vec<usize>, Vec<usize>)> {
         let both_ways = self.links.iter().all(|link| link.duplex != Duplex::OneWay);
-        // A device that does not relay reaches others by itself alone: who reaches what must be asked of each.
+        // Devices that do not relay reach different sets, so each device must be tested.
         let enough = both_ways && self.relay || self.alike;
         for source in 0..if enough { 1 } else { self.devices() } {
             let reached = self.reached_from(source);
@@ -404,7 +404,7 @@ impl Topology {
         None
     }
 
-    /// By device, whether a device reaches it.
+    /// By device: true if `source` reaches it.
     fn reached_from(&self, source: usize) -> Vec<bool> {
         let start = self.devices[source];
         let mut seen = vec![false; self.vertices.len()];
@@ -423,7 +423,7 @@ impl Topology {
         self.devices.iter().map(|&v| seen[v as usize]).collect()
     }
 
-    /// That all devices reach one another.
+    /// Checks that all devices reach one another.
     ///
     /// # Errors
     /// [`Problem::Apart`] with the two parts.
@@ -432,7 +432,7 @@ impl Topology {
         Err(Problem::Apart { from: self.listed(&from), to: self.listed(&to) })
     }
 
-    /// Names of devices, the first few of many.
+    /// Names of devices; only the first few of many.
     pub fn listed(&self, devices: &[usize]) -> String {
         const SHOWN: usize = 8;
         let names: Vec<&str> = devices.iter().take(SHOWN).map(|&device| self.device_name(device)).collect();
@@ -441,7 +441,7 @@ impl Topology {
     }
 }
 
-/// How many devices stand in each machine; all in one where no machine is named.
+/// Number of devices per machine; one machine if none is named.
 fn machines(vertices: &[Vertex], devices: &[u32]) -> Result<Machines, Problem> {
     let mut sizes: Vec<u16> = vec![];
     let mut known: Vec<Option<u32>> = vec![];

@@ -1,34 +1,34 @@
-//! The bottleneck between halves: the equal cut of the devices over which least can be sent.
+//! Bottleneck between halves: the equal cut of the devices with the least bandwidth.
 //!
-//! Up to [`EXACT`] devices all equal cuts are tried, each by a maximum flow; the narrowest is proven. Above, the cuts tried
-//! are those between machines in order, by every stride of the device numbers (axes of a torus, rails), and what exchanges
-//! of two devices make of the narrowest: what is found is an upper bound, and said to be one. `O(cuts · flow)` time.
+//! Up to [`EXACT`] devices, all equal cuts are tried, each by a maximum flow, so the narrowest is proven. Above, the
+//! result is an upper bound and marked as one. The cuts tried are then the first half of the devices in order, cuts by
+//! every stride of the device numbers (axes of a torus, rails), and exchanges of two devices. `O(cuts · flow)` time.
 
 use rayon::prelude::*;
 
 use super::{Topology, flow};
 
-/// Up to so many devices all cuts are tried.
+/// Maximum number of devices for which all cuts are tried.
 const EXACT: usize = 16;
-/// Up to so many devices exchanges are tried.
+/// Maximum number of devices for which exchanges are tried.
 const EXCHANGED: usize = 64;
 
-/// Two halves of the devices, and what goes between them.
+/// Two halves of the devices, and the bandwidth between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Halves {
-    /// The devices of the half with device 0.
+    /// Devices of the half with device 0.
     pub first: Vec<usize>,
-    /// The others.
+    /// Other devices.
     pub second: Vec<usize>,
-    /// Bytes per second from one half to the other, the smaller of both directions.
+    /// Bytes per second from one half to the other, in the slower direction.
     pub bandwidth: f64,
-    /// The channels that are full then.
+    /// Channels that are then full.
     pub full: Vec<u32>,
-    /// Whether no other equal cut is narrower.
+    /// True if no other equal cut is narrower.
     pub proven: bool,
 }
 
-/// A cut with its worth: by device, whether it is in the first half.
+/// Cut: its bandwidth, its full channels, and by device true for the first half.
 type Cut = (f64, Vec<u32>, Vec<bool>);
 
 fn measured(topology: &Topology, first: Vec<bool>) -> Cut {
@@ -42,13 +42,13 @@ fn measured(topology: &Topology, first: Vec<bool>) -> Cut {
     (bandwidth, full, first)
 }
 
-/// The narrower of two cuts; the first of two that are as narrow.
+/// Narrower of two cuts; the first if they are equal.
 fn narrower(one: Cut, other: Cut) -> Cut {
     if other.0 < one.0 * (1.0 - 1e-9) { other } else { one }
 }
 
 impl Halves {
-    /// The narrowest equal cut that was found; `None` for a single device. Of an odd number the first half is the larger.
+    /// Narrowest equal cut found; `None` for a single device. For an odd number of devices the halves differ by one.
     pub fn of(topology: &Topology) -> Option<Self> {
         let devices = topology.devices();
         if devices < 2 {
@@ -72,7 +72,7 @@ impl Halves {
     }
 }
 
-/// All equal cuts with device 0 in the first half (of an odd number: in either).
+/// All equal cuts with device 0 in the first half; for an odd number, also those with device 0 in the second.
 fn all(devices: usize) -> Vec<Vec<bool>> {
     let half = devices.div_ceil(2) as u32;
     let sets = (0u32..1 << devices).filter(|set| set.count_ones() == half);
@@ -80,13 +80,13 @@ fn all(devices: usize) -> Vec<Vec<bool>> {
     sets.map(|set| (0..devices).map(|device| set >> device & 1 == 1).collect()).collect()
 }
 
-/// Cuts by every stride: blocks of it go to the halves in turn, or its remainders do.
+/// Cuts by every stride: blocks alternate between the halves, or each block is cut in the middle.
 fn some(devices: usize) -> Vec<Vec<bool>> {
     let strides = (1..=devices.div_ceil(2)).filter(|stride| devices.is_multiple_of(2 * stride));
     let mut cuts: Vec<Vec<bool>> = vec![(0..devices).map(|device| device < devices.div_ceil(2)).collect()];
     for stride in strides {
         cuts.push((0..devices).map(|device| (device / stride).is_multiple_of(2)).collect());
-        // The first half of each block: an axis cut once, however many come before it.
+        // The first half of each block: cuts one axis once, whatever axes come before it.
         let block = 2 * stride;
         cuts.push((0..devices).map(|device| device % block < stride).collect());
     }
@@ -94,7 +94,7 @@ fn some(devices: usize) -> Vec<Vec<bool>> {
     cuts
 }
 
-/// The best cut after one exchange of two devices, if that is narrower.
+/// Best cut after one exchange of two devices, if it is narrower.
 fn exchanged(topology: &Topology, cut: &Cut) -> Option<Cut> {
     let devices = topology.devices();
     let pairs = (0..devices).flat_map(|a| (a + 1..devices).map(move |b| (a, b)));

@@ -1,17 +1,17 @@
-//! How devices are wired: a directed graph of devices, switches, NICs and host bridges.
+//! Topology of devices: a directed graph of devices, switches, NICs and host bridges.
 //!
-//! * [`Topology`]: the graph, its machines, and where its figures come from
-//! * [`Route`], [`PairMatrix`]: the widest way between two devices, and what every pair attains by itself
+//! * [`Topology`]: the graph, its machines, and the sources of its figures
+//! * [`Route`], [`PairMatrix`]: the widest path between two devices, and the bandwidth of every pair alone
 //! * [`Collectives`]: rings, trees and hierarchical all-reduces on the real routes
 //! * [`Halves`]: the narrowest cut into two equal halves
 //! * [`named`], [`PRESETS`], [`TORI`]: `4xdgx-h100`, `2xdgx-1+eth-25g`, `tpu-v4-4x4x4`
-//! * [`read()`]: our JSON, a CSV matrix, and what `nvidia-smi topo -m`, `p2pBandwidthLatencyTest`, nvbandwidth, `rocm-smi`,
-//!   `amd-smi` and nccl-tests print
-//! * [`Spec`]: a topology as it is asked for, several machines of a file among them
-//! * [`Topology::json`]: a topology as JSON that reads back; pictures of it are made in `plantui::export::topology`
+//! * [`read()`]: plantui's JSON, a CSV matrix, and the output of `nvidia-smi topo -m`, `p2pBandwidthLatencyTest`,
+//!   nvbandwidth, `rocm-smi`, `amd-smi` and nccl-tests
+//! * [`Spec`]: text form of a topology, including several machines of a file
+//! * [`Topology::json`]: a topology as JSON that reads back; `plantui::export::topology` makes pictures of it
 //!
-//! There are two views of one topology. The pair matrix says what two devices attain when nobody else sends, and knows
-//! nothing of sharing. The links view says which channels each route takes; whoever sends over one channel shares it.
+//! A topology has two views. The pair matrix gives the bandwidth of two devices when no other device sends; it does not
+//! model sharing. The links view gives the channels of each route; transfers over one channel share it.
 
 mod collectives;
 mod compose;

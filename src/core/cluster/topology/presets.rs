@@ -1,8 +1,8 @@
-//! The machines that `--topology` knows by name, each with where its figures come from.
+//! Machines that `--topology` supports by name, with the sources of their figures.
 //!
-//! Bandwidths are nominal and per direction unless the source says *measured*. What NVLink switches join is limited by the
-//! ports of its devices, never by pairs. Latencies are those of TACCL's profiles (Shah et al., NSDI 2023): 0.3 µs in a
-//! machine and 2.6 µs between machines; those of PCIe and of the links between TPUs are assumed to be 1 µs a pair.
+//! Bandwidths are nominal and per direction unless the source says *measured*. Devices on an NVLink switch are limited
+//! by their ports, never by pairs. Latencies are those of TACCL's profiles (Shah et al., NSDI 2023): 0.3 µs in a
+//! machine and 2.6 µs between machines. For PCIe and for links between TPUs, 1 µs per pair is assumed.
 
 use super::{
     graph::{Duplex, Link, Source, VertexKind},
@@ -12,37 +12,37 @@ use crate::cluster::hardware;
 
 /// Bytes per second in a gigabyte per second.
 pub(super) const GB: f64 = 1e9;
-/// Seconds between two devices on NVLink, half of it on each side of a switch.
+/// Latency between two devices on NVLink in seconds, half of it on each side of a switch.
 pub(super) const NVLINK_S: f64 = 0.3e-6;
-/// Seconds of one of the links of a way over PCIe.
+/// Latency of one link of a PCIe path, seconds.
 pub(super) const PCIE_S: f64 = 0.5e-6;
-/// Seconds between two TPUs.
+/// Latency between two TPUs, seconds.
 const TORUS_S: f64 = 1e-6;
 
-/// A machine by name.
+/// Machine by name.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
-    /// What `--topology` calls it.
+    /// Id for `--topology`.
     pub id: &'static str,
-    /// What it is.
+    /// Description.
     pub title: &'static str,
-    /// What is stated, and where.
+    /// Stated figures and their sources.
     pub sources: &'static [(&'static str, &'static str)],
-    /// Devices of one machine.
+    /// Number of devices of one machine.
     pub devices: u32,
-    /// How one machine is wired: adds its vertices and links, and returns where its NICs go.
+    /// Wiring of one machine: adds its vertices and links, and returns the ports of its NICs.
     pub(super) wire: fn(&mut Sketch) -> Ports,
-    /// The hardware preset of its devices, where there is one.
+    /// Hardware preset of its devices; empty if there is none.
     hardware: &'static str,
-    /// Bytes of memory per device, where it is not that of the hardware preset; else 0.
+    /// Bytes of memory per device; 0 if the hardware preset gives it.
     memory_bytes: f64,
 }
 
-/// The NICs that a machine brings: the vertices that each is plugged into, and what each carries.
+/// NICs of a machine: their network, the vertices that each is attached to, and the link to them.
 pub(super) struct Ports {
     pub(super) network: &'static str,
     pub(super) nics: Vec<Vec<u32>>,
-    /// The PCIe link from a vertex to its NIC.
+    /// PCIe link from a vertex to its NIC: bandwidth and type.
     pub(super) plug: (f64, &'static str),
 }
 
@@ -53,19 +53,19 @@ impl Preset {
         sheet.map_or(self.memory_bytes, |hardware| hardware.memory_bytes.value)
     }
 
-    /// The hardware preset of its devices, where there is one.
+    /// Hardware preset of its devices, if there is one.
     pub fn hardware(&self) -> Option<&'static str> {
         Some(self.hardware).filter(|id| !id.is_empty())
     }
 
-    /// Where its figures come from.
+    /// Sources of its figures.
     pub fn sources(&self) -> Vec<Source> {
         let source = |&(figure, source): &(&str, &str)| Source { figure: figure.into(), source: source.into() };
         self.sources.iter().map(source).collect()
     }
 }
 
-/// NVLinks between the V100 of a DGX-1, in NVIDIA's numbering.
+/// Number of NVLinks between the V100 of a DGX-1, in NVIDIA's numbering.
 pub(super) const DGX_1_NVLINKS: [[u8; 8]; 8] = [
     [0, 1, 1, 2, 2, 0, 0, 0],
     [1, 0, 2, 1, 0, 2, 0, 0],
@@ -273,7 +273,7 @@ fn dgx_1(sketch: &mut Sketch, link: f64, what: &str, single: bool) -> Ports {
     Ports { network: "ib-edr", nics: switches.into_iter().map(|v| vec![v]).collect(), plug: (12.0 * GB, "PCIe 3 x16") }
 }
 
-/// Devices around one switch that joins any with any as fast as their ports are.
+/// Adds devices around one switch, which joins any two at the speed of their ports.
 fn switched(sketch: &mut Sketch, devices: u32, port: f64, what: &str) -> Vec<u32> {
     let devices = sketch.devices(devices);
     let switch = sketch.vertex(VertexKind::Switch, "nvswitch");
@@ -283,13 +283,13 @@ fn switched(sketch: &mut Sketch, devices: u32, port: f64, what: &str) -> Vec<u32
     devices
 }
 
-/// Eight devices around a switch, with a NIC each.
+/// Adds eight devices around a switch, with one NIC each.
 fn boxed(sketch: &mut Sketch, port: f64, what: &str, network: &'static str, plug: (f64, &'static str)) -> Ports {
     let devices = switched(sketch, 8, port, what);
     Ports { network, nics: devices.into_iter().map(|device| vec![device]).collect(), plug }
 }
 
-/// Devices that reach one another through the host alone.
+/// Adds devices that reach one another only through the host.
 fn hosted(sketch: &mut Sketch, devices: u32, bandwidth: f64, duplex: Duplex, what: &'static str) -> Ports {
     let devices = sketch.devices(devices);
     let host = sketch.vertex(VertexKind::Host, "cpu0");
@@ -299,14 +299,14 @@ fn hosted(sketch: &mut Sketch, devices: u32, bandwidth: f64, duplex: Duplex, wha
     Ports { network: "eth-10g", nics: vec![vec![host]], plug: (bandwidth, what) }
 }
 
-/// A kind of torus of TPUs.
+/// Kind of torus of TPUs.
 #[derive(Debug, Clone, Copy)]
 pub struct Torus {
-    /// What `--topology` calls it, before the shape: `tpu-v4-4x4x4`.
+    /// Id for `--topology`, before the shape: `tpu-v4-4x4x4`.
     pub id: &'static str,
-    /// What it is.
+    /// Description.
     pub title: &'static str,
-    /// Axes.
+    /// Number of axes.
     pub axes: usize,
     /// Bytes per second of a link, per direction.
     pub link: f64,
@@ -314,9 +314,9 @@ pub struct Torus {
     pub wraps_at: u32,
     /// Bytes of memory per device.
     pub memory_bytes: f64,
-    /// What is stated, and where.
+    /// Stated figure and its source.
     pub source: (&'static str, &'static str),
-    /// A shape, for examples.
+    /// Example of a shape.
     pub example: &'static str,
 }
 
@@ -371,7 +371,7 @@ pub static TORI: [Torus; 4] = [
 ];
 
 impl Torus {
-    /// Adds the devices of a torus of this shape, the last axis running fastest.
+    /// Adds the devices of a torus of this shape. The last axis varies fastest.
     pub(super) fn wire(&self, sketch: &mut Sketch, shape: &[u32]) {
         let devices = sketch.devices(shape.iter().product());
         let mut stride = devices.len();

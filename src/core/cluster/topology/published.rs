@@ -1,18 +1,18 @@
 //! Clusters by name: the three of DAPPLE's evaluation (Fan et al., PPoPP 2021, section 6.1).
 //!
-//! The published program knows the links of 25 Gb/s Ethernet only; those of configuration C are the same figures, divided as
-//! the line rates are (25 to 10).
+//! The published program has only the links of 25 Gb/s Ethernet. The figures of configuration C are the same, scaled by
+//! the line rates (25 to 10).
 
 use crate::cluster::{Links, Machines, PUBLISHED_LINKS};
 
-/// A cluster of the evaluation, with the three speeds that its links are published with.
+/// Cluster of the evaluation, with the three published speeds of its links.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedCluster {
-    /// What `--topology` calls it.
+    /// Id for `--topology`.
     pub id: &'static str,
-    /// What it is.
+    /// Description.
     pub name: &'static str,
-    /// Devices of each machine.
+    /// Number of devices of each machine.
     pub machines: Machines,
     /// Speeds of its links.
     pub links: Links,
@@ -20,7 +20,7 @@ pub struct PublishedCluster {
     pub memory_bytes: f64,
 }
 
-/// All of them.
+/// All published clusters.
 pub static PUBLISHED: [PublishedCluster; 3] = [
     PublishedCluster {
         id: "dapple-a",
@@ -45,7 +45,7 @@ pub static PUBLISHED: [PublishedCluster; 3] = [
     },
 ];
 
-/// The preset of this id.
+/// Cluster with this id, in either case.
 pub fn find_published(id: &str) -> Option<&'static PublishedCluster> {
     PUBLISHED.iter().find(|cluster| cluster.id.eq_ignore_ascii_case(id))
 }

@@ -1,27 +1,27 @@
-//! The widest ring through some devices: a cycle whose narrowest step is widest.
+//! Widest ring through some devices: a cycle whose narrowest step is widest.
 //!
-//! Up to [`EXACT`] devices by dynamic programming over subsets, `O(2^n · n²)` time and `O(2^n · n)` memory; above, from the
-//! nearest neighbour on and by reversals of a part, which is a bound and no proof. Ties are broken by the order of the
-//! devices, so that the same devices always form the same ring.
+//! Up to [`EXACT`] devices by dynamic programming over subsets, `O(2^n · n²)` time and `O(2^n · n)` memory. Above, by
+//! nearest neighbours and reversals of parts, which gives a bound without proof. Ties are broken by the order of the
+//! devices, so the result is deterministic.
 
-/// Up to so many devices the ring is proven to be the widest.
+/// Maximum number of devices for which the ring is proven to be the widest.
 pub(super) const EXACT: usize = 9;
-/// Up to so many devices parts are reversed.
+/// Maximum number of devices for which parts are reversed.
 const REVERSED: usize = 64;
 
-/// A cycle through all devices of a group.
+/// Cycle through all devices of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ring {
     /// Positions in the group, in the order of the ring.
     pub order: Vec<usize>,
-    /// The narrowest step; infinite for a single device.
+    /// Width of the narrowest step; infinite for a single device.
     pub width: f64,
-    /// Whether no ring is wider.
+    /// True if no ring is wider.
     pub proven: bool,
 }
 
 impl Ring {
-    /// The widest ring through `count` devices, given the width of each step.
+    /// Widest ring through `count` devices, given the width of each step.
     pub fn widest(count: usize, width: impl Fn(usize, usize) -> f64) -> Ring {
         match count {
             0 | 1 => Ring { order: (0..count).collect(), width: f64::INFINITY, proven: true },
@@ -31,7 +31,7 @@ impl Ring {
         }
     }
 
-    /// Its steps, each from a position to the next.
+    /// Steps of the ring, each from a position to the next.
     pub fn steps(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let count = if self.order.len() < 2 { 0 } else { self.order.len() };
         (0..count).map(move |at| (self.order[at], self.order[(at + 1) % count]))
@@ -39,7 +39,8 @@ impl Ring {
 }
 
 fn exact(count: usize, width: &impl Fn(usize, usize) -> f64) -> Ring {
-    // By set of devices beside the first and last of them: the widest path from device 0 through the set to the last.
+    // `best` by set of devices and its last one: width of the widest path from device 0 through the set. Device 0 is in
+    // no set.
     let others = count - 1;
     let mut best = vec![f64::NEG_INFINITY; (1 << others) * others];
     let mut before = vec![usize::MAX; best.len()];
@@ -104,11 +105,11 @@ fn heuristic(count: usize, width: &impl Fn(usize, usize) -> f64) -> Ring {
         order = natural;
     }
     let (mut least, mut at) = narrowest(&order, width);
-    // Longer ones are left as they are.
+    // Longer rings are not improved.
     let mut reversing = count <= REVERSED;
     while reversing {
         order.rotate_left((at + 1) % count);
-        // The narrowest step now leads from the last to the first.
+        // The narrowest step now leads from the last device to the first.
         let tried = (1..count - 1).map(|end| {
             let mut other = order.clone();
             other[..=end].reverse();

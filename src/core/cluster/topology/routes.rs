@@ -1,12 +1,13 @@
-//! Routes: the widest path between two devices, and what a pair attains.
+//! Routes: the widest path between two devices, and the bandwidth of a pair.
 //!
-//! The route of a pair is the path whose narrowest link is widest; of several the one with the fewest hops, of those the
-//! one with the least latency, of those the one that leaves by the earlier link. What is widest alone is found by
-//! Dijkstra's algorithm on the minimum of bandwidths, which ends when all vertices are reached as widely as any still can
-//! be; hops are then counted level by level among the links that are wide enough, since the shortest of the widest paths is no
-//! path of widest ones; for a pair from both ends until these meet. `O(links · log vertices)` for a pair at worst, `O(vertices)` memory.
+//! The route of a pair is the path whose narrowest link is widest. Ties are broken by fewest hops, then least latency,
+//! then the nearer previous vertex, the lower one, and the earlier link. Dijkstra's algorithm on the minimum of
+//! bandwidths finds the width; it ends when every vertex is reached at the largest width still possible. A
+//! breadth-first search over links of at least that width then counts hops, because a shortest widest path need not
+//! consist of widest paths. For a pair, it runs from both ends until they meet. `O(links · log vertices)` per pair at
+//! worst, `O(vertices)` memory.
 //!
-//! The widest path is not the fastest for a small message: [`Topology::fastest`] weighs latency against the bytes.
+//! The widest path is not the fastest for a small message: [`Topology::fastest`] weighs latency against bytes.
 
 use std::{
     borrow::Cow,
@@ -18,25 +19,25 @@ use rayon::prelude::*;
 
 use super::Topology;
 
-/// A way from a device to another.
+/// Path from a device to another.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Route {
-    /// Bytes per second of its narrowest link; infinite from a device to itself, 0 where there is no way.
+    /// Bytes per second of its narrowest link: infinite from a device to itself, 0 if there is no path.
     pub bandwidth: f64,
     /// Seconds until the first byte arrives.
     pub latency_s: f64,
-    /// The channels that it takes, in order.
+    /// Channels that it uses, in order.
     pub channels: Vec<u32>,
 }
 
 impl Route {
-    /// Seconds that a message of so many bytes takes by itself.
+    /// Seconds for a message of `bytes` without other traffic.
     pub fn seconds(&self, bytes: f64) -> f64 {
         self.latency_s + bytes / self.bandwidth
     }
 }
 
-/// What every pair attains by itself: bytes per second, rows send.
+/// Bandwidth of every pair alone, bytes per second. Rows are senders.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairMatrix {
     devices: usize,
@@ -44,29 +45,29 @@ pub struct PairMatrix {
 }
 
 impl PairMatrix {
-    /// A matrix from its rows; `None` if it is not square.
+    /// Matrix from its rows. `None` if it is not square.
     pub fn new(rows: &[Vec<f64>]) -> Option<Self> {
         let devices = rows.len();
         let square = rows.iter().all(|row| row.len() == devices);
         square.then(|| PairMatrix { devices, bandwidths: rows.concat() })
     }
 
-    /// How many devices it has.
+    /// Number of devices.
     pub fn devices(&self) -> usize {
         self.devices
     }
 
-    /// Bytes per second from a device to another: infinite to itself, 0 where there is no way.
+    /// Bytes per second from a device to another: infinite to itself, 0 if there is no path.
     pub fn at(&self, from: usize, to: usize) -> f64 {
         self.bandwidths[from * self.devices + to]
     }
 
-    /// The smaller of both directions.
+    /// Smaller bandwidth of the two directions.
     pub fn both_ways(&self, a: usize, b: usize) -> f64 {
         self.at(a, b).min(self.at(b, a))
     }
 
-    /// The median of all pairs of different devices; infinite for a single device.
+    /// Median of all pairs of different devices; infinite for a single device.
     pub fn median(&self) -> f64 {
         let pairs = (0..self.devices).flat_map(|a| (0..self.devices).filter(move |&b| a != b).map(move |b| (a, b)));
         let mut all: Vec<f64> = pairs.map(|(a, b)| self.at(a, b)).collect();
@@ -74,7 +75,7 @@ impl PairMatrix {
         all.get(all.len() / 2).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// Whether all pairs attain the same.
+    /// True if all pairs have the same bandwidth.
     pub fn uniform(&self) -> bool {
         let pairs = (0..self.devices).flat_map(|a| (0..self.devices).filter(move |&b| a != b).map(move |b| (a, b)));
         let mut all = pairs.map(|(a, b)| self.at(a, b));
@@ -82,7 +83,7 @@ impl PairMatrix {
     }
 }
 
-/// A vertex on the way, widest first, then the lowest vertex.
+/// Vertex in the queue: widest first, then the lowest vertex.
 #[derive(PartialEq)]
 struct Wide(f64, u32);
 impl Eq for Wide {}
@@ -97,7 +98,7 @@ impl PartialOrd for Wide {
     }
 }
 
-/// A vertex on the way, by latency and hops, least first, then the lowest vertex.
+/// Vertex in the queue, with latency and hops: smallest first, then the lowest vertex.
 #[derive(PartialEq)]
 struct Near(f64, u32, u32);
 impl Eq for Near {}
@@ -112,15 +113,16 @@ impl PartialOrd for Near {
     }
 }
 
-/// What lies before a target, level by level, until those who come from the source meet it: from then on they go by nothing
-/// but shortest paths. Either side looks at the vertices within half of the way.
+/// Backward side of a bidirectional search. It steps back from the target, level by level, until the forward side meets
+/// it. From then on the forward side follows only shortest paths. Each side visits only vertices within half of the
+/// distance.
 struct Behind {
     target: u32,
-    /// Of the links.
+    /// Minimum bandwidth of the links.
     width: f64,
-    /// By vertex, its hops to the target; those that are not known yet are many.
+    /// By vertex: hops to the target, `u32::MAX` if not known.
     left: Vec<u32>,
-    /// The vertices that are farthest of these.
+    /// Vertices at distance `hops` from the target.
     level: Vec<u32>,
     hops: u32,
     met: bool,
@@ -133,14 +135,14 @@ impl Behind {
         Behind { target, width, left, level: vec![target], hops: 0, met: false }
     }
 
-    /// Goes back while that is less than to go on from `level`, vertices that are as far from the source as one another. Where both
-    /// sides have met, leaves of the level what is on a shortest path. False where nothing leads to the target.
+    /// Steps back while the backward level is not larger than `level`, the forward level. After the sides meet, `level`
+    /// keeps only vertices on a shortest path. Returns false if nothing leads to the target.
     fn meets(&mut self, topology: &Topology, source: u32, level: &mut Vec<u32>) -> bool {
         let leads_on = |v: u32| v == source || topology.passes(v);
         while !self.met {
             self.met = level.iter().any(|&v| self.left[v as usize] != u32::MAX && leads_on(v));
             if self.met {
-                // No path is shorter, or they had met before.
+                // No shorter path exists, else the sides had met earlier.
                 level.retain(|&v| self.left[v as usize] == self.hops);
             } else if self.level.is_empty() {
                 return false;
@@ -168,22 +170,23 @@ impl Behind {
         self.level = next;
     }
 
-    /// Whether a hop from a vertex of the level leads past every shortest path, as far as that is known.
+    /// True if a hop from a vertex of the level is known to be on no shortest path.
     #[inline]
     fn leads_past(&self, from: u32, to: u32) -> bool {
         self.met && self.left[to as usize] != self.left[from as usize].wrapping_sub(1)
     }
 }
 
-/// How a vertex is reached: the vertex before it, and which of its hops leads on; `None` where no path does.
+/// Arrival at a vertex: the previous vertex, and the index of its hop; `None` if no path leads there.
 pub(super) type Arrival = Option<(u32, u32)>;
 
 impl Topology {
-    /// By vertex, the width of the widest path to it from a vertex; where a target is named, that of the target at least.
+    /// By vertex: width of the widest path from `source`. If a target is given, only its width is final.
     fn widths(&self, source: u32, target: Option<u32>) -> Vec<f64> {
         let mut width = vec![0.0f64; self.vertices().len()];
         width[source as usize] = f64::INFINITY;
-        // Vertices as wide as any can be that is left, and narrower ones; how many are reached so widely, or more.
+        // `level` has vertices at the current width `here`, `heap` narrower ones; `reached` counts vertices at `here`
+        // or wider.
         let (mut here, mut level, mut heap) = (f64::INFINITY, VecDeque::from([source]), BinaryHeap::<Wide>::new());
         let mut reached = 1;
         loop {
@@ -218,13 +221,13 @@ impl Topology {
         }
     }
 
-    /// Bytes per second that a device attains to each device by itself.
+    /// Bytes per second from a device to each device, without other traffic.
     pub fn pairs_from(&self, device: usize) -> Vec<f64> {
         let widths = self.widths(self.vertex_of(device), None);
         (0..self.devices()).map(|other| widths[self.vertex_of(other) as usize]).collect()
     }
 
-    /// What every pair attains by itself. `O(devices · links · log vertices)` time, `O(devices²)` memory.
+    /// Bandwidth of every pair alone. `O(devices · links · log vertices)` time, `O(devices²)` memory.
     pub fn pair_matrix(&self) -> PairMatrix {
         let devices = self.devices();
         let mut bandwidths = vec![0.0; devices * devices];
@@ -233,15 +236,15 @@ impl Topology {
         PairMatrix { devices, bandwidths }
     }
 
-    /// The bandwidth of the widest link that leaves a device; 0 where none does.
+    /// Bandwidth of the widest link from a device; 0 if there is none.
     pub(super) fn widest_leaving(&self, from: usize) -> f64 {
         self.hops(self.vertex_of(from)).iter().map(|hop| hop.bandwidth).fold(0.0, f64::max)
     }
 
-    /// The route from a device to another one, of which nothing is kept.
+    /// Route from a device to another one, without the cache.
     pub(super) fn route_alone(&self, from: usize, to: usize) -> Route {
         let target = self.vertex_of(to);
-        // Nothing leaves faster than by the widest link: often that width leads all the way.
+        // No path is wider than the widest link of the device, and often that width reaches the target.
         let paths = self.fewest_hops(from, Some(to), self.widest_leaving(from));
         if paths[target as usize].is_some() {
             return self.follow(&paths, to);
@@ -253,8 +256,7 @@ impl Topology {
         self.follow(&self.fewest_hops(from, Some(to), bandwidth), to)
     }
 
-    /// The fastest route for a message of so many bytes that has the links for itself: latency and bytes over the
-    /// narrowest link.
+    /// Fastest route for a message of `bytes` without other traffic: latency plus bytes over the narrowest link.
     pub fn fastest(&self, from: usize, to: usize, bytes: f64) -> Route {
         let mut best = self.route(from, to);
         if best.channels.is_empty() {
@@ -273,12 +275,12 @@ impl Topology {
         best
     }
 
-    /// The paths of fewest hops from a device along links of at least this width, of those the ones with the least latency: by
-    /// vertex how it is reached. No farther than to a device, if one is named; of other vertices nothing is told then.
+    /// Paths of fewest hops from a device over links of at least `width`; ties by least latency. Returns the arrival by
+    /// vertex. If `to` is given, the search ends there, and other entries have no meaning.
     pub(super) fn fewest_hops(&self, from: usize, to: Option<usize>, width: f64) -> Vec<Arrival> {
         let (source, target) = (self.vertex_of(from), to.map(|to| self.vertex_of(to)));
         let mut before = vec![None; self.vertices().len()];
-        // Hops and latency. What a level is reached by lies in the one before: behind it nothing changes.
+        // Hops and latency. A level is reached only from the level before, so earlier levels are final.
         let mut length = vec![(u32::MAX, f64::INFINITY); self.vertices().len()];
         length[source as usize] = (0, 0.0);
         let (mut level, mut behind) = (vec![source], target.map(|target| Behind::new(self, target, width)));
@@ -300,7 +302,7 @@ impl Topology {
                         continue;
                     }
                     let (there, known) = ((hops + 1, latency_s + hop.latency_s), length[hop.to as usize]);
-                    // Of equal ones that which comes from the nearer vertex, then from the lower one.
+                    // Ties go to the nearer previous vertex, then to the lower one.
                     let nearer = |(other, _): (u32, u32)| (latency_s, v) < (length[other as usize].1, other);
                     if there < known || there == known && before[hop.to as usize].is_some_and(nearer) {
                         if known.0 == u32::MAX {
@@ -316,8 +318,8 @@ impl Topology {
         before
     }
 
-    /// The path of least latency from a device to another along links of at least this width, of several that of fewest hops:
-    /// by vertex how it is reached.
+    /// Path of least latency from a device to another over links of at least `width`; ties by fewest hops. Returns the
+    /// arrival by vertex.
     fn least_latency(&self, from: usize, to: usize, width: f64) -> Vec<Arrival> {
         let (source, target) = (self.vertex_of(from), self.vertex_of(to));
         let mut length = vec![(f64::INFINITY, u32::MAX); self.vertices().len()];
@@ -336,7 +338,7 @@ impl Topology {
                 if there < length[hop.to as usize] {
                     length[hop.to as usize] = there;
                     before[hop.to as usize] = Some((v, index));
-                    // What leads nowhere need not wait for its turn.
+                    // A vertex that does not relay is not expanded.
                     if hop.to == target || self.passes(hop.to) {
                         heap.push(Near(there.0, there.1, hop.to));
                     }
@@ -346,7 +348,7 @@ impl Topology {
         before
     }
 
-    /// The route to a device along paths.
+    /// Route to a device along the arrivals.
     pub(super) fn follow(&self, before: &[Arrival], to: usize) -> Route {
         let mut route = Route { bandwidth: f64::INFINITY, ..Route::default() };
         let mut at = self.vertex_of(to);
@@ -362,11 +364,11 @@ impl Topology {
     }
 }
 
-/// Up to so many devices the routes of all pairs are kept.
+/// Maximum number of devices for which the routes of all pairs are stored.
 const KEPT: usize = 256;
 
-/// The routes between all devices: of few devices kept, for searches that look them up again and again, of many found when
-/// they are asked for.
+/// Routes between all devices. For few devices they are stored, because searches look them up repeatedly. For many
+/// devices they are computed on demand.
 #[derive(Debug, Clone)]
 pub struct Routes<'a> {
     topology: &'a Topology,
@@ -374,7 +376,7 @@ pub struct Routes<'a> {
 }
 
 impl<'a> Routes<'a> {
-    /// The routes between all devices. `O(devices² · links)` time at worst where they are kept.
+    /// Routes between all devices. `O(devices² · links)` time at worst if they are stored.
     pub fn new(topology: &'a Topology) -> Self {
         let devices = if topology.devices() > KEPT { 0 } else { topology.devices() };
         let row = |from: usize| -> Vec<Route> { (0..devices).map(|to| topology.route(from, to)).collect() };
@@ -382,7 +384,7 @@ impl<'a> Routes<'a> {
         Routes { topology, routes: rows.concat() }
     }
 
-    /// The route from a device to another.
+    /// Route from a device to another.
     pub fn get(&self, from: usize, to: usize) -> Cow<'_, Route> {
         let kept = self.routes.get(from * self.topology.devices() + to);
         kept.map_or_else(|| Cow::Owned(self.topology.route(from, to)), Cow::Borrowed)
@@ -421,7 +423,7 @@ mod tests {
         topology
     }
 
-    /// Whether a device reaches another along links of at least this width.
+    /// True if a device reaches another along links of at least this width.
     fn reaches(topology: &Topology, from: usize, to: usize, width: f64) -> bool {
         let mut seen = vec![topology.vertex_of(from)];
         let mut at = 0;
@@ -438,7 +440,7 @@ mod tests {
         seen.contains(&topology.vertex_of(to))
     }
 
-    /// By hops the least latency of a walk from a device to another along links of at least this width.
+    /// Least latency, by number of hops, of a walk from a device to another along links of at least this width.
     fn latencies(topology: &Topology, from: usize, to: usize, width: f64) -> Vec<f64> {
         let count = topology.vertices().len();
         let mut least = vec![f64::INFINITY; count];

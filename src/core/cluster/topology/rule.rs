@@ -1,22 +1,22 @@
-//! What a planner is told that knows one bandwidth, or one within machines and one across: the slowest pair.
+//! Bandwidths for planners that use one bandwidth, or one within machines and one across: those of the slowest pair.
 
 use super::Topology;
 use crate::cluster::Links;
 
-/// The slowest pairs of a topology, bytes per second.
+/// Slowest pairs of a topology, bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkRule {
-    /// Of all pairs; infinite for a single device.
+    /// Slowest of all pairs; infinite for a single device.
     pub any: f64,
-    /// Of pairs within a machine; infinite where every machine has one device.
+    /// Slowest pair within a machine; infinite if every machine has one device.
     pub within: f64,
-    /// Of pairs in different machines; infinite for a single machine.
+    /// Slowest pair across machines; infinite for a single machine.
     pub across: f64,
 }
 
 impl LinkRule {
-    /// The slowest pairs. `O(devices · links · log vertices)` when it is asked for the first time; where all machines are
-    /// alike those of the first stand for all.
+    /// Slowest pairs. `O(devices · links · log vertices)` on the first call, then cached. If all machines are alike,
+    /// only pairs from the first machine are computed.
     pub fn of(topology: &Topology) -> Self {
         topology.kept_rule(|| Self::found(topology))
     }
@@ -42,8 +42,8 @@ impl LinkRule {
         rule
     }
 
-    /// The three speeds of a family that knows machines: within a machine, across machines, and an all-reduce across
-    /// machines, for which a pair across them is taken. What there is no pair of has the speed of the other.
+    /// Speeds for a family with machines: within a machine, across machines, and for an all-reduce across machines,
+    /// which is taken as that of a pair. If a kind of pair does not exist, the other kind's speed is used.
     pub fn links(&self) -> Links {
         let or = |value: f64, other: f64| if value.is_finite() { value } else { other };
         let within = or(self.within, or(self.across, 1e30));
@@ -51,9 +51,9 @@ impl LinkRule {
         Links { in_machine: within, between_machines: across, all_reduce: across }
     }
 
-    /// The rule in a sentence for who knows one bandwidth.
+    /// Note for planners that use one bandwidth.
     pub const SLOWEST: &str = "the planner knows one bandwidth: it is told that of the slowest pair of the topology";
-    /// The rule in a sentence for who knows machines.
+    /// Note for planners that use machines.
     pub const MACHINES: &str =
         "the planner knows two bandwidths: it is told those of the slowest pair within a machine and across machines";
 }

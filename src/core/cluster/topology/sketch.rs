@@ -1,30 +1,30 @@
-//! A topology in the making: vertices and links of one machine after the other.
+//! Topology under construction: vertices and links, one machine after the other.
 
 use super::graph::{Duplex, Link, Problem, Topology, Vertex, VertexKind};
 
-/// Seconds from one NIC to another, half of it on each side.
+/// Latency from one NIC to another in seconds, half of it on each side.
 pub(super) const NETWORK_S: f64 = 2.6e-6;
-/// Seconds from a leaf switch to the spine.
+/// Latency from a leaf switch to the spine, seconds.
 const SPINE_S: f64 = 0.3e-6;
 
-/// Vertices and links so far.
+/// Vertices and links added so far.
 #[derive(Default)]
 pub(super) struct Sketch {
     vertices: Vec<Vertex>,
     links: Vec<Link>,
     machine: Option<u32>,
     devices: u32,
-    /// Whether there are several machines, whose vertices must be told apart.
+    /// True if there are several machines, so that vertex names need the machine.
     several: bool,
 }
 
 impl Sketch {
-    /// Nothing so far; of several machines, or of one.
+    /// Empty sketch of several machines or of one.
     pub(super) fn new(several: bool) -> Self {
         Sketch { several, ..Sketch::default() }
     }
 
-    /// What is added from now on stands in this machine, or between all.
+    /// Sets the machine of all vertices added from now on; `None` is between machines.
     pub(super) fn enter(&mut self, machine: Option<u32>) {
         self.machine = machine;
     }
@@ -36,7 +36,7 @@ impl Sketch {
         (first..first + count).map(|number| self.add(VertexKind::Device, format!("gpu{number}"))).collect()
     }
 
-    /// Adds a vertex that is no device. Names of different machines are told apart.
+    /// Adds a vertex that is not a device. With several machines, its name gets the machine.
     pub(super) fn vertex(&mut self, kind: VertexKind, name: &str) -> u32 {
         let name = match self.machine {
             Some(machine) if self.several => format!("m{machine}.{name}"),
@@ -45,7 +45,7 @@ impl Sketch {
         self.add(kind, name)
     }
 
-    /// The first host bridge of the machine.
+    /// First host bridge of the machine.
     pub(super) fn host(&self) -> Option<u32> {
         let own = |vertex: &Vertex| vertex.kind == VertexKind::Host && vertex.machine == self.machine;
         self.vertices.iter().position(own).map(|index| index as u32)
@@ -66,7 +66,8 @@ impl Sketch {
         self.link(Link { from, to, bandwidth, latency_s, duplex, what: what.into() });
     }
 
-    /// Joins machines by their NICs, which stand by rail: a switch for each rail, and a spine that joins several at full speed.
+    /// Joins machines by their NICs, given by rail: one switch per rail, and a spine that joins several rails at full
+    /// speed.
     pub(super) fn network(&mut self, rails: &[Vec<u32>], bandwidth: f64, what: &str) {
         let mut leaves = vec![];
         for (number, nics) in rails.iter().enumerate() {
@@ -81,7 +82,7 @@ impl Sketch {
         }
     }
 
-    /// What was sketched.
+    /// Builds the topology.
     pub(super) fn topology(self, name: &str) -> Result<Topology, Problem> {
         Topology::new(name, self.vertices, self.links)
     }

@@ -1,30 +1,30 @@
-//! A topology as it is asked for: `dgx-1`, `8xmine.txt+ib-ndr`, `box.txt,pcie=gen4`.
+//! Text form of a topology: `dgx-1`, `8xmine.txt+ib-ndr`, `box.txt,pcie=gen4`.
 //!
-//! `[N x] NAME or FILE [+NETWORK] [,nvlink=RATE] [,pcie=RATE]`: so many machines of a preset or of a file, the network
-//! between them, and what the links of a table without bandwidths are taken to carry.
+//! `[N x] NAME or FILE [+NETWORK] [,nvlink=RATE] [,pcie=RATE]`: number of machines of a preset or a file, the network
+//! between them, and the assumed bandwidths of links in a table without bandwidths.
 
 use std::fmt;
 
 use crate::units;
 
-/// What links carry whose bandwidth a text does not tell, bytes per second each way.
+/// Assumed bandwidths of links whose bandwidth a text does not state, bytes per second and direction.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Assumed {
-    /// One NVLink.
+    /// Bandwidth of one NVLink.
     pub nvlink: Option<f64>,
-    /// A device's link of PCIe.
+    /// Bandwidth of a device's PCIe link.
     pub pcie: Option<f64>,
-    /// A NIC.
+    /// Bandwidth of a NIC.
     pub nic: Option<f64>,
 }
 
-/// What x16 slots of PCIe attain each way, by generation, as NCCL's model has them.
+/// Bandwidths of x16 PCIe slots per direction, by generation, as in NCCL's model.
 const GENERATIONS: [(&str, f64); 3] = [("gen3", 12e9), ("gen4", 24e9), ("gen5", 48e9)];
 
-/// Reads what `--pcie` takes: a generation, or a rate in GB/s.
+/// Reads the value of `--pcie`: a generation, or a rate in GB/s.
 ///
 /// # Errors
-/// A sentence.
+/// One sentence.
 pub fn pcie(text: &str) -> Result<f64, String> {
     let lower = text.trim().to_ascii_lowercase();
     if let Some((_, rate)) = GENERATIONS.iter().find(|(id, _)| *id == lower) {
@@ -35,10 +35,10 @@ pub fn pcie(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Reads a rate: a bare number is GB/s.
+/// Reads a rate. A bare number is in GB/s.
 ///
 /// # Errors
-/// A sentence.
+/// One sentence.
 pub fn gigabytes(text: &str) -> Result<f64, String> {
     let rate = match text.trim().parse::<f64>() {
         Ok(number) => Ok(number * 1e9),
@@ -51,7 +51,7 @@ pub fn gigabytes(text: &str) -> Result<f64, String> {
 }
 
 impl Assumed {
-    /// These, and where they say nothing the others.
+    /// These assumptions, completed by `others`.
     #[must_use]
     pub fn or(self, others: Assumed) -> Assumed {
         Assumed { nvlink: self.nvlink.or(others.nvlink), pcie: self.pcie.or(others.pcie), nic: self.nic.or(others.nic) }
@@ -69,21 +69,21 @@ impl Assumed {
     }
 }
 
-/// A topology as it is asked for.
+/// Topology as the user wrote it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
-    /// How many machines, where that is said.
+    /// Number of machines, if stated.
     pub machines: Option<String>,
-    /// The preset, or the file of a machine.
+    /// Preset, or file of a machine.
     pub base: String,
-    /// The network between machines, where one is named.
+    /// Network between machines, if named.
     pub network: Option<String>,
-    /// What links carry whose bandwidth the file does not tell.
+    /// Assumed bandwidths of links whose bandwidth the file does not state.
     pub assumed: Assumed,
 }
 
 impl Spec {
-    /// The parts of a text. What `is_file` is one, whatever stands in its name.
+    /// Parses a text. A part for which `is_file` is true is a file, even if its name has special characters.
     pub fn parse(text: &str, is_file: &dyn Fn(&str) -> bool) -> Self {
         let mut rest = text.trim();
         let mut assumed = Assumed::default();

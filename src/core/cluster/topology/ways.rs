@@ -1,9 +1,9 @@
-//! Routes from devices, found once for each device that is asked for: for whoever asks for many of them.
+//! Cache of routes, for callers that need many of them.
 //!
-//! A route is that of [`Topology::route`]. From one device there is a tree of shortest paths for every bandwidth that some
-//! other device is reached with, and these are few. `O(links · log vertices)` time for each device and bandwidth,
-//! `O(vertices)` memory for each; above [`KEPT`] devices no tree is kept, so that few routes from one device are found each by
-//! itself, and at most [`MOST_ROUTES`] are kept.
+//! Routes are those of [`Topology::route`]. Each device has one tree of shortest paths per bandwidth at which it
+//! reaches another device, and these bandwidths are few. `O(links · log vertices)` time and `O(vertices)` memory per
+//! device and bandwidth. Above [`KEPT`] devices no tree is stored: routes are computed one by one, and at most
+//! [`MOST_ROUTES`] are stored.
 
 use std::{
     borrow::Borrow,
@@ -15,34 +15,35 @@ use rustc_hash::FxHashMap;
 
 use super::{Collectives, LinkRule, Route, Topology, collectives::SEARCHED, routes::Arrival};
 
-/// Up to so many devices trees are kept.
+/// Maximum number of devices for which trees are stored.
 const KEPT: usize = 256;
-/// Routes that are kept of more devices.
+/// Maximum number of stored routes for more devices.
 const MOST_ROUTES: usize = 1 << 16;
-/// Routes from one of so many devices that are found along its tree all the same, which nobody keeps.
+/// Number of routes from one device from which on they are computed along its tree, which is not stored.
 const MANY_FROM_ONE: usize = 16;
-/// Groups whose collectives are kept.
+/// Maximum number of groups whose collectives are stored.
 const MOST_GROUPS: usize = 4096;
 
 /// Paths from one device.
 #[derive(Debug)]
 struct Tree {
-    /// By device, the width of the widest path.
+    /// By device: width of the widest path.
     widths: Vec<f64>,
-    /// By width: [`Topology::fewest_hops`] of it.
+    /// By width: its [`Topology::fewest_hops`].
     by_width: Vec<(f64, Vec<Arrival>)>,
 }
 
-/// What is kept of a topology's routes from the first time that they are asked for. A copy of a topology begins anew.
+/// Cache of a topology. It is filled on demand; a copy of a topology starts with an empty cache. Entries are valid only
+/// for the flags that they were computed with.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// Whether data passed through devices then, and by device the paths from there.
+    /// Paths by device, with the `relay` flag.
     trees: OnceLock<(bool, Box<[OnceLock<Tree>]>)>,
-    /// Routes of pairs, with whether data passed through devices then.
+    /// Routes by pair and `relay` flag.
     routes: Mutex<FxHashMap<(usize, usize, bool), Route>>,
-    /// The slowest pairs, with whether data passed through devices and machines were alike then.
+    /// Slowest pairs, with the `relay` and `alike` flags.
     rule: OnceLock<((bool, bool), LinkRule)>,
-    /// The collectives of groups, each with whether data passed through devices then.
+    /// Collectives by group, with the `relay` flag.
     groups: Mutex<FxHashMap<Vec<usize>, (bool, Collectives)>>,
 }
 
@@ -52,14 +53,15 @@ impl Clone for Kept {
     }
 }
 
-/// What is kept says nothing of its own.
+/// The cache does not affect equality of topologies.
 impl PartialEq for Kept {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-/// What is kept of a key, or is found of it and kept then; nobody waits while it is found. Of so many at the most.
+/// Returns the value of a key, computed and stored if absent. The lock is not held during the computation. A cache of
+/// `most` entries is cleared before the next one.
 fn known<K, Q, V>(all: &Mutex<FxHashMap<K, V>>, most: usize, key: &Q, find: impl FnOnce() -> V) -> V
 where
     K: Borrow<Q> + Hash + Eq,
@@ -80,7 +82,7 @@ where
 }
 
 impl Topology {
-    /// The route from a device to another.
+    /// Route from a device to another.
     pub fn route(&self, from: usize, to: usize) -> Route {
         if from == to {
             return Route { bandwidth: f64::INFINITY, ..Route::default() };
@@ -96,8 +98,8 @@ impl Topology {
         self.along(trees[from].get_or_init(|| self.tree(from)), to)
     }
 
-    /// The routes from a device to others: of many devices along one table of shortest paths for each width that some of these are
-    /// reached with, one at a time.
+    /// Routes from a device to others. For many devices, one table of shortest paths per width is computed, and only
+    /// one is held at a time.
     pub(super) fn routes_from(&self, from: usize, to: &[usize]) -> Vec<Route> {
         if self.devices() <= KEPT || to.len() < MANY_FROM_ONE {
             return to.iter().map(|&to| self.route(from, to)).collect();
@@ -105,7 +107,7 @@ impl Topology {
         let reached = |paths: &[Arrival], to: usize| to == from || paths[self.vertex_of(to) as usize].is_some();
         let follow =
             |paths: &[Arrival], to: usize| if to == from { self.route(from, to) } else { self.follow(paths, to) };
-        // Nothing leaves faster than by the widest link: often that width leads to all.
+        // No path is wider than the widest link of the device, and often that width reaches all.
         let paths = self.fewest_hops(from, None, self.widest_leaving(from));
         if to.iter().all(|&to| reached(&paths, to)) {
             return to.iter().map(|&to| follow(&paths, to)).collect();
@@ -132,26 +134,26 @@ impl Topology {
         routes
     }
 
-    /// The route to another device along the paths from one.
+    /// Route to a device along a tree.
     fn along(&self, tree: &Tree, to: usize) -> Route {
         let width = tree.widths[to];
         let paths = tree.by_width.iter().find(|own| own.0 == width);
         paths.map_or_else(Route::default, |(_, before)| self.follow(before, to))
     }
 
-    /// The same of more devices than trees are kept of.
+    /// Same as [`Topology::route`] for more than [`KEPT`] devices.
     fn route_kept(&self, from: usize, to: usize) -> Route {
         known(&self.kept.routes, MOST_ROUTES, &(from, to, self.relay), || self.route_alone(from, to))
     }
 
-    /// The slowest pairs, found once.
+    /// Slowest pairs, computed once.
     pub(super) fn kept_rule(&self, find: impl Fn() -> LinkRule) -> LinkRule {
         let now = (self.relay, self.alike);
         let &(then, rule) = self.kept.rule.get_or_init(|| (now, find()));
         if then == now { rule } else { find() }
     }
 
-    /// The collectives of these devices, as [`Collectives::new`], found once for the same ones while they are few.
+    /// Collectives of a group, as [`Collectives::new`]. Small groups are cached.
     pub fn collectives(&self, devices: &[usize]) -> Collectives {
         let find = || Collectives::new(self, devices);
         if devices.len() > SEARCHED {
@@ -162,7 +164,7 @@ impl Topology {
     }
 
     fn tree(&self, from: usize) -> Tree {
-        // Nothing leaves faster than by the widest link: often that width leads to all.
+        // No path is wider than the widest link of the device, and often that width reaches all.
         let leaving = self.widest_leaving(from);
         let paths = self.fewest_hops(from, None, leaving);
         if (0..self.devices()).all(|to| to == from || paths[self.vertex_of(to) as usize].is_some()) {

@@ -1,15 +1,15 @@
-//! A topology with what it is found by again.
+//! Topology with the file that it came from.
 
 use std::sync::Arc;
 
 use super::Topology;
 
-/// A topology that plans run on.
+/// Topology that plans run on.
 #[derive(Debug, Clone)]
 pub struct Wired {
     /// The topology.
     pub topology: Arc<Topology>,
-    /// The file it was read from, as it was asked for; `None` for a preset, whose name says it all.
+    /// File that it was read from, as the user wrote it. `None` for a preset, whose name identifies it.
     pub file: Option<String>,
 }
 

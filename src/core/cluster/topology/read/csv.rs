@@ -1,8 +1,8 @@
-//! A matrix of bandwidths: what device of the row sends to device of the column, in GB/s unless a unit stands with it.
+//! Matrix of bandwidths from the row's device to the column's device, in GB/s unless a cell has a unit.
 //!
-//! Separated by commas, semicolons, tabs or spaces; a first row and a first column of names may stand around it. The
-//! diagonal is not read. Lines that begin with `#` are remarks, of which three count: `# symmetric` has the matrix checked
-//! to be so, `# machines 2x8` parts the devices, `# memory 16GB` gives what each holds.
+//! The separator is a comma, semicolon, tab or space. A first row and a first column of names are optional. The
+//! diagonal is ignored. Lines that begin with `#` are remarks. Three of them are read: `# symmetric` checks that the
+//! matrix is symmetric, `# machines 2x8` assigns devices to machines, `# memory 16GB` gives the memory per device.
 
 use super::{joined, refused};
 use crate::{
@@ -15,16 +15,16 @@ use crate::{
     units,
 };
 
-/// What a matrix does not tell.
+/// Note about the limits of a matrix.
 pub(super) const PRIVATE: &str = "a matrix does not tell which links are shared: every pair is taken to have its own";
 
-/// A row with the line that it stands on.
+/// Row with its line number.
 struct Row<'a> {
     line: usize,
     cells: Vec<&'a str>,
 }
 
-/// What the remarks say.
+/// Values of the remarks.
 #[derive(Default)]
 struct Remarks {
     symmetric: bool,
@@ -147,7 +147,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     joined(topology, source)
 }
 
-/// Takes the names in the first row and the first column away, if there are any.
+/// Removes the names in the first row and the first column, if there are any, and returns them.
 fn names(rows: &mut Vec<Row<'_>>) -> Vec<String> {
     let is_name = |cell: &str| !cell.is_empty() && cell != "-" && number(cell).is_none();
     let is_head =

@@ -1,4 +1,4 @@
-//! Our own JSON, schema `plantui.topology/1`.
+//! plantui's own JSON, schema `plantui.topology/1`.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::{
     units::{self, UnitError},
 };
 
-/// The schema that is read and written.
+/// Schema that is read and written.
 pub const SCHEMA: &str = "plantui.topology/1";
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -21,10 +21,10 @@ struct File {
     name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     title: String,
-    /// Of each device.
+    /// Memory per device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     memory: Option<Quantity>,
-    /// The hardware preset of the devices.
+    /// Hardware preset of the devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hardware: Option<String>,
     #[serde(default)]
@@ -72,7 +72,7 @@ struct Origin {
     source: String,
 }
 
-/// A number in base units, or a text with its unit.
+/// Number in base units, or text with its unit.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Quantity {
@@ -100,7 +100,7 @@ const KINDS: [(&str, VertexKind); 4] = [
     ("hosts", VertexKind::Host),
 ];
 
-/// Reads our JSON.
+/// Reads plantui's JSON.
 pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, LoadError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let file: File =
@@ -181,7 +181,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
 }
 
 impl Topology {
-    /// The topology as JSON that reads back, schema [`SCHEMA`].
+    /// Topology as JSON that reads back, schema [`SCHEMA`].
     pub fn json(&self) -> String {
         let topology = self;
         let nodes = |kind: VertexKind| -> Vec<Node> {
@@ -214,7 +214,7 @@ impl Topology {
             sources: topology.sources.iter().map(origin).collect(),
             notes: topology.notes.clone(),
         };
-        // Numbers, texts and lists: nothing of it can fail to be written.
+        // Numbers, strings and lists always serialise.
         serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
     }
 }

@@ -1,4 +1,4 @@
-//! Measured pairs as a topology: a link for each pair, which shares nothing with the others.
+//! Measured pairs as a topology: one link per pair, which shares nothing with the others.
 
 use super::{csv::PRIVATE, joined, refused};
 use crate::{
@@ -6,18 +6,18 @@ use crate::{
     source::LoadError,
 };
 
-/// What was measured of all pairs.
+/// Measurements of all pairs.
 pub(super) struct Measured<'a> {
-    /// GB/s, rows send.
+    /// Bandwidths in GB/s. Rows are senders.
     pub(super) bandwidth: &'a [Vec<f64>],
-    /// Microseconds, where they were measured.
+    /// Latencies in microseconds, if measured.
     pub(super) latency: Option<&'a [Vec<f64>]>,
-    /// Whether both directions of a pair share its link.
+    /// True if both directions of a pair share its link.
     pub(super) shared: &'a dyn Fn(usize, usize) -> bool,
 }
 
 impl Measured<'_> {
-    /// The topology, with how it was measured as a note.
+    /// Builds the topology, with the method of measurement as a note.
     pub(super) fn topology(&self, source: &str, name: &str, how: String) -> Result<Topology, LoadError> {
         let count = self.bandwidth.len();
         let mut links = vec![];

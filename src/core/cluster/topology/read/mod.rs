@@ -1,8 +1,8 @@
-//! Reading topologies: our JSON, a CSV matrix, and what `nvidia-smi topo -m`, `p2pBandwidthLatencyTest`, nvbandwidth,
-//! `rocm-smi`, `amd-smi` and nccl-tests print; recognised by content.
+//! Readers of topologies, by content: plantui's JSON, a CSV matrix, and the output of `nvidia-smi topo -m`,
+//! `p2pBandwidthLatencyTest`, nvbandwidth, `rocm-smi`, `amd-smi` and nccl-tests.
 //!
-//! Texts of other programs are refused by name. Whatever the form, devices that cannot reach one another are refused, and every refusal names line and repair.
-//! `O(file)`, and for a matrix `O(devices²)`, time and memory.
+//! Known output of other programs is an error that names the program. In every form, devices that cannot reach one
+//! another are an error. Every error has line and repair. `O(file)`, and for a matrix `O(devices²)`, time and memory.
 
 mod csv;
 mod json;
@@ -18,27 +18,27 @@ use crate::source::LoadError;
 
 pub use json::SCHEMA;
 
-/// A form in which a topology is written down.
+/// Form of a topology's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Our JSON, schema [`SCHEMA`].
+    /// plantui's JSON, schema [`SCHEMA`].
     Json,
-    /// A matrix of bandwidths, in GB/s.
+    /// Matrix of bandwidths, in GB/s.
     Csv,
-    /// What `nvidia-smi topo -m` prints.
+    /// Output of `nvidia-smi topo -m`.
     NvidiaSmi,
-    /// What NVIDIA's sample `p2pBandwidthLatencyTest` prints.
+    /// Output of NVIDIA's sample `p2pBandwidthLatencyTest`.
     P2pTest,
-    /// What NVIDIA's `nvbandwidth` prints.
+    /// Output of NVIDIA's `nvbandwidth`.
     Nvbandwidth,
-    /// What `rocm-smi --showtopo` or `amd-smi topology` prints.
+    /// Output of `rocm-smi --showtopo` or `amd-smi topology`.
     RocmSmi,
-    /// What nccl-tests print.
+    /// Output of nccl-tests.
     NcclTests,
 }
 
 impl Format {
-    /// What it is called.
+    /// Name of the form.
     pub fn name(self) -> &'static str {
         match self {
             Format::Json => "topology JSON",
@@ -51,12 +51,12 @@ impl Format {
         }
     }
 
-    /// Whether it tells what links carry; else it tells their kind alone.
+    /// True if it states bandwidths of links; else it states only their kind.
     pub fn has_bandwidths(self) -> bool {
         !matches!(self, Format::NvidiaSmi | Format::RocmSmi)
     }
 
-    /// The form of a text, by what stands in it.
+    /// Form of a text, by its content.
     pub fn of(text: &str) -> Format {
         let start = text.trim_start();
         if start.starts_with('{') {
@@ -77,7 +77,7 @@ impl Format {
     }
 }
 
-/// A program whose text this is, if it is known not to be read: its name, and what to give instead.
+/// Name of the program that wrote a text, if its output is known and not supported, and the repair.
 fn foreign(text: &str) -> Option<(&'static str, &'static str)> {
     let start = text.trim_start();
     if start.starts_with("<?xml") || start.starts_with("<system") || start.starts_with("<graphs") {
@@ -95,11 +95,11 @@ fn foreign(text: &str) -> Option<(&'static str, &'static str)> {
     ))
 }
 
-/// Reads a topology; `source` is what messages call the file, `name` what the topology is called if it does not say,
-/// `assumed` what links carry whose bandwidth the text does not tell. Machines of several hosts are not joined yet.
+/// Reads a topology. `source` is the file's name in messages, `name` the topology's name if the text has none,
+/// `assumed` the bandwidths of links if the text has none. Machines of several hosts are not joined yet.
 ///
 /// # Errors
-/// [`LoadError`] with the line and what would mend it.
+/// [`LoadError`] with the line and the repair.
 pub fn read(text: &str, source: &str, name: &str, assumed: &Assumed) -> Result<Topology, LoadError> {
     if text.trim().is_empty() {
         let repair =
@@ -125,14 +125,14 @@ pub fn read(text: &str, source: &str, name: &str, assumed: &Assumed) -> Result<T
     Ok(read)
 }
 
-/// A problem of the whole in the words of the file.
+/// Error about the whole topology, as an error about the file.
 fn refused(source: &str, problem: &Problem) -> LoadError {
     let told = problem.to_string();
     let (problem, repair) = told.rsplit_once("; ").unwrap_or((&told, ""));
     LoadError::file(source, problem, repair)
 }
 
-/// The topology, if all its devices reach one another.
+/// Returns the topology if all its devices reach one another.
 fn joined(topology: Topology, source: &str) -> Result<Topology, LoadError> {
     topology.joined().map_err(|problem| refused(source, &problem))?;
     Ok(topology)

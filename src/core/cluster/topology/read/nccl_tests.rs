@@ -1,7 +1,7 @@
-//! What nccl-tests print: the bus bandwidth of a collective over all devices at once.
+//! Output of nccl-tests: the bus bandwidth of a collective over all devices at once.
 //!
-//! One figure for the whole box: every device is taken to have a port of that bandwidth on one switch, since a ring over
-//! such ports attains it. Pairs may attain more or less, which the figure does not tell.
+//! The test gives one figure for all devices. Every device is taken to have a port of that bandwidth on one switch,
+//! because a ring over such ports attains it. Single pairs may attain more or less, which the figure does not show.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use crate::{
     units,
 };
 
-/// More ranks of a process than this are not looked for.
+/// Maximum number of ranks of a process.
 const MOST_RANKS: usize = 1024;
 
-/// Whether a line is the head of the table.
+/// True if a line is the head of the table.
 pub(super) fn is_head(line: &str) -> bool {
     line.starts_with('#') && line.contains("algbw") && line.contains("busbw")
 }
@@ -27,7 +27,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     let mut each = 0;
     let mut rows: BTreeMap<u64, f64> = BTreeMap::new();
     let column = text.lines().find(|line| is_head(line)).and_then(|head| {
-        // The first column of the head is the `#` that begins the line.
+        // The first word of the head is the `#` that begins the line.
         head.trim_start_matches('#').split_whitespace().position(|word| word == "busbw")
     });
     for line in text.lines() {
@@ -51,7 +51,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
             rows.insert(size, rate);
         }
     }
-    // A listing that was cut short names a rank or two of each process.
+    // An incomplete listing names only some ranks of each process.
     let short = processes.len() <= MOST_RANKS && processes.len() * each > hosts.len();
     for (host, _) in processes.iter().filter(|_| short) {
         let known = hosts.iter().filter(|own| *own == host).count();
@@ -65,7 +65,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     let Some((&size, &rate)) = rows.iter().next_back().filter(|(_, rate)| **rate > 0.0) else {
         return Err(LoadError::file(source, "has no row with a bus bandwidth", repair));
     };
-    // Devices of a host stand together, in the order of the ranks.
+    // Devices of a host are consecutive, in the order of the ranks.
     let mut known: Vec<&String> = vec![];
     hosts.iter().for_each(|host| {
         if !known.contains(&host) {

@@ -1,15 +1,15 @@
-//! What NVIDIA's `nvbandwidth` prints: measured bandwidths of all pairs, in GB/s.
+//! Output of NVIDIA's `nvbandwidth`: measured bandwidths of all pairs, in GB/s.
 //!
-//! Read is the first matrix of copies from device to device in one direction, whose heading says which of row and column
-//! sends. A matrix of both directions at once tells links that share them (half duplex).
+//! It reads the first matrix of copies between devices in one direction; the heading states whether the row or the
+//! column sends. A matrix of both directions at once shows links that the directions share (half duplex).
 
 use super::{matrix::Measured, p2p_test::FULL_DUPLEX};
 use crate::{cluster::topology::Topology, source::LoadError, text::printable};
 
-/// GB/s of all pairs, rows send.
+/// GB/s of all pairs. Rows are senders.
 type Pairs = Vec<Vec<f64>>;
 
-/// Whether a line is the heading of a matrix between devices.
+/// True if a line is the heading of a matrix between devices.
 pub(super) fn is_heading(line: &str) -> bool {
     line.starts_with("memcpy ") && line.contains("GPU(row)") && line.contains("GPU(column)")
 }
@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
             rows = (0..rows.len()).map(|to| rows.iter().map(|row| row[to]).collect()).collect();
         }
         if line.contains("<->") || test.contains("bidirectional") {
-            // Each copy of two at once: both together are what is compared.
+            // Two copies run at once. The comparison uses the sum of both.
             both_ways = both_ways.or(Some(rows));
         } else if one_way.is_none() {
             one_way = Some((test.clone(), rows));
@@ -52,7 +52,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     measured.topology(source, name, format!("measured by nvbandwidth, {test}"))
 }
 
-/// The matrix whose columns are named on this line.
+/// Matrix whose columns are named on this line.
 fn square(lines: &[&str], head: usize, source: &str) -> Result<Pairs, LoadError> {
     let count = lines.get(head).map_or(0, |line| line.split_whitespace().count());
     let refuse = |at: usize, problem: String| {

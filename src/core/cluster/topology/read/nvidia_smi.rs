@@ -1,9 +1,9 @@
-//! What `nvidia-smi topo -m` prints: the kind of link between each two devices, and from each device to each NIC.
+//! Output of `nvidia-smi topo -m`: the kind of link between any two devices, and from each device to each NIC.
 //!
-//! The text names kinds and no bandwidths. `NV#` is so many NVLinks; where all pairs have the same number, and more than a
-//! device has links, they go through a switch. What PCIe joins forms a tree, whose sockets the NUMA and CPU affinities
-//! tell. A second table is the table of a second host, a machine of its own. Bandwidths are assumed ([`Assumed`]), as
-//! NCCL's model of machines has them, and every assumption stands in the notes with the flag that changes it.
+//! The text names kinds, not bandwidths. `NV#` is a number of NVLinks. If all pairs have the same number, and that is
+//! more than a device has links, they go through a switch. PCIe forms a tree, whose sockets follow from the NUMA and
+//! CPU affinities. A second table belongs to a second host, a machine of its own. Bandwidths are assumed ([`Assumed`]),
+//! as in NCCL's model of machines. Every assumption is in the notes, with the flag that changes it.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ use crate::{
 
 /// Bytes per second between sockets.
 const SOCKETS: f64 = 10e9;
-/// The most NVLinks that a device has (H100, B200).
+/// Maximum number of NVLinks of a device (H100, B200).
 const MOST_LINKS: u32 = 18;
 /// Bytes per second of an NVLink on a V100, A100, H100, and on a bridge of GA102 (RTX 3090, A6000).
 const NVLINK: f64 = 25e9;
 const BRIDGED: f64 = 14.0625e9;
-/// Links of such a bridge, the only ones of its devices.
+/// Number of links of such a bridge. Its devices have no other links.
 const BRIDGE_LINKS: u32 = 4;
-/// Seconds between two devices on NVLink, and over one link of PCIe.
+/// Latency in seconds between two devices on NVLink, and over one PCIe link.
 const LATENCY: (f64, f64) = (0.3e-6, 0.5e-6);
 
-/// What joins two devices.
+/// Kind of link between two devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Nvlink(u32),
-    /// The level of the tree: one switch, several, the host bridge, the NUMA node, between sockets.
+    /// Level of the tree: one switch, several, the host bridge, the NUMA node, between sockets.
     Pcie(usize),
 }
 
@@ -42,12 +42,12 @@ fn kind(cell: &str) -> Option<Kind> {
     if let Some(links) = cell.strip_prefix("NV") {
         return links.parse().ok().filter(|links| (1..=MOST_LINKS).contains(links)).map(Kind::Nvlink);
     }
-    // Older drivers call what goes between sockets SOC.
+    // Older drivers write SOC for links between sockets.
     let level = LEVELS.iter().position(|level| *level == cell).or((cell == "SOC").then_some(SYS));
     level.map(Kind::Pcie)
 }
 
-/// A line without the underlines that it is printed with.
+/// Line without escape sequences, which underline it.
 fn plain(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut chars = line.chars();
@@ -65,25 +65,25 @@ fn device_number(word: &str) -> Option<usize> {
     word.strip_prefix("GPU")?.parse().ok()
 }
 
-/// Whether a line is the head of the table: nothing but names, the first of them of a device.
+/// True if a line is the head of the table: only names, the first of them of a device.
 pub(super) fn is_head(line: &str) -> bool {
     let line = plain(line);
     let mut words = line.split_whitespace();
     words.next() == Some("GPU0") && words.next().is_none_or(|word| kind(word).is_none() && word != "X")
 }
 
-/// The table of one host.
+/// Table of one host.
 #[derive(Debug, Default)]
 struct Host {
-    /// What joins each two devices; nothing on the diagonal.
+    /// Kind of link between any two devices; `None` on the diagonal.
     kinds: Vec<Vec<Option<Kind>>>,
-    /// By NIC its name, and the level at which it is joined to each device.
+    /// By NIC: its name, and the level of its link to each device.
     nics: Vec<(String, Vec<usize>)>,
-    /// By device, what tells its socket.
+    /// By device: the affinity that identifies its socket.
     sockets: Vec<Option<String>>,
 }
 
-/// Reads the tables, one for each host.
+/// Reads the tables, one per host.
 pub(super) fn read(text: &str, source: &str, name: &str, assumed: &Assumed) -> Result<Topology, LoadError> {
     let lines: Vec<(usize, String)> = (1..).zip(text.lines().map(plain)).collect();
     let heads: Vec<usize> = (0..lines.len()).filter(|&at| is_head(&lines[at].1)).collect();
@@ -101,16 +101,16 @@ pub(super) fn read(text: &str, source: &str, name: &str, assumed: &Assumed) -> R
     notes.extend(drawn.notes);
     let mut topology = Topology::new(name, vertices, links).map_err(|problem| refused(source, &problem))?;
     topology.notes = notes;
-    // What joins several hosts stands in no table.
+    // No table has the links between several hosts.
     if hosts.len() == 1 { joined(topology, source) } else { Ok(topology) }
 }
 
-/// What links are taken to carry, bytes per second.
+/// Assumed bandwidths of links, bytes per second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Speeds {
     nvlink: f64,
     pcie: f64,
-    /// Whether somebody said so.
+    /// True for the bandwidths that the user gave.
     told: [bool; 2],
 }
 
@@ -119,7 +119,7 @@ impl Speeds {
         let bridges = hosts.iter().any(Host::is_bridged);
         let most = hosts.iter().flat_map(|host| host.kinds.iter().flatten().flatten());
         let most = most.filter_map(|kind| if let Kind::Nvlink(links) = kind { Some(*links) } else { None }).max();
-        // The number of NVLinks tells the generation of the device, and that the one of PCIe.
+        // The number of NVLinks shows the device's generation, which gives the generation of PCIe.
         let pcie = match most {
             Some(13..) => 48e9,
             Some(8..13) => 24e9,
@@ -132,7 +132,7 @@ impl Speeds {
         }
     }
 
-    /// What was assumed, and by which flag it changes.
+    /// Notes on the assumptions, with the flags that change them.
     fn notes(&self, hosts: &[Host], links: &[Link]) -> Vec<String> {
         let mut notes = vec![];
         let rate = |rate: f64| format!("{} GB/s", units::exact_number(rate / 1e9));
@@ -160,7 +160,7 @@ impl Speeds {
     }
 }
 
-/// Splits a row into the cells of devices and NICs and what follows them.
+/// Reads the table of one host.
 fn table(lines: &[(usize, String)], source: &str) -> Result<Host, LoadError> {
     let head: Vec<&str> = lines[0].1.split_whitespace().collect();
     let count = head.iter().map_while(|word| device_number(word)).count();
@@ -233,13 +233,13 @@ fn table(lines: &[(usize, String)], source: &str) -> Result<Host, LoadError> {
         let problem = format!("ends before the row of GPU{}", host.kinds.len());
         return Err(LoadError::file(source, problem, "copy the whole table, a row for each device"));
     }
-    // Rows that end early tell nothing of their NICs.
+    // A NIC that is missing in some row is dropped.
     host.nics.retain(|(_, levels)| levels.len() == count);
     Ok(host)
 }
 
 impl Host {
-    /// Takes the name of a NIC from a line of the legend: `NIC0: mlx5_0`.
+    /// Reads the name of a NIC from a line of the legend: `NIC0: mlx5_0`.
     fn names_of_nics(&mut self, row: &str) {
         let Some((short, name)) = row.trim().split_once(':') else { return };
         if let Some((nic, _)) = self.nics.iter_mut().find(|(nic, _)| nic == short.trim()) {
@@ -247,7 +247,7 @@ impl Host {
         }
     }
 
-    /// The links of every device's port, where all pairs have the same number and no device can have so many to each.
+    /// Links per device port, if all pairs have the same number and no device can have so many to each.
     fn switched(&self) -> Option<u32> {
         let mut pairs = self.kinds.iter().flatten().flatten();
         let Some(Kind::Nvlink(ports)) = pairs.next() else { return None };
@@ -255,7 +255,7 @@ impl Host {
         (same && ports * (self.kinds.len() as u32 - 1) > MOST_LINKS).then_some(*ports)
     }
 
-    /// Whether all NVLinks are those of bridges between two devices of GA102: four links, and no others.
+    /// True if all NVLinks are those of bridges between two devices of GA102: four links, and no others.
     fn is_bridged(&self) -> bool {
         let of = |row: &Vec<Option<Kind>>| -> Vec<u32> {
             let links = |kind: &Option<Kind>| if let Some(Kind::Nvlink(links)) = kind { Some(*links) } else { None };
@@ -266,14 +266,14 @@ impl Host {
     }
 }
 
-/// Vertices and links in the making.
+/// Vertices and links added so far.
 #[derive(Default)]
 struct Drawn {
     vertices: Vec<Vertex>,
     links: Vec<Link>,
     notes: Vec<String>,
     speeds: Speeds,
-    /// Whether there are several hosts, whose vertices must be told apart.
+    /// True if there are several hosts, so that vertex names need the machine.
     several: bool,
     devices: usize,
 }
@@ -322,13 +322,13 @@ impl Drawn {
     }
 }
 
-/// The tree of PCIe in the making: devices and then NICs, by the group that they are in.
+/// PCIe tree under construction: devices, then NICs, by their group.
 struct Tree<'a> {
     host: &'a Host,
     machine: u32,
-    /// Of each its highest vertex so far.
+    /// Highest vertex so far of each.
     tops: Vec<usize>,
-    /// Of each the lowest number in its group.
+    /// Lowest number in the group of each.
     groups: Vec<usize>,
 }
 
@@ -345,7 +345,7 @@ impl Tree<'_> {
                     }
                 }
             }
-            // A NIC stands below the vertex that joins it to the devices nearest to it.
+            // A NIC is below the vertex that joins it to its nearest devices.
             for (nic, (_, levels)) in host.nics.iter().enumerate() {
                 let nearest = levels.iter().min().filter(|nearest| **nearest == level);
                 if let Some(device) = nearest.and_then(|nearest| levels.iter().position(|own| own == nearest)) {
@@ -359,7 +359,7 @@ impl Tree<'_> {
         if !apart && host.nics.is_empty() {
             return;
         }
-        // Devices of one socket are on one side of what joins the sockets, whatever their cells say.
+        // Devices of one socket are on the same side of the link between sockets, whatever their cells say.
         let before = self.groups.clone();
         let mut sockets: BTreeMap<&str, usize> = BTreeMap::new();
         for device in 0..count {
@@ -373,13 +373,13 @@ impl Tree<'_> {
         self.rise(drawn, &before, VertexKind::Host, "sys", SOCKETS);
     }
 
-    /// Puts the groups of two into one.
+    /// Merges the groups of two.
     fn join(&mut self, a: usize, b: usize) {
         let (low, high) = (self.groups[a].min(self.groups[b]), self.groups[a].max(self.groups[b]));
         self.groups.iter_mut().filter(|group| **group == high).for_each(|group| *group = low);
     }
 
-    /// A vertex above every group that has grown since `before`.
+    /// Adds a vertex above every group that has grown since `before`.
     fn rise(&mut self, drawn: &mut Drawn, before: &[usize], kind: VertexKind, name: &str, bandwidth: f64) {
         for root in 0..self.groups.len() {
             let members: Vec<usize> = (0..self.groups.len()).filter(|&leaf| self.groups[leaf] == root).collect();

@@ -1,18 +1,18 @@
-//! What NVIDIA's sample `p2pBandwidthLatencyTest` prints: measured bandwidths of all pairs, in GB/s, and latencies in µs.
+//! Output of NVIDIA's sample `p2pBandwidthLatencyTest`: measured bandwidths of all pairs in GB/s, and latencies in µs.
 //!
-//! Read are the unidirectional bandwidths with peer access (without it where that is all there is), and the latencies
-//! beside them. Where both directions at once are less than a quarter faster than one, they share a link (half duplex).
+//! It reads the unidirectional bandwidths with peer access (without it if there are no others), and the latencies of
+//! the same mode. If both directions at once are less than a quarter faster than one, they share a link (half duplex).
 
 use super::matrix::Measured;
 use crate::{cluster::topology::Topology, source::LoadError, text::printable};
 
-/// So much faster must both directions at once be than one of them to have a channel each.
+/// Minimum ratio of both directions at once to one direction for a channel per direction.
 pub(super) const FULL_DUPLEX: f64 = 1.25;
 
-/// A pair must be so much faster without peer access for it to be noted.
+/// Minimum speed-up of a pair without peer access for a note.
 const NOTED: f64 = 1.1;
 
-/// The matrix below the first line that begins so.
+/// Matrix below the first line that begins with `heading`.
 fn matrix(text: &str, source: &str, heading: &str) -> Result<Option<Vec<Vec<f64>>>, LoadError> {
     let mut lines = (1..).zip(text.lines()).skip_while(|(_, line)| !line.trim_start().starts_with(heading));
     if lines.next().is_none() {
@@ -80,7 +80,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     Ok(topology)
 }
 
-/// What to say of pairs that are faster through the host than with peer access.
+/// Note about pairs that are faster through the host than with peer access.
 fn faster_without(with: &[Vec<f64>], without: &[Vec<f64>]) -> Option<String> {
     let count = with.len();
     let pairs = (0..count).flat_map(|a| (0..count).filter(move |&b| a != b).map(move |b| (a, b)));

@@ -1,7 +1,7 @@
-//! What `rocm-smi --showtopo` and `amd-smi topology` print: the kind of link between each two devices.
+//! Output of `rocm-smi --showtopo` and `amd-smi topology`: the kind of link between any two devices.
 //!
-//! Read are the table of link types, and of `amd-smi` the bandwidths in MB/s where it tells them. An xGMI link without one
-//! is taken as [`XGMI`], and PCIe as for `nvidia-smi`. All of that stands in the notes.
+//! Two tables are read: the link types, and the bandwidths in MB/s of `amd-smi`, if present. An xGMI link without a
+//! bandwidth is taken as [`XGMI`], and PCIe as 12 GB/s. The notes state all assumptions.
 
 use super::{Assumed, joined, refused};
 use crate::{
@@ -11,23 +11,23 @@ use crate::{
     units,
 };
 
-/// Bytes per second of an xGMI link, each way (MI200; MI300X has 64 GB/s).
+/// Bytes per second of an xGMI link, per direction (MI200; MI300X has 64 GB/s).
 const XGMI: f64 = 50e9;
 const PCIE: f64 = 12e9;
 const LATENCY: (f64, f64) = (0.3e-6, 0.5e-6);
 
-/// Whether a line is the heading of the table of link types.
+/// True if a line is the heading of the table of link types.
 pub(super) fn is_heading(line: &str) -> bool {
     let line = line.trim_matches(|c: char| c == '=' || c.is_whitespace());
     line.starts_with("Link Type between two GPUs") || line.starts_with("LINK TYPE TABLE")
 }
 
-/// Whether a line is the heading of another table of the two programs.
+/// True if a line is the heading of another table of the two programs.
 fn is_other_heading(line: &str) -> bool {
     line.contains("between two GPUs") || line.contains("Numa Nodes") || line.trim_end().ends_with("TABLE:")
 }
 
-/// Whether a text is of the two programs, whatever of it was copied.
+/// True if a text is from one of the two programs, whatever part of it was copied.
 pub(super) fn is_of(text: &str) -> bool {
     text.lines().any(|line| is_heading(line) || is_other_heading(line))
 }
@@ -96,16 +96,16 @@ pub(super) fn read(text: &str, source: &str, name: &str, assumed: &Assumed) -> R
     joined(topology, source)
 }
 
-/// The larger of `50000-64000`, megabytes per second.
+/// Larger value of `50000-64000`, megabytes per second.
 fn megabytes(cell: &str) -> Option<f64> {
     let most = cell.rsplit('-').next()?.parse::<f64>().ok()?;
     (most > 0.0).then_some(most * 1e6)
 }
 
-/// A cell with the line that it stands on.
+/// Cell with its line number.
 type Cell = (usize, String);
 
-/// The square table below a heading.
+/// Reads the square table below a heading.
 fn table(lines: &[&str], heading: usize, source: &str) -> Result<Vec<Vec<Cell>>, LoadError> {
     let refuse = |at: usize, problem: String| {
         Err(LoadError::file(source, problem, "copy the whole table").on_line(Some(at + 1)))
