@@ -57,8 +57,8 @@ fn suspicious(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|&byte| !(matches!(byte, b' '..=b'~' | b'\n')))
 }
 
-/// True if a character acts on a terminal or is invisible: control characters (C0, DEL, C1), line and paragraph
-/// separators, marks that set or override the direction of text, and characters without a glyph.
+/// True if a character acts on a terminal or is invisible. These are control characters (C0, DEL, C1), line and
+/// paragraph separators, marks that set or override the direction of text, and characters without a glyph.
 pub fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')

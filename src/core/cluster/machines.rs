@@ -79,8 +79,8 @@ impl Machines {
         }
     }
 
-    /// Number of devices of a machine if only whole machines start: the greatest common divisor of all sizes, or eight,
-    /// as in most machines, if machines are not known.
+    /// Number of devices of a machine if only whole machines start: the greatest common divisor of all sizes. Eight, as
+    /// in most machines, if machines are not known.
     pub fn whole(&self) -> u32 {
         let divisor = |a: u32, b: u32| {
             let (mut a, mut b) = (a, b);

@@ -1,5 +1,6 @@
-//! Layer-wise profile of PipeDream's profiler: per node the forward and backward time of one batch, the bytes of its
-//! output and of its parameters (Narayanan et al., SOSP 2019; the input of DAPPLE, Fan et al., PPoPP 2021).
+//! Layer-wise profile of PipeDream's profiler (Narayanan et al., SOSP 2019), the input of DAPPLE (Fan et al., PPoPP
+//! 2021). It gives per node the forward and backward time of one batch, and the bytes of its output and of its
+//! parameters.
 //!
 //! Values stay as in the file: milliseconds and bytes for a whole batch of profiled samples. PipeDream's files do not
 //! state the batch size; ours state it in a line of their own ([`super::formats::torch_graph`]). Otherwise the sizes of

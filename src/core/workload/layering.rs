@@ -1,10 +1,10 @@
 //! Workload as a sequence of layers, the view of training engines: first nodes, numbered blocks, last nodes.
 //!
-//! Blocks are nodes that share a name (`ParallelTransformerLayer`), that share the name before its first number
-//! (`layers.0.attention`, `layers.1.attention`), or that match a pattern with a `*` for the number. Every other node
-//! joins the layer of the last block it depends on. Nodes that depend on no block are first. Nodes that depend on the
-//! last block and are not in it are last. No edge leads to an earlier layer. If nothing repeats, every node is a layer,
-//! in topological order. `O(nodes + edges)`.
+//! Blocks are nodes that share a name (`ParallelTransformerLayer`), or the name before its first number
+//! (`layers.0.attention`, `layers.1.attention`). A pattern with a `*` for the number selects them instead, if given.
+//! Every other node joins the layer of the last block it depends on. Nodes that depend on no block are first. Nodes
+//! that depend on the last block and are not in it are last. No edge leads to an earlier layer. If nothing repeats,
+//! every node is a layer, in topological order. `O(nodes + edges)`.
 
 use std::collections::BTreeMap;
 
@@ -149,8 +149,8 @@ fn numbered(workload: &Workload, number: impl Fn(&str) -> Option<u64>) -> Vec<Op
     (0..workload.nodes.len()).map(|v| of(v).and_then(|number| numbers.binary_search(&number).ok())).collect()
 }
 
-/// Blocks found by name, by the first rule that applies: the published name of a transformer layer, names that share
-/// the text before their first number, the most frequent name.
+/// Blocks found by name. The first rule that applies counts: the published name of a transformer layer, names that
+/// share the text before their first number, the most frequent name.
 fn repeated(workload: &Workload) -> Option<Vec<Option<usize>>> {
     let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
     let mut families: BTreeMap<&str, std::collections::BTreeSet<u64>> = BTreeMap::new();

@@ -187,8 +187,8 @@ impl Workload {
     }
 
     /// Number of parameters at tensor degree 1; 0 if the profile does not state it. Piper's files give it as
-    /// `parameterSize`. If the recipe gives the bytes of state per parameter, the number follows from those: in such
-    /// files `parameterSize` is set so that the bytes that replicas exchange are right.
+    /// `parameterSize`. If the recipe gives the bytes of state per parameter, the number follows from those. In such
+    /// files, `parameterSize` is set so that the bytes that replicas exchange are right.
     pub fn parameters(&self) -> f64 {
         match &self.profile {
             Profile::Piper(profile) => {

@@ -1,5 +1,5 @@
-//! Piper's profile: per node and tensor-parallel degree one or more modes with time, parameters, memory and the bytes
-//! to gather its boundary tensors (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021).
+//! Piper's profile: per node and tensor-parallel degree one or more modes (Tarnawski, Narayanan, Phanishayee, NeurIPS
+//! 2021). A mode has time, parameters, memory and the bytes to gather its boundary tensors.
 //!
 //! Units: `time_s` is forward plus backward compute in seconds for one microbatch on `t` devices. Everything that
 //! crosses an edge is in bytes per microbatch. Memory is `memory_a · y + memory_b` bytes with `y` microbatches in

@@ -1,6 +1,6 @@
 //! Profile of device placement: per node its time on an accelerator and on a CPU, its size, and the cost to send its
-//! output over the host link (Tarnawski et al., *Efficient Algorithms for Device Placement of DNN Graph Operators*,
-//! NeurIPS 2020).
+//! output over the host link. Source: Tarnawski et al., *Efficient Algorithms for Device Placement of DNN Graph
+//! Operators*, NeurIPS 2020.
 //!
 //! Times and transfer costs share one unit, which the files do not name (the authors' files use milliseconds). Sizes
 //! are bytes.

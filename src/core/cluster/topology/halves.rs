@@ -1,8 +1,9 @@
 //! Bottleneck between halves: the equal cut of the devices with the least bandwidth.
 //!
 //! Up to [`EXACT`] devices, all equal cuts are tried, each by a maximum flow, so the narrowest is proven. Above, the
-//! result is an upper bound and marked as one. The cuts tried are then the first half of the devices in order, cuts by
-//! every stride of the device numbers (axes of a torus, rails), and exchanges of two devices. `O(cuts · flow)` time.
+//! result is an upper bound and marked as one. It tries the first half of the devices in order, and cuts by every
+//! stride of the device numbers (axes of a torus, rails). Exchanges of two devices then improve the narrowest of them.
+//! `O(cuts · flow)` time.
 
 use rayon::prelude::*;
 

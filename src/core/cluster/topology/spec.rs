@@ -1,7 +1,7 @@
 //! Text form of a topology: `dgx-1`, `8xmine.txt+ib-ndr`, `box.txt,pcie=gen4`.
 //!
-//! `[N x] NAME or FILE [+NETWORK] [,nvlink=RATE] [,pcie=RATE]`: number of machines of a preset or a file, the network
-//! between them, and the assumed bandwidths of links in a table without bandwidths.
+//! `[N x] NAME or FILE [+NETWORK] [,nvlink=RATE] [,pcie=RATE]`: machines of a preset or a file, and the network between
+//! them. The rates are the assumed bandwidths of links in a table without bandwidths.
 
 use std::fmt;
 

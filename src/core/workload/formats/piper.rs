@@ -8,10 +8,9 @@
 //!   "edges": [ { "sourceId": 0, "destId": 1, "communicationCost": B } ] }
 //! ```
 //!
-//! The reader accepts more than the published format: the batch under either of its names (`mbsInBatch`,
-//! `maxBatchSize`), absent limits, any number of modes, nodes without edges, unknown fields anywhere. It also reads
-//! optional fields of plantui: `provenance` with `assumptions` and `recipe` at the top, and `forwardTimePerSample` in a
-//! mode.
+//! The reader accepts more than the published format: the batch as `mbsInBatch` or `maxBatchSize`, absent limits, any
+//! number of modes, nodes without edges, unknown fields anywhere. It also reads optional fields of plantui:
+//! `provenance` with `assumptions` and `recipe` at the top, and `forwardTimePerSample` in a mode.
 //!
 //! Two names of the published format are misleading: `syncTimeFw` is keyed by *predecessors* and `syncTimeBw` by
 //! *successors*, and both are bytes.

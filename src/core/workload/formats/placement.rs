@@ -7,8 +7,8 @@
 //!   "edges": [ { "sourceId": 1, "destId": 2, "cost": t } ] }
 //! ```
 //!
-//! The cost of sending a node's output is a property of the node, but the file repeats it on every edge out of the
-//! node, so the edges must agree. Parallel edges are read as one, with a finding. An "FPGA" is any accelerator.
+//! The cost of sending a node's output is a property of the node. The file repeats it on every edge out of the node, so
+//! the edges must agree. Parallel edges are read as one, with a finding. An "FPGA" is any accelerator.
 
 use std::fmt;
 

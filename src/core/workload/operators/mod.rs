@@ -1,5 +1,5 @@
-//! Profile of operator splitting: every node is an operator with an iteration space, and a plan gives the degree by
-//! which each dimension is split (Elango, *PaSE: Parallelization Strategies for Efficient DNN Training*, IPDPS 2021).
+//! Profile of operator splitting (Elango, *PaSE: Parallelization Strategies for Efficient DNN Training*, IPDPS 2021).
+//! Every node is an operator with an iteration space, and a plan gives the degree by which each dimension is split.
 //!
 //! An [`Operator`] describes its [`OperatorKind`] as plain data for planners and checks: the dimensions, their
 //! projections onto the tensors it reads and writes, its [`Gemm`], its [`Weights`]. [`Operator::new`] derives all of it

@@ -1,10 +1,10 @@
 //! States between which DAPPLE cuts: how far a network has been computed, from its first layer to its last.
 //!
-//! PipeDream's antichain graph (Narayanan et al., SOSP 2019, in the published program): a state is a set of nodes that
-//! do not depend on each other, and stands for everything up to them. `clean` first removes inputs and `__getitem__`
-//! sinks, `antichains` finds the states, and [`States`] sums the costs up to each. A chain of layers has one state per
-//! layer. A network with branches has more, and their number can explode; [`States::along_order`] then cuts along one
-//! topological order.
+//! The states are PipeDream's antichain graph (Narayanan et al., SOSP 2019, in the published program). A state is a set
+//! of nodes that do not depend on each other, and stands for everything up to them. `clean` first removes inputs and
+//! `__getitem__` sinks, `antichains` finds the states, and [`States`] sums the costs up to each. A chain of layers has
+//! one state per layer. A network with branches has more, and their number can explode; [`States::along_order`] then
+//! cuts along one topological order.
 //!
 //! Two properties are kept because published plans depend on them. The search starts only at the *first* remaining
 //! source; other sources count from the first state that needs them. With branches, the order of states is not a chain

@@ -349,7 +349,7 @@ impl Model {
         self.parameters() - unused
     }
 
-    /// Floating-point operations of forward and backward for a sequence of this length, without recomputation: six per
+    /// Floating-point operations of forward and backward for a sequence of this length, without recomputation. Six per
     /// matrix element and token, plus attention over the tokens that each token attends to.
     pub fn training_flops(&self, sequence: f64) -> f64 {
         let costs: Vec<f64> = self.kinds.iter().map(|kind| self.layer_flops(kind, sequence)).collect();
