@@ -56,7 +56,7 @@ impl MissingLimit {
 pub const NEUTRAL_MICROBATCHES: u32 = 32;
 
 impl Limits {
-    /// One device and no other limit: a base for limits of which only some matter.
+    /// One device and no other limit: a base if only some limits matter.
     pub const NEUTRAL: Limits = Limits {
         devices: 1,
         cpus: 0,

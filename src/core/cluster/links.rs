@@ -12,9 +12,9 @@ use super::Machines;
 pub struct Links {
     /// Between two devices of one machine (NVLink).
     pub in_machine: f64,
-    /// From a device to a device of another machine (Ethernet, point to point).
+    /// Between two devices of different machines (Ethernet, point to point).
     pub between_machines: f64,
-    /// In an all-reduce that spans machines (Ethernet, NCCL).
+    /// Within an all-reduce that spans machines (Ethernet, NCCL).
     pub all_reduce: f64,
 }
 

@@ -41,7 +41,7 @@ pub struct Layering {
     pub layers: Vec<Layer>,
     /// Layer by node index.
     pub layer_of: Vec<usize>,
-    /// By node index: true if the node is before the first block or after the last, even after the ends are merged.
+    /// True if a node is before the first block or after the last, by node index. Merging the ends does not change it.
     pub at_ends: Vec<bool>,
 }
 

@@ -60,7 +60,7 @@ impl fmt::Debug for NodeIndex {
     }
 }
 
-/// Marks types of which an array has one entry per node, in file order.
+/// Marks types that arrays hold once per node, in file order.
 pub trait NodeRow {}
 
 impl NodeRow for Node {}

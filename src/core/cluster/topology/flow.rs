@@ -29,7 +29,7 @@ impl Network {
         }
     }
 
-    /// By vertex: distance from the source over arcs with residual capacity.
+    /// Distance from the source by vertex, over arcs with residual capacity.
     fn levels(&self, source: u32) -> Vec<u32> {
         let mut level = vec![u32::MAX; self.from.len()];
         level[source as usize] = 0;

@@ -135,7 +135,7 @@ pub struct Topology {
     machines: Machines,
     /// Hops from each vertex, in the order of the links.
     hops: Vec<Vec<Hop>>,
-    /// By vertex, the hops that lead to it: the vertex they start at, and their index there.
+    /// Hops to each vertex: the vertex they start at, and their index there.
     pub(super) leading: Vec<Vec<(u32, u32)>>,
     /// Bytes of memory per device, if known.
     pub memory_bytes: Option<f64>,
@@ -404,7 +404,7 @@ impl Topology {
         None
     }
 
-    /// By device: true if `source` reaches it.
+    /// True for the devices that `source` reaches.
     fn reached_from(&self, source: usize) -> Vec<bool> {
         let start = self.devices[source];
         let mut seen = vec![false; self.vertices.len()];

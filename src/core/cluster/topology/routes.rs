@@ -120,7 +120,7 @@ struct Behind {
     target: u32,
     /// Minimum bandwidth of the links.
     width: f64,
-    /// By vertex: hops to the target, `u32::MAX` if not known.
+    /// Hops to the target by vertex, `u32::MAX` if not known.
     left: Vec<u32>,
     /// Vertices at distance `hops` from the target.
     level: Vec<u32>,
@@ -181,7 +181,7 @@ impl Behind {
 pub(super) type Arrival = Option<(u32, u32)>;
 
 impl Topology {
-    /// By vertex: width of the widest path from `source`. If a target is given, only its width is final.
+    /// Width of the widest path from `source`, by vertex. If a target is given, only its width is final.
     fn widths(&self, source: u32, target: Option<u32>) -> Vec<f64> {
         let mut width = vec![0.0f64; self.vertices().len()];
         width[source as usize] = f64::INFINITY;

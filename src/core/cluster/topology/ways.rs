@@ -27,9 +27,9 @@ const MOST_GROUPS: usize = 4096;
 /// Paths from one device.
 #[derive(Debug)]
 struct Tree {
-    /// By device: width of the widest path.
+    /// Width of the widest path by device.
     widths: Vec<f64>,
-    /// By width: its [`Topology::fewest_hops`].
+    /// [`Topology::fewest_hops`] by width.
     by_width: Vec<(f64, Vec<Arrival>)>,
 }
 

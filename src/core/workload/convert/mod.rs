@@ -45,9 +45,9 @@ pub enum NotConverted {
 /// Direction of a conversion for planners of the other kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// From a pipeline of nodes with modes to a device placement, each node in one of its modes: [`to_placement`].
+    /// Converts a pipeline of nodes with modes to a device placement, each node in one of its modes: [`to_placement`].
     ToPlacement,
-    /// From a device placement to a pipeline: [`to_piper`].
+    /// Converts a device placement to a pipeline: [`to_piper`].
     ToPipeline,
 }
 
@@ -67,9 +67,9 @@ impl Way {
 pub struct Conversion {
     /// New workload. Its ids are those of the first original nodes.
     pub workload: Workload,
-    /// By new node: the original nodes it represents, ascending.
+    /// Original nodes by new node, ascending.
     pub members: Vec<Vec<NodeIndex>>,
-    /// By original node: the choice of a plan for it.
+    /// Choice of a plan by original node.
     pub choices: Vec<Choice>,
     /// Assumptions and omissions, a sentence each.
     pub assumptions: Vec<String>,

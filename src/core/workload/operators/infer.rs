@@ -19,7 +19,7 @@ struct Draft<'a> {
     weights: Option<Weights>,
 }
 
-/// As [`Operator::new`].
+/// Derives an operator, as [`Operator::new`].
 pub(super) fn operator(kind: OperatorKind, inputs: &[Given]) -> Result<Operator, String> {
     let mut draft = Draft { inputs, dims: vec![], reads: vec![], outputs: vec![], gemm: None, weights: None };
     match &kind {

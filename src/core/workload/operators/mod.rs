@@ -120,7 +120,7 @@ pub struct Tensor {
     pub shape: Vec<u64>,
     /// Names of the axes, which later operators inherit.
     pub names: Vec<String>,
-    /// By axis, the operator's dimensions whose degrees multiply to the degree of the axis.
+    /// Dimensions by axis. The degree of an axis is the product of their degrees.
     pub axes: Vec<Vec<u8>>,
 }
 

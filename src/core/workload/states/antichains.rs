@@ -20,9 +20,9 @@ pub(super) struct AllAntichains {
     pub(super) antichains: Vec<Vec<usize>>,
     /// Antichains in the order of states.
     pub(super) order: Vec<usize>,
-    /// By position in that order: the positions of all antichains that lead to it.
+    /// Positions of all antichains that lead to an antichain, by its position in that order.
     pub(super) before: Vec<FixedBitSet>,
-    /// By node: its ancestors, without the node itself.
+    /// Ancestors by node, without the node itself.
     pub(super) ancestors: Vec<FixedBitSet>,
 }
 
@@ -186,7 +186,7 @@ fn numbered<'a>(next: &[Vec<usize>], label: &dyn Fn(usize) -> &'a str) -> Vec<us
     order
 }
 
-/// By position: the positions of all states that lead to it.
+/// Positions of all states that lead to a state, by its position.
 fn preceding(next: &[Vec<usize>], order: &[usize]) -> Vec<FixedBitSet> {
     let mut position = vec![0; order.len()];
     for (i, &s) in order.iter().enumerate() {

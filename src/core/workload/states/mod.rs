@@ -57,7 +57,7 @@ impl StatesError {
 #[derive(Debug, Clone)]
 pub struct States {
     reach: Reach,
-    /// By state: its index among all states, if only some of them are held.
+    /// Index among all states by state, if only some of them are held.
     numbers: Vec<u32>,
     /// Forward plus backward seconds up to and including a state.
     pub compute_s: Vec<f64>,
@@ -69,7 +69,7 @@ pub struct States {
     pub parameter_bytes: Vec<f64>,
     /// Bytes of the outputs that are needed after a state: the bytes that a cut there sends.
     pub output_bytes: Vec<f64>,
-    /// By state, the nodes that are computed with it and not before. A partition of all nodes of the workload.
+    /// Nodes that are computed with a state and not before, by state. A partition of all nodes of the workload.
     pub members: Vec<Vec<NodeIndex>>,
     /// The same sums by state without rounding, for differences between two states.
     totals: Vec<Totals>,
@@ -85,9 +85,9 @@ pub struct States {
 enum Reach {
     /// Sets of nodes, if states branch.
     Sets {
-        /// By state: nodes computed up to and including it (by the workload's node indices).
+        /// Nodes computed up to and including a state, by state (over the workload's node indices).
         covered: Vec<FixedBitSet>,
-        /// By state: the states before it in the graph of states, ascending.
+        /// States before a state in the graph of states, by state, ascending.
         before: Vec<FixedBitSet>,
     },
     /// One order, in which every state comes after all earlier ones. `first` is by node the first state that covers it;

@@ -77,9 +77,9 @@ pub(super) fn is_head(line: &str) -> bool {
 struct Host {
     /// Kind of link between any two devices; `None` on the diagonal.
     kinds: Vec<Vec<Option<Kind>>>,
-    /// By NIC: its name, and the level of its link to each device.
+    /// Name of each NIC, and the level of its link to each device.
     nics: Vec<(String, Vec<usize>)>,
-    /// By device: the affinity that identifies its socket.
+    /// Affinity that identifies the socket of each device.
     sockets: Vec<Option<String>>,
 }
 
@@ -247,7 +247,7 @@ impl Host {
         }
     }
 
-    /// Links per device port, if all pairs have the same number and no device can have so many to each.
+    /// Links per device port, if all pairs have the same number and no device has that many to each.
     fn switched(&self) -> Option<u32> {
         let mut pairs = self.kinds.iter().flatten().flatten();
         let Some(Kind::Nvlink(ports)) = pairs.next() else { return None };
