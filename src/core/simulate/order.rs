@@ -208,7 +208,7 @@ pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32) -> Orde
 /// The phases are those of the handcrafted schedule for equal times (Qi et al., section 3):
 /// 1. forwards of the first part until its microbatch comes back,
 /// 2. forwards of both parts alternately,
-/// 3. forwards and backwards of the second part,
+/// 3. forward, backward and weights of the second part,
 /// 4. forward, backward and weights of one microbatch, alternately on both parts,
 /// 5. at the end backwards first, weights last.
 pub(super) fn zero_bubble_v(stage: u32, stages: u32, own: u32) -> Order {
