@@ -68,8 +68,8 @@ pub fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<String>
     ))
 }
 
-/// Reason why the stages cannot use the idle devices, if only the divisors of the microbatches prevent it: the next
-/// number of replicas takes more devices than are idle, for any stage, or for all if they must be equal.
+/// Reason why the stages cannot use the idle devices, if only the divisors of the microbatches prevent it. The next
+/// number of replicas then takes more devices than are idle, for any stage, or for all if they must be equal.
 fn stuck(limits: &Limits, plan: &Plan) -> Option<String> {
     let (microbatches, idle) = (limits.microbatches, limits.devices - plan.devices_used());
     let first = plan.stages.first()?;

@@ -214,7 +214,7 @@ pub struct ObjectivePart {
     pub value: f64,
     /// Unit of the value, such as `s`.
     pub unit: String,
-    /// Parameters of the objective beside limits and options.
+    /// Parameters of the objective in addition to limits and options.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, serde_json::Value>,
 }
@@ -312,11 +312,11 @@ impl MappingPart {
 /// Simulation of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SimulationPart {
-    /// Schedule simulated: `1f1b` or `gpipe`.
+    /// Id of the simulated schedule, such as `1f1b` or `gpipe`.
     pub schedule: String,
     /// Time of one iteration, seconds.
     pub iteration_s: f64,
-    /// Microbatches per second.
+    /// Samples per second; microbatches per second if the number of samples is not known.
     pub samples_per_s: f64,
     /// Fraction of device time that is idle, 0 to 1.
     pub bubble: f64,

@@ -13,7 +13,7 @@ pub enum Schedule {
     /// All forwards, then all backwards (Huang et al., NeurIPS 2019).
     GPipe,
     /// 1F1B over several virtual stages on each device (Narayanan et al., SC 2021). A stage's work is divided into
-    /// equal parts, and the parts of the model are dealt to the stages round robin: part `j` of stage `s` is number
+    /// equal parts. The parts of the model are dealt to the stages round robin: part `j` of stage `s` is number
     /// `j · stages + s` of the whole.
     Interleaved,
     /// 1F1B with more forwards before the first backward, to hide transfers. Costs memory.

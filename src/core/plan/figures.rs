@@ -1,5 +1,5 @@
-//! Figures of a plan file beside its objective: costs of its stages, its simulation, its search's status. Figures are
-//! not used. They are compared with recomputed ones, and a file with a wrong figure is refused.
+//! Figures of a plan file in addition to its objective: costs of its stages, its simulation, its search's status.
+//! Figures are not used. They are compared with recomputed ones, and a file with a wrong figure is refused.
 //!
 //! A lower bound cannot be recomputed. The word `optimal` needs a bound equal to the value, but only planning again can
 //! confirm that bound.

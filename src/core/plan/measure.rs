@@ -95,7 +95,7 @@ impl Measure {
         all.into_iter().find(|measure| measure.name() == name).map(Measure::goal)
     }
 
-    /// Parameters of the measure beside limits and the planner's options, as in the plan JSON.
+    /// Parameters of the measure in addition to limits and the planner's options, as in the plan JSON.
     pub fn parameters(self) -> BTreeMap<String, Value> {
         match self {
             Measure::Speedup(model) => model.parameters(),

@@ -50,7 +50,7 @@ impl Part {
     }
 }
 
-/// The run of one sample.
+/// Run of one sample.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SingleSample {
     /// Parts by stage, then in the order of data flow through the stage.

@@ -1,4 +1,4 @@
-//! Parameters of the speed-up of a pipeline over machines, beside workload, limits and plan.
+//! Parameters of the speed-up of a pipeline over machines, in addition to workload, limits and plan.
 //!
 //! Speed-up is the time of one device for the whole batch, without a memory limit, over the time of the plan. The
 //! plan's time is the length that DAPPLE's published planner computes, or the length of the synchronous pipeline (the

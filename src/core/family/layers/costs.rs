@@ -55,8 +55,8 @@ pub fn microbatches(model: &SpeedupModel, limits: &Limits, plan: &Plan) -> u32 {
     .max(1)
 }
 
-/// Microbatches in flight on a stage with `after` stages behind it: enough to keep it busy while one passes all later
-/// stages and links and returns (the paper's second warm-up policy).
+/// Microbatches in flight on a stage with `after` stages behind it. They keep it busy while one microbatch passes all
+/// later stages and links and returns (the paper's second warm-up policy).
 fn in_flight(after: usize, microbatches: u32) -> u32 {
     u32::try_from(2 * after + 1).unwrap_or(u32::MAX).min(microbatches)
 }

@@ -2,9 +2,9 @@
 //!
 //! Tarnawski et al., NeurIPS 2020, sections on throughput. A stage is one device, an accelerator or a CPU according to
 //! its nodes' choices. The load of a CPU is the sum of its nodes' CPU times. The load of an accelerator is the sum of
-//! its nodes' accelerator times, plus the transfer of each of its nodes with an outgoing edge, plus that of each
-//! outside node with an edge into it: once per producing node, not per edge. A transfer belongs to the pass of its
-//! producer. `O(nodes + edges)`.
+//! its nodes' accelerator times and of transfers. It pays the transfer of each of its nodes with an edge that leaves
+//! the device, and of each outside node with an edge into it: once per producing node, not per edge. A transfer belongs
+//! to the pass of its producer. `O(nodes + edges)`.
 //!
 //! Times in the file are taken as milliseconds, as in its authors' files, and scored in seconds.
 

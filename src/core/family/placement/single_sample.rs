@@ -7,7 +7,7 @@
 //!
 //! The grouping on an accelerator has two readings, see [`Measure::Latency`](crate::plan::Measure::Latency). With
 //! subgraphs a stage is a part, and stages of one device run in the order of the plan. Without, a stage is a device,
-//! cut where a path leaves it and comes back: the depth of a node counts the returns, and nodes of equal depth are a
+//! cut where a path leaves it and comes back. The depth of a node counts the returns, and nodes of equal depth are a
 //! part. As in the paper, these wait for one another only for data, even on one device.
 //!
 //! `O(stages · (nodes + edges))` for the second reading, `O(nodes + edges log edges)` for the first.

@@ -66,7 +66,7 @@ impl StageTime {
     }
 }
 
-/// Work of a stage's rank beside its microbatches.
+/// Work of a stage's rank in addition to its microbatches.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Reduction {
     /// Exposed time of gradient reduction and weight gathering over replicas, seconds.

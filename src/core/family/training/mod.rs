@@ -3,8 +3,8 @@
 //!
 //! A [`Model`] (from a Hugging Face `config.json`, a preset or a [published] name) runs as a [`Run`] (devices, degrees,
 //! batch, precision, software settings) on an [`Accelerator`]. [`iteration`] has the time in closed form with its
-//! terms, [`memory`] the memory of every pipeline stage, [`program`] the same run for the simulator, and [`Estimate`]
-//! all of it with the error of such predictions on published runs ([`truth`]).
+//! terms, [`memory`] the memory of every pipeline stage, and [`program`] the same run for the simulator. [`Estimate`]
+//! has all of it, with the error of such predictions on published runs ([`truth`]).
 //!
 //! The formulas follow the units of Megatron-LM's execution: matrix products by a roofline with a penalty for small
 //! sides, fused attention, bytes of elementwise kernels, collectives with an exposed fraction. Their constants were

@@ -1,7 +1,7 @@
 //! Check of a training plan: refusals of engines, agreement of stages and configuration, memory, and the simulated
 //! iteration time.
 //!
-//! `O(layers + devices log devices)` beside the simulation.
+//! `O(layers + devices log devices)` plus the simulation.
 
 use std::collections::BTreeMap;
 

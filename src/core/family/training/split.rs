@@ -1,9 +1,9 @@
 //! Split of a model's layers over the stages.
 //!
 //! A virtual stage (chunk) `j·p + i` is part `j` of stage `i`. If `L` layers do not divide evenly but `L + 2` (or
-//! `L + 1`) do, the first and the last chunk (only the last) have one layer fewer, because they hold the embedding and
-//! the head. Megatron-LM's `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split` do
-//! the same.
+//! `L + 1`) do, the first and the last chunk (only the last) have one layer fewer. They hold the embedding and the
+//! head. Megatron-LM's `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split` do the
+//! same.
 
 use std::ops::Range;
 

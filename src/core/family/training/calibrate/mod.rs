@@ -1,9 +1,9 @@
 //! Fits the constants to measured runs of a user's own stack.
 //!
 //! [`read`] takes runs from a table or an engine's log. [`Fit::of`] finds the factors on rates and exposure that fit
-//! the measurements best, with their uncertainties, the leave-one-out error of each run, the factors that the runs do
-//! not identify, and the most informative next run. `O(runs · rounds)` predictions for the fit, and as many for each
-//! run left out. The search for the next run predicts some hundred layouts.
+//! the measurements best, with their uncertainties. It also reports the leave-one-out error of each run, the factors
+//! that the runs do not identify, and the most informative next run. `O(runs · rounds)` predictions for the fit, and as
+//! many for each run left out. The search for the next run predicts some hundred layouts.
 
 mod calibration;
 mod fit;
