@@ -1,4 +1,4 @@
-//! The rules that plans of every family keep, and what those of several keep: every node in one stage, degrees, devices.
+//! Rules that plans of all or several families keep: every node in one stage, degrees, devices.
 //!
 //! `O(nodes + devices log devices)`.
 
@@ -14,8 +14,8 @@ use crate::{
     workload::{Node, NodeIndex, Workload},
 };
 
-/// Checks and scores a plan under the limits: what a planner, a file or a hand edit claims is measured here, from the
-/// workload alone.
+/// Checks and scores a plan under the limits. Measures the claims of a planner, a file or a hand edit from the workload
+/// alone.
 pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
     let mut score = Score { measure: plan.measure, ..Score::default() };
     if plan.stages.is_empty() {
@@ -29,10 +29,10 @@ pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
     score
 }
 
-/// What violations call the nodes: by name, and by id as well where others have the name too.
+/// Labels of nodes in violations: the name, with the id if several nodes have the name.
 pub(super) struct Labels<'a> {
     pub(super) nodes: &'a [Node],
-    /// Names that several nodes have; collected only once something is wrong, since planners check every plan.
+    /// Names that several nodes have. Collected only after a violation, since planners check every plan.
     repeated: OnceCell<FxHashSet<&'a str>>,
 }
 
@@ -50,7 +50,7 @@ impl Labels<'_> {
     }
 }
 
-/// The stage of every node; reports nodes that are missing, unknown or twice.
+/// Stage of every node. Reports missing, unknown and repeated nodes.
 pub(super) fn assignment(labels: &Labels<'_>, plan: &Plan, violations: &mut Vec<Violation>) -> Vec<Option<usize>> {
     let mut stage_of = vec![None; labels.nodes.len()];
     for (i, stage) in plan.stages.iter().enumerate() {
@@ -79,7 +79,7 @@ pub(super) fn assignment(labels: &Labels<'_>, plan: &Plan, violations: &mut Vec<
     stage_of
 }
 
-/// The rules about degrees, microbatches and devices.
+/// Rules about degrees, microbatches and devices.
 pub(super) fn degrees(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
     let mut replicas: u32 = 0;
     let mut taken = std::collections::BTreeMap::new();
@@ -101,7 +101,7 @@ pub(super) fn degrees(limits: &Limits, plan: &Plan, violations: &mut Vec<Violati
             let problem = format!("lists {} devices for {d} x {t}", stage.devices.len());
             violations.push(Violation::DeviceList { stage: i + 1, problem });
         }
-        // Where the plan needs more devices than there are, that says it already.
+        // If the plan needs more devices than exist, only that is reported.
         if plan.devices_used() <= limits.devices
             && let Some(missing) = stage.devices.iter().find(|&&device| device >= limits.devices)
         {

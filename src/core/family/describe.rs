@@ -1,4 +1,4 @@
-//! With which columns and words nodes, edges and stages of a family are shown, whatever shows them.
+//! Columns and words for a family's nodes, edges and stages, for every kind of display.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{
     workload::{Choice, NodeIndex, Workload, piper::VANILLA},
 };
 
-/// How much an edge or a link carries: as the profile states it.
+/// Load of an edge or a link, as the profile states it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
     /// Bytes.
@@ -19,14 +19,14 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// Without its unit; those of one workload have the same.
+    /// Value without its unit. All amounts of one workload have the same unit.
     pub fn value(self) -> f64 {
         match self {
             Amount::Bytes(value) | Amount::Seconds(value) => value,
         }
     }
 
-    /// Another value of the same kind.
+    /// Another amount of the same kind.
     #[must_use]
     pub fn with(self, value: f64) -> Amount {
         match self {
@@ -35,7 +35,7 @@ impl Amount {
         }
     }
 
-    /// With its unit.
+    /// Value with its unit.
     pub fn text(self) -> String {
         match self {
             Amount::Bytes(bytes) => units::bytes(bytes),
@@ -44,18 +44,18 @@ impl Amount {
     }
 }
 
-/// What goes from one stage to another for one sample or microbatch, forward and backward pass together.
+/// Traffic from one stage to another for one sample or microbatch, forward and backward pass together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flow {
-    /// The stage that produces.
+    /// Producing stage.
     pub from: usize,
-    /// The stage that reads.
+    /// Reading stage.
     pub to: usize,
-    /// How much.
+    /// Size of the traffic.
     pub amount: Amount,
 }
 
-/// The sums of what pairs of stages send one another.
+/// Flows from the sums of traffic between pairs of stages.
 pub(super) fn flows(sums: BTreeMap<(usize, usize), f64>, amount: fn(f64) -> Amount) -> Vec<Flow> {
     sums.into_iter().map(|((from, to), sum)| Flow { from, to, amount: amount(sum) }).collect()
 }
@@ -73,7 +73,7 @@ pub(super) fn stages_of(workload: &Workload, plan: &Plan) -> Vec<Option<usize>> 
     stage_of
 }
 
-/// Runs of three or more nodes of one kind and about one cost: seconds, and parameters that must be equal.
+/// Runs of three or more nodes of one kind with similar costs. A cost is seconds, and parameters that must be equal.
 pub(super) fn runs(workload: &Workload, cost: &dyn Fn(NodeIndex) -> Option<(f64, f64)>) -> Vec<Vec<NodeIndex>> {
     // Measured layers of one kind differ by a few percent.
     let near = |a: f64, b: f64| (a - b).abs() <= 0.05 * a.max(b);
@@ -98,148 +98,147 @@ pub(super) fn runs(workload: &Workload, cost: &dyn Fn(NodeIndex) -> Option<(f64,
     runs
 }
 
-/// What is said of a node beside its row.
+/// Detail of a node, shown beside its row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Detail {
-    /// A sentence.
+    /// Sentence.
     Line(String),
-    /// A row of a table of five columns: degree, mode, time, parameters, memory.
+    /// Row of a table of five columns: degree, mode, time, parameters, memory.
     Row {
-        /// Whether these are the titles.
+        /// True for the row of titles.
         title: bool,
-        /// The columns.
+        /// Text of the columns.
         cells: [String; 5],
     },
 }
 
-/// What is said instead of a time on accelerators that cannot run a node.
+/// Replaces the time for accelerators that cannot run a node.
 pub const CPU_ONLY: &str = "CPU only";
 
-/// A node's name without the number at its end.
+/// Name of a node without the number at its end.
 pub(crate) fn kind(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let bare = bare.trim_end_matches([' ', '_', '-', '.', '#', '/']);
     if bare.is_empty() { name } else { bare }
 }
 
-/// What a plan is worth in one of its family's own figures.
+/// Value of a plan in one of its family's own figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
-    /// The value with its unit: `51.6 %`.
+    /// Value with its unit: `51.6 %`.
     pub value: String,
-    /// What it is, for a line below the value: `MFU`.
+    /// Name for a line below the value: `MFU`.
     pub name: String,
-    /// What it is, where it stands before the value in a line; empty where the value says it.
+    /// Name before the value in a line; empty if the value is clear without it.
     pub short: &'static str,
 }
 
-/// What there is to say of a choice beside a name: nothing of what is done where nobody asks for more.
+/// Remark on a choice, beside a name. Empty for the default choice.
 fn remark(choice: &Choice) -> String {
     let plain = matches!(choice, Choice::Keep) || choice.mode() == Some(VANILLA);
     if plain { String::new() } else { choice.told() }
 }
 
-/// The words and columns of a family.
+/// Words and columns of a family.
 pub trait Describe {
     /// Titles and widths of the columns after a node's name.
     fn columns(&self) -> &'static [(&'static str, usize)];
 
-    /// The values of a row, those of one node or of a group. Like layers show what each of them costs, a class its sum.
+    /// Values of a row for one node or a group. Similar layers show the cost of each, a class its sum.
     fn cells(&self, members: &[NodeIndex]) -> Vec<String>;
 
     /// Nodes by row of a list.
     fn groups(&self, workload: &Workload) -> Vec<Vec<NodeIndex>>;
 
-    /// What a row of several nodes is called.
+    /// Label of a row of several nodes.
     fn group_label(&self, workload: &Workload, members: &[NodeIndex]) -> String {
         format!("{} × {}", members.len(), kind(&workload.nodes[members[0]].label()))
     }
 
-    /// What nodes are, in words: layers of a network, unless they are smaller.
+    /// Noun for nodes: layers of a network, unless they are smaller.
     fn nouns(&self) -> &'static str {
         "layers"
     }
 
-    /// What bars compare: how long a node takes, seconds (on an accelerator, if one can run it); for operators, whose
-    /// profile has no times, their operations.
+    /// Value that bars compare: seconds of a node (on an accelerator, if one can run it). For operators, whose profile
+    /// has no times, the number of operations.
     fn weight(&self, node: NodeIndex) -> f64;
 
-    /// What that is, and how it is told.
+    /// Name and formatter of that value.
     fn weight_told(&self) -> (&'static str, fn(f64) -> String) {
         ("time", units::seconds)
     }
 
-    /// Whether all devices share one stage, whose order of work is the only one.
+    /// True if all devices share one stage, which has only one order of work.
     fn one_stage(&self) -> bool {
         false
     }
 
-    /// Everything else the profile says of a node.
+    /// All other facts of a node in the profile.
     fn details(&self, node: NodeIndex) -> Vec<Detail>;
 
-    /// The whole in one line; may be empty.
+    /// Summary in one line; may be empty.
     fn facts(&self) -> String {
         String::new()
     }
 
-    /// What an edge carries.
+    /// Load of an edge.
     fn edge(&self, workload: &Workload, edge: usize) -> Amount;
 
-    /// What the figure of an edge is.
+    /// Title of an edge's figure.
     fn edge_title(&self) -> &'static str {
         "per microbatch"
     }
 
-    /// What the stages of a plan send one another, by pair. `O((nodes + edges) log stages)`.
+    /// Traffic between the stages of a plan, by pair. `O((nodes + edges) log stages)`.
     fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow>;
 
-    /// What those figures are of.
+    /// Subject of those figures.
     fn flows_of(&self) -> &'static str {
         "activations of a microbatch"
     }
 
-    /// What is simulated of a plan, in words: `32 microbatches`.
+    /// Simulated batch of a plan, in words: `32 microbatches`.
     fn batch(&self, limits: &Limits) -> String {
         format!("{} microbatches", limits.microbatches)
     }
 
-    /// How many parts a batch has whose time a plan may be measured by: microbatches, or samples.
+    /// Number of parts of a batch whose time may measure a plan: microbatches, or samples.
     fn parts_of_a_batch(&self, limits: &Limits) -> u32 {
         limits.microbatches
     }
 
-    /// What the times of a stage are of: a sample of the profile, a microbatch on each replica, a step of all operators.
+    /// Unit of work for a stage's times: a sample of the profile, a microbatch on each replica, a step of all
+    /// operators.
     fn times_of(&self) -> &'static str {
         "sample"
     }
 
-    /// What a plan is worth in the family's own figures, a line each, the plan itself in few words first: throughput,
-    /// utilisation, how far to trust them. Empty where the measure says all.
+    /// Plan in the family's own figures, one per line, with a short form of the plan first: throughput, utilisation,
+    /// reliability. Empty if the measure suffices.
     fn plan_facts(&self, workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<String> {
         let _ = (workload, limits, plan);
         vec![]
     }
 
-    /// The same for programs, where the family predicts more than the simulated time.
+    /// Same figures for programs, if the family predicts more than the simulated time.
     fn prediction(&self, limits: &Limits, plan: &Plan) -> Option<PredictionPart> {
         let _ = (limits, plan);
         None
     }
 
-    /// Whether there are such predictions of plans of this kind.
+    /// True if the family has such predictions for its plans.
     fn predicts(&self) -> bool {
         false
     }
 
-    /// The same as single figures for a line of them, a value and what it is, the most wanted first. Empty where the
-    /// simulated time says all.
+    /// Single figures for one line, the most important first. Empty if the simulated time suffices.
     fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<Figure> {
         let _ = (limits, plan);
         vec![]
     }
 
-    /// What has a row of its own inside a stage, as places in its list of nodes: single nodes, and runs of three or more
-    /// that are alike.
+    /// Rows inside a stage, as positions in its list of nodes: single nodes, and runs of three or more similar ones.
     fn stage_groups(&self, workload: &Workload, stage: &Stage) -> Vec<Vec<usize>> {
         let name = |i: usize| workload.nodes[stage.nodes[i]].label();
         let alike = |a: usize, b: usize| kind(&name(a)) == kind(&name(b)) && stage.choices[a] == stage.choices[b];
@@ -257,35 +256,35 @@ pub trait Describe {
         groups
     }
 
-    /// What such a row of several nodes is called, and a remark.
+    /// Label of such a row of several nodes, and a remark.
     fn stage_group_label(&self, workload: &Workload, stage: &Stage, places: &[usize]) -> (String, String) {
         let name = workload.nodes[stage.nodes[places[0]]].label();
         (format!("{} × {}", places.len(), kind(&name)), remark(&stage.choices[places[0]]))
     }
 
-    /// The remark of a single node of a stage, by its place.
+    /// Remark on a single node of a stage, by its position.
     fn node_remark(&self, stage: &Stage, place: usize) -> String {
         remark(&stage.choices[place])
     }
 
-    /// Whether a node is of the backward pass.
+    /// True if a node belongs to the backward pass.
     fn is_backward(&self, node: NodeIndex) -> bool {
         let _ = node;
         false
     }
 
-    /// Whether a plan is one configuration, from which all stages follow.
+    /// True if a plan is one configuration, from which all stages follow.
     fn plans_are_configurations(&self) -> bool {
         false
     }
 
-    /// Whether a node is counted among the layers: what stands before the first and after the last is not.
+    /// True if a node counts as a layer. Nodes before the first and after the last layer do not.
     fn is_layer(&self, node: NodeIndex) -> bool {
         let _ = node;
         true
     }
 
-    /// Whether a stage is one device, and is called as the device is.
+    /// True if a stage is one device, and has the name of the device.
     fn stages_are_devices(&self) -> bool {
         false
     }

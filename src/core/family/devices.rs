@@ -1,4 +1,4 @@
-//! The devices that a plan uses, of those there are, in words; and why no plan can use the others.
+//! Number of devices that a plan uses, in words, and reasons why plans leave devices idle.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::{
     workload::Workload,
 };
 
-/// How many of the devices a plan uses: accelerators and CPUs apart where it places nodes on either.
+/// Number of devices that a plan uses. Accelerators and CPUs are counted separately if the plan places nodes on either.
 pub fn used(limits: &Limits, plan: &Plan) -> String {
     let kinds = [false, true].map(|cpu| -> usize {
         let stages = plan.stages.iter().filter(|stage| stage.on_cpus() == cpu);
-        // Where a latency is measured, stages may share a device.
+        // In a plan measured by latency, stages may share a device.
         match plan.measure {
             Measure::Latency { .. } => stages.flat_map(|stage| &stage.devices).collect::<BTreeSet<_>>().len(),
             _ => stages.count(),
@@ -21,7 +21,7 @@ pub fn used(limits: &Limits, plan: &Plan) -> String {
     });
     let accelerators = format!("{} of {}", kinds[0], counted(limits.devices as usize, "accelerator"));
     match plan.measure {
-        // Any number of nodes run on CPUs at once: they are not counted.
+        // CPUs run any number of nodes at once, so they are not counted.
         Measure::Latency { .. } => format!("{accelerators}{}", if kinds[1] > 0 { " and CPUs" } else { "" }),
         Measure::MaxLoad | Measure::SeparateMaxima if limits.cpus == 0 && kinds[1] == 0 => accelerators,
         Measure::MaxLoad | Measure::SeparateMaxima => {
@@ -31,11 +31,11 @@ pub fn used(limits: &Limits, plan: &Plan) -> String {
     }
 }
 
-/// Why devices are idle where the microbatches keep a pipeline from using them, and what would use them; `None` where
-/// there are none, or they are idle for another reason.
+/// Reason why devices are idle if the microbatches limit the pipeline, with a repair. `None` if no device is idle, or
+/// for another reason.
 ///
-/// Every replica needs a microbatch in flight of its own, so the replicas of all stages together are at most the
-/// microbatches; and those of one stage divide them.
+/// Every replica needs its own microbatch in flight, so all stages together have at most as many replicas as
+/// microbatches. The replicas of one stage also divide the microbatches.
 pub fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<String> {
     let profile =
         workload.piper().filter(|_| matches!(plan.measure, Measure::TimePerSample | Measure::IterationTime))?;
@@ -59,7 +59,7 @@ pub fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<String>
         return None;
     };
     let (idle, flag) = (devices - used, LimitKind::Microbatches.flag());
-    // A multiple keeps every number of replicas that divides them now.
+    // A multiple keeps every current number of replicas valid.
     let more = u64::from(microbatches) * u64::from(devices.div_ceil(used));
     Some(format!(
         "{idle} of {devices} devices are idle: the replicas of all stages together are at most the {}, those of one \
@@ -68,8 +68,8 @@ pub fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<String>
     ))
 }
 
-/// Why the idle devices are of no use to the stages as they are, where the divisors of the microbatches alone forbid it: the
-/// next number of replicas takes more devices than are idle, of any stage, or of all where they have the same.
+/// Reason why the stages cannot use the idle devices, if only the divisors of the microbatches prevent it. The next
+/// number of replicas then takes more devices than are idle, for any stage, or for all if they must be equal.
 fn stuck(limits: &Limits, plan: &Plan) -> Option<String> {
     let (microbatches, idle) = (limits.microbatches, limits.devices - plan.devices_used());
     let first = plan.stages.first()?;

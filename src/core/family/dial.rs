@@ -1,47 +1,47 @@
-//! What of a workload itself can be turned while it is planned: of a model to be trained its hardware, the length of its
-//! sequences, its precision; of a layer profile the batch that was measured. The other families have none.
+//! Dials: properties of a workload that can be changed during planning. A model to be trained has its hardware,
+//! sequence length and precision; a layer profile has its measured batch. The other families have none.
 
 use thiserror::Error;
 
 use super::of;
 use crate::workload::Workload;
 
-/// One thing that can be turned.
+/// Property of a workload that can be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dial {
-    /// The name of its flag without dashes, such as `sequence-length`.
+    /// Name of its flag without dashes, such as `sequence-length`.
     pub id: &'static str,
-    /// What it is called beside its value.
+    /// Label beside its value.
     pub label: &'static str,
-    /// What it means.
+    /// Explanation.
     pub help: &'static str,
-    /// Where it stands, as text that is read back as the same.
+    /// Current value, as text that parses to the same value.
     pub value: String,
-    /// The next value below and above, and the ones that a large step leads to.
+    /// Next values below and above, for a small step and for a large step.
     pub steps: [[String; 2]; 2],
 }
 
 impl Dial {
-    /// The value that a step leads to.
+    /// Value after a step.
     pub fn step(&self, up: bool, large: bool) -> &str {
         &self.steps[usize::from(large)][usize::from(up)]
     }
 }
 
-/// Why a dial cannot be turned so.
+/// Reason why a dial cannot take a value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct NotTurned(pub(crate) String);
 
-/// Everything of a workload that can be turned, in the order to show it.
+/// All dials of a workload, in display order.
 pub fn dials(workload: &Workload) -> Vec<Dial> {
     of(workload).dials()
 }
 
-/// The workload with a dial of this name turned to a value.
+/// Sets the dial of this name to a value.
 ///
 /// # Errors
-/// [`NotTurned`] with what would do.
+/// [`NotTurned`] with the allowed values.
 pub fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
     of(workload).turned(workload, id, value)
 }

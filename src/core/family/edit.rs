@@ -1,24 +1,24 @@
-//! Hand edits: one small change of a plan, such as a node that goes to the next stage or one replica more.
+//! Hand edits: one small change of a plan, such as moving a node to the next stage or adding a replica.
 //!
-//! An [`Edit`] is data; [`apply`] makes a new plan of it or says in a sentence why not. A new plan is always one that
-//! [`check`](crate::family::check()) can score, but need not keep the limits: who edits wants to see by how much a stage no
-//! longer fits. What would leave no pipeline at all (an edge that goes backwards, a node in a mode it does not offer, an
-//! empty stage) is refused instead. What an edit means differs by profile:
+//! An [`Edit`] is data. [`apply`] makes a new plan from it, or gives the reason for refusal in a sentence.
+//! [`check`](crate::family::check()) can score every new plan. A new plan may break limits, so that the user sees by
+//! how much a stage exceeds them. An edit that leaves no pipeline at all (a backward edge, a mode that a node does not
+//! offer, an empty stage) is refused. The effect of an edit depends on the profile:
 //!
 //! | | Piper's profile | device placement | layer-wise profile | operators |
 //! |---|---|---|---|---|
-//! | boundary, move | keeps edges forward | colour classes stay whole | by states where the length counts them | refused |
+//! | boundary, move | keeps edges forward | colour classes stay whole | by states if the length counts them | refused |
 //! | replicas | divide the microbatches | refused | one device more or less | refused |
 //! | tensor degree | what all nodes offer | refused | refused | refused |
 //! | choice | the node's next mode | refused | the whole stage recomputes or not | the next split |
 //! | merge | degrees of the first | kind of the first | devices of both | refused |
-//! | split | both keep the degrees | a free device of the kind | the devices are shared out | refused |
+//! | split | both keep the degrees | a free device of the kind | the devices are divided | refused |
 //!
-//! Plans of training workloads are one configuration for all stages, and so are their edits (`training_edit`).
+//! A plan of a training workload is one configuration for all stages, and an edit changes it as a whole
+//! (`training_edit`).
 //!
-//! Device numbers stay 0, 1, 2, .. through the stages only if they were so before; else a stage that grows
-//! takes the smallest free numbers and one that shrinks gives back its last, so that there and back is where it began.
-//! `O(nodes + edges)` for each edit.
+//! Consecutive device numbers 0, 1, 2, .. stay consecutive. Otherwise a growing stage takes the smallest free numbers
+//! and a shrinking one releases its last, so that an edit and its inverse cancel. `O(nodes + edges)` per edit.
 
 mod choices;
 mod cut;
@@ -38,65 +38,65 @@ use crate::{
 /// One change of a plan. Stages are indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
-    /// The boundary behind a stage (before it, for the last) moves by one node.
+    /// Moves the boundary behind a stage (before it, for the last) by one node.
     Boundary {
-        /// The stage.
+        /// Stage whose boundary moves.
         stage: usize,
-        /// Towards the last stage: the node comes from the later stage to the earlier one.
+        /// True towards the last stage: the node moves from the later stage to the earlier one.
         forwards: bool,
     },
-    /// Nodes of one stage go to another.
+    /// Moves nodes of one stage to another.
     Move {
-        /// The nodes.
+        /// Nodes to move.
         nodes: Vec<NodeIndex>,
-        /// The stage they go to.
+        /// Target stage.
         to: usize,
     },
-    /// More or fewer replicas.
+    /// Changes the number of replicas.
     DataParallel {
-        /// The stage.
+        /// Stage to change.
         stage: usize,
-        /// Whether more.
+        /// True for more replicas.
         up: bool,
     },
-    /// A larger or smaller tensor-parallel degree.
+    /// Changes the tensor-parallel degree.
     TensorParallel {
-        /// The stage.
+        /// Stage to change.
         stage: usize,
-        /// Whether larger.
+        /// True for a larger degree.
         up: bool,
     },
-    /// The next or previous of the modes or splits that nodes offer, going round.
+    /// Takes the next or previous of the modes or splits that nodes offer, cyclically.
     Choice {
-        /// The nodes, of one stage; where they differ they follow the first.
+        /// Nodes of one stage. If they differ, all follow the first.
         nodes: Vec<NodeIndex>,
-        /// Whether the next.
+        /// True for the next.
         forwards: bool,
     },
-    /// A stage and the one behind it become one.
+    /// Merges a stage with the one behind it.
     Merge {
-        /// The earlier stage.
+        /// Earlier stage.
         stage: usize,
     },
-    /// A stage becomes two.
+    /// Splits a stage in two.
     Split {
-        /// The stage.
+        /// Stage to split.
         stage: usize,
-        /// The node with which the second part begins.
+        /// First node of the second part.
         at: NodeIndex,
     },
 }
 
-/// A plan after an edit.
+/// Result of an edit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edited {
-    /// The new plan.
+    /// New plan.
     pub plan: Plan,
-    /// What was done, in a few words.
+    /// Description of the edit, in a few words.
     pub what: String,
 }
 
-/// Why an edit cannot be done, in one sentence.
+/// Reason for refusing an edit, in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
@@ -107,10 +107,10 @@ fn refuse<T>(why: impl Into<String>) -> Result<T> {
     Err(Refused(why.into()))
 }
 
-/// Does an edit.
+/// Applies an edit.
 ///
 /// # Errors
-/// [`Refused`] if the edit would leave no plan, would change nothing, or means nothing for plans of this workload.
+/// [`Refused`] if the edit would leave no plan, would change nothing, or does not apply to plans of this workload.
 pub fn apply(workload: &Workload, limits: &Limits, plan: &Plan, edit: &Edit) -> Result<Edited> {
     if let Some(profile) = workload.training() {
         return training_edit::apply(profile, limits, plan, edit);
@@ -127,19 +127,19 @@ pub fn apply(workload: &Workload, limits: &Limits, plan: &Plan, edit: &Edit) -> 
     }
 }
 
-/// What is said of a training workload's stages, which follow from one configuration.
+/// Refusal for a training workload's stages, which follow from one configuration.
 const WHOLE: &str = "a training configuration is changed as a whole";
 
-/// A plan that is being edited, with what every edit asks for.
+/// Plan during an edit, with the data that edits share.
 struct Desk<'a> {
     workload: &'a Workload,
     limits: &'a Limits,
     plan: &'a Plan,
-    /// The stage of every node.
+    /// Stage of every node.
     stage_of: Vec<usize>,
-    /// The place of every node in a topological order.
+    /// Position of every node in a topological order.
     place: Vec<usize>,
-    /// Whether the stages' devices are numbered one after the other.
+    /// True if the stages' devices are numbered consecutively.
     consecutive: bool,
 }
 
@@ -167,12 +167,12 @@ impl<'a> Desk<'a> {
         Ok(Desk { workload, limits, plan, stage_of, place, consecutive })
     }
 
-    /// What messages call a node.
+    /// Label of a node in messages.
     fn label(&self, node: NodeIndex) -> String {
         self.workload.nodes[node].numbered()
     }
 
-    /// What messages call nodes: the only one, or how many and the first and last of them.
+    /// Label of nodes in messages: the only one, or their number with the first and last.
     fn labels(&self, nodes: &[NodeIndex]) -> String {
         let id = |node: NodeIndex| self.workload.nodes[node].id;
         match *nodes {
@@ -187,14 +187,14 @@ impl<'a> Desk<'a> {
         self.plan.stages.get(stage).ok_or_else(|| Refused(format!("there is no stage {}", stage + 1)))
     }
 
-    /// The stage that all of these nodes are in.
+    /// Stage that contains all of these nodes.
     fn home(&self, nodes: &[NodeIndex]) -> Result<usize> {
         let mut stages = nodes.iter().map(|node| self.stage_of.get(node.index()).copied());
         let Some(Some(first)) = stages.next() else { return refuse("there is no such node") };
         if stages.all(|stage| stage == Some(first)) { Ok(first) } else { refuse("these nodes are not of one stage") }
     }
 
-    /// Whether what comes of an edit is counted over the states of a layer-wise profile.
+    /// True if the plan's value is computed over the states of a layer-wise profile.
     fn counts_states(&self) -> bool {
         match self.plan.measure {
             Measure::Speedup(model) => matches!(model.length, crate::plan::Length::Published { .. }),
@@ -206,13 +206,13 @@ impl<'a> Desk<'a> {
         matches!(self.workload.profile, Profile::Operators(_))
     }
 
-    /// The new plan with devices numbered as they were.
+    /// Edited plan, with consecutive device numbers if the old plan had them.
     fn done(&self, mut plan: Plan, what: impl Into<String>) -> Result<Edited> {
         if self.consecutive {
             plan = plan.with_consecutive_devices();
         }
         if !self.counts_states() {
-            // The nodes alone say what a stage is.
+            // The nodes alone determine a stage.
             if let Basis::States(_) = plan.basis {
                 plan.basis = Basis::Nodes;
             }
@@ -220,7 +220,7 @@ impl<'a> Desk<'a> {
         Ok(Edited { plan, what: what.into() })
     }
 
-    /// The smallest numbers of devices that no stage has, `count` of them; `first` and all after it are looked at.
+    /// Smallest `count` device numbers from `first` on that no stage uses.
     fn free_devices(&self, first: u32, count: u32) -> Vec<u32> {
         let taken: std::collections::BTreeSet<u32> =
             self.plan.stages.iter().flat_map(|stage| stage.devices.iter().copied()).collect();
@@ -237,7 +237,7 @@ fn add(stage: &mut Stage, more: impl IntoIterator<Item = (NodeIndex, Choice)>) {
     (stage.nodes, stage.choices) = pairs.into_iter().unzip();
 }
 
-/// Takes nodes with their choices out of a stage.
+/// Removes nodes with their choices from a stage.
 fn take(stage: &mut Stage, leaves: impl Fn(NodeIndex) -> bool) -> Vec<(NodeIndex, Choice)> {
     let nodes = std::mem::take(&mut stage.nodes);
     let pairs = nodes.into_iter().zip(std::mem::take(&mut stage.choices));

@@ -1,4 +1,4 @@
-//! From what a file states and what was asked for to the limits that a plan must keep.
+//! Combines the limits of a file and of the user into those of a plan.
 
 use super::Family;
 use crate::{
@@ -7,11 +7,11 @@ use crate::{
     workload::Workload,
 };
 
-/// Puts the workload's limits and the overrides together. What plans of its family are not limited by
-/// ([`Family::limits`]) gets a neutral value.
+/// Combines the workload's limits and the overrides. A limit that does not apply to its family ([`Family::limits`])
+/// gets a neutral value.
 ///
 /// # Errors
-/// [`MissingLimit`] for the first limit that is needed and that neither gives.
+/// [`MissingLimit`] for the first required limit that neither gives.
 pub fn resolve(workload: &Workload, overrides: &GivenLimits) -> Result<Limits, MissingLimit> {
     let family = family::of(workload);
     let needed = family.limits();
@@ -34,13 +34,13 @@ pub fn resolve(workload: &Workload, overrides: &GivenLimits) -> Result<Limits, M
         limits.set(LimitKind::Devices, Some(machines.devices()));
     }
     if !needed.contains(&LimitKind::Cpus) {
-        // No plan could use one, and no count of devices may include it.
+        // No plan could use CPUs, and no count of devices may include them.
         limits.set(LimitKind::Cpus, None::<f64>);
     }
     complete(family, &limits)
 }
 
-/// What [`resolve`] takes for granted because neither the workload nor the overrides say it, a sentence each.
+/// Values that [`resolve`] assumes because neither the workload nor the overrides state them, a sentence each.
 pub fn assumed(workload: &Workload, overrides: &GivenLimits) -> Vec<String> {
     let family = family::of(workload);
     let given = overrides.or(&workload.limits);
@@ -67,7 +67,7 @@ fn missing(family: &dyn Family, kind: LimitKind) -> MissingLimit {
     MissingLimit { label: kind.label(), field: family.field(kind), flag: kind.flag(), example: kind.example() }
 }
 
-/// Limits with a value for all that plans of the family are limited by; who names no CPUs has none.
+/// Limits with a value for each that applies to the family. Without a number of CPUs there are none.
 fn complete(family: &dyn Family, given: &GivenLimits) -> Result<Limits, MissingLimit> {
     let lacks = |kind: &&LimitKind| given.get(**kind).is_none() && **kind != LimitKind::Cpus;
     match family.limits().iter().filter(lacks).min() {

@@ -1,13 +1,13 @@
-//! What each kind of workload does: one folder each, behind one trait.
+//! Families: the behaviour of each kind of workload, one folder each, behind one trait.
 //!
-//! A [`Family`] says which limits and objectives apply, checks plans independently of any planner, makes of a plan what the
-//! simulator runs, and numbers its devices. Three traits that it takes in say the rest: `Describe` the words with which
-//! nodes and stages are shown, `Offers` what nodes offer a plan, `Platform` what hardware and software a workload
-//! carries in itself. [`of`] gives the family of a workload. Beside it only hand edits ([`edit`]) and the workload's own
-//! room match over kinds: where profiles are written, linted and converted.
+//! A [`Family`] has the limits and objectives that apply, checks plans independently of any planner, builds the
+//! simulator's input, and numbers devices. It includes three more traits: `Describe` has the words for nodes and
+//! stages, `Offers` has the choices that nodes offer a plan, `Platform` has the hardware and software of a workload.
+//! [`of`] gives the family of a workload. Apart from it, only hand edits ([`edit`]) and the workload's own module match
+//! over kinds, to write, lint and convert profiles.
 //!
-//! A check shares no formula with a planner's search. The programs of layers and of operators take their costs from where
-//! the checks have them: what is simulated there confirms the order of the work, not the costs.
+//! A check shares no formula with a planner's search. The programs of layers and operators take their costs from their
+//! checks: simulating them confirms the order of the work, not the costs.
 
 pub(crate) mod check;
 pub mod describe;
@@ -47,123 +47,122 @@ use dial::{Dial, NotTurned};
 use offers::Offers;
 use platform::Platform;
 
-/// A plan under check: what the rules of all families have found is in it.
+/// Plan under check, with the results of the rules that all families share.
 pub struct Checked<'a> {
     workload: &'a Workload,
     limits: &'a Limits,
     plan: &'a Plan,
-    /// By node: the stage that holds it, if one does.
+    /// By node: the stage that holds it, if any.
     stage_of: &'a [Option<usize>],
     labels: &'a Labels<'a>,
 }
 
-/// The batch that was measured.
+/// Batch of the profile's measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfileBatch {
-    /// Its samples.
+    /// Number of samples.
     pub samples: u32,
     /// True if the file or the user states it; else it is inferred from sizes, or 1.
     pub told: bool,
 }
 
-/// What is peculiar to a kind of workload.
+/// Behaviour of a kind of workload.
 pub trait Family: Describe + Offers + Platform + Sync {
-    /// What people call the kind, in the plural: `pipelines`.
+    /// Name of the kind for users, in the plural: `pipelines`.
     fn id(&self) -> &'static str;
 
-    /// The limits that plans must keep, in the order to show them.
+    /// Limits that plans must respect, in display order.
     fn limits(&self) -> &'static [LimitKind];
 
-    /// The field of a file that states a limit, if files of this family have one.
+    /// Field of a file that states a limit, if files of this family have one.
     fn field(&self, kind: LimitKind) -> Option<&'static str>;
 
-    /// What limits are taken as where neither the file nor the user states them.
+    /// Values of limits that neither the file nor the user states.
     fn assumed_limits(&self) -> &'static [(LimitKind, f64)] {
         &[]
     }
 
-    /// What of the workload itself can be turned while it is planned.
+    /// Properties of the workload itself that can be changed during planning.
     fn dials(&self) -> Vec<Dial> {
         vec![]
     }
 
-    /// The workload, which is of this family, with one of these turned.
+    /// Changes one of these properties. The workload is of this family.
     ///
     /// # Errors
-    /// [`NotTurned`] with what would do.
+    /// [`NotTurned`] with the allowed values.
     fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
         let _ = value;
         Err(NotTurned(format!("{} carries what was measured: there is no `{id}` to change", workload.name)))
     }
 
-    /// Assumptions about the workload, one sentence each; for a plan with this measure.
+    /// Assumptions about the workload for a plan with this measure, one sentence each.
     fn taken(&self, measure: Option<Measure>) -> Vec<String> {
         let _ = measure;
         vec![]
     }
 
-    /// Samples of the batch that the workload's times were measured with, where these are of a batch.
+    /// Batch with which the workload's times were measured, if they are those of a batch.
     fn profile_batch(&self) -> Option<ProfileBatch> {
         None
     }
 
-    /// Whether devices sit in machines, so that these must be known.
+    /// True if devices are in machines, so that these must be known.
     fn on_machines(&self) -> bool {
         false
     }
 
-    /// Everything plans can be measured by, the usual one first; parameters taken from a planner's options as the plan JSON
-    /// carries them.
+    /// All measures of plans, the usual one first. Parameters come from a planner's options, as in the plan JSON.
     fn measures(&self, options: &BTreeMap<String, Value>) -> Vec<Measure>;
 
-    /// Whether a measure is the time of a simulated batch, so that the parts of that add up to it.
+    /// True if a measure is the time of a simulated batch, so that the simulated parts sum to it.
     fn simulates(&self, measure: Measure) -> bool {
         let _ = measure;
         false
     }
 
-    /// What all nodes of a plan take one after the other on one device, seconds of a batch, where the plan's measure is a
-    /// speed-up over that.
+    /// Time of all nodes of a plan in sequence on one device, in seconds per batch, if the plan's measure is a speed-up
+    /// over that.
     fn alone_s(&self, workload: &Workload, limits: &Limits, plan: &Plan) -> Option<f64> {
         let _ = (workload, limits, plan);
         None
     }
 
-    /// Whether files of plans name the limits that they were made under; else the workload's does.
+    /// True if files of plans state the limits that they were made under; else the workload's file does.
     fn plans_name_limits(&self) -> bool {
         true
     }
 
-    /// Checks what the rules of all families leave, and scores the plan. Shares no code with a planner's search.
+    /// Checks the rules that not all families share, and scores the plan. Shares no code with a planner's search.
     fn check(&self, checked: &Checked<'_>, score: &mut Score);
 
-    /// What is simulated of a valid plan. Of a plan that breaks rules it takes what can be read: nodes without a known
-    /// choice cost nothing, edges that go backwards are left out.
+    /// Simulator's input for a valid plan. In a plan that breaks rules, nodes without a known choice cost nothing, and
+    /// edges that go backwards are omitted.
     fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &SimulatorSettings) -> Pipeline;
 
-    /// What the parts of a plan say to one another, where its pipeline does not tell.
+    /// Communication between the parts of a plan, if its pipeline does not determine it.
     fn demands(&self, limits: &Limits, plan: &Plan) -> Option<Demands> {
         let _ = (limits, plan);
         None
     }
 
-    /// The settings under which its pipelines are simulated: those asked for, with what a plan itself settles.
+    /// Settings for the simulation of its pipelines: those requested, with those that a plan fixes itself.
     fn settings(&self, pipeline: &Pipeline, asked: &SimulatorSettings) -> SimulatorSettings {
         let _ = pipeline;
         *asked
     }
 
-    /// A plan whose file names no devices, with its devices numbered; `accelerators`: how many there are, where told.
+    /// Numbers the devices of a plan whose file names none. `accelerators`: how many there are, if known.
     fn numbered(&self, plan: Plan, accelerators: Option<u32>) -> Plan {
         let _ = accelerators;
         plan.with_consecutive_devices()
     }
 
-    /// A choice that the node offers.
+    /// One choice that the node offers.
     fn example_choice(&self, node: NodeIndex) -> &str;
 }
 
-/// The family of a workload.
+/// Family of a workload.
 pub fn of(workload: &Workload) -> &dyn Family {
     match &workload.profile {
         Profile::Piper(profile) => profile,
@@ -174,7 +173,7 @@ pub fn of(workload: &Workload) -> &dyn Family {
     }
 }
 
-/// What plans of a workload are measured by unless they say otherwise.
+/// Default measure of plans of a workload.
 pub fn measure(workload: &Workload) -> Measure {
     of(workload).measures(&BTreeMap::new()).into_iter().next().unwrap_or_default()
 }

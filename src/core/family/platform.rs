@@ -1,8 +1,8 @@
-//! The hardware and the software that a workload carries in itself, and what may be put over them beside the dials: a stack
-//! with its settings, constants of a calibration, links of a topology, what a plan's file tells of them.
+//! Hardware and software of a workload, and what may replace them besides the dials: a stack with its settings,
+//! constants of a calibration, links of a topology, the values in a plan's file.
 //!
-//! Times that were measured belong to the machines and the software they were measured on: workloads made of such times
-//! carry neither, and stay as they are.
+//! Measured times belong to the machines and software they were measured on. Workloads with measured times therefore
+//! have no platform and stay unchanged.
 
 use super::{dial::NotTurned, of, training::Calibration};
 use crate::{
@@ -12,23 +12,23 @@ use crate::{
     workload::{TrainingProfile, Workload, training::Accelerator},
 };
 
-/// Links that devices are given by a topology.
+/// Links of devices, from a topology.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wiring {
-    /// Bandwidths within machines and across them.
+    /// Bandwidths within machines and between them.
     pub links: Links,
-    /// Devices of the smallest machine.
+    /// Number of devices of the smallest machine.
     pub machine: u32,
-    /// What joins the devices of a machine, in a word.
+    /// Kind of link within a machine, in a word.
     pub joined_by: &'static str,
-    /// Bytes of memory of a device, where that is known.
+    /// Bytes of memory of a device, if known.
     pub memory_bytes: Option<f64>,
-    /// The same in a sentence.
+    /// Summary in a sentence.
     pub told: String,
 }
 
 impl Wiring {
-    /// An accelerator in such machines.
+    /// Accelerator in such machines.
     pub fn around(&self, accelerator: &Accelerator) -> Accelerator {
         Accelerator {
             inner_link: self.links.in_machine,
@@ -41,63 +41,63 @@ impl Wiring {
     }
 }
 
-/// What a kind of workload carries of its platform. The workloads that are handed in are of this family.
+/// Platform of a kind of workload. All workload arguments are of this family.
 pub trait Platform {
-    /// Whether it carries one: then another topology makes another workload.
+    /// True if it has a platform. Another topology then makes another workload.
     fn has_platform(&self) -> bool {
         false
     }
 
-    /// The names of the software's settings, each with what it may be.
+    /// Names of the software's settings, each with its allowed values.
     fn software_settings(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// The workload with a setting of the software.
+    /// Changes a setting of the software.
     ///
     /// # Errors
-    /// [`NotTurned`] with what would do.
+    /// [`NotTurned`] with the allowed values.
     fn with_setting(&self, workload: &Workload, name: &str, value: &str) -> Result<Workload, NotTurned> {
         let _ = value;
         Err(NotTurned(format!("{} carries what was measured: there is no `{name}` to change", workload.name)))
     }
 
-    /// The workload with another profile of the software, and its settings where it has another.
+    /// Changes the profile of the software, with its settings if it has others.
     ///
     /// # Errors
-    /// [`NotTurned`] with those that there are.
+    /// [`NotTurned`] with the available ones.
     fn with_stack(&self, workload: &Workload, id: &str) -> Result<Workload, NotTurned> {
         let _ = id;
         Err(NotTurned(format!("{} carries what was measured: there is no software to change", workload.name)))
     }
 
-    /// The workload with constants as a calibration has them.
+    /// Replaces the constants by those of a calibration.
     fn calibrated(&self, workload: &Workload, calibration: &Calibration) -> Workload {
         let _ = calibration;
         workload.clone()
     }
 
-    /// The workload with the links of a topology.
+    /// Replaces the links by those of a topology.
     fn wired(&self, workload: &Workload, wiring: &Wiring) -> Workload {
         let _ = wiring;
         workload.clone()
     }
 
-    /// The model and how it is trained, where the costs of nodes are derived from that: engines' own configurations are
-    /// written of it.
+    /// Model and its training, if the costs of nodes are derived from it. Engines' own configurations are written from
+    /// it.
     fn model(&self) -> Option<&TrainingProfile> {
         None
     }
 
-    /// What it runs on and with, for plan documents.
+    /// Platform for plan documents.
     fn told(&self) -> Option<TrainingPart> {
         None
     }
 
-    /// The workload on the hardware that a plan's file tells, with its constants unless these are `calibrated` anyway.
+    /// Workload on the hardware of a plan's file, with the file's constants unless `calibrated`.
     ///
     /// # Errors
-    /// [`LoadError`] with the place in `source` of a figure that cannot be.
+    /// [`LoadError`] with the place in `source` of an impossible figure.
     fn as_told(
         &self,
         workload: &Workload,
@@ -109,7 +109,7 @@ pub trait Platform {
         Ok(workload.clone())
     }
 
-    /// This workload, read anew, with everything that `asked` had put over `before`, which was read earlier.
+    /// Applies to this workload, read again, all changes that `asked` has over `before`, the earlier version.
     fn with_changes(&self, workload: &Workload, before: &Workload, asked: &Workload) -> Workload {
         let _ = (before, asked);
         workload.clone()

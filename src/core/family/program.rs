@@ -1,4 +1,4 @@
-//! From a plan to what is simulated, and what the programs of several families need for it.
+//! Converts a plan to the simulator's input, with functions that several families share.
 
 use crate::{
     cluster::Limits,
@@ -8,13 +8,13 @@ use crate::{
     workload::Workload,
 };
 
-/// The pipeline of a plan under these settings, as its family makes it, over the machines of its devices, and over the
-/// routes between them where the plan sits on a topology.
+/// Pipeline of a plan under these settings, as its family builds it, over the machines of its devices. If the plan has
+/// a topology, it uses the routes between them.
 pub fn pipeline(workload: &Workload, limits: &Limits, plan: &Plan, settings: &SimulatorSettings) -> Pipeline {
     pipeline_unless(workload, limits, plan, settings, &|| false).expect("nobody stops it")
 }
 
-/// The same; `None` once `stopped` is true while the routes are found, which may take long.
+/// Like `pipeline`, but returns `None` once `stopped` is true while the routes are computed, which may take long.
 pub fn pipeline_unless(
     workload: &Workload,
     limits: &Limits,
@@ -35,14 +35,13 @@ pub fn pipeline_unless(
     }
 }
 
-/// A sum that is the same in whatever order its parts are listed: times that differ by a rounding error would make, and
-/// undo, ties.
+/// Sum that does not depend on the order of its parts. Rounding errors would otherwise create or remove ties.
 pub(super) fn total(mut parts: Vec<f64>) -> f64 {
     parts.sort_by(f64::total_cmp);
     parts.into_iter().sum()
 }
 
-/// By stage, then device: its machine. Empty where there are no machines, or the plan names devices outside them.
+/// By stage, then device: its machine. Empty if there are no machines, or if the plan names devices outside them.
 fn machines(limits: &Limits, plan: &Plan) -> Vec<Vec<u32>> {
     let machine = |&device: &u32| limits.machines.machine_of(device).map(|machine| machine as u32);
     let stages = plan.stages.iter().map(|stage| stage.devices.iter().map(machine).collect::<Option<Vec<u32>>>());

@@ -1,7 +1,7 @@
-//! Reading a plan for a workload: our document, or Piper's own result format.
+//! Reads a plan for a workload: plantui's document, or Piper's own result format.
 //!
-//! What a document says besides its stages is not trusted and not ignored: what contradicts the workload or itself is
-//! refused here, what it claims to be worth is handed on as `Claims` for whoever measures the plan. `O(file)`.
+//! All content of a document is checked. A contradiction with the workload or within the document is refused here.
+//! Claims about the plan's value are returned as `Claims` for the code that measures the plan. `O(file)`.
 
 use std::{
     borrow::Cow,
@@ -42,33 +42,33 @@ use crate::{
     },
 };
 
-/// What `status` may be.
+/// Allowed values of `status`.
 const STATUS_WORDS: [&str; 4] = ["optimal", "feasible", "infeasible", "cancelled"];
 
-/// A plan read from a file, with what the file says about it.
+/// Plan from a file, with the file's statements about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedPlan {
-    /// The plan over the workload's node indices.
+    /// Plan over the workload's node indices.
     pub plan: Plan,
-    /// The limits the file states.
+    /// Limits in the file.
     pub limits: GivenLimits,
-    /// The id of the planner that made it, where the file says so.
+    /// Id of the planner, if the file has it.
     pub planner: Option<String>,
-    /// How the network of its workload is built and run, where the file says so.
+    /// Recipe of the workload's network, if the file has it.
     pub recipe: Option<Recipe>,
-    /// How the model was to be trained, where the file says so.
+    /// Training settings of the model, if the file has them.
     pub training: Option<TrainingPart>,
-    /// How it was set, where the file says so: numbers, words, true or false by option.
+    /// Options of the planner, if the file has them: numbers, words, true or false by name.
     pub options: BTreeMap<String, serde_json::Value>,
-    /// What the file says the plan is worth.
+    /// Claims of the file about the plan's value.
     pub claims: Claims,
-    /// What else the file says of it.
+    /// Other figures of the file.
     pub figures: Figures,
-    /// What the file was: `plantui plan`, `Piper result` or `placement split`.
+    /// Format of the file: `plantui plan`, `Piper result` or `placement split`.
     pub kind: &'static str,
-    /// What had to be assumed to read it so, a sentence each.
+    /// Assumptions made in reading, a sentence each.
     pub notes: Vec<String>,
-    /// Of a device placement: the number of accelerators behind which its CPUs are numbered, where that is told.
+    /// Number of accelerators in a device placement, if known. Its CPUs have the numbers after them.
     pub accelerators: Option<u32>,
 }
 
@@ -91,7 +91,7 @@ impl LoadedPlan {
         Some((differs.clone(), [value(&made), value(&now)]))
     }
 
-    /// Numbers the CPUs of a device placement behind the accelerators of these limits, if they were behind their own.
+    /// Renumbers the CPUs of a device placement for the number of accelerators in these limits.
     pub fn under(&mut self, limits: &Limits) {
         if let Some(own) = self.accelerators.filter(|&own| own != limits.devices) {
             self.plan = std::mem::take(&mut self.plan).with_cpus_behind(own, limits.devices);
@@ -118,7 +118,7 @@ struct RawDocument {
     warmup: Option<String>,
 }
 
-/// Of a mapping what a plan needs, and what can be held against it.
+/// Fields of a mapping that a plan needs or that can be checked.
 #[derive(Debug, Deserialize)]
 struct RawMapping {
     topology: String,
@@ -170,11 +170,11 @@ struct RawStage {
 /// Reads a plan for a workload.
 ///
 /// # Errors
-/// [`LoadError`] if the text is no plan, names nodes that the workload has not, or contradicts itself.
+/// [`LoadError`] if the text is not a plan, names nodes that the workload lacks, or contradicts itself.
 pub fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
     let text = detect::text(text.as_bytes(), source, &PLAN)?;
     detect::object(text, source, &PLAN)?;
-    // Fields of the top level only; a repeated one is left to the reader of the format, which refuses it.
+    // Only fields of the top level. Repeated ones are left to the format's reader, which refuses them.
     let fields: BTreeMap<Cow<'_, str>, &RawValue> = parse(text, source)?;
     match fields.get("schema").map(|schema| serde_json::from_str::<String>(schema.get())) {
         Some(Ok(schema)) if schema == SCHEMA => read_document(workload, text, source),
@@ -195,8 +195,8 @@ pub fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan,
     }
 }
 
-/// Whether a text is meant as a plan, be it a good one or not: by the fields that only plans have. A workload is read as
-/// a workload even if something in it is wrong.
+/// True if a text is meant as a plan, valid or not: it has fields that only plans have. A workload with errors is still
+/// read as a workload.
 pub fn is_plan(text: &str) -> bool {
     let Ok(fields) = serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(text) else { return false };
     let has = |name: &str| fields.contains_key(name);
@@ -204,7 +204,7 @@ pub fn is_plan(text: &str) -> bool {
     schema || has("stages") || (!has("nodes") && (has("fpgas") || has("cpus")))
 }
 
-/// Parses a whole text; what is wrong is told with line and path.
+/// Parses a whole text. Errors have line and path.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str, source: &str) -> Result<T, LoadError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value =
@@ -215,7 +215,7 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str, source: &str) -> Resu
     Ok(value)
 }
 
-/// What a mapping says that the plan's devices are devices of; `None` for machines that have no name outside the plan.
+/// Topology of the plan's devices, from its mapping; `None` for machines without a name outside the plan.
 fn topology(mapping: &RawMapping, plan: &Plan, source: &str) -> Result<Option<Arc<Topology>>, LoadError> {
     let read = match &mapping.file {
         Some(file) => Some(Wired::read(file).map_err(|error| {
@@ -250,7 +250,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         of_this_workload(workload, part, source)?;
     }
     let stated = document.workload.as_ref().and_then(|Object(part)| part.profile_batch);
-    // Plans of earlier versions have it among the planner's options.
+    // Plans of earlier versions have it in the planner's options.
     let option = document.planner.as_ref().and_then(|Object(planner)| planner.options.get("profile_batch")?.as_f64());
     of_this_batch(workload, stated.map(f64::from).or(option), source)?;
     let recipe = document.workload.as_ref().and_then(|Object(part)| part.recipe);
@@ -332,8 +332,8 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     Ok(LoadedPlan { plan, limits, planner, recipe, training, options, claims, figures, kind, notes, accelerators })
 }
 
-/// Refuses a plan of more devices than a plan can have, before anything is made for each of them; the fields are those of a
-/// stage's degrees.
+/// Refuses a plan with too many devices, before data is allocated for each of them. The fields are those of a stage's
+/// degrees.
 pub(crate) fn check_device_count(plan: &Plan, (data, tensor): (&str, &str), source: &str) -> Result<(), LoadError> {
     let most = u64::from(MOST_DEVICES);
     let mut all = 0;
@@ -356,7 +356,7 @@ pub(crate) fn check_device_count(plan: &Plan, (data, tensor): (&str, &str), sour
     Ok(())
 }
 
-/// Refuses a plan that says it was made for a workload of another size.
+/// Refuses a plan that was made for a workload of another size.
 fn of_this_workload(workload: &Workload, part: &RawWorkload, source: &str) -> Result<(), LoadError> {
     for (field, said, there) in
         [("nodes", part.nodes, workload.nodes.len()), ("edges", part.edges, workload.dag.edges().len())]
@@ -373,7 +373,7 @@ fn of_this_workload(workload: &Workload, part: &RawWorkload, source: &str) -> Re
     Ok(())
 }
 
-/// Refuses a plan that was made with the workload's times taken as those of another batch.
+/// Refuses a plan that took the workload's times as those of another batch size.
 fn of_this_batch(workload: &Workload, said: Option<f64>, source: &str) -> Result<(), LoadError> {
     let own = family::of(workload).profile_batch().map(|batch| f64::from(batch.samples));
     match (said, own) {
@@ -392,7 +392,7 @@ fn of_this_batch(workload: &Workload, said: Option<f64>, source: &str) -> Result
     }
 }
 
-/// Refuses splits by operator that are not those of the stages' choices.
+/// Refuses splits by operator that differ from the stages' choices.
 fn same_splits(
     workload: &Workload,
     plan: &Plan,
@@ -414,7 +414,7 @@ fn same_splits(
         if !seen.insert(part.node) {
             return refuse(format!("is {}, which is there already", part.node), "keep one entry for every operator");
         }
-        // A choice that cannot be read is the check's to tell.
+        // An unreadable choice is reported by the check.
         let Some(own) = chosen_of.get(&part.node) else { continue };
         let differs = |name: &String| part.splits.get(name).is_some_and(|said| Some(said) != own.splits.get(name));
         if let Some(name) = part.splits.keys().find(|name| differs(name)) {
@@ -441,7 +441,7 @@ fn known_status(status: &str, empty: bool, source: &str) -> Result<(), LoadError
         let problem = format!("is `{}`, which is not known", printable(status));
         return Err(LoadError::at(source, "status", problem, format!("it may be {}", STATUS_WORDS.join(", "))));
     }
-    // A planner that was stopped may have found a plan; one that proved there is none has not.
+    // A stopped planner may have found a plan. A planner that proved infeasibility has none.
     if status == "infeasible" && !empty {
         let repair = "remove `status`, or the stages";
         return Err(LoadError::at(source, "status", "is `infeasible`, but there are stages", repair));
@@ -449,7 +449,7 @@ fn known_status(status: &str, empty: bool, source: &str) -> Result<(), LoadError
     Ok(())
 }
 
-/// What the plan is measured by, if plans of this workload can be.
+/// Measure of the plan, if plans of this workload support it.
 fn measure(
     workload: &Workload,
     part: &RawObjective,
@@ -473,8 +473,8 @@ fn measure(
     Ok(*measure)
 }
 
-/// A stage's node indices, ascending, with the mode of each. Every node needs exactly one, and nothing else has any. The
-/// workload comes with [`Workload::by_id`].
+/// Node indices of a stage, ascending, with the mode of each. Every node needs exactly one mode, and other ids have
+/// none. `by_id` is [`Workload::by_id`].
 pub(crate) fn nodes_with_modes(
     (workload, by_id): (&Workload, &FxHashMap<NodeId, NodeIndex>),
     ids: &[NodeId],
@@ -491,7 +491,7 @@ pub(crate) fn nodes_with_modes(
         let Some(id) = key.parse().ok().map(NodeId).filter(|id| members.contains(id)) else {
             return refuse(format!("names `{}`, which is no node of the stage", printable(&key)), "remove it".into());
         };
-        // As the reader of workloads does with the names that it must be one of.
+        // Names must be normalised as in the reader of workloads, because they are compared.
         if mode_of.insert(id, single_line(&mode)).is_some() {
             return refuse(format!("names node {id} twice"), "keep one mode for every node".into());
         }

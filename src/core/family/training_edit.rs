@@ -1,14 +1,15 @@
-//! Hand edits of a configuration. It is one for all stages, so every edit changes the whole plan; devices stay as many.
+//! Hand edits of a training configuration. All stages share it, so every edit changes the whole plan. The number of
+//! devices stays.
 //!
-//! | edit | what it does |
+//! | edit | effect |
 //! |---|---|
-//! | tensor degree | the next that the engine takes; replicas become fewer or more |
-//! | replicas | the next that the engine takes; stages become fewer or more |
-//! | merge, split | the next smaller or larger number of stages; replicas become more or fewer |
-//! | boundary, move | layers go to the neighbouring stage; virtual stages stay as they are split |
-//! | choice | layers up to the chosen ones recompute, or no longer do; backwards: nothing, attention, everything in turn |
+//! | tensor degree | the next that the engine accepts; the number of replicas changes |
+//! | replicas | the next that the engine accepts; the number of stages changes |
+//! | merge, split | the next smaller or larger number of stages; the number of replicas changes |
+//! | boundary, move | layers go to the neighbouring stage; refused with virtual stages |
+//! | choice | layers up to the chosen ones recompute, or stop; backwards: cycles through none, attention, all |
 //!
-//! What an engine refuses is refused here with its rule; what does not fit in memory is not.
+//! An edit that an engine refuses is refused here with its rule. One that exceeds the memory is not refused.
 
 use crate::{
     cluster::Limits,
@@ -27,10 +28,10 @@ fn refuse<T>(why: impl Into<String>) -> Result<T> {
     Err(Refused(why.into()))
 }
 
-/// Does an edit.
+/// Applies an edit.
 ///
 /// # Errors
-/// [`Refused`] if an engine refuses what comes of it, or it changes nothing.
+/// [`Refused`] if an engine refuses the result, or if nothing changes.
 pub(super) fn apply(profile: &TrainingProfile, limits: &Limits, plan: &Plan, edit: &Edit) -> Result<Edited> {
     let desk = Desk { profile, limits, plan, now: configured::of_plan(profile, plan) };
     match edit {
@@ -55,7 +56,7 @@ struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    /// The plan of a configuration that an engine takes, or its refusal.
+    /// Plan of a configuration that an engine accepts, or its refusal.
     fn made(&self, configuration: Configuration) -> Result<Plan> {
         let run = self.profile.run(&configuration, self.limits.samples());
         let devices = configuration.layout.devices();
@@ -72,7 +73,7 @@ impl Desk<'_> {
         self.made(configuration).map(|plan| Edited { plan, what })
     }
 
-    /// The first of these degrees with which an engine takes the configuration; else the first refusal.
+    /// Configuration with the first of these degrees that an engine accepts; else the first refusal.
     fn first(
         &self,
         degrees: impl Iterator<Item = u32>,
@@ -88,7 +89,7 @@ impl Desk<'_> {
         Err(first_refusal.unwrap_or_else(|| Refused("the devices do not divide into another such degree".into())))
     }
 
-    /// Degrees above or below one, up to the devices there are.
+    /// Degrees above or below the current one, up to the number of devices.
     fn others(&self, now: u32, up: bool) -> Box<dyn Iterator<Item = u32>> {
         let most = u32::try_from(self.now.layout.devices()).unwrap_or(u32::MAX);
         if up { Box::new(now + 1..=most) } else { Box::new((1..now).rev()) }
@@ -107,7 +108,7 @@ impl Desk<'_> {
         self.done(found, format!("tensor degree {t}, {}", counted(d as usize, "replica")))
     }
 
-    /// The configuration with so many stages on the same devices.
+    /// Configuration with `pipeline` stages on the same devices.
     fn with_stages(&self, pipeline: u32) -> Option<Configuration> {
         let mut next = self.now.clone();
         next.layout.pipeline = pipeline;
@@ -118,7 +119,7 @@ impl Desk<'_> {
         if let Recompute::Layers(_) = next.recompute {
             next.recompute = Recompute::Full;
         }
-        // As many virtual stages as before where they still divide the layers.
+        // Keeps the number of virtual stages if they still divide the layers, else uses the next smaller one that does.
         let count = self.profile.model.layers.len();
         let most = if pipeline == 1 { 1 } else { next.layout.virtual_stages };
         next.layout.virtual_stages = (1..=most).rev().find(|&virtual_stages| {
@@ -147,7 +148,7 @@ impl Desk<'_> {
         self.done(found, format!("{}, {}", counted(d as usize, "replica"), counted(p as usize, "stage")))
     }
 
-    /// So many layers go from a stage to its neighbour.
+    /// Moves `count` layers from a stage to its neighbour.
     fn shift(&self, from: usize, to: usize, count: u32) -> Result<Edited> {
         if self.plan.stages.len() < 2 {
             return refuse("there is one stage only, so there is no boundary to move");
@@ -191,7 +192,7 @@ impl Desk<'_> {
         self.done(Configuration { recompute, ..self.now.clone() }, what)
     }
 
-    /// Nothing, attention where its scores are kept, everything.
+    /// Next value in the cycle: none, attention (if its scores are kept), all.
     fn in_turn(&self) -> Recompute {
         let unfused = self.profile.settings.attention == AttentionKernel::Unfused;
         match self.now.recompute {
@@ -201,7 +202,8 @@ impl Desk<'_> {
         }
     }
 
-    /// Layers up to the last of the nodes recompute; where the first of them does already, only those before it do.
+    /// Recomputes the layers up to the last of the nodes. If the first of them already recomputes, only those before it
+    /// do.
     fn up_to(&self, nodes: &[NodeIndex]) -> Result<Recompute> {
         let layers: Vec<usize> = nodes.iter().filter_map(|&node| self.profile.layer_of(node)).collect();
         let (Some(&first), Some(&last)) = (layers.first(), layers.last()) else {
@@ -217,7 +219,7 @@ impl Desk<'_> {
             at.is_some_and(|at| stage.choices.get(at).is_some_and(Choice::recomputes))
         });
         let most = chunks().map(ExactSizeIterator::len).max().unwrap_or(0);
-        // A group may go over several virtual stages.
+        // A group may span several virtual stages.
         let highest = layers.iter().map(|&layer| place(layer)).max().unwrap_or_else(|| place(last));
         Ok(match (again, place(first), highest + 1) {
             (true, 0, _) => Recompute::None,

@@ -1,9 +1,9 @@
 //! Strongly connected components (Tarjan 1972), in `O(n + m)` time and memory.
 //!
-//! Without recursion, since graphs may be long chains. Components are numbered from the sinks up: an edge never leads to
-//! a component of a larger number.
+//! Iterative, since graphs may be long chains. Components are numbered from the sinks up: an edge never leads to a
+//! component with a larger number.
 
-/// The component of each of `n` vertices; edges may repeat.
+/// Component of each of `n` vertices. Edges may repeat.
 pub fn strong_components<'a>(n: usize, edges: impl Iterator<Item = &'a (u32, u32)>) -> Vec<u32> {
     let mut successors: Vec<Vec<u32>> = vec![vec![]; n];
     for &(a, b) in edges {

@@ -1,20 +1,19 @@
-//! A directed acyclic graph in compressed rows.
+//! Directed acyclic graph in compressed rows.
 //!
-//! Construction is `O(n + m)` in time and memory and refuses cycles, naming one. Successor
-//! and predecessor lists carry *edge indices*, not vertices, so that a planner can keep any cost per edge in a plain
-//! array beside the graph.
+//! Construction takes `O(n + m)` time and memory. It refuses cycles and names one. Successor and predecessor lists
+//! carry *edge indices*, not vertices, so that a planner can keep a cost per edge in a plain array beside the graph.
 
 use thiserror::Error;
 
-/// Why a set of edges is not a DAG. Vertices are dense indices; callers translate them to file ids.
+/// Reason why a set of edges is not a DAG. Vertices are dense indices; callers translate them to file ids.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GraphError {
-    /// The vertices of one directed cycle, in order; the first is not repeated at the end.
+    /// Vertices of one directed cycle, in order. The first is not repeated at the end.
     #[error("the edges form a cycle through vertices {0:?}")]
     Cycle(Vec<usize>),
 }
 
-/// A DAG over `0..len()`.
+/// DAG over `0..len()`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dag {
     edges: Vec<(u32, u32)>,
@@ -77,7 +76,7 @@ impl Dag {
         Ok(dag)
     }
 
-    /// Follows predecessors among the vertices that Kahn's algorithm left over until one repeats.
+    /// Follows predecessors among the vertices left by Kahn's algorithm until one repeats.
     fn find_cycle(&self, missing: &[usize]) -> Vec<usize> {
         let start = (0..self.len()).find(|&v| missing[v] > 0).expect("a vertex on or behind a cycle is left");
         let mut position = vec![usize::MAX; self.len()];
@@ -99,35 +98,35 @@ impl Dag {
         self.out_start.len() - 1
     }
 
-    /// Whether there is no vertex.
+    /// True if there is no vertex.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All edges, in the order given.
+    /// All edges, in the given order.
     #[inline]
     pub fn edges(&self) -> &[(u32, u32)] {
         &self.edges
     }
 
-    /// Indices of the edges out of `v`, in the order given.
+    /// Indices of the edges out of `v`, in the given order.
     #[inline]
     pub fn out_edges(&self, v: usize) -> &[u32] {
         &self.out_edges[self.out_start[v] as usize..self.out_start[v + 1] as usize]
     }
 
-    /// Indices of the edges into `v`, in the order given.
+    /// Indices of the edges into `v`, in the given order.
     #[inline]
     pub fn in_edges(&self, v: usize) -> &[u32] {
         &self.in_edges[self.in_start[v] as usize..self.in_start[v + 1] as usize]
     }
 
-    /// By edge, its place among those out of the vertex that it comes from. `O(edges)`.
+    /// For each edge, its position among the edges out of its source. `O(edges)`.
     pub fn places_of_departure(&self) -> Vec<usize> {
         self.places(|v| self.out_edges(v))
     }
 
-    /// By edge, its place among those into the vertex that it leads to. `O(edges)`.
+    /// For each edge, its position among the edges into its destination. `O(edges)`.
     pub fn places_of_arrival(&self) -> Vec<usize> {
         self.places(|v| self.in_edges(v))
     }
@@ -164,21 +163,21 @@ impl Dag {
         self.in_edges(v).iter().map(|&e| self.edges[e as usize].0 as usize)
     }
 
-    /// A breadth-first topological order.
+    /// Breadth-first topological order.
     #[inline]
     pub fn topological_order(&self) -> &[u32] {
         &self.order
     }
 
-    /// Whether that is the only one: each vertex needs the one before it.
+    /// True if that is the only topological order: each vertex has an edge to the next.
     pub fn has_one_order(&self) -> bool {
         let after_one_another = |pair: &[u32]| self.successors(pair[0] as usize).any(|w| w == pair[1] as usize);
         self.order.windows(2).all(after_one_another)
     }
 
-    /// The depth-first topological order of Kahn's algorithm with a stack: sources are pushed by index, successors
-    /// in edge order as they become ready, and the last pushed is visited first. This is the order in which the
-    /// equal-partition baselines of Piper and the linearisation of device placement lay out a graph.
+    /// Depth-first topological order of Kahn's algorithm with a stack. Sources are pushed by index, successors in edge
+    /// order as they become ready, and the last pushed is visited first. The equal-partition baselines of Piper and the
+    /// linearisation of device placement use this order.
     pub fn stack_order(&self) -> Vec<u32> {
         let mut missing: Vec<usize> = (0..self.len()).map(|v| self.in_degree(v)).collect();
         let mut stack: Vec<u32> = (0..self.len()).filter(|&v| missing[v] == 0).map(|v| v as u32).collect();

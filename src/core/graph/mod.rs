@@ -1,7 +1,7 @@
-//! Directed acyclic graphs, their orders and their closed sets. Knows nothing of neural networks.
+//! Directed acyclic graphs, their orders and their closed sets, independent of neural networks.
 //!
-//! Vertices are dense indices `0..n`. [`Dag`] keeps the edges in the order they were given, because cost sums in the
-//! planners are defined over that order; [`SuccessorSets`] enumerates the sets a pipeline may be cut at.
+//! Vertices are dense indices `0..n`. [`Dag`] keeps the edges in the given order, because the planners' cost sums are
+//! defined over that order. [`SuccessorSets`] enumerates the sets at which a pipeline may be cut.
 
 mod components;
 mod dag;

@@ -1,13 +1,13 @@
-//! The sets at which a pipeline may be cut: closed under successors, grown from the sinks.
+//! Closed sets at which a pipeline may be cut: closed under successors, grown from the sinks.
 //!
-//! Piper and device placement build a pipeline out of nested admissible sets. Here a set is admissible when it
-//! **contains every successor of each of its members** (the pipeline's tail); the mirror image is had by giving the
-//! reversed graph. Piper's paper calls these downsets, the placement paper ideals, of the order read from the sinks.
+//! Piper and device placement build a pipeline out of nested closed sets. A set here is closed when it **contains every
+//! successor of each of its members** (the pipeline's tail). For sets closed under predecessors, pass the reversed
+//! graph. Piper's paper calls these sets downsets, the placement paper ideals, of the order read from the sinks.
 //!
-//! Enumeration is breadth-first by size, one vertex added at a time, with a hash table of bit sets: `O(sets · n)`
-//! time at most and `O(sets · n / 64)` words of memory. Nothing stores pairs of sets: there are 15.5 million nested pairs on
-//! the published GNMT graph against 17,914 sets. Sets are numbered by size, then in the order they were found, which
-//! depends only on the graph.
+//! Enumeration is breadth-first by size, one vertex added at a time, with a hash table of bit sets: `O(sets · n)` time
+//! at most and `O(sets · n / 64)` words of memory. Pairs of nested sets are not stored: the published GNMT graph has
+//! 15.5 million of them, but only 17,914 sets. Sets are numbered by size, then in the order of discovery, which depends
+//! only on the graph.
 
 use std::{
     collections::hash_map::Entry,
@@ -18,24 +18,24 @@ use rustc_hash::FxHashMap;
 
 use super::{Dag, strong_components};
 
-/// All admissible sets of a graph, as rows of bits ordered by size; row 0 is empty, the last row is full.
+/// All closed sets of a graph, as rows of bits ordered by size. Row 0 is empty, the last row is full.
 #[derive(Debug, Clone)]
 pub struct SuccessorSets {
     n: usize,
     words: usize,
     bits: Vec<u64>,
     sizes: Vec<u32>,
-    /// For each set the sets with one member less, in compressed rows; no rows where the family is not complete.
+    /// For each set, the sets with one member less, in compressed rows. No rows if the family is not complete.
     below_start: Vec<u32>,
     below: Vec<u32>,
-    /// For each of those, the member that it lacks.
+    /// For each entry of `below`, the member that it lacks.
     lacking: Vec<u32>,
 }
 
-/// Whether a set with some bits lies within one with others.
+/// True if the set `inner` is a subset of `outer`, both as rows of bits.
 #[inline]
 pub fn lies_within(inner: &[u64], outer: &[u64]) -> bool {
-    // By place: what iterators in step leave to the linker to put in line costs the planners a tenth of their time.
+    // Indexed loop: zipped iterators are not inlined across crates and cost the planners a tenth of their time.
     let mut word = 0;
     while word < inner.len().min(outer.len()) && inner[word] & !outer[word] == 0 {
         word += 1;
@@ -43,24 +43,24 @@ pub fn lies_within(inner: &[u64], outer: &[u64]) -> bool {
     word == inner.len().min(outer.len())
 }
 
-/// The marks of a vertex: bits of which those of others tell nothing. A set has those of its members, added without carrying.
+/// Hash of a vertex. The hash of a set is the XOR of its members' hashes.
 fn mark(v: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     v.hash(&mut hasher);
     hasher.finish()
 }
 
-/// By set of a size, the vertices that may join it, ascending.
+/// For each set of one size, the vertices that may join it, ascending.
 #[derive(Debug)]
 struct Open {
     start: Vec<usize>,
     vertices: Vec<u32>,
-    /// Those that may join the latest set and might not join the one it was made of.
+    /// Vertices that may join the latest set but could not join the set it was made from.
     fresh: Vec<u32>,
 }
 
 impl Open {
-    /// Of no set.
+    /// Creates a list for no sets.
     fn new() -> Self {
         Open { start: vec![0], vertices: vec![], fresh: vec![] }
     }
@@ -70,13 +70,14 @@ impl Open {
         self.vertices.clear();
     }
 
-    /// Adds what may join a set.
+    /// Appends the vertices that may join a set.
     fn push(&mut self, joining: impl Iterator<Item = u32>) {
         self.vertices.extend(joining);
         self.start.push(self.vertices.len());
     }
 
-    /// Adds what may join a set, given what might join it before `v` did; `row` are the set's bits.
+    /// Appends the vertices that may join a set after `v` joined. `row` are the set's bits, `joining` the vertices that
+    /// could join before.
     fn push_with(&mut self, dag: &Dag, row: &[u64], joining: &[u32], v: u32) {
         let contains = |w: usize| row[w / 64] >> (w % 64) & 1 == 1;
         let fresh = dag.predecessors(v as usize).filter(|&u| dag.successors(u).all(contains)).map(|u| u as u32);
@@ -84,7 +85,7 @@ impl Open {
         self.fresh.extend(fresh);
         self.fresh.sort_unstable();
         self.fresh.dedup();
-        // None of these might join before: `v` was missing.
+        // `v` was missing, so no vertex of `fresh` could join before.
         let mut fresh = self.fresh.iter().copied().peekable();
         for &w in joining.iter().filter(|&&w| w != v) {
             while let Some(earlier) = fresh.next_if(|&u| u < w) {
@@ -96,35 +97,37 @@ impl Open {
         self.start.push(self.vertices.len());
     }
 
-    /// What may join each set.
+    /// Iterates over the joining vertices of each set.
     fn iter(&self) -> impl Iterator<Item = &[u32]> {
         self.start.windows(2).map(|ends| &self.vertices[ends[0]..ends[1]])
     }
 }
 
-/// How an enumeration ended.
+/// Result of an enumeration.
 #[derive(Debug, Clone)]
 pub enum Enumeration {
-    /// Every set is there.
+    /// All sets.
     Complete(SuccessorSets),
-    /// There are more than the limit.
+    /// More sets than the limit.
     TooMany,
-    /// The caller asked to stop.
+    /// Stopped by the caller.
     Cancelled,
 }
 
 impl SuccessorSets {
-    /// How many admissible sets a graph has at the least, in `O(n + m)`: between two vertices that all others come before or behind,
-    /// parts without an edge to one another are filled up independently, each in as many steps as it has vertices.
+    /// Lower bound on the number of closed sets of a graph, in `O(n + m)`. A vertex that is comparable to all others
+    /// separates the graph into stretches. Within a stretch, components without an edge between them are filled
+    /// independently, each in as many steps as it has vertices.
     pub fn at_least(dag: &Dag) -> usize {
         let (n, order) = (dag.len(), dag.topological_order());
         let mut place = vec![0; n];
         order.iter().enumerate().for_each(|(p, &v)| place[v as usize] = p);
-        // By place: the first to which an edge leads from there, and the last from which one leads there.
+        // By position: the first position that an edge from there leads to, and the last position from which an edge
+        // leads there.
         let first = order.iter().map(|&v| dag.successors(v as usize).map(|w| place[w]).min().unwrap_or(n));
         let last = order.iter().map(|&v| dag.predecessors(v as usize).map(|u| place[u] + 1).max().unwrap_or(0));
         let (first, last): (Vec<usize>, Vec<usize>) = (first.collect(), last.collect());
-        // The same of all places before it, and of all behind it.
+        // Maximum of `first` over all earlier positions, and minimum of `last` over all later ones.
         let mut reached = vec![0; n + 1];
         (0..n).for_each(|p| reached[p + 1] = first[p].max(reached[p]));
         let mut left = vec![n; n + 1];
@@ -140,7 +143,8 @@ impl SuccessorSets {
         let parts = strong_components(n, both.iter());
         let mut sizes = vec![0usize; n];
         parts.iter().for_each(|&part| sizes[part as usize] += 1);
-        // Of each stretch between two such vertices all ways to fill it up, one of them being full: the next vertex may join then.
+        // Product over the components of a stretch. The full stretch is one of its states: the next separating vertex
+        // may then join.
         let (mut count, mut ways, mut seen) = (0usize, 1usize, vec![false; n]);
         for (p, &v) in order.iter().enumerate() {
             if comparable(p) {
@@ -153,12 +157,12 @@ impl SuccessorSets {
         count.saturating_add(ways)
     }
 
-    /// Enumerates the admissible sets of `dag`, at most `limit` of them; `cancelled` is asked now and then.
+    /// Enumerates the closed sets of `dag`, at most `limit` of them. Polls `cancelled` periodically.
     pub fn enumerate(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool) -> Enumeration {
         Self::enumerate_by(dag, limit, cancelled, mark)
     }
 
-    /// The same with other marks: whatever they are, sets with the same ones are told apart.
+    /// Like `enumerate`, with another hash of vertices. Sets with equal hashes are still distinguished.
     fn enumerate_by(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool, mark: impl Fn(u32) -> u64) -> Enumeration {
         let n = dag.len();
         if Self::at_least(dag) > limit {
@@ -168,13 +172,13 @@ impl SuccessorSets {
         let mut all = SuccessorSets::empty(n);
         all.below_start = vec![0, 0];
         let mut level = 0..1;
-        // By set of the level, what may join it and its marks.
+        // For each set of the level, the vertices that may join it and the set's hash.
         let (mut open, mut next_open) = (Open::new(), Open::new());
         open.push((0..n as u32).filter(|&v| dag.out_degree(v as usize) == 0));
         let (mut marks, mut next_marks) = (vec![0u64], vec![]);
-        // By marks: the set that has them, or the next free number where sets differ but not in their marks.
+        // By hash: the set with this hash. On a collision the next free key is used.
         let mut seen: FxHashMap<u64, u32> = FxHashMap::default();
-        // A set, one with a member less, and that member; and of each set where its own are.
+        // Links: a set, the set with one member less, and that member. `place` is the position of each set's own links.
         let (mut links, mut place): (Vec<[u32; 3]>, Vec<usize>) = (vec![], vec![]);
         for _ in 0..n {
             seen.clear();
@@ -209,7 +213,7 @@ impl SuccessorSets {
             }
             std::mem::swap(&mut open, &mut next_open);
             std::mem::swap(&mut marks, &mut next_marks);
-            // Links ascend by the set below: each goes to the next place of its set.
+            // Links are ascending by the smaller set: each goes to the next position of its larger set.
             place.clear();
             place.resize(all.len() - first + 1, 0);
             links.iter().for_each(|&[found, ..]| place[found as usize - first + 1] += 1);
@@ -231,9 +235,9 @@ impl SuccessorSets {
         Enumeration::Complete(all)
     }
 
-    /// The union of the suffix chains of several topological orders: a family of admissible sets that always holds
-    /// the empty and the full set, at most `orders · n + 1` of them. Of each chain only every `stride`-th set is taken,
-    /// and the full one. Used where the full family is too large.
+    /// Union of the suffix chains of several topological orders, used where the full family is too large. It always
+    /// holds the empty and the full set, and has at most `orders · n + 1` sets. Each chain contributes every
+    /// `stride`-th set and the full one.
     pub fn from_orders(dag: &Dag, orders: &[Vec<u32>], stride: usize) -> SuccessorSets {
         let n = dag.len();
         let words = n.div_ceil(64).max(1);
@@ -256,7 +260,7 @@ impl SuccessorSets {
         all
     }
 
-    /// The suffixes of a topological order that begin at the given places (ascending), with the empty and the full set.
+    /// Suffixes of a topological order that begin at the given positions (ascending), with the empty and the full set.
     pub fn at_places(dag: &Dag, order: &[u32], places: &[usize]) -> SuccessorSets {
         let n = dag.len();
         let mut all = SuccessorSets::empty(n);
@@ -274,10 +278,10 @@ impl SuccessorSets {
         all
     }
 
-    /// A family of admissible sets given by their bits, with the empty and the full set; what is there twice is kept once.
+    /// Family of closed sets given by their bits, with the empty and the full set. Duplicates are removed.
     ///
     /// # Panics
-    /// If a row has not as many words as there are in a row of this graph's sets.
+    /// If the number of words of a row differs from that of this graph's sets.
     pub fn of_rows(dag: &Dag, rows: impl IntoIterator<Item = Vec<u64>>) -> SuccessorSets {
         let mut all = SuccessorSets::empty(dag.len());
         let mut full = vec![0; all.words];
@@ -295,14 +299,14 @@ impl SuccessorSets {
         all
     }
 
-    /// Whether a set is another one with a vertex more.
+    /// True if `set` is `other` with the vertex `v` added.
     fn is_with(&self, set: usize, other: usize, v: u32) -> bool {
         let (word, bit) = (v as usize / 64, 1 << (v % 64));
         let mut rows = self.row(set).iter().zip(self.row(other)).enumerate();
         rows.all(|(at, (a, b))| if at == word { *a == b | bit } else { a == b })
     }
 
-    /// Adds a set with a vertex more than another; its number.
+    /// Appends the set `other` with the vertex `v` added. Returns its number.
     fn add_with(&mut self, other: usize, v: u32) -> usize {
         let added = self.len();
         self.bits.extend_from_within(other * self.words..(other + 1) * self.words);
@@ -324,7 +328,7 @@ impl SuccessorSets {
         }
     }
 
-    /// The sets that lack one member of `set`; `None` for a family that is not complete ([`SuccessorSets::from_orders`],
+    /// Sets that lack one member of `set`. `None` if the family is not complete ([`SuccessorSets::from_orders`],
     /// [`SuccessorSets::of_rows`]).
     #[inline]
     pub fn below(&self, set: usize) -> Option<&[u32]> {
@@ -332,7 +336,7 @@ impl SuccessorSets {
         Some(&self.below[from as usize..to as usize])
     }
 
-    /// The sets that lack one member of `set`, each with that member; none for a family that is not complete.
+    /// Sets that lack one member of `set`, each with that member. None if the family is not complete.
     #[inline]
     pub fn steps_below(&self, set: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
         let ends = self.below_start.get(set).zip(self.below_start.get(set + 1));
@@ -346,7 +350,7 @@ impl SuccessorSets {
         self.sizes.len()
     }
 
-    /// Never true: the empty set is always there.
+    /// Always false: the empty set is always there.
     pub fn is_empty(&self) -> bool {
         self.sizes.is_empty()
     }
@@ -363,7 +367,7 @@ impl SuccessorSets {
         self.words
     }
 
-    /// The bits of a set.
+    /// Bits of a set.
     #[inline]
     pub fn row(&self, set: usize) -> &[u64] {
         &self.bits[set * self.words..(set + 1) * self.words]
@@ -375,13 +379,13 @@ impl SuccessorSets {
         self.sizes[set] as usize
     }
 
-    /// Whether vertex `v` is a member of `set`.
+    /// True if vertex `v` is a member of `set`.
     #[inline]
     pub fn contains(&self, set: usize, v: usize) -> bool {
         self.bits[set * self.words + v / 64] >> (v % 64) & 1 == 1
     }
 
-    /// Whether every member of `inner` is one of `outer`.
+    /// True if every member of `inner` is a member of `outer`.
     #[inline]
     pub fn is_subset(&self, inner: usize, outer: usize) -> bool {
         lies_within(self.row(inner), self.row(outer))
@@ -393,7 +397,7 @@ impl SuccessorSets {
         self.beyond(set, 0)
     }
 
-    /// Members of `outer` that are not in `inner`, by increasing index, one by one.
+    /// Members of `outer` that are not in `inner`, by increasing index, as an iterator.
     #[inline]
     pub fn beyond(&self, outer: usize, inner: usize) -> impl Iterator<Item = usize> + '_ {
         let (outer, inner) = (self.row(outer), self.row(inner));
@@ -409,7 +413,7 @@ impl SuccessorSets {
         })
     }
 
-    /// The same, listed.
+    /// Members of `outer` that are not in `inner`, as a list.
     pub fn difference(&self, outer: usize, inner: usize) -> Vec<usize> {
         let mut members = Vec::with_capacity(self.size(outer).saturating_sub(self.size(inner)));
         members.extend(self.beyond(outer, inner));

@@ -1,4 +1,4 @@
-//! How a model is trained: the answer that a plan of a training workload is. Its stages follow from it.
+//! Training configuration of a model, from which the stages of its plan follow.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::training::{Layout, Recompute, ZeroBubble};
 
-/// Degrees, micro-batch, recomputation and the split of the layers.
+/// Degrees of parallelism, microbatch size, recomputation and the split of the layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
-    /// Degrees of parallelism and the micro-batch.
+    /// Degrees of parallelism and the microbatch size.
     pub layout: Layout,
-    /// What the backward pass computes again.
+    /// Recomputation in the backward pass.
     pub recompute: Recompute,
-    /// Whether norms and dropout are divided along the sequence over the tensor group.
+    /// True if norms and dropout are divided along the sequence over the tensor group.
     pub sequence_parallel: bool,
-    /// Whether the optimizer's state is divided over the data-parallel group.
+    /// True if the optimizer's state is divided over the data-parallel group.
     pub distributed_optimizer: bool,
-    /// Layers of each stage, or of each virtual stage in the order of the model; empty where they are split evenly.
+    /// Layers of each stage, or of each virtual stage in the order of the model. Empty if they are split evenly.
     pub layers: Vec<u32>,
-    /// The schedule, where it is not 1F1B or, with virtual stages, interleaved 1F1B.
+    /// Zero-bubble schedule. `None` for 1F1B or, with virtual stages, interleaved 1F1B.
     pub zero_bubble: Option<ZeroBubble>,
 }
 
 impl fmt::Display for Configuration {
-    /// As people write it: `tp=4,pp=2,vp=5,cp=1,ep=1,dp=8,mbs=1, recompute full:2`.
+    /// Usual notation: `tp=4,pp=2,vp=5,cp=1,ep=1,dp=8,mbs=1, recompute full:2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.layout)?;
         if self.recompute != Recompute::None {
@@ -47,14 +47,14 @@ impl fmt::Display for Configuration {
     }
 }
 
-/// A configuration as the plan JSON carries it, with the names of `plantui estimate`.
+/// Configuration in the plan JSON, with the names of `plantui estimate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConfigurationPart {
     /// Tensor-parallel degree.
     pub tp: u32,
     /// Pipeline stages.
     pub pp: u32,
-    /// Virtual stages of each.
+    /// Virtual stages of each pipeline stage.
     #[serde(default = "one")]
     pub vp: u32,
     /// Context-parallel degree.
@@ -63,7 +63,7 @@ pub struct ConfigurationPart {
     /// Expert-parallel degree.
     #[serde(default = "one")]
     pub ep: u32,
-    /// Data-parallel degree, context parallelism not counted.
+    /// Data-parallel degree, without context parallelism.
     pub dp: u32,
     /// Sequences in a microbatch.
     #[serde(default = "one")]
@@ -71,22 +71,22 @@ pub struct ConfigurationPart {
     /// `none`, `selective`, `full` or `full:N`.
     #[serde(default = "none")]
     pub recompute: String,
-    /// Whether sequences are divided over the tensor group.
+    /// True if sequences are divided over the tensor group.
     #[serde(default = "yes")]
     pub sequence_parallel: bool,
-    /// Whether the optimizer's state is divided over the data-parallel group.
+    /// True if the optimizer's state is divided over the data-parallel group.
     #[serde(default = "yes")]
     pub distributed_optimizer: bool,
-    /// Layers of each (virtual) stage, where they are not split evenly.
+    /// Layers of each (virtual) stage, if they are not split evenly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<u32>,
     /// `zb-h1` or `zb-v`; absent for 1F1B and, with virtual stages, interleaved 1F1B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
-    /// Seconds of an iteration; of one among several configurations.
+    /// Seconds per iteration. Only in a list of several configurations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration_s: Option<f64>,
-    /// Bytes of the fullest rank, the reserve included; of one among several configurations.
+    /// Bytes of the fullest rank, the reserve included. Only in a list of several configurations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<f64>,
 }
@@ -103,7 +103,7 @@ fn yes() -> bool {
     true
 }
 
-/// The largest degree or number of layers that a file may name.
+/// Largest degree or number of layers that a file may contain.
 const MOST: u32 = 1 << 20;
 
 impl From<&Configuration> for ConfigurationPart {
@@ -131,7 +131,7 @@ impl From<&Configuration> for ConfigurationPart {
 impl TryFrom<&ConfigurationPart> for Configuration {
     type Error = (&'static str, String);
 
-    /// The configuration, or the field that is wrong and what is.
+    /// Converts the part. The error is the wrong field and its problem.
     fn try_from(part: &ConfigurationPart) -> Result<Self, Self::Error> {
         let degrees = [
             ("tp", part.tp),

@@ -1,7 +1,7 @@
-//! The plan JSON, schema `plantui.plan/1`: how a plan leaves plantui and comes back.
+//! Plan JSON, schema `plantui.plan/1`, for export and import.
 //!
-//! Fields may be added, never renamed. Node ids are those of the workload's file. Reading accepts any document that has
-//! `schema` and `stages`; everything else is optional, so that plans written by scripts need not repeat what is known.
+//! Fields may be added, never renamed. Node ids are those of the workload's file. A document needs only `schema` and
+//! `stages`. Everything else is optional, so that scripts need not repeat known facts.
 
 use std::collections::BTreeMap;
 
@@ -17,160 +17,160 @@ use crate::{
     workload::{NodeId, Recipe, TrainingProfile, Workload, training},
 };
 
-/// The schema this version writes.
+/// Schema of this version.
 pub const SCHEMA: &str = "plantui.plan/1";
 
-/// A whole plan document.
+/// Plan document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// What was planned.
+    /// Workload of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<WorkloadPart>,
-    /// Who planned it, with which options.
+    /// Planner with its options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planner: Option<PlannerPart>,
-    /// Under which limits; what is absent is left to the workload.
+    /// Limits of the plan. An absent limit is taken from the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<GivenLimits>,
     /// `optimal`, `feasible`, `infeasible` or `cancelled`.
     #[serde(default)]
     pub status: Option<String>,
-    /// What the planner minimised, and what it reached.
+    /// Objective of the planner and its value.
     #[serde(default)]
     pub objective: Option<ObjectivePart>,
     /// Proven lower bound on the objective.
     #[serde(default)]
     pub lower_bound: Option<f64>,
-    /// The plans that status and bound speak of, where those are not all.
+    /// Search space that status and bound refer to, if it is not all plans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven_among: Option<String>,
-    /// The stages, first to last.
+    /// Stages, first to last.
     pub stages: Vec<StagePart>,
-    /// How the model is trained, where that is what was planned.
+    /// Training configuration, for a training workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<ConfigurationPart>,
-    /// The best configurations found, and those that no other is both faster and smaller than.
+    /// Best configurations found, and the Pareto-optimal ones in time and memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configurations: Vec<ConfigurationPart>,
-    /// What is predicted of that, in the field's figures.
+    /// Prediction for the configuration, in the field's figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PredictionPart>,
-    /// How every operator is split, where operators are.
+    /// Split of every operator, for an operator workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<OperatorPart>,
-    /// Where its parts sit on a topology.
+    /// Mapping of the plan's parts onto a topology.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping: Option<MappingPart>,
     /// Id of the schedule that the plan was made for, such as `1f1b` or `interleaved`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
-    /// Parts of the model on each device, where the schedule interleaves them.
+    /// Number of model parts on each device, if the schedule interleaves them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtual_stages: Option<u32>,
-    /// Rule of the warm-up that it was made for: `published` or `cumulative`.
+    /// Warm-up rule that the plan was made for: `published` or `cumulative`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<String>,
-    /// The plan in the simulator.
+    /// Simulation of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulation: Option<SimulationPart>,
-    /// Why there is no plan.
+    /// Reason why there is no plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infeasible: Option<InfeasiblePart>,
-    /// What the run cost; named figures.
+    /// Statistics of the run by name.
     #[serde(default)]
     pub stats: BTreeMap<String, f64>,
-    /// What was assumed.
+    /// Assumptions.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// What is predicted of a training plan: rates of the simulated iteration, and how far such predictions were off.
+/// Prediction for a training plan: rates of the simulated iteration, and the error of such predictions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PredictionPart {
     /// Tokens of the batch per second.
     pub tokens_per_s: f64,
-    /// The same for each device.
+    /// Tokens of the batch per second and device.
     pub tokens_per_s_per_device: f64,
     /// Operations that the model needs, per second and device.
     pub model_flops_per_s_per_device: f64,
-    /// Those as a share of the peak, 0 to 1.
+    /// The model's operations as a fraction of the peak, 0 to 1.
     pub mfu: f64,
-    /// The same with what is computed again.
+    /// Like `mfu`, but includes recomputed operations.
     pub hfu: f64,
-    /// The published runs that are like this one; `null` where there are none.
+    /// Comparable published runs; `null` if there are none.
     pub trust: Option<TrustPart>,
-    /// How it differs from all published runs, a phrase each; empty where there are runs like it.
+    /// Differences from all published runs, a phrase each. Empty if there are comparable runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
-    /// Whether it fits: `yes` with the error of the memory model, `close` without.
+    /// Result of the memory check: `yes` if it fits with the memory model's error added, `close` if only without.
     #[serde(default)]
     pub fits: String,
-    /// Why its utilisation cannot be, where it cannot.
+    /// Reason why the utilisation is implausible, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implausible: Option<String>,
 }
 
-/// Published runs that a prediction was held against.
+/// Published runs that a prediction was compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrustPart {
-    /// What they have in common.
+    /// Common properties of the runs.
     pub class: String,
-    /// How many they are.
+    /// Number of runs.
     pub runs: u32,
-    /// Mean error of the time of an iteration, relative.
+    /// Mean relative error of the iteration time.
     pub mean_error: f64,
-    /// The largest.
+    /// Largest relative error of the iteration time.
     pub worst_error: f64,
 }
 
-/// The workload a plan belongs to.
+/// Workload of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadPart {
-    /// Its name.
+    /// Name of the workload.
     pub name: String,
-    /// Where it was read from; absent for standard input.
+    /// File it was read from; absent for standard input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Its format.
+    /// Format of the file.
     pub format: String,
     /// Number of nodes.
     pub nodes: usize,
     /// Number of edges.
     pub edges: usize,
-    /// Samples of the batch that its times were taken to be measured with, where they are of a batch.
+    /// Batch size of the profile's times, in samples, if the times are those of a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile_batch: Option<u32>,
-    /// How the network is built and run, as far as it is known.
+    /// Structure and execution of the network, as far as known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,
-    /// How its model is trained, where that is what it says.
+    /// Training settings, for a training workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<TrainingPart>,
 }
 
-/// How a training workload's model is trained.
+/// Training settings of a training workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrainingPart {
-    /// What it runs on.
+    /// Hardware.
     pub hardware: String,
-    /// Tokens in a sequence.
+    /// Sequence length in tokens.
     pub sequence_length: u64,
-    /// The number format of products.
+    /// Number format of matrix products.
     pub precision: String,
-    /// The profile of the settings.
+    /// Settings profile.
     pub stack: String,
     /// All settings by name, as text.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
-    /// Figures of the hardware by name, as far as they are not those of its data sheet: links of a topology, a file's own.
+    /// Hardware figures by name that differ from the data sheet: links of a topology, or a file's own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
-    /// Constants by name, as far as they are not the shipped ones: a calibration's, a file's own.
+    /// Constants by name that differ from the shipped ones: a calibration's, or a file's own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, f64>,
-    /// Where changed figures and constants come from, a sentence each.
+    /// Sources of changed figures and constants, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }
@@ -195,26 +195,26 @@ impl From<&TrainingProfile> for TrainingPart {
     }
 }
 
-/// The planner of a plan.
+/// Planner of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannerPart {
-    /// Its id.
+    /// Id of the planner.
     pub id: String,
-    /// Its options.
+    /// Options of the planner.
     #[serde(default)]
     pub options: BTreeMap<String, serde_json::Value>,
 }
 
-/// An objective and its value.
+/// Objective and its value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ObjectivePart {
-    /// Its name, such as `time_per_sample`.
+    /// Name of the objective, such as `time_per_sample`.
     pub name: String,
-    /// Its value.
+    /// Value of the objective.
     pub value: f64,
-    /// Its unit, such as `s`.
+    /// Unit of the value, such as `s`.
     pub unit: String,
-    /// What it depends on beside limits and options.
+    /// Parameters of the objective in addition to limits and options.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, serde_json::Value>,
 }
@@ -222,7 +222,7 @@ pub struct ObjectivePart {
 /// One stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StagePart {
-    /// Ids of its nodes.
+    /// Ids of the stage's nodes.
     pub nodes: Vec<NodeId>,
     /// Replicas.
     pub data_parallel: u32,
@@ -234,13 +234,13 @@ pub struct StagePart {
     /// Mode of every node, by id.
     #[serde(default)]
     pub choices: serde_json::Map<String, serde_json::Value>,
-    /// For plans over the states of a layer-wise profile: the last state of the stage.
+    /// Last state of the stage, for plans over the states of a layer-wise profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_state: Option<u32>,
     /// Compute, seconds per sample.
     #[serde(default)]
     pub compute_s: f64,
-    /// Tensors across the stage's borders, seconds per sample.
+    /// Transfer of tensors across the stage's borders, seconds per sample.
     #[serde(default)]
     pub communication_s: f64,
     /// Gradient all-reduce, seconds per sample.
@@ -251,52 +251,52 @@ pub struct StagePart {
     pub memory_bytes: f64,
 }
 
-/// How one operator is split.
+/// Split of one operator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OperatorPart {
-    /// Its id.
+    /// Id of the operator.
     pub node: NodeId,
-    /// Ways by dimension, in the order of its iteration space.
+    /// Ways by dimension, in the order of the iteration space.
     pub splits: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Where the parts of a plan sit on a topology: stage by stage, replica by replica, shard by shard.
+/// Devices of a plan's parts on a topology: stage by stage, replica by replica, shard by shard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MappingPart {
     /// Name of the topology.
     pub topology: String,
-    /// The file that it was read from, where it is none that has a name of its own.
+    /// File of the topology, if it is not a built-in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// How it was found.
+    /// Method that found the mapping.
     pub method: String,
-    /// The device of every part.
+    /// Device of every part.
     pub devices: Vec<u32>,
-    /// Their names in the topology.
+    /// Names of the devices in the topology.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// Seconds of communication a microbatch at the bottleneck.
+    /// Seconds of communication per microbatch at the bottleneck.
     pub communication_s: f64,
-    /// The pair, ring or link where that is; absent where nothing is sent.
+    /// Pair, ring or link of the bottleneck; absent if nothing is sent.
     #[serde(default)]
     pub bottleneck: Option<String>,
-    /// Its bytes per second.
+    /// Bandwidth of the bottleneck, bytes per second.
     #[serde(default)]
     pub bottleneck_bytes_per_s: Option<f64>,
-    /// Seconds that every mapping takes at least.
+    /// Lower bound on the seconds of every mapping.
     pub lower_bound_s: f64,
-    /// Whether no mapping takes less.
+    /// True if no mapping takes less.
     pub proved: bool,
-    /// Seconds of a batch, simulated on the topology's routes.
+    /// Seconds per iteration, simulated on the topology's routes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration_s: Option<f64>,
-    /// What was assumed.
+    /// Assumptions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 impl MappingPart {
-    /// What limits it, in words: `3.2 ms of communication a microbatch, most at gpu0 - gpu3 (50 GB/s), proven the least`.
+    /// Bottleneck in words: `3.2 ms of communication a microbatch, most at gpu0 - gpu3 (50 GB/s), proven the least`.
     pub fn told(&self) -> String {
         let at = self.bottleneck.as_ref().zip(self.bottleneck_bytes_per_s);
         let at = at.map(|(place, width)| format!(", most at {place} ({})", units::bandwidth_exact(width)));
@@ -309,38 +309,38 @@ impl MappingPart {
     }
 }
 
-/// What the simulator says of a plan.
+/// Simulation of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SimulationPart {
-    /// Schedule simulated: `1f1b` or `gpipe`.
+    /// Id of the simulated schedule, such as `1f1b` or `gpipe`.
     pub schedule: String,
-    /// Time of one batch, seconds.
+    /// Time of one iteration, seconds.
     pub iteration_s: f64,
-    /// Microbatches per second.
+    /// Samples per second; microbatches per second if the number of samples is not known.
     pub samples_per_s: f64,
-    /// Share of device time that is idle, 0 to 1.
+    /// Fraction of device time that is idle, 0 to 1.
     pub bubble: f64,
-    /// The most memory in use on any device, bytes.
+    /// Peak memory over all devices, bytes.
     pub peak_memory_bytes: f64,
-    /// What was assumed otherwise than by default, by name, as text.
+    /// Assumptions other than the defaults, by name, as text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
 }
 
-/// Why there is no plan.
+/// Reason why there is no plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InfeasiblePart {
-    /// The limits that stand in the way.
+    /// Limits that prevent a plan.
     pub limits: Vec<String>,
-    /// The smallest memory per device that would do, with everything else unchanged.
+    /// Smallest memory per device that would suffice, with everything else unchanged.
     pub smallest_memory_bytes: Option<f64>,
-    /// The fewest devices that would do, with everything else unchanged.
+    /// Fewest devices that would suffice, with everything else unchanged.
     pub fewest_devices: Option<u32>,
-    /// The story in words.
+    /// Explanation in words.
     pub explanation: String,
 }
 
-/// The limits of a plan as its document has them: only what plans are limited by, of these kinds.
+/// Limits of a plan as its document has them. Microbatches and bandwidth appear only if `kinds` contains them.
 pub fn limits_part(limits: &Limits, kinds: &[LimitKind]) -> GivenLimits {
     let mut part = GivenLimits::from(limits);
     for kind in [LimitKind::Microbatches, LimitKind::Bandwidth] {
@@ -351,15 +351,15 @@ pub fn limits_part(limits: &Limits, kinds: &[LimitKind]) -> GivenLimits {
     part
 }
 
-/// A value of a limit as documents have it: JSON has no infinite number, so a largest one stands for what does not limit.
+/// Value of a limit in a document. JSON has no infinity, so the largest number stands for an unlimited value.
 pub fn limit_value(kind: LimitKind, value: f64) -> f64 {
     value.min(if kind == LimitKind::Memory { f64::MAX } else { units::LARGEST })
 }
 
-/// Refuses values that no limit can have, naming the file and the field.
+/// Refuses impossible limit values. Names the file and the field.
 ///
 /// # Errors
-/// [`LoadError`] for the first of them.
+/// [`LoadError`] for the first wrong value.
 pub fn validate_limits(limits: &GivenLimits, source: &str) -> Result<(), LoadError> {
     let (counts, sizes): (Vec<LimitKind>, Vec<LimitKind>) = limits.given().partition(|kind| kind.is_count());
     for kind in counts.into_iter().chain(sizes) {
@@ -378,7 +378,7 @@ pub fn validate_limits(limits: &GivenLimits, source: &str) -> Result<(), LoadErr
     Ok(())
 }
 
-/// The stages of a plan with their scores, as the document carries them.
+/// Stages of a plan with their scores, as in the document.
 pub fn stage_parts(workload: &Workload, plan: &Plan, score: Option<&Score>) -> Vec<StagePart> {
     let part = |(i, stage): (usize, &Stage)| {
         let scored = score.and_then(|s| s.stages.get(i)).cloned().unwrap_or_default();

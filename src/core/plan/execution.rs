@@ -1,37 +1,37 @@
-//! How a plan says that it runs: the schedule, virtual stages, the rule of the warm-up.
+//! Execution of a plan: schedule, virtual stages and warm-up rule.
 //!
-//! A plan that a planner made for a schedule carries it ([`super::Plan::execution`]), so that whoever checks, simulates or
-//! exports it takes the same one unless asked for another.
+//! A plan made for a schedule carries it ([`super::Plan::execution`]). Check, simulation and export then use that
+//! schedule unless another is requested.
 
 use crate::{source::LoadError, text::printable};
 
-/// The order in which a stage works through its microbatches.
+/// Order in which a stage processes its microbatches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Schedule {
     /// One forward, one backward, with synchronous flush (PipeDream-Flush, Megatron-LM's default).
     OneForwardOneBackward,
     /// All forwards, then all backwards (Huang et al., NeurIPS 2019).
     GPipe,
-    /// 1F1B over several virtual stages on each device (Narayanan et al., SC 2021). A stage's work is taken as so many equal
-    /// parts, and the model as dealt to the stages round robin: part `j` of stage `s` is number `j · stages + s` of the
-    /// whole.
+    /// 1F1B over several virtual stages on each device (Narayanan et al., SC 2021). A stage's work is divided into
+    /// equal parts. The parts of the model are dealt to the stages round robin: part `j` of stage `s` is number
+    /// `j · stages + s` of the whole.
     Interleaved,
-    /// 1F1B that starts more forwards before the first backward, to hide transfers, at the price of memory.
+    /// 1F1B with more forwards before the first backward, to hide transfers. Costs memory.
     EagerOneForwardOneBackward,
-    /// Zero-bubble schedule H1: the backward of the weights is put off and fills the bubble, with no more microbatches in
-    /// flight than the first stage of 1F1B has (Qi et al., ICLR 2024).
+    /// Zero-bubble schedule H1: the backward of the weights is delayed and fills the bubble. It has no more
+    /// microbatches in flight than the first stage of 1F1B (Qi et al., ICLR 2024).
     ZeroBubbleH1,
-    /// Zero-bubble schedule V: two parts on each device, the second half of the model placed back from the last device to the
-    /// first (Qi et al., NeurIPS 2024).
+    /// Zero-bubble schedule V: two parts on each device, the second half of the model placed back from the last device
+    /// to the first (Qi et al., NeurIPS 2024).
     ZeroBubbleV,
-    /// Forwards only, as when serving.
+    /// Forwards only, for serving.
     Inference,
-    /// One sample alone, as a plan for latency runs it. It follows from the plan and cannot be asked for.
+    /// One sample alone, as a latency plan runs it. It follows from the plan and cannot be requested.
     SingleSample,
 }
 
 impl Schedule {
-    /// All schedules that can be asked for, in the order they are shown.
+    /// All schedules that can be requested, in display order.
     pub const ALL: [Schedule; 7] = [
         Schedule::OneForwardOneBackward,
         Schedule::GPipe,
@@ -42,7 +42,7 @@ impl Schedule {
         Schedule::Inference,
     ];
 
-    /// What scripts call it.
+    /// Id in files and on the command line.
     pub fn id(self) -> &'static str {
         match self {
             Schedule::OneForwardOneBackward => "1f1b",
@@ -56,7 +56,7 @@ impl Schedule {
         }
     }
 
-    /// What people call it.
+    /// Name for users.
     pub fn name(self) -> &'static str {
         match self {
             Schedule::OneForwardOneBackward => "1F1B",
@@ -70,43 +70,45 @@ impl Schedule {
         }
     }
 
-    /// The schedule of this id, if it can be asked for.
+    /// Schedule with this id, if it can be requested.
     pub fn find(id: &str) -> Option<Schedule> {
         Schedule::ALL.into_iter().find(|schedule| schedule.id() == id)
     }
 
-    /// The fewest parts of the model that a device has under it.
+    /// Minimum number of model parts per device.
     pub fn least_parts(self) -> u32 {
         if matches!(self, Schedule::Interleaved | Schedule::ZeroBubbleV) { 2 } else { 1 }
     }
 
-    /// Whether it runs backwards at all.
+    /// True if the schedule has backwards.
     pub fn has_backward(self) -> bool {
         self != Schedule::Inference
     }
 
-    /// Whether it runs the backward of the weights apart from that of the inputs.
+    /// True if the backward of the weights runs apart from that of the inputs.
     pub fn splits_backward(self) -> bool {
         matches!(self, Schedule::ZeroBubbleH1 | Schedule::ZeroBubbleV)
     }
 }
 
-/// How many microbatches each replica starts before its first backward, where stages have different numbers of replicas.
+/// Number of microbatches that each replica starts before its first backward, for stages with different numbers of
+/// replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WarmUp {
-    /// `⌈replicas behind / d⌉`, rounded at every stage anew: what Piper's memory model counts.
+    /// `⌈replicas behind / d⌉`, rounded at every stage, as in Piper's memory model.
     #[default]
     Published,
-    /// Rounded from the last stage on: `w(s) = ⌈K(s + 1) / d(s)⌉` with `K(s) = (w(s) + 1) d(s)`, so that a stage has enough in
-    /// flight to cover what the stages behind it hold. Up to a few more are in flight. With equal replicas both are the same.
+    /// Rounded from the last stage on: `w(s) = ⌈K(s + 1) / d(s)⌉` with `K(s) = (w(s) + 1) d(s)`. A stage then has
+    /// enough microbatches in flight to cover those of the stages behind it, up to a few more. With equal replicas both
+    /// rules agree.
     Cumulative,
 }
 
 impl WarmUp {
-    /// Both, in the order they are shown.
+    /// Both rules, in display order.
     pub const ALL: [WarmUp; 2] = [WarmUp::Published, WarmUp::Cumulative];
 
-    /// What scripts call it.
+    /// Id in files and on the command line.
     pub const fn id(self) -> &'static str {
         match self {
             WarmUp::Published => "published",
@@ -114,39 +116,39 @@ impl WarmUp {
         }
     }
 
-    /// The rule of this id.
+    /// Rule with this id.
     pub fn find(id: &str) -> Option<WarmUp> {
         WarmUp::ALL.into_iter().find(|rule| rule.id() == id)
     }
 }
 
-/// How a plan runs.
+/// Schedule, virtual stages and warm-up rule of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Execution {
     /// The schedule.
     pub schedule: Schedule,
-    /// Parts of the model on each device where the schedule interleaves them; else 1.
+    /// Number of model parts on each device if the schedule interleaves them; else 1.
     pub virtual_stages: u32,
-    /// The rule of the warm-up.
+    /// Warm-up rule.
     pub warm_up: WarmUp,
 }
 
 impl Default for Execution {
-    /// 1F1B as published.
+    /// 1F1B with the published warm-up.
     fn default() -> Self {
         Schedule::OneForwardOneBackward.into()
     }
 }
 
 impl From<Schedule> for Execution {
-    /// The schedule with as few virtual stages as it can have, and the published warm-up.
+    /// Schedule with its minimum of virtual stages and the published warm-up.
     fn from(schedule: Schedule) -> Self {
         Execution { schedule, virtual_stages: schedule.least_parts(), warm_up: WarmUp::Published }
     }
 }
 
 impl Execution {
-    /// The same under another schedule; so many virtual stages where that interleaves them.
+    /// Replaces the schedule. `virtual_stages` applies only to the interleaved schedule.
     #[must_use]
     pub fn under(self, schedule: Schedule, virtual_stages: u32) -> Execution {
         let virtual_stages = match schedule {
@@ -156,7 +158,7 @@ impl Execution {
         Execution { schedule, virtual_stages, ..self }
     }
 
-    /// In words: `1F1B`, `interleaved 1F1B with 4 virtual stages`.
+    /// Name in words: `1F1B`, `interleaved 1F1B with 4 virtual stages`.
     pub fn name(self) -> String {
         let parts = match self.schedule {
             Schedule::Interleaved => format!(" with {} virtual stages", self.virtual_stages),
@@ -170,15 +172,15 @@ impl Execution {
     }
 }
 
-/// Microbatches that go through all parts of a stage before the next ones do, under interleaved 1F1B: as many as there are
-/// stages where those divide the batch, else a few more. `None` where no equal rounds make up the batch (Narayanan et al., SC
-/// 2021, section 2.2; rounds as PyTorch's `ScheduleInterleaved1F1B` forms them).
+/// Number of microbatches that pass all parts of a stage before the next ones do, under interleaved 1F1B. It is the
+/// number of stages if that divides the batch, else a few more. `None` if the batch has no equal rounds (Narayanan et
+/// al., SC 2021, section 2.2; rounds as in PyTorch's `ScheduleInterleaved1F1B`).
 pub fn interleaved_round(stages: u32, microbatches: u32) -> Option<u32> {
     let rounds = (microbatches / stages.max(1)).max(1);
     microbatches.is_multiple_of(rounds).then_some(microbatches / rounds)
 }
 
-/// The fields of a document that say how its plan runs, as they are written.
+/// Fields of a document for a plan's execution, as written.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExecutionPart {
     /// [`super::document::Document::schedule`].
@@ -199,14 +201,14 @@ impl From<Execution> for ExecutionPart {
     }
 }
 
-/// More parts of the model than this are on no device.
+/// Maximum number of model parts on a device.
 const MOST_PARTS: u32 = 1024;
 
 impl ExecutionPart {
-    /// What the fields say; `None` where there are none.
+    /// Execution in the fields; `None` if there are none.
     ///
     /// # Errors
-    /// [`LoadError`] that names the field and what would do.
+    /// [`LoadError`] that names the field and the allowed values.
     pub fn read(&self, source: &str) -> Result<Option<Execution>, LoadError> {
         let ExecutionPart { schedule, virtual_stages, warmup } = self;
         if schedule.is_none() && virtual_stages.is_none() && warmup.is_none() {

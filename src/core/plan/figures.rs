@@ -1,8 +1,8 @@
-//! What a plan file says beside its objective: the costs of its stages, its simulation, how its search ended. None of it
-//! is used, all of it is held against what is recomputed, and a file that gets any of it wrong is wrong.
+//! Figures of a plan file in addition to its objective: costs of its stages, its simulation, its search's status.
+//! Figures are not used. They are compared with recomputed ones, and a file with a wrong figure is refused.
 //!
-//! One thing cannot be recomputed: a lower bound. The word `optimal` must come with one that meets the value, but that the
-//! bound holds is known to who planned, and to who plans again.
+//! A lower bound cannot be recomputed. The word `optimal` needs a bound equal to the value, but only planning again can
+//! confirm that bound.
 
 use std::collections::BTreeMap;
 
@@ -12,43 +12,44 @@ use super::{
 };
 use crate::units::exact_number;
 
-/// What a file says its plan is worth, in the unit of the plan's measure.
+/// Claims of a file about its plan's value, in the unit of the plan's measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Claims {
-    /// The objective's value.
+    /// Value of the objective.
     pub value: Option<f64>,
-    /// The bound on every plan's value.
+    /// Lower bound on every plan's value (upper bound if larger is better).
     pub lower_bound: Option<f64>,
-    /// How near, relative, the recomputed value must be to the claimed one.
+    /// Relative tolerance between the claimed and the recomputed value.
     pub tolerance: f64,
 }
 
 impl Default for Claims {
-    /// None at all; what is claimed must come out to the last digits.
+    /// No claims, with a tolerance of rounding errors only.
     fn default() -> Self {
         Claims { value: None, lower_bound: None, tolerance: 1e-9 }
     }
 }
 
-/// How near, relative, a figure must be to the recomputed one: files may be written with fewer digits than planned with.
+/// Relative tolerance between a figure and the recomputed one. Files may be written with fewer digits than the planner
+/// had.
 const TOLERANCE: f64 = 1e-6;
 
-/// The figures of a plan file; what it does not state is `None`.
+/// Figures of a plan file. A figure that is not stated is `None`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Figures {
-    /// How it says its search ended.
+    /// Status of the search.
     pub status: Option<String>,
-    /// By stage.
+    /// Figures by stage.
     pub stages: Vec<StageFigures>,
-    /// Of its simulation.
+    /// Figures of the simulation.
     pub simulation: Option<SimulationFigures>,
-    /// Seconds of a batch on the routes of the topology that it is mapped to.
+    /// Seconds per iteration on the routes of the mapped topology.
     pub mapped_iteration_s: Option<f64>,
-    /// Of its prediction.
+    /// Figures of the prediction.
     pub prediction: PredictionFigures,
 }
 
-/// What a file predicts of a training plan.
+/// Prediction that a file states for a training plan.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Deserialize)]
 #[serde(default)]
 pub struct PredictionFigures {
@@ -60,7 +61,7 @@ pub struct PredictionFigures {
 }
 
 impl PredictionFigures {
-    /// What is said otherwise than is predicted, a sentence each.
+    /// Differences from the recomputed prediction, a sentence each.
     pub fn differences(&self, own: &PredictionPart) -> Vec<String> {
         let pairs = [
             ("tokens_per_s", self.tokens_per_s, own.tokens_per_s),
@@ -73,12 +74,12 @@ impl PredictionFigures {
     }
 }
 
-/// What a file says a stage costs; seconds per sample, bytes per device.
+/// Costs of a stage as a file states them; seconds per sample, bytes per device.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StageFigures {
     /// Compute.
     pub compute_s: Option<f64>,
-    /// Tensors across its borders.
+    /// Transfer of tensors across the stage's borders.
     pub communication_s: Option<f64>,
     /// Gradient all-reduce.
     pub sync_s: Option<f64>,
@@ -86,27 +87,27 @@ pub struct StageFigures {
     pub memory_bytes: Option<f64>,
 }
 
-/// What a file says of its simulation.
+/// Simulation figures as a file states them.
 #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
 #[serde(default)]
 pub struct SimulationFigures {
     /// The schedule.
     pub schedule: Option<String>,
-    /// Time of one batch, seconds.
+    /// Time of one iteration, seconds.
     pub iteration_s: Option<f64>,
     /// Microbatches, or samples, per second.
     pub samples_per_s: Option<f64>,
-    /// Share of device time that is idle.
+    /// Fraction of device time that is idle.
     pub bubble: Option<f64>,
-    /// The most memory on any device, bytes.
+    /// Peak memory over all devices, bytes.
     pub peak_memory_bytes: Option<f64>,
-    /// What was assumed otherwise than by default, by name, as text.
+    /// Assumptions other than the defaults, by name, as text.
     pub settings: BTreeMap<String, String>,
 }
 
 impl Figures {
-    /// What is said wrongly of the stages and of the search's end, a sentence each. `score` is that of `plan` under the
-    /// limits that the file states. `O(stages)`.
+    /// Wrong statements about the stages and the search's status, a sentence each. `score` is that of `plan` under the
+    /// limits in the file. `O(stages)`.
     pub fn contradictions(&self, claims: &Claims, plan: &Plan, score: &Score) -> Vec<String> {
         let mut found: Vec<String> = self.too_good(claims, plan, score).into_iter().collect();
         for (i, (said, scored)) in self.stages.iter().zip(&score.stages).enumerate() {
@@ -121,12 +122,12 @@ impl Figures {
         found
     }
 
-    /// Whether the file says that no plan is better.
+    /// True if the file says that no plan is better.
     pub fn claims_optimum(&self) -> bool {
         self.status.as_deref() == Some("optimal")
     }
 
-    /// The word `optimal` without a bound, or beside one that leaves room for a better plan.
+    /// Error if the file says `optimal` without a bound, or with a bound that allows a better plan.
     fn too_good(&self, claims: &Claims, plan: &Plan, score: &Score) -> Option<String> {
         if !self.claims_optimum() {
             return None;
@@ -144,7 +145,7 @@ impl Figures {
 }
 
 impl Figures {
-    /// Whether it says otherwise how long a batch takes on its topology's routes, a sentence.
+    /// Sentence on a wrong iteration time on the topology's routes, if the file states one.
     pub fn mapped_otherwise(&self, iteration_s: f64) -> Option<String> {
         differing(&[("iteration_s", self.mapped_iteration_s, iteration_s)])
             .map(|text| format!("mapping: {text}"))
@@ -153,9 +154,9 @@ impl Figures {
 }
 
 impl SimulationFigures {
-    /// What is said otherwise than the simulator says, a sentence each.
+    /// Differences from the recomputed simulation, a sentence each.
     pub fn differences(&self, simulated: &SimulationPart) -> Vec<String> {
-        // A share of 1: what rounding leaves of one that is nothing may differ by any factor.
+        // Absolute tolerance: the rounding error of a bubble near 0 may be large in relative terms.
         let bubble = self.bubble.filter(|said| (said - simulated.bubble).abs() > TOLERANCE);
         let pairs = [
             ("iteration_s", self.iteration_s, simulated.iteration_s),
@@ -167,7 +168,7 @@ impl SimulationFigures {
     }
 }
 
-/// The figures that are not those that were recomputed.
+/// Figures that differ from the recomputed ones.
 fn differing(pairs: &[(&'static str, Option<f64>, f64)]) -> impl Iterator<Item = String> {
     pairs.iter().filter_map(|&(name, said, own)| {
         let said = said?;

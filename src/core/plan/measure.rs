@@ -1,7 +1,7 @@
-//! What a plan is scored by: the objective's name and unit, and which workloads it can be measured on.
+//! Measures of plans: name and unit of each objective, and the model it belongs to.
 //!
-//! A plan carries its measure, so that the same split can be scored by the load of its busiest device or by the time one
-//! sample takes, and a file says which it means.
+//! A plan carries its measure, because one split can be scored by the load of its busiest device or by the time of one
+//! sample.
 
 use std::collections::BTreeMap;
 
@@ -13,36 +13,37 @@ use crate::{
     workload::operators::{BatchNorm, CostRules},
 };
 
-/// Measures of device placement are in milliseconds, as in its files; people are told times in one way everywhere.
+/// Measures of device placement are in milliseconds, as in its files. Times for users have one format everywhere.
 const MILLISECOND: f64 = 1e-3;
 
-/// What a plan is scored by.
+/// Objective that scores a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Measure {
-    /// The largest load of a stage, seconds per sample (Piper).
+    /// Largest load of a stage, seconds per sample (Piper).
     #[default]
     TimePerSample,
-    /// The time of a batch under the plan's schedule, 1F1B where it says none, seconds: filling, draining, transfers and all-reduces included (Piper's profiles).
+    /// Time of an iteration under the plan's schedule (1F1B if it has none), seconds. Includes warm-up, drain,
+    /// transfers and all-reduces (Piper's profiles).
     IterationTime,
-    /// The largest load of a device, milliseconds (device placement, throughput).
+    /// Largest load of a device, milliseconds (device placement, throughput).
     MaxLoad,
-    /// The largest forward load plus the largest backward load, milliseconds (device placement, separate maxima).
+    /// Largest forward load plus the largest backward load, milliseconds (device placement, separate maxima).
     SeparateMaxima,
-    /// The time from a sample's arrival to its result, milliseconds (device placement, latency).
+    /// Time from a sample's arrival to its result, milliseconds (device placement, latency).
     Latency {
-        /// `Some(q)`: a stage is a slot, an accelerator runs up to q of them one after the other, as in the latency
-        /// integer program. `None`: a stage is a device, whose nodes are cut into contiguous pieces that wait for
-        /// nothing but their inputs, as in the published evaluation of a split.
+        /// `Some(q)`: a stage is a slot, and an accelerator runs up to q of them one after the other, as in the latency
+        /// integer program. `None`: a stage is a device. Its nodes are cut into contiguous pieces that wait only for
+        /// their inputs, as in the published evaluation of a split.
         subgraphs: Option<u32>,
     },
-    /// How many times faster than one device that does the whole batch alone (DAPPLE).
+    /// Speed-up over one device that computes the whole batch alone (DAPPLE).
     Speedup(SpeedupModel),
-    /// Operations on each device, transfers counted as the operations a device could do meanwhile (PaSE).
+    /// Operations on each device. Transfers count as the operations that a device could do meanwhile (PaSE).
     OperatorCost(CostRules),
 }
 
 impl Measure {
-    /// Its name in the plan JSON.
+    /// Name in the plan JSON.
     pub fn name(self) -> &'static str {
         match self {
             Measure::TimePerSample => "time_per_sample",
@@ -55,7 +56,7 @@ impl Measure {
         }
     }
 
-    /// What a planner that minimises it proves of its best plan: of a model, whose name is part of it.
+    /// Goal that a planner proves its best plan for. It names the model.
     pub fn goal(self) -> &'static str {
         match self {
             Measure::TimePerSample => "least time per microbatch in Piper's model",
@@ -68,7 +69,7 @@ impl Measure {
         }
     }
 
-    /// The model in which plans are measured so.
+    /// Model in which the measure is defined.
     pub fn model(self) -> &'static str {
         match self {
             Measure::TimePerSample => "Piper's model",
@@ -80,7 +81,7 @@ impl Measure {
         }
     }
 
-    /// The goal of the measure of this name.
+    /// Goal of the measure with this name.
     pub fn goal_of(name: &str) -> Option<&'static str> {
         let all = [
             Measure::TimePerSample,
@@ -94,7 +95,7 @@ impl Measure {
         all.into_iter().find(|measure| measure.name() == name).map(Measure::goal)
     }
 
-    /// What it depends on beside limits and the planner's options, as the plan JSON carries it.
+    /// Parameters of the measure in addition to limits and the planner's options, as in the plan JSON.
     pub fn parameters(self) -> BTreeMap<String, Value> {
         match self {
             Measure::Speedup(model) => model.parameters(),
@@ -109,7 +110,7 @@ impl Measure {
         }
     }
 
-    /// Its unit in the plan JSON.
+    /// Unit in the plan JSON.
     pub fn unit(self) -> &'static str {
         match self {
             Measure::TimePerSample | Measure::IterationTime => "s",
@@ -119,7 +120,7 @@ impl Measure {
         }
     }
 
-    /// Whether more is better, as with a speed-up.
+    /// True if larger values are better, as for a speed-up.
     pub fn larger_is_better(self) -> bool {
         match self {
             Measure::TimePerSample
@@ -132,12 +133,12 @@ impl Measure {
         }
     }
 
-    /// Whether the first value is better than the second.
+    /// True if the first value is better than the second.
     pub fn is_better(self, value: f64, than: f64) -> bool {
         if self.larger_is_better() { value > than } else { value < than }
     }
 
-    /// A value with its unit, for people.
+    /// Value with its unit, for users.
     pub fn show(self, value: f64) -> String {
         match self {
             Measure::TimePerSample => format!("{}/sample", units::seconds(value)),

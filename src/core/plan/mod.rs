@@ -1,7 +1,7 @@
-//! The answer: which nodes form a stage, on how many devices, in which mode.
+//! Plans as data: the nodes of each stage, their modes, and their devices.
 //!
-//! A [`Plan`] is plain data over node indices. [`crate::family`] recomputes its objective from the workload alone and says what
-//! is wrong with it; [`document`] is the JSON in which it leaves and comes back.
+//! A [`Plan`] is plain data over node indices. [`crate::family`] recomputes its objective from the workload alone and
+//! lists its violations. [`document`] is its JSON form.
 
 pub mod configuration;
 pub mod document;
@@ -29,38 +29,38 @@ pub use single_sample::SingleSample;
 pub use speedup::{Length, SpeedupModel};
 pub use violation::Violation;
 
-/// A pipeline stage. `nodes` and `choices` run in parallel.
+/// Pipeline stage. `nodes` and `choices` have equal lengths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// Its nodes, ascending.
+    /// Nodes of the stage, ascending.
     pub nodes: Vec<NodeIndex>,
-    /// For each node how it runs, out of what its profile offers.
+    /// Mode of each node, one of those that its profile offers.
     pub choices: Vec<Choice>,
     /// Replicas of the stage, d.
     pub data_parallel: u32,
     /// Ways each tensor is split, t.
     pub tensor_parallel: u32,
-    /// The devices it runs on, replica by replica; `d · t` of them.
+    /// Devices of the stage, replica by replica; `d · t` of them.
     pub devices: Vec<u32>,
 }
 
 impl Stage {
-    /// Devices the stage takes: d · t.
+    /// Number of devices of the stage: d · t.
     pub fn device_count(&self) -> u32 {
         self.data_parallel.saturating_mul(self.tensor_parallel)
     }
 
-    /// How many of its nodes compute their activations again in the backward pass.
+    /// Number of nodes that recompute their activations in the backward pass.
     pub fn recomputed(&self) -> usize {
         self.choices.iter().filter(|choice| choice.recomputes()).count()
     }
 
-    /// Whether it is on CPUs, as stages of device placements may be.
+    /// True if the stage is on CPUs, as in device placements.
     pub fn on_cpus(&self) -> bool {
         self.choices.first() == Some(&Choice::Cpu)
     }
 
-    /// Positions of nodes that follow one another with one choice, in order.
+    /// Ranges of consecutive positions with the same choice, in order.
     pub fn runs_of_a_choice(&self) -> Vec<std::ops::Range<usize>> {
         let mut start = 0;
         let runs = self.choices.chunk_by(|a, b| a == b).map(|run| {
@@ -72,61 +72,61 @@ impl Stage {
     }
 }
 
-/// What the stages of a plan follow from, where their nodes do not say it all.
+/// Source of a plan's stages, if their nodes do not determine them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Basis {
-    /// From nothing else: a stage is its nodes, with a choice for each.
+    /// No other source: a stage is its nodes, with a choice for each.
     #[default]
     Nodes,
-    /// From the states of a layer-wise profile ([`crate::workload::states`]), which a pipeline is cut between: the last
-    /// state of every stage.
+    /// States of a layer-wise profile ([`crate::workload::states`]), between which a pipeline is cut: the last state of
+    /// every stage.
     States(Vec<u32>),
-    /// From how a model is trained.
+    /// Training configuration of a model.
     Configuration(Box<Configuration>),
 }
 
-/// A pipeline: stages in the order data flows through them.
+/// Pipeline: stages in the order of the data flow.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
-    /// From the stage with the network's sources to the one with its sinks.
+    /// Stages, from the one with the network's sources to the one with its sinks.
     pub stages: Vec<Stage>,
-    /// What the plan is scored by.
+    /// Measure that scores the plan.
     pub measure: Measure,
-    /// What the stages follow from.
+    /// Source of the stages.
     pub basis: Basis,
-    /// What its devices are devices of, where that is known: then transfers take the routes between them.
+    /// Topology that the device numbers refer to, if known. Transfers then take its routes.
     pub topology: Option<Arc<Topology>>,
-    /// How it runs, where whoever made it says so; else 1F1B, unless asked otherwise.
+    /// Schedule that the plan was made for, if any. Otherwise it runs 1F1B, unless another is requested.
     pub execution: Option<Execution>,
 }
 
 impl Plan {
-    /// Whether all stages have as many replicas: then all rules of the warm-up are one.
+    /// True if all stages have equally many replicas. All warm-up rules then agree.
     pub fn has_even_replicas(&self) -> bool {
         self.stages.windows(2).all(|pair| pair[0].data_parallel == pair[1].data_parallel)
     }
 
-    /// The last state of every stage, where it is a plan over states.
+    /// Last state of every stage, if the plan is over states.
     pub fn last_states(&self) -> Option<&[u32]> {
         if let Basis::States(last) = &self.basis { Some(last) } else { None }
     }
 
-    /// How the model is trained, where the stages follow from that.
+    /// Training configuration, if the stages follow from one.
     pub fn configuration(&self) -> Option<&Configuration> {
         if let Basis::Configuration(configuration) = &self.basis { Some(configuration) } else { None }
     }
 
-    /// Whether a node of some stage computes its activations again in the backward pass.
+    /// True if a node of some stage recomputes its activations in the backward pass.
     pub fn recomputes(&self) -> bool {
         self.stages.iter().any(|stage| stage.recomputed() > 0)
     }
 
-    /// The devices of all stages, one after the other.
+    /// Devices of all stages, one after the other.
     pub fn devices(&self) -> impl Iterator<Item = u32> + '_ {
         self.stages.iter().flat_map(|stage| stage.devices.iter().copied())
     }
 
-    /// The same plan on these devices of a topology, handed out to its stages one after the other.
+    /// Moves the plan to these devices of a topology, assigned to its stages in order.
     #[must_use]
     pub fn on(mut self, topology: &Arc<Topology>, devices: &[usize]) -> Self {
         let mut next = devices.iter().map(|&device| device as u32);
@@ -137,7 +137,7 @@ impl Plan {
         self
     }
 
-    /// Devices all stages take together. Where a latency is measured, stages may share one.
+    /// Number of devices of all stages together. In a plan measured by latency, stages may share a device.
     pub fn devices_used(&self) -> u32 {
         if let Measure::Latency { .. } = self.measure {
             let devices: std::collections::BTreeSet<u32> =
@@ -148,7 +148,7 @@ impl Plan {
     }
 
     /// Numbers the devices 0, 1, 2, .. through the stages in order. A plan with more devices than any planner may use
-    /// comes from a file and is not valid; it stays without numbers.
+    /// comes from a file and is not valid. It stays without numbers.
     #[must_use]
     pub fn with_consecutive_devices(mut self) -> Self {
         if self.devices_used() > MOST_DEVICES {
@@ -163,8 +163,8 @@ impl Plan {
         self
     }
 
-    /// Numbers the devices of a placement's stages by their kinds: accelerators from 0, the CPUs behind so many of them.
-    /// Where a latency is measured CPUs are one place, with one number.
+    /// Numbers the devices of a placement's stages by kind: accelerators from 0, CPUs from `accelerators`. In a plan
+    /// measured by latency, all CPUs share one number.
     #[must_use]
     pub fn with_devices_by_kind(mut self, accelerators: u32) -> Self {
         let (mut next, mut next_cpu) = (0u32, accelerators);
@@ -179,8 +179,8 @@ impl Plan {
         self
     }
 
-    /// The same placement where there are other many accelerators: CPUs are numbered behind these, so theirs move along.
-    /// Numbers that are not behind them stay, for the check to tell.
+    /// Renumbers the CPUs of a placement for a new number of accelerators, `now`. A CPU number below the old number of
+    /// accelerators stays, and the check then reports it.
     #[must_use]
     pub fn with_cpus_behind(mut self, accelerators: u32, now: u32) -> Self {
         for stage in self.stages.iter_mut().filter(|stage| stage.on_cpus()) {
@@ -191,7 +191,8 @@ impl Plan {
         self
     }
 
-    /// The same placement scored by something else. Where that knows no subgraphs, those of an accelerator are one stage.
+    /// The same placement with another measure. If that measure has no subgraphs, the subgraphs of an accelerator
+    /// become one stage.
     #[must_use]
     pub fn measured_by(&self, measure: Measure) -> Plan {
         let mut plan = Plan { measure, execution: self.execution, ..Plan::default() };
@@ -215,7 +216,7 @@ impl Plan {
         plan
     }
 
-    /// The stage that holds a node.
+    /// Index of the stage that holds a node.
     pub fn stage_of(&self, node: NodeIndex) -> Option<usize> {
         self.stages.iter().position(|stage| stage.nodes.binary_search(&node).is_ok())
     }

@@ -1,16 +1,16 @@
-//! Rules of training engines: one table ([`Runner::rules`]), by which planners plan for an engine, the check holds
-//! them to it and exports say what is lost.
+//! Rules of training engines, in one table ([`Runner::rules`]). Planners plan for an engine by these rules, the check
+//! enforces them, and exports report what is lost.
 //!
-//! All of them cut a network between whole layers, give every stage the same replicas and tensor degree, and recompute
-//! repeated layers only, never what stands before or behind them. They differ in which of those may recompute, in their
+//! All engines cut a network between whole layers, give every stage the same replicas and tensor degree, and recompute
+//! repeated layers only, never the nodes before or behind them. They differ in the layers that may recompute, in their
 //! schedules, and in the batches that they interleave.
 
 use super::{Schedule, interleaved_round};
 
-/// A training engine, or all of them.
+/// Training engine, or all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Runner {
-    /// Whatever engine: what all of them can run; where no layer repeats, all of those that need none to.
+    /// Any engine: the rules that all share. If no layer repeats, those of the engines that need no repeated layers.
     Any,
     /// Megatron-LM.
     Megatron,
@@ -24,12 +24,12 @@ pub enum Runner {
     Galvatron,
 }
 
-/// Which layers may recompute their activations.
+/// Rule for the layers that may recompute their activations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecomputeRule {
-    /// Any.
+    /// Any layer.
     PerLayer,
-    /// The first so many of every stage, one number for all stages.
+    /// The first n layers of every stage, with one n for all stages.
     Count,
     /// All layers or none.
     AllOrNone,
@@ -38,17 +38,18 @@ pub enum RecomputeRule {
 /// Rules of an engine, read from its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// The version that was read.
+    /// Version of the engine.
     pub version: &'static str,
-    /// Where the rules stand in it.
+    /// Source of the rules in that version.
     pub source: &'static str,
-    /// Which layers may recompute.
+    /// Layers that may recompute.
     pub recompute: RecomputeRule,
-    /// The schedules that its files can ask for, what it does unasked first.
+    /// Schedules that its files can request, the default first.
     pub schedules: &'static [Schedule],
     /// True if interleaved stages must divide the microbatches of a replica; else any equal rounds will do.
     pub stages_divide: bool,
-    /// True if its files count repeated layers rather than name modules; a network without repeated layers is then refused.
+    /// True if its files count repeated layers rather than name modules. A network without repeated layers is then
+    /// refused.
     pub counts_blocks: bool,
     /// True if nodes before and behind the repeated layers must share a stage with the first or the last of them.
     pub merges_ends: bool,
@@ -113,11 +114,11 @@ const GALVATRON: Rules = Rules {
 };
 
 impl Runner {
-    /// All of them, in the order they are shown.
+    /// All engines, in display order.
     pub const ALL: [Runner; 6] =
         [Runner::Any, Runner::Megatron, Runner::DeepSpeed, Runner::Torch, Runner::TorchTitan, Runner::Galvatron];
 
-    /// What scripts call it.
+    /// Id in files and on the command line.
     pub fn id(self) -> &'static str {
         match self {
             Runner::Any => "any",
@@ -129,7 +130,7 @@ impl Runner {
         }
     }
 
-    /// What people call it.
+    /// Name for users.
     pub fn title(self) -> &'static str {
         match self {
             Runner::Any => "any training engine",
@@ -141,12 +142,12 @@ impl Runner {
         }
     }
 
-    /// The engine of this id.
+    /// Engine with this id.
     pub fn find(id: &str) -> Option<Runner> {
         Runner::ALL.into_iter().find(|runner| runner.id() == id)
     }
 
-    /// What it runs.
+    /// Rules of the engine.
     pub fn rules(self) -> &'static Rules {
         match self {
             Runner::Any => &ANY,
@@ -158,17 +159,18 @@ impl Runner {
         }
     }
 
-    /// Which layers may recompute.
+    /// Rule for the layers that may recompute.
     pub fn recompute(self) -> RecomputeRule {
         self.rules().recompute
     }
 
-    /// The schedules that its files can ask for, what it does unasked first.
+    /// Schedules that its files can request, the default first.
     pub fn schedules(self) -> &'static [Schedule] {
         self.rules().schedules
     }
 
-    /// Why it does not run so many microbatches of a replica over so many stages under a schedule, a sentence.
+    /// Sentence on why the engine refuses this number of microbatches per replica over this number of stages, if it
+    /// does.
     pub fn refuses(self, schedule: Schedule, stages: u32, microbatches: u32) -> Option<String> {
         if schedule != Schedule::Interleaved {
             return None;
@@ -190,7 +192,8 @@ impl Runner {
         })
     }
 
-    /// True if its files count repeated layers rather than name modules; a network without repeated layers is then refused.
+    /// True if its files count repeated layers rather than name modules. A network without repeated layers is then
+    /// refused.
     pub fn counts_blocks(self) -> bool {
         self.rules().counts_blocks
     }
@@ -200,7 +203,7 @@ impl Runner {
         self.rules().merges_ends
     }
 
-    /// What is to be told of a plan for it over a workload without repeated layers.
+    /// Note for a plan over a workload without repeated layers, if the engine needs one.
     pub fn without_blocks(self) -> Option<&'static str> {
         (self == Runner::Any)
             .then_some("Megatron-LM and Galvatron take repeated layers only, and no name of the workload repeats")

@@ -1,35 +1,35 @@
-//! The run of one sample through a placement, as data: what runs as a whole, when, and what it waits for.
+//! Run of one sample through a placement, as data: its parts, their times, and their dependencies.
 
 use crate::workload::NodeIndex;
 
-/// What one node costs within its part, in the profile's unit of time.
+/// Costs of one node within its part, in the profile's unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PartCost {
-    /// Tensors from outside that no earlier node of the part has received.
+    /// Receiving of tensors from outside that no earlier node of the part has received.
     pub receive: f64,
-    /// Its computation.
+    /// Computation.
     pub compute: f64,
-    /// Its tensor, if it is read outside.
+    /// Sending of its tensor, if it is read outside.
     pub send: f64,
 }
 
-/// What runs as a whole. Times are in the profile's unit.
+/// Nodes that run as a whole. Times are in the profile's unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Index of its stage.
+    /// Index of the part's stage.
     pub stage: usize,
-    /// Its nodes, ascending.
+    /// Nodes of the part, ascending.
     pub nodes: Vec<NodeIndex>,
-    /// What each of `nodes` costs.
+    /// Costs of each of `nodes`.
     pub costs: Vec<PartCost>,
-    /// When the last of what it waits for is finished.
+    /// Finish of the last dependency.
     pub start: f64,
-    /// Index of the part that finishes at `start`, if it waits for any.
+    /// Index of the part that finishes at `start`, if there is a dependency.
     pub waits_for: Option<usize>,
 }
 
 impl Part {
-    /// What its nodes cost together; they receive, compute and send in this order.
+    /// Sum of the nodes' costs. All receive first, then compute, then send.
     pub fn cost(&self) -> PartCost {
         self.costs.iter().fold(PartCost::default(), |sum, cost| PartCost {
             receive: sum.receive + cost.receive,
@@ -38,23 +38,23 @@ impl Part {
         })
     }
 
-    /// How long it takes.
+    /// Duration of the part.
     pub fn duration(&self) -> f64 {
         let PartCost { receive, compute, send } = self.cost();
         receive + compute + send
     }
 
-    /// When its nodes are finished.
+    /// Time at which the nodes are finished.
     pub fn finish(&self) -> f64 {
         self.start + self.duration()
     }
 }
 
-/// The run of one sample.
+/// Run of one sample.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SingleSample {
-    /// By stage, then in the order in which data flows through the stage.
+    /// Parts by stage, then in the order of data flow through the stage.
     pub parts: Vec<Part>,
-    /// When the last part finishes, in the profile's unit of time.
+    /// Finish of the last part, in the profile's unit of time.
     pub latency: f64,
 }

@@ -1,8 +1,8 @@
-//! What the speed-up of a pipeline over machines depends on beside workload, limits and plan.
+//! Parameters of the speed-up of a pipeline over machines, in addition to workload, limits and plan.
 //!
-//! A speed-up is the time one device would take for the whole batch, without any limit on its memory, over the time the
-//! plan takes. The plan's time is either the length that DAPPLE's published planner computes or the length of the
-//! synchronous pipeline (the paper's formula): see [`Length`].
+//! Speed-up is the time of one device for the whole batch, without a memory limit, over the time of the plan. The
+//! plan's time is the length that DAPPLE's published planner computes, or the length of the synchronous pipeline (the
+//! paper's formula): see [`Length`].
 
 use std::collections::BTreeMap;
 
@@ -10,45 +10,45 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Links, PUBLISHED_LINKS};
 
-/// How the time of a batch is computed.
+/// Formula for the time of a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Length {
-    /// The synchronous pipeline around its pivot stage, transfers as stages of their own.
+    /// Synchronous pipeline around its pivot stage, with transfers as stages of their own.
     Synchronous {
-        /// Whether every device must be given whole samples of a microbatch.
+        /// True if every device must get whole samples of a microbatch.
         whole_samples: bool,
     },
-    /// The estimate by which the published planner ranks its plans.
+    /// Estimate by which the published planner ranks its plans.
     Published {
-        /// Equal pipelines side by side.
+        /// Number of equal pipelines side by side.
         pipelines: u32,
-        /// Whether a cut's bytes count in both directions.
+        /// True if a cut's bytes count in both directions.
         two_way: bool,
-        /// Whether the all-reduce of a stage counts the first state of the next stage too.
+        /// True if a stage's all-reduce also counts the first state of the next stage.
         boundary_parameters: bool,
-        /// Whether the filling of the pipeline ignores that stages are replicated.
+        /// True if the warm-up ignores the replication of stages.
         undivided_fill: bool,
-        /// Whether memory is not looked at.
+        /// True if memory is not checked.
         memory_unchecked: bool,
     },
 }
 
-/// What a speed-up is computed from.
+/// Parameters of a speed-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SpeedupModel {
     /// Samples in the batch that was profiled.
     pub profile_batch: u32,
-    /// Samples in a microbatch, at least.
+    /// Minimum number of samples in a microbatch.
     pub micro_batch: u32,
-    /// Bytes of weights, gradients and optimizer state for each byte of parameters.
+    /// Bytes of weights, gradients and optimizer state per byte of parameters.
     pub optimizer_memory_scaling: f64,
-    /// Bytes of activations of the whole network for each sample; 0: the sum of all outputs in the profile.
+    /// Bytes of the whole network's activations per sample; 0: the sum of all outputs in the profile.
     pub peak_activation_per_sample: f64,
-    /// Speeds of the links.
+    /// Bandwidths of the links.
     pub links: Links,
-    /// Whether the network is cut along one order of its layers.
+    /// True if the network is cut along one order of its layers.
     pub linear: bool,
-    /// How the time of a batch is computed.
+    /// Formula for the time of a batch.
     pub length: Length,
 }
 
@@ -67,8 +67,8 @@ impl Default for SpeedupModel {
 }
 
 impl SpeedupModel {
-    /// The model that a planner's options, as the plan JSON carries them, ask for, of a profile of so many samples. What is missing
-    /// keeps its default, and so does what is out of range: such a plan is then worth something else than it says.
+    /// Builds the model from a planner's options in the plan JSON, for a profile of `profile_batch` samples. A missing
+    /// or out-of-range option keeps its default. In the latter case the plan's value then differs from the file's.
     pub fn from_options(options: &BTreeMap<String, Value>, profile_batch: u32) -> Self {
         let number = |name: &str, default: f64, least: f64| {
             let value = options.get(name).and_then(Value::as_f64);
@@ -101,9 +101,9 @@ impl SpeedupModel {
         }
     }
 
-    /// What the options of a planner do not tell, as the plan JSON carries it with the objective.
+    /// Parameters that the planner's options do not determine, as in the plan JSON's objective.
     pub fn parameters(&self) -> BTreeMap<String, Value> {
-        // Which states `auto` came to.
+        // States that `auto` selected.
         let mut pairs = if self.linear { vec![("states", json!("order"))] } else { vec![] };
         let published = match self.length {
             Length::Synchronous { .. } => None,
@@ -119,12 +119,12 @@ impl SpeedupModel {
         pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
 
-    /// Samples of the batch over those that were profiled: what the profile's times and activations are multiplied by.
+    /// Samples of the batch over profiled samples: the factor for the profile's times and activations.
     pub fn scale(&self, batch: u32) -> f64 {
         f64::from(batch) / f64::from(self.profile_batch.max(1))
     }
 
-    /// Microbatches of each of `pipelines` pipelines side by side.
+    /// Microbatches per pipeline, for `pipelines` pipelines side by side.
     pub fn microbatches(&self, batch: u32, pipelines: u32) -> u32 {
         batch / pipelines.max(1) / self.micro_batch.max(1)
     }

@@ -1,19 +1,19 @@
-//! The rules that a plan may break, each told in one sentence with the figures that matter.
+//! Rules that a plan may break, each shown as one sentence with its figures.
 
 use std::fmt;
 
 use crate::{units, workload::NodeIndex};
 
-/// A rule that a plan breaks.
+/// Rule that a plan breaks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Violation {
-    /// No stage at all.
+    /// No stages.
     Empty,
     /// The workload's profile cannot score pipeline stages.
     NoProfile,
-    /// Plans of this workload cannot be measured by what the plan says.
+    /// The workload's profile cannot compute the plan's measure.
     UnknownMeasure {
-        /// What the plan says.
+        /// Measure of the plan.
         name: &'static str,
     },
     /// A node is in no stage.
@@ -28,14 +28,14 @@ pub enum Violation {
         /// The second stage, from 1.
         stage: usize,
     },
-    /// An index that is no node.
+    /// Node index out of range.
     UnknownNode {
         /// The index.
         node: NodeIndex,
         /// The stage, from 1.
         stage: usize,
     },
-    /// A degree of 0.
+    /// Degree of 0.
     ZeroDegree {
         /// The stage, from 1.
         stage: usize,
@@ -49,39 +49,39 @@ pub enum Violation {
         /// Microbatches in a batch.
         microbatches: u32,
     },
-    /// More replicas in all than microbatches.
+    /// More replicas in total than microbatches.
     TooManyReplicas {
         /// Sum of all replicas.
         replicas: u32,
         /// Microbatches in a batch.
         microbatches: u32,
     },
-    /// More devices than there are.
+    /// More devices than available.
     TooManyDevices {
-        /// Devices the plan takes.
+        /// Devices of the plan.
         used: u32,
-        /// Devices there are.
+        /// Devices available.
         devices: u32,
     },
-    /// The schedule that the plan says it runs cannot be run by it.
+    /// The plan cannot run its own schedule.
     Schedule {
         /// Id of the schedule.
         schedule: &'static str,
-        /// What it needs that the plan has not.
+        /// Requirement that the plan lacks.
         needs: String,
     },
-    /// More CPUs than there are.
+    /// More CPUs than available.
     TooManyCpus {
-        /// CPUs the plan takes.
+        /// CPUs of the plan.
         used: u32,
-        /// CPUs there are.
+        /// CPUs available.
         cpus: u32,
     },
     /// Nodes of one colour class are on two devices.
     TornClass {
         /// The class.
         class: i64,
-        /// Label of a node of it.
+        /// Label of one of its nodes.
         node: String,
         /// That node's stage, from 1.
         stage: usize,
@@ -92,7 +92,7 @@ pub enum Violation {
     DeviceList {
         /// The stage, from 1.
         stage: usize,
-        /// What is wrong with it.
+        /// Problem of the list.
         problem: String,
     },
     /// The node has no such mode at the stage's tensor degree.
@@ -101,26 +101,26 @@ pub enum Violation {
         stage: usize,
         /// Label of the node.
         node: String,
-        /// The mode asked for.
+        /// Requested mode.
         choice: String,
         /// The stage's tensor degree.
         tensor_parallel: u32,
     },
-    /// Operators are split over one set of devices, so there is one stage.
+    /// Several stages, although operators are split over one set of devices.
     SeveralStages {
-        /// Stages there are.
+        /// Number of stages.
         stages: usize,
     },
-    /// An operator cannot be split so.
+    /// Impossible split of an operator.
     BadSplit {
         /// Label of the operator.
         node: String,
-        /// The split asked for.
+        /// Requested split.
         split: String,
-        /// What is wrong with it.
+        /// Problem of the split.
         problem: String,
     },
-    /// A choice is missing, or there is one too many.
+    /// Number of choices differs from the number of nodes.
     ChoiceCount {
         /// The stage, from 1.
         stage: usize,
@@ -129,7 +129,7 @@ pub enum Violation {
         /// Choices in it.
         choices: usize,
     },
-    /// An edge from a later to an earlier stage.
+    /// Edge from a later to an earlier stage.
     Backwards {
         /// Label of the edge's source.
         from: String,
@@ -140,54 +140,54 @@ pub enum Violation {
         /// The destination's stage, from 1.
         to_stage: usize,
     },
-    /// More subgraphs on an accelerator than it may run.
+    /// More subgraphs on an accelerator than allowed.
     TooManySubgraphs {
         /// The accelerator's number.
         device: u32,
         /// Stages on it.
         used: usize,
-        /// Most of them.
+        /// Maximum number of stages.
         most: u32,
     },
-    /// Parts of the plan wait for one another, so that none can start.
+    /// Parts of the plan wait for one another in a cycle.
     Circle {
-        /// What they are called, each waiting for the next.
+        /// Labels of the parts, each waiting for the next.
         parts: Vec<String>,
     },
     /// The stages on one device need more memory than it has.
     SharedMemory {
         /// The stages, from 1.
         stages: Vec<usize>,
-        /// Bytes they need.
+        /// Needed bytes.
         needed_bytes: f64,
-        /// Bytes a device has.
+        /// Bytes of a device.
         limit_bytes: f64,
     },
     /// A training engine refuses the configuration.
     Refused {
-        /// Its rule, and what would do.
+        /// Rule of the engine, with the repair.
         rule: String,
     },
-    /// A stage is not what the configuration makes of it.
+    /// A stage differs from what the configuration implies.
     NotConfigured {
         /// The stage, from 1.
         stage: usize,
-        /// What differs.
+        /// Difference.
         problem: String,
     },
     /// A stage needs more memory than a device has.
     OutOfMemory {
         /// The stage, from 1.
         stage: usize,
-        /// Bytes it needs.
+        /// Needed bytes.
         needed_bytes: f64,
-        /// Bytes a device has.
+        /// Bytes of a device.
         limit_bytes: f64,
     },
 }
 
 impl Violation {
-    /// The stages it speaks of, from 1; none where it speaks of the whole plan.
+    /// Stages that the violation concerns, from 1. None if it concerns the whole plan.
     pub fn stages(&self) -> Vec<usize> {
         match self {
             Violation::Repeated { stage, .. }
@@ -207,7 +207,7 @@ impl Violation {
     }
 }
 
-/// Parts of a circle that a message names.
+/// Number of parts of a cycle that a message names.
 const PARTS_SHOWN: usize = 6;
 
 impl fmt::Display for Violation {

@@ -1,4 +1,5 @@
-//! From what a run did to the timeline: events by row, the all-reduce and the optimizer step after it, memory, figures.
+//! Builds the timeline from a run's records: events by row, the all-reduce and the optimizer step after it, memory,
+//! figures.
 
 use super::{
     Event, EventKind, LinkUse, Pipeline, Schedule, Timeline,
@@ -11,7 +12,7 @@ use super::{
 pub(super) struct Lanes {
     /// Compute, activations sent, gradients sent.
     lanes: Vec<[Vec<Record<i64>>; 3]>,
-    /// By worker, then part of the model on it: its last work on gradients.
+    /// By worker, then part of the model on it: its last operation on gradients.
     last: Vec<Vec<Option<(i64, i64)>>>,
     makes_gradients: EventKind,
     stages: usize,
@@ -41,14 +42,14 @@ impl Lanes {
         self.lanes[record.worker][lane].push(record);
     }
 
-    /// When a worker has computed all, and where that does not overlap sent all.
+    /// Time at which a worker has finished computing and, without overlap, sending.
     fn done(&self, worker: usize, overlap: bool) -> i64 {
         let lanes = &self.lanes[worker][..if overlap { 1 } else { 3 }];
         lanes.iter().filter_map(|lane| lane.last()).map(|record| record.end).fold(0, i64::max)
     }
 }
 
-/// The timeline of a finished run.
+/// Timeline of a finished run.
 pub(super) fn timeline(
     pipeline: &Pipeline,
     schedule: Schedule,
@@ -123,8 +124,8 @@ pub(super) fn timeline(
     timeline
 }
 
-/// When a stage's gradients are reduced: once after its last work on them; or bucket by bucket, each as soon as that work
-/// has gone so far on every replica. A device that cannot do two things at once reduces afterwards.
+/// Intervals of a stage's all-reduces: one after the last operation on its gradients; or one per bucket, each as soon
+/// as that operation has come far enough on every replica. Without overlap a device reduces afterwards.
 fn all_reduces(
     pipeline: &Pipeline,
     schedule: Schedule,
@@ -149,7 +150,7 @@ fn all_reduces(
     let mut ready = vec![];
     for part in 0..parts {
         let chunk = &program.chunks[part * program.groups.len() + stage];
-        // What is recomputed makes no gradients yet.
+        // Recomputation produces no gradients yet.
         let recompute = if schedule.splits_backward() { 0 } else { chunk.recompute };
         for bucket in 1..=buckets {
             let done = workers().filter_map(|worker| lanes.last[worker][part]).map(|(start, end)| {
@@ -172,7 +173,7 @@ fn all_reduces(
     reduces.collect()
 }
 
-/// Fills in what follows from the events and the durations.
+/// Computes the figures that follow from the events and durations.
 fn summarise(
     pipeline: &Pipeline,
     schedule: Schedule,
@@ -212,7 +213,7 @@ fn summarise(
     timeline.links = links(pipeline, program, clock);
 }
 
-/// What goes over every link, from the sends of the program.
+/// Traffic of every link, from the sends of the program.
 fn links(pipeline: &Pipeline, program: &Program, clock: &Clock) -> Vec<LinkUse> {
     let mut links: std::collections::BTreeMap<(u32, u32), LinkUse> = std::collections::BTreeMap::new();
     let microbatches = f64::from(program.microbatches);
@@ -221,7 +222,7 @@ fn links(pipeline: &Pipeline, program: &Program, clock: &Clock) -> Vec<LinkUse> 
             let (from, to) = (chunk.stage as usize, send.stage as usize);
             let pair = (from.min(to), from.max(to));
             let known = pipeline.sends().find(|t| (t.from, t.to) == pair);
-            // The way back from the last stage to the first has no transfer of its own in the plan.
+            // The transfer from the last stage back to the first is not a transfer of the plan.
             let dearest = || pipeline.sends().map(|t| t.bytes).fold(0.0, f64::max);
             let bytes = known.map_or_else(dearest, |t| t.bytes);
             let link = links.entry((chunk.stage, send.stage)).or_insert(LinkUse { from, to, ..LinkUse::default() });

@@ -1,24 +1,26 @@
-//! Runs in which things wait for one another: transfers for links, or for the devices at both their ends.
+//! Runs with contention: transfers wait for links, or for the devices at both their ends.
 //!
-//! Whoever was ready first goes first, so what runs next depends on when things end, and events are simulated by the clock. A
-//! transfer needs its sender's engine; without overlap also the compute of both ends; with exclusive links also those on its
-//! way. Each of these has a queue in the one global order in which transfers became ready, and a transfer starts when it is
-//! at the head of all its queues and everything is free. A device with a transfer in its queue starts no new computation.
-//! So the first of all pending transfers always gets what it needs as soon as what runs now has ended, and no run gets
-//! stuck. Without that reservation transfers between two busy devices starve.
+//! Resources serve in order of readiness. The next operation therefore depends on when others end, and events are
+//! simulated by the clock. A transfer needs its sender's engine; without overlap also the compute of both ends; with
+//! exclusive links also the links on its way. Each of these resources has a queue, in the global order in which
+//! transfers became ready. A transfer starts when it is at the head of all its queues and all its resources are free. A
+//! device with a transfer in its queue starts no new computation. The first of all pending transfers therefore starts
+//! as soon as the running operations have ended, and no run deadlocks. Without that reservation, transfers between two
+//! busy devices starve.
 //!
-//! Of transfers that became ready at the same moment that of the earlier stage goes first; of one stage, that of the earlier
-//! microbatch; of one microbatch, activations before gradients; of these, what goes to the nearest stage ([`Turn`]). Stages
-//! count as the pipeline orders them, and a microbatch fixes the replicas at both ends. So ties are decided by the plan
-//! alone, never by how a file lists replicas, machines, nodes or edges. They matter: equal stages make many ties, and without
-//! overlap another rule may change the time of a batch by a quarter and more.
+//! Transfers that became ready at the same moment are ordered by stage, then microbatch, then activations before
+//! gradients, then nearest destination first ([`Turn`]). Stages have the pipeline's order, and a microbatch fixes the
+//! replicas at both ends. The plan alone therefore decides ties, never the order of replicas, machines, nodes or edges
+//! in a file. Ties matter: equal stages have many, and without overlap another rule may change the iteration time by a
+//! quarter and more.
 //!
-//! Links are those between pairs of stages, one for each direction, which all replicas of the pair share; where the plan is
-//! laid out over machines, transfers between machines use the ports of these instead, out of one and into the other; and
-//! where its parts sit on a topology, the channels of the routes between them ([`super::routes`]). A lone transfer fills its links; the fair share of several is max-min ([`super::sharing`]).
+//! Links connect pairs of stages, one per direction, shared by all replicas of the pair. If the plan is mapped to
+//! machines, transfers between machines use an output port and an input port instead. If it is mapped to a topology,
+//! they use the channels of their routes ([`super::routes`]). A lone transfer fills its links; several share them
+//! max-min fairly ([`super::sharing`]).
 //!
-//! `O(log n)` for each of `n` events, with fair shares also the transfers joined by links; memory for what is under way. Where
-//! the state repeats itself the rounds in between are leapt over ([`super::recurrence`]).
+//! `O(log n)` for each of `n` events; with fair sharing also the number of transfers joined by links. Memory for
+//! pending operations only. If the state recurs, the rounds in between are skipped ([`super::recurrence`]).
 
 use std::{
     cmp::Reverse,
@@ -36,36 +38,36 @@ use super::{
     sharing::Sharing,
 };
 
-/// What a moment of the clock brings.
+/// Event of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ending {
-    /// A worker's computation.
+    /// End of a worker's computation.
     Computed(u32),
-    /// A transfer, by its slot; of this version of its share of the links.
+    /// End of a transfer, by its slot and the version of its bandwidth.
     Arrived(u32, u32),
 }
 
-/// The order of all transfers: when they became ready, sending stage, microbatch, direction, sending part of the model, and
-/// which of its transfers it is, to the nearest part first.
+/// Total order of transfers: time of readiness, sending stage, microbatch, direction, sending part of the model, and
+/// number of the transfer, nearest part first.
 pub(super) type Turn = (i64, u32, u32, usize, u32, usize);
 
-/// A transfer that waits or is under way.
+/// Waiting or running transfer.
 #[derive(Debug, Clone)]
 pub(super) struct Transfer {
     pub(super) sender: usize,
     pub(super) receiver: usize,
-    /// The sending stage.
+    /// Sending stage.
     stage: u32,
     pub(super) chunk: u32,
     pub(super) send: Send,
     pub(super) direction: usize,
-    /// Which of the chunk's transfers in its direction.
+    /// Index among the chunk's transfers in its direction.
     number: usize,
     pub(super) microbatch: u32,
     pub(super) ready: i64,
-    /// When it started, if it has.
+    /// Start, if it has started.
     pub(super) start: Option<i64>,
-    /// What it takes for itself; nothing once it has arrived.
+    /// Resources that it occupies; empty once it has arrived.
     pub(super) resources: Vec<u32>,
 }
 
@@ -75,11 +77,11 @@ impl Transfer {
     }
 }
 
-/// A worker's compute.
+/// Compute state of a worker.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compute {
     pub(super) done: u64,
-    /// Of what it computes, or computed last.
+    /// Kind of the current or last computation.
     work: Work,
     chunk: u32,
     pub(super) microbatch: u32,
@@ -87,7 +89,7 @@ pub(super) struct Compute {
     pub(super) computing: bool,
 }
 
-/// The state of a run, and its clock.
+/// State of a run, with its clock.
 pub(super) struct Contention<'a> {
     pub(super) program: &'a Program,
     overlap: bool,
@@ -95,7 +97,7 @@ pub(super) struct Contention<'a> {
     pub(super) now: i64,
     pub(super) workers: Vec<Compute>,
     pub(super) inboxes: Vec<[Inbox<i64>; 2]>,
-    /// Waiting transfers of every resource: the compute of each worker, its two send engines, the links.
+    /// Waiting transfers of every resource: each worker's compute, its two send engines, the links.
     pub(super) queues: Vec<VecDeque<u32>>,
     pub(super) busy: Vec<bool>,
     pub(super) transfers: Vec<Transfer>,
@@ -103,16 +105,16 @@ pub(super) struct Contention<'a> {
     pub(super) clock: BinaryHeap<Reverse<(i64, Ending)>>,
     pub(super) sharing: Sharing,
     pub(super) routes: Routes,
-    /// Resources whose first transfer may be able to start, and workers that may be able to compute.
+    /// Resources whose first transfer may start, and workers that may compute.
     stirred: Vec<u32>,
     woken: Vec<usize>,
 }
 
-/// How many operations of a run in a fixed order a moment counts for.
+/// Cost of a moment, in operations of a run with fixed order.
 const MOMENT: usize = 4;
 
-/// Simulates the whole batch, unless nobody waits for it any more: the moments that were simulated. `record` hears of all
-/// microbatches but those from `drawn` on until `drawn` before the end.
+/// Simulates the whole batch. Returns the number of simulated moments, or `None` if stopped. `record` receives all
+/// microbatches except those from `drawn` on until `drawn` before the end.
 pub(super) fn simulate(
     pipeline: &Pipeline,
     program: &Program,
@@ -167,7 +169,8 @@ impl<'a> Contention<'a> {
         run
     }
 
-    /// Goes on to the next moment at which something ends, and starts what can start then; false at the end.
+    /// Advances to the next moment at which an operation ends, and starts all that can then start. Returns false at the
+    /// end.
     fn moment(&mut self, record: &mut impl FnMut(Record<i64>)) -> bool {
         let Some(&Reverse((time, _))) = self.clock.peek() else { return false };
         self.now = time;
@@ -186,7 +189,7 @@ impl<'a> Contention<'a> {
         true
     }
 
-    /// Transfers that wait or are under way.
+    /// Number of waiting or running transfers.
     pub(super) fn under_way(&self) -> usize {
         self.transfers.len() - self.vacant.len()
     }
@@ -195,7 +198,7 @@ impl<'a> Contention<'a> {
         self.clock.push(Reverse((time, ending)));
     }
 
-    /// Starts all that can start now: transfers first.
+    /// Starts all operations that can start now, transfers first.
     fn settle(&mut self) {
         while let Some(resource) = self.stirred.pop() {
             self.try_transfer(resource);
@@ -286,7 +289,7 @@ impl<'a> Contention<'a> {
         }
     }
 
-    /// Puts a transfer that is ready now into the queues of all it needs.
+    /// Puts a transfer that is ready now into the queues of all its resources.
     fn enqueue(&mut self, sender: usize, way: (u32, usize, usize), send: Send, microbatch: u32) {
         let (chunk, direction, number) = way;
         let receiver = self.program.worker(send.to, microbatch);
@@ -296,7 +299,7 @@ impl<'a> Contention<'a> {
         };
         let workers = self.workers.len() as u32;
         resources.push(workers + 2 * sender as u32 + direction as u32);
-        // What takes no time keeps nobody from anything.
+        // A transfer of duration 0 blocks no device.
         if !self.overlap && self.program.ticks(send, microbatch) > 0 {
             resources.extend([sender as u32, receiver as u32]);
         }
@@ -332,7 +335,7 @@ impl<'a> Contention<'a> {
         };
         for &resource in &self.transfers[slot as usize].resources {
             let queue = &mut self.queues[resource as usize];
-            // Only those that became ready at this moment may have to let it pass.
+            // Only transfers that became ready at this moment may be overtaken.
             let earlier = queue.iter().rev().take_while(|&&other| self.transfers[other as usize].turn() > turn).count();
             queue.insert(queue.len() - earlier, slot);
         }

@@ -1,29 +1,30 @@
-//! Which chain of events sets the iteration time.
+//! Critical path: the chain of events that sets the iteration time.
 //!
-//! From the event that ends last, back: whatever ended when an event began and held it up, until the beginning of the
-//! batch. Times are whole ticks of one clock, so "when" is exact. Where several held an event up, the computation before it
-//! on the same device comes first, then what it needs, then what was in its way. A bucket of gradients begins within a
-//! computation; the path then counts this one up to there.
+//! It is followed backwards from the event that ends last. Each step goes to an event that ended when the current one
+//! began and delayed it, until the beginning of the batch. Times are whole ticks of one clock, so equality is exact. If
+//! several events qualify, the order is: the computation before it on the same device, then its inputs, then
+//! contention. A bucket of gradients begins within a computation; the path then counts this computation up to that
+//! point.
 //!
-//! `O(e log e)` time for `e` events. In long batches, whose middle is not kept, the path is known from there on only.
+//! `O(e log e)` time for `e` events. If the middle of a long batch is not kept, the path is known only after it.
 
 use std::collections::BTreeMap;
 
 use super::{Event, EventKind, Pipeline, Schedule, Timeline};
 use crate::units;
 
-/// What the time on the path is spent on.
+/// Kind of activity on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PathKind {
     /// Forward passes.
     Forward,
     /// Recomputation.
     Recompute,
-    /// Backward passes, of the inputs where the schedule parts them.
+    /// Backward passes; only of the inputs if the schedule splits them.
     Backward,
     /// Backward passes of the weights.
     WeightGradient,
-    /// Activations and gradients on their way.
+    /// Transfers of activations and gradients.
     Transfer,
     /// All-reduces of the gradients.
     AllReduce,
@@ -32,7 +33,7 @@ pub enum PathKind {
 }
 
 impl PathKind {
-    /// What people call it.
+    /// Name for users.
     pub fn name(self) -> &'static str {
         match self {
             PathKind::Forward => "forward",
@@ -61,16 +62,16 @@ impl PathKind {
     }
 }
 
-/// The chain of events that sets the iteration time.
+/// Chain of events that sets the iteration time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CriticalPath {
     /// Indices into [`Timeline::events`], in order of time.
     pub events: Vec<usize>,
-    /// From when on the path is known, seconds: 0 but for batches whose middle is not kept.
+    /// Start of the known path, seconds: 0 except for batches whose middle is not kept.
     pub from_s: f64,
-    /// Until when, seconds: the iteration time.
+    /// End of the path, seconds: the iteration time.
     pub to_s: f64,
-    /// Seconds by what they are spent on and on which stage (a transfer's sender), the longest first.
+    /// Seconds by kind and stage (a transfer's sender), the longest first.
     pub shares: Vec<(PathKind, usize, f64)>,
 }
 
@@ -93,12 +94,12 @@ impl CriticalPath {
         sums
     }
 
-    /// What it consists of, in words: kinds by share, and the stage with the most of it.
+    /// Summary in words: kinds by percentage, and the stage with the largest part.
     pub fn summary(&self) -> String {
         self.summary_with(&|stage| format!("stage {}", stage + 1))
     }
 
-    /// The same with names for the stages.
+    /// Summary with names for the stages.
     pub fn summary_with(&self, name: &dyn Fn(usize) -> String) -> String {
         let length = self.to_s - self.from_s;
         if self.events.is_empty() || length <= 0.0 {
@@ -118,7 +119,7 @@ impl CriticalPath {
     }
 }
 
-/// The critical path of a timeline that was simulated from a pipeline.
+/// Critical path of a timeline that was simulated from a pipeline.
 pub fn critical_path(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) -> CriticalPath {
     let events = &timeline.events;
     let mut by_end: Vec<u32> = (0..events.len() as u32).collect();
@@ -155,25 +156,25 @@ struct Search<'a> {
     pipeline: &'a Pipeline,
     schedule: Schedule,
     timeline: &'a Timeline,
-    /// Events by when they end.
+    /// Indices of the events, sorted by end.
     by_end: Vec<u32>,
 }
 
 impl Search<'_> {
-    /// What held an event up.
+    /// Event that delayed the event `at`.
     fn before(&self, at: usize) -> Option<usize> {
         let events = &self.timeline.events;
         let event = &events[at];
         let from = self.by_end.partition_point(|&i| events[i as usize].end_s < event.start_s);
         let ended = self.by_end[from..].iter().map(|&i| i as usize);
         let ended = ended.take_while(|&i| events[i].end_s <= event.start_s).filter(|&i| i != at);
-        // Of several on one lane, some of which take no time, the last one before the event.
+        // If several are on one lane, some without duration, takes the last one before the event.
         let rank = |i: usize| self.rank(at, i).map(|rank| (rank, std::cmp::Reverse(i)));
         let best = ended.filter_map(rank).min().map(|(_, i)| i.0);
         best.or_else(|| (event.kind == EventKind::AllReduce).then(|| self.within(event)).flatten())
     }
 
-    /// The computation during which a bucket of gradients was ready.
+    /// Computation during which a bucket of gradients became ready.
     fn within(&self, event: &Event) -> Option<usize> {
         let running = |e: &Event| e.kind.lane() == 0 && e.start_s < event.start_s && event.start_s < e.end_s;
         let replicas = 0..self.timeline.replicas[event.stage as usize];
@@ -185,7 +186,8 @@ impl Search<'_> {
         })
     }
 
-    /// How directly an event had to wait for another, which ended when it began: the less the more; `None` if not at all.
+    /// Directness with which an event waited for `before`, which ended when it began: smaller is more direct; `None` if
+    /// it did not wait.
     fn rank(&self, at: usize, before: usize) -> Option<u8> {
         let (event, other) = (&self.timeline.events[at], &self.timeline.events[before]);
         let same_row = (event.stage, event.replica) == (other.stage, other.replica);
@@ -206,11 +208,11 @@ impl Search<'_> {
         let both_sends = (1..=2).contains(&lane) && (1..=2).contains(&its);
         let directly =
             (!settings.overlap && self.share_a_device(event, other)) || (both_sends && self.share_a_link(event, other));
-        // Else by way of transfers that wait in between, or take no time.
+        // Otherwise indirectly, through waiting transfers or transfers without duration.
         Some(if directly { 3 } else { 4 })
     }
 
-    /// Whether an event needs what another made.
+    /// True if `event` needs the result of `other`.
     fn needs(&self, event: &Event, other: &Event) -> bool {
         let (same_stage, same) = (event.stage == other.stage, event.microbatch == other.microbatch);
         match event.kind {
@@ -232,7 +234,7 @@ impl Search<'_> {
         }
     }
 
-    /// The rows whose devices an event keeps from other work, without overlap.
+    /// Rows whose devices an event blocks, without overlap.
     fn devices(&self, event: &Event) -> [Option<(u32, u32)>; 2] {
         let receiver = event.receiver(self.schedule).map(|(stage, _)| stage);
         let replica = |stage: u32| event.microbatch % self.timeline.replicas[stage as usize].max(1);
@@ -244,7 +246,8 @@ impl Search<'_> {
         a.iter().flatten().any(|row| b.contains(&Some(*row)))
     }
 
-    /// Whether two transfers may run over one link: between the same stages, through ports of machines, or on a topology.
+    /// True if two transfers may use the same link: between the same stages, through ports of machines, or on a
+    /// topology.
     fn share_a_link(&self, event: &Event, other: &Event) -> bool {
         let ends = |e: &Event| (e.stage, e.receiver(self.schedule).map(|(stage, _)| stage));
         ends(event) == ends(other) || !self.pipeline.machines.is_empty() || !self.pipeline.wires.is_empty()

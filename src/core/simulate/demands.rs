@@ -1,76 +1,76 @@
-//! What the workers of a plan say to one another, whatever the plan's family: taken from the pipeline that is simulated.
+//! Communication between the workers of a plan of any family, taken from the simulated pipeline.
 //!
-//! A worker is one device's part of a plan: a stage, a replica of it, a shard of that. Microbatch `m` runs on replica
-//! `m mod r`, so replica `q` of a stage talks to replica `p` of another iff `q ≡ p` modulo the greatest common divisor of
-//! their numbers, and carries one of as many shares of the bytes as their least common multiple. Shards hold equal parts
-//! of a tensor, one after the other, and send the parts that overlap. What goes forward comes back as gradients.
+//! A worker is one device's part of a plan: a stage, a replica, and a shard. Microbatch `m` runs on replica `m mod r`.
+//! Replica `q` of a stage with `r` replicas therefore communicates with replica `p` of one with `s` iff `q ≡ p` modulo
+//! `gcd(r, s)`, and each pair carries `1 / lcm(r, s)` of the bytes. Shards hold equal consecutive parts of a tensor,
+//! and send the parts that overlap. Gradients return on the same pairs.
 //!
-//! A gradient all-reduce moves `2 (r−1)/r · W` bytes over each step of a ring once a batch; a microbatch bears its share.
-//! Shards of a replica all-reduce the boundary's tensor four times for each of its nodes, which no profile states and is
-//! said to be assumed. `O(transfers · replicas · shards)` flows.
+//! A gradient all-reduce moves `2 (r−1)/r · W` bytes over each step of a ring once per batch; a microbatch has its part
+//! of that. Shards of a replica all-reduce the boundary's tensor four times per node. No profile states this; a note
+//! reports it as an assumption. `O(transfers · replicas · shards)` flows.
 
 use std::collections::BTreeMap;
 
 use super::{Pipeline, Transfer};
 use crate::units;
 
-/// A device's part of a plan.
+/// Part of a plan on one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worker {
-    /// Its stage.
+    /// Stage of the worker.
     pub stage: u32,
-    /// The replica of the stage.
+    /// Replica of the stage.
     pub replica: u32,
-    /// The shard of the replica.
+    /// Shard of the replica.
     pub shard: u32,
 }
 
-/// What one worker sends another, in one direction.
+/// Traffic from one worker to another, in one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flow {
-    /// The sender.
+    /// Sending worker.
     pub from: usize,
-    /// The receiver.
+    /// Receiving worker.
     pub to: usize,
-    /// Bytes a microbatch.
+    /// Bytes per microbatch.
     pub bytes: f64,
 }
 
-/// Workers that reduce something among them.
+/// Workers that all-reduce together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// Its workers, ascending.
+    /// Members of the group, ascending.
     pub workers: Vec<usize>,
-    /// Bytes that each step of their ring carries, a microbatch.
+    /// Bytes per microbatch over each step of the ring.
     pub bytes: f64,
 }
 
-/// All of it.
+/// All communication of a plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Demands {
-    /// The workers, stage by stage, replica by replica: as the plan numbers its devices.
+    /// Workers, stage by stage, replica by replica, as the plan numbers its devices.
     pub workers: Vec<Worker>,
-    /// What goes from one to another, both directions, each pair at most once a direction.
+    /// Flows in both directions, each ordered pair at most once.
     pub flows: Vec<Flow>,
-    /// What is reduced.
+    /// Groups of all-reduces.
     pub groups: Vec<Group>,
-    /// What was assumed.
+    /// Assumptions.
     pub notes: Vec<String>,
 }
 
-/// The greatest common divisor.
+/// Greatest common divisor.
 pub(super) fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The share of `[i/n, (i+1)/n)` in `[j/m, (j+1)/m)`, of the whole.
+/// Length of the intersection of `[i/n, (i+1)/n)` and `[j/m, (j+1)/m)`.
 fn overlap(i: u32, n: u32, j: u32, m: u32) -> f64 {
     let (i, n, j, m) = (f64::from(i), f64::from(n), f64::from(j), f64::from(m));
     (((i + 1.0) / n).min((j + 1.0) / m) - (i / n).max(j / m)).max(0.0)
 }
 
 impl Demands {
-    /// A chain of workers, each sending so many bytes to the next, and back.
+    /// Chain of workers, each exchanging `bytes` with the next in both directions.
     pub fn chain(bytes: &[f64]) -> Self {
         let workers = (0..=bytes.len() as u32).map(|stage| Worker { stage, replica: 0, shard: 0 }).collect();
         let flow = |(from, &bytes): (usize, &f64)| {
@@ -79,8 +79,8 @@ impl Demands {
         Demands { workers, flows: bytes.iter().enumerate().flat_map(flow).collect(), ..Demands::default() }
     }
 
-    /// What a pipeline's workers say to one another. `counts`: how many nodes each stage has; `bandwidth` makes bytes of
-    /// transfers whose profile states times and no bytes.
+    /// Communication of a pipeline's workers. `counts`: number of nodes of each stage. `bandwidth` converts times to
+    /// bytes if the profile has only times of transfers.
     pub fn of(pipeline: &Pipeline, counts: &[usize], bandwidth: f64) -> Self {
         let mut demands = Demands::default();
         let timed = pipeline.transfers.iter().all(|transfer| transfer.bytes == 0.0);
@@ -125,7 +125,7 @@ impl Demands {
         let microbatches = f64::from(pipeline.microbatches.max(1));
         for (stage, planned) in pipeline.stages.iter().enumerate() {
             let (replicas, shards) = (planned.replicas.max(1), planned.devices.max(1));
-            // Where all devices of a stage work on each microbatch together, they are its replicas in this.
+            // If all devices of a stage work on each microbatch together, they count as its replicas.
             let by_sample = pipeline.samples_are_split;
             let reduced = planned.gradient_bytes / microbatches;
             let mut add = |workers: Vec<usize>, bytes: f64| {

@@ -1,10 +1,10 @@
-//! Plays a schedule on a pipeline and makes the timeline.
+//! Runs a schedule on a pipeline and builds the timeline.
 //!
-//! Where every resource serves in an order that the schedule fixes, a run is a longest-path computation ([`super::run`]),
-//! and of long batches the middle is passed over exactly ([`super::fast_forward`]). Where transfers wait for links or for
-//! devices, order depends on time and events are simulated by the clock ([`super::contention`]), in leaps where the state comes
-//! back ([`super::recurrence`]). Either way `O(events)` time
-//! but for the clock's queue, and memory for at most [`MOST_EVENTS`] events.
+//! If the schedule fixes the order of every resource, a run is a longest-path computation ([`super::run`]), and the
+//! middle of a long batch is skipped exactly ([`super::fast_forward`]). If transfers wait for links or devices, the
+//! order depends on time. Events are then simulated by the clock ([`super::contention`]), with leaps if the state
+//! recurs ([`super::recurrence`]). Both take `O(events)` time, except for the clock's queue, and memory for at most
+//! [`MOST_EVENTS`] events.
 
 use std::time::Duration;
 
@@ -17,25 +17,25 @@ use super::{
     sequence, single_sample,
 };
 
-/// A simulation may take at least this long, whatever is left of a deadline.
+/// Minimum time that a simulation may take, regardless of the remaining deadline.
 pub const LEAST_TIME: Duration = Duration::from_secs(1);
 
-/// Events that a timeline keeps at the most, but for the all-reduces and optimizer steps (about 40 MB).
+/// Maximum number of events that a timeline keeps, without all-reduces and optimizer steps (about 40 MB).
 pub const MOST_EVENTS: usize = 1 << 20;
 
-/// Plays a schedule. Durations that are negative or not finite count as 0, as do transfers that do not lead to a later
-/// stage. A schedule that the pipeline refuses ([`Pipeline::refusal`]) leaves an empty timeline.
+/// Simulates a schedule. Negative or non-finite durations count as 0, as do transfers that do not lead to a later
+/// stage. A refused schedule ([`Pipeline::refusal`]) gives an empty timeline.
 pub fn simulate(pipeline: &Pipeline, schedule: Schedule) -> Timeline {
     simulate_unless(pipeline, schedule, &|| false).unwrap_or_default()
 }
 
-/// The same, given up as soon as `stopped` says so. It is asked every few thousand events, so a run of fewer is never given
-/// up.
+/// Like [`simulate`], but stops with `None` when `stopped` returns true. It is polled every few thousand events, so a
+/// shorter run is never stopped.
 pub fn simulate_unless(pipeline: &Pipeline, schedule: Schedule, stopped: &dyn Fn() -> bool) -> Option<Timeline> {
     simulated(pipeline, schedule, MOST_EVENTS, stopped)
 }
 
-/// How long the batch takes, seconds: as [`simulate_unless`], but hardly any event is kept.
+/// Iteration time in seconds: like [`simulate_unless`], but hardly any events are kept.
 pub fn length_unless(pipeline: &Pipeline, schedule: Schedule, stopped: &dyn Fn() -> bool) -> Option<f64> {
     simulated(pipeline, schedule, 0, stopped).map(|timeline| timeline.iteration_s)
 }
@@ -74,7 +74,7 @@ fn simulated(
     Some(timeline)
 }
 
-/// Microbatches whose events are kept at either end of the batch; all of them if the events are not too many.
+/// Number of microbatches whose events are kept at either end of the batch; all of them if the events are few enough.
 fn drawn(program: &Program, schedule: Schedule, most_events: usize) -> u32 {
     let one = |chunk: &super::program::Chunk| {
         let recompute = usize::from(chunk.recompute > 0);
@@ -85,7 +85,7 @@ fn drawn(program: &Program, schedule: Schedule, most_events: usize) -> u32 {
     if events.saturating_mul(program.microbatches as usize) <= most_events {
         program.microbatches
     } else {
-        // The last of every replica tells when it is done.
+        // The last microbatch of every replica determines when the replica is done.
         let replicas = program.groups.iter().map(|group| group.replicas).max().unwrap_or(1);
         ((most_events / 2 / events) as u32).max(replicas)
     }

@@ -1,15 +1,16 @@
 //! Exact leaps over the steady state of long batches.
 //!
-//! A run proceeds in rounds ([`super::phase`]), each the same operations some microbatches further on. A moment of the state
-//! is a sum of durations along the longest of many paths; while the same paths stay longest, every moment grows by a fixed
-//! rate in every so many rounds. [`Moving`] computes with moments and their rates at once and notes for how many repetitions
-//! each "which is later" keeps its answer. If after one repetition every moment has moved by its rate and kept it, the next
-//! ones do the same, as many as were noted: they are added in one step. Time is whole ticks, so nothing is approximated.
-//! (Rates differ where a fast stage runs ahead of a slow one; the leap then ends when a buffer is full, and the next begins.)
-//! How many rounds make a repetition is guessed from what the latest rounds were like ([`super::period`]); a wrong guess
-//! costs as much as playing those rounds.
+//! A run proceeds in rounds ([`super::phase`]), each with the same operations some microbatches later. A moment of the
+//! state is a sum of durations along the longest of many paths. While the same paths stay longest, every moment grows
+//! by a fixed rate per period. [`Moving`] computes with moments and their rates, and records for how many repetitions
+//! each comparison keeps its result. If every moment has moved by its rate and kept the rate after one repetition, that
+//! many further repetitions do the same and are added in one step. Time is in whole ticks, so nothing is approximated.
+//! Rates differ if a fast stage runs ahead of a slow one: the leap then ends when a buffer is full, and the next
+//! begins. The period is guessed from the latest rounds ([`super::period`]). A wrong guess costs as much as simulating
+//! those rounds.
 //!
-//! `O(transient + drawn microbatches)` operations where such periods are found, `O(all)` where not; memory never grows with the batch.
+//! `O(transient + drawn microbatches)` operations if such periods are found, else `O(all)`. Memory never grows with the
+//! batch.
 
 use super::{
     EventKind,
@@ -20,7 +21,7 @@ use super::{
     run::{Moment, Record, Run, Worker},
 };
 
-/// A moment `at + j · rate` in repetition `j`.
+/// Moment `at + j · rate` in repetition `j`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Moving {
     at: i64,
@@ -33,7 +34,7 @@ impl Moment for Moving {
     }
 
     fn later(self, other: Self, horizon: &mut i64) -> Self {
-        // Of two at the same moment the one that moves faster is the later one from then on.
+        // Of two equal moments, the one with the larger rate counts as later, because it is later from then on.
         let (last, first) = if self >= other { (self, other) } else { (other, self) };
         if first.rate > last.rate {
             *horizon = (*horizon).min((last.at - first.at) / (first.rate - last.rate));
@@ -42,8 +43,8 @@ impl Moment for Moving {
     }
 }
 
-/// Simulates the whole batch, unless nobody waits for it any more; then there is no state of its end. `record` hears of all
-/// microbatches but possibly those from `drawn` on until `drawn` before the end.
+/// Simulates the whole batch. Returns `None` if it was stopped. `record` receives all microbatches except possibly
+/// those from `drawn` on until `drawn` before the end.
 pub(super) fn simulate(
     program: &Program,
     drawn: u32,
@@ -70,7 +71,7 @@ pub(super) fn simulate(
     (!patience.lost()).then_some(run)
 }
 
-/// Plays the skippable rounds of a phase, in leaps where it can.
+/// Simulates the skippable rounds of a phase, with leaps if possible.
 fn leap(
     program: &Program,
     phase: &Phase,
@@ -79,7 +80,7 @@ fn leap(
     record: &mut impl FnMut(Record<i64>),
 ) {
     let end = phase.skippable.end;
-    // Where replicas differ in what they wait for, each must come back to its own place.
+    // If replicas differ in their transfers, each must return to its own position.
     let Some(whole) = (if program.by_replica { phase.whole_turn() } else { Some(1) }) else {
         return;
     };
@@ -108,10 +109,10 @@ fn leap(
     }
 }
 
-/// What the rounds are like, to see when they repeat.
+/// History of the rounds, to detect when they repeat.
 struct Watch {
     history: History,
-    /// By part of the model and resource, when something last ended there.
+    /// By part of the model and resource: the end of the last event.
     last: Vec<[i64; 3]>,
 }
 
@@ -120,8 +121,8 @@ impl Watch {
         Watch { history: History::new(), last: vec![[0; 3]; program.chunks.len()] }
     }
 
-    /// Plays a round and notes how far it took each part of the model. In which order replicas are looked at depends on
-    /// what is on its way, not on when, so it is the same in rounds that are the same.
+    /// Simulates a round and records how far it advanced each part of the model. The order of visiting replicas depends
+    /// on the data in transfer and not on times, so equal rounds have equal orders.
     fn simulate(
         &mut self,
         program: &Program,
@@ -147,17 +148,19 @@ impl Watch {
     }
 }
 
-/// What the last `period` rounds before `round` did to the state.
+/// Effect of the last `period` rounds before `round` on the state.
 struct Repetition {
     round: u64,
     period: u64,
-    /// How far each moment moved, in the order of [`Run::map`]; of a worker, from the moments of the one whose place it took.
+    /// Movement of each moment, in the order of [`Run::map`]. For a worker, relative to the moments of the worker whose
+    /// position it took.
     rates: Vec<i64>,
-    /// By inbox: whether it went on to later microbatches. One that lies empty did not.
+    /// By inbox: true if it moved to later microbatches. An empty inbox did not.
     moves: Vec<bool>,
 }
 
-/// Whether two states with the rounds before them are the same but for moments and microbatches: if so, which inboxes moved.
+/// Compares two states and the rounds before them, ignoring moments and microbatches. If they are equal, returns for
+/// each inbox whether it moved.
 fn alike<T: Moment>(
     program: &Program,
     phase: &Phase,
@@ -183,7 +186,7 @@ fn alike<T: Moment>(
 }
 
 impl Repetition {
-    /// The movement from `then` to `now`, if both are the same but for the moments.
+    /// Movement from `then` to `now`, if both are equal except for the moments.
     fn new(
         program: &Program,
         phase: &Phase,
@@ -204,7 +207,7 @@ impl Repetition {
         Some(Repetition { round, period, rates, moves })
     }
 
-    /// How often it is certain to happen again.
+    /// Number of further repetitions that are certain.
     fn certain(&self, program: &Program, phase: &Phase, now: &Run<i64>, patience: &mut Patience<'_>) -> u64 {
         if now.workers.iter().enumerate().any(|(worker, state)| !phase.unseen(worker, state.done)) {
             return 0;
@@ -225,7 +228,7 @@ impl Repetition {
         if kept { after.horizon.unsigned_abs().saturating_add(1) } else { 0 }
     }
 
-    /// Lets it happen again a number of times.
+    /// Advances the run by `times` repetitions.
     fn shift(&self, program: &Program, phase: &Phase, run: &mut Run<i64>, times: u64) {
         let mut rates = self.rates.iter();
         let later = run.map(|now| now + times as i64 * rates.next().copied().unwrap_or_default());

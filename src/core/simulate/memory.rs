@@ -1,4 +1,4 @@
-//! Memory of a device over time, and what it is made of.
+//! Memory of a device over time, and its components.
 
 use super::{
     EventKind, PipelineStage,
@@ -7,8 +7,8 @@ use super::{
     run::Record,
 };
 
-/// Memory on one device, by what it is for, bytes. Where a workload gives one sum for weights, gradients and optimizer
-/// state, or for the last two, the sum is `state` and those it is the sum of are 0.
+/// Memory on one device by purpose, bytes. If a workload gives one sum for weights, gradients and optimizer state, or
+/// for the last two, `state` is the sum and its components are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MemoryParts {
     /// Weights.
@@ -17,23 +17,23 @@ pub struct MemoryParts {
     pub gradients: f64,
     /// Optimizer state.
     pub optimizer: f64,
-    /// Weights (where those are 0), gradients and optimizer state that the workload does not tell apart.
+    /// Weights (if `weights` is 0), gradients and optimizer state that the workload does not separate.
     pub state: f64,
     /// Activations of microbatches in flight.
     pub activations: f64,
-    /// What one microbatch at a time needs, such as the activations that are recomputed.
+    /// Memory for one microbatch at a time, such as recomputed activations.
     pub buffers: f64,
 }
 
 impl MemoryParts {
-    /// The parts of a stage that holds so many bytes of activations.
+    /// Parts of a stage that holds `activations` bytes of activations.
     pub fn of(stage: &PipelineStage, activations: f64) -> Self {
         let known = &stage.parts;
         let told = known.weights + known.gradients + known.optimizer + known.buffers;
         MemoryParts { state: (stage.fixed_bytes - told).max(0.0), activations, ..*known }
     }
 
-    /// The parts with their names, in the order they are shown.
+    /// Parts with their names, in display order.
     pub fn named(&self) -> [(&'static str, f64); 6] {
         let rest = if self.weights > 0.0 { "gradients and optimizer" } else { "weights and training state" };
         [
@@ -47,8 +47,8 @@ impl MemoryParts {
     }
 }
 
-/// Memory over time on a device of the first replica, from its computations: no other replica has more microbatches, and all
-/// keep equally many in flight. How many those are follows from the order alone, so computations may be missing.
+/// Memory over time on a device of the first replica, from its computations. No other replica has more microbatches,
+/// and all have equally many in flight. That number follows from the order alone, so computations may be missing.
 pub(super) fn steps(
     stage: &PipelineStage,
     order: &Order,

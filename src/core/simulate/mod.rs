@@ -1,9 +1,9 @@
-//! The one score that makes plans comparable: a plan's schedule, simulated event by event.
+//! Event simulation of a plan's schedule: the one score that makes plans comparable.
 //!
-//! [`crate::family::pipeline()`] turns a plan into stages with forward and backward times, transfers between stages, a gradient
-//! all-reduce and memory; [`simulate`] plays a [`Schedule`] on it and returns a [`Timeline`] with every event, the
-//! iteration time, the bubble and the memory in use over time. A plan for latency has no schedule: its one sample runs as
-//! [`SampleRun`] says.
+//! [`crate::family::pipeline()`] turns a plan into stages with forward and backward times, transfers between stages, a
+//! gradient all-reduce and memory. [`simulate`] runs a [`Schedule`] on it and returns a [`Timeline`] with every event,
+//! the iteration time, the bubble and the memory in use over time. A plan for latency has no schedule: its one sample
+//! runs as in its [`SampleRun`].
 
 mod assemble;
 mod contention;

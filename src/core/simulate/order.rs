@@ -1,16 +1,16 @@
-//! What a worker computes in turn: a short list of segments that repeat with growing microbatch numbers.
+//! Order of a worker's computations: a short list of segments that repeat with growing microbatch numbers.
 //!
-//! A schedule is periodic but for its beginning and its end, so an order takes memory for its period and not for its
-//! microbatches, and any operation is found in constant time. Numbers are a worker's own: of its microbatches, the how-manieth.
+//! A schedule is periodic except at its beginning and end. An order therefore takes memory for its period and not for
+//! its microbatches, and any operation is found in constant time. Microbatch numbers are local to the worker.
 
 use crate::plan::interleaved_round;
 
-/// What is computed.
+/// Kind of computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Work {
     /// Forward pass.
     Forward,
-    /// Backward pass: whole, or of the inputs where the weights' part is put off.
+    /// Backward pass: whole, or only of the inputs if the weights' part is delayed.
     Backward,
     /// Backward pass of the weights.
     WeightGradient,
@@ -20,12 +20,12 @@ pub(super) enum Work {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Operation {
     pub(super) work: Work,
-    /// Which virtual stage of the whole pipeline.
+    /// Index of the virtual stage in the whole pipeline.
     pub(super) chunk: u32,
     pub(super) own: u32,
 }
 
-/// Operations that repeat, every time `step` microbatches further on.
+/// Operations that repeat, each time `step` microbatches later.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
     pub(super) operations: Vec<Operation>,
@@ -33,35 +33,35 @@ pub(super) struct Segment {
     pub(super) repeats: u64,
     /// Index of its first operation in the order.
     pub(super) start: u64,
-    /// Microbatches that are held before it.
+    /// Microbatches held before the segment.
     held_before: i64,
-    /// Microbatches held after each operation of the first repetition, less those before it.
+    /// Microbatches held after each operation of the first repetition, minus those before it.
     held: Vec<i64>,
 }
 
 impl Segment {
-    /// Operations in all repetitions.
+    /// Number of operations in all repetitions.
     pub(super) fn len(&self) -> u64 {
         self.operations.len() as u64 * self.repeats
     }
 
-    /// Microbatches that one repetition leaves behind.
+    /// Change of the number of held microbatches over one repetition.
     fn net(&self) -> i64 {
         self.held.last().copied().unwrap_or(0)
     }
 }
 
-/// Everything a worker computes, in turn.
+/// All computations of a worker, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Order {
     pub(super) segments: Vec<Segment>,
     pub(super) len: u64,
-    /// The work after which a microbatch's activations are given up.
+    /// Operation after which a microbatch's activations are released.
     release: Option<Work>,
 }
 
 impl Order {
-    /// An empty order that gives up a microbatch's activations after `release`.
+    /// Creates an empty order that releases a microbatch's activations after `release`.
     fn releasing(release: Work) -> Self {
         Order { release: Some(release), ..Order::default() }
     }
@@ -72,7 +72,7 @@ impl Order {
         }
         let mut now = 0;
         let held = operations.iter().map(|operation| {
-            // A forward that is given up at once is held only while it runs.
+            // If a forward releases its own activations, they are held only while it runs.
             now += i64::from(operation.work == Work::Forward) - i64::from(Some(operation.work) == self.release);
             now
         });
@@ -108,18 +108,18 @@ impl Order {
         segment.held_before + (within / period) as i64 * segment.net() + segment.held[(within % period) as usize]
     }
 
-    /// The most that are held at any time.
+    /// Maximum number held at any time.
     pub(super) fn most_held(&self) -> i64 {
         let most = |segment: &Segment| {
             let within = segment.held.iter().copied().max().unwrap_or(0);
             segment.held_before + within + (segment.net() * (segment.repeats as i64 - 1)).max(0)
         };
-        // What is given up after its own forward is held during it.
+        // Activations released after their own forward are held during it.
         let least = i64::from(self.release == Some(Work::Forward) && self.len > 0);
         self.segments.iter().map(most).fold(least, i64::max)
     }
 
-    /// Whether the activations of a microbatch are given up after this work.
+    /// True if the activations of a microbatch are released after `work`.
     pub(super) fn releases(&self, work: Work) -> bool {
         self.release == Some(work)
     }
@@ -137,8 +137,8 @@ fn weights(chunk: u32, own: u64) -> Operation {
     Operation { work: Work::WeightGradient, chunk, own: own as u32 }
 }
 
-/// `warm_up` forwards, then one forward and one backward in turn, then the backwards that are left. With a warm-up of all
-/// microbatches this is GPipe.
+/// `warm_up` forwards, then one forward and one backward alternately, then the remaining backwards. This is GPipe if
+/// the warm-up covers all microbatches.
 pub(super) fn alternating(chunk: u32, own: u32, warm_up: u32) -> Order {
     let (own, warm_up) = (u64::from(own), u64::from(warm_up.min(own)));
     let mut order = Order::releasing(Work::Backward);
@@ -155,8 +155,8 @@ pub(super) fn inference(chunk: u32, own: u32) -> Order {
     order
 }
 
-/// ZB-H1: as 1F1B, with the weights' part of a backward `delay` microbatches later. The last backwards come as early as
-/// they can, and the weights' parts that are left fill the time between them and after.
+/// ZB-H1: like 1F1B, with the weights' part of a backward `delay` microbatches later. The last backwards come as early
+/// as possible. The remaining weights' parts fill the time between and after them.
 pub(super) fn zero_bubble_h1(chunk: u32, own: u32, warm_up: u32, delay: u32) -> Order {
     let (own, warm_up) = (u64::from(own), u64::from(warm_up.min(own)));
     let pairs = own - warm_up;
@@ -175,8 +175,8 @@ pub(super) fn zero_bubble_h1(chunk: u32, own: u32, warm_up: u32, delay: u32) -> 
     order
 }
 
-/// Interleaved 1F1B on stage `stage` of `stages`, each with `parts` virtual stages: microbatches go in rounds
-/// ([`interleaved_round`]), a round through all parts before the next. There must be such rounds of `own` microbatches.
+/// Interleaved 1F1B on stage `stage` of `stages`, each with `parts` virtual stages. Microbatches go in rounds
+/// ([`interleaved_round`]): a round passes all parts before the next. `own` microbatches must have such rounds.
 pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32) -> Order {
     let (s, v) = (u64::from(stages), u64::from(parts));
     let round = interleaved_round(stages, own).unwrap_or(stages).max(1);
@@ -205,14 +205,17 @@ pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32) -> Orde
 /// ZB-V on stage `stage` of `stages`. Its first part is number `stage` of the model, its second number
 /// `2 · stages − 1 − stage`: activations go down the devices and come back up.
 ///
-/// The phases are those of the schedule made by hand for equal times (Qi et al., section 3): forwards of the first part
-/// until its microbatch comes back, forwards of both parts in turn, then the second part's backward joins, and from then on
-/// each part does forward, backward and weights of one microbatch in turn. At the end backwards go first, weights last.
+/// The phases are those of the handcrafted schedule for equal times (Qi et al., section 3):
+/// 1. forwards of the first part until its microbatch comes back,
+/// 2. forwards of both parts alternately,
+/// 3. forward, backward and weights of the second part,
+/// 4. forward, backward and weights of one microbatch, alternately on both parts,
+/// 5. at the end backwards first, weights last.
 pub(super) fn zero_bubble_v(stage: u32, stages: u32, own: u32) -> Order {
     let (down, up) = (stage, 2 * stages - 1 - stage);
     let (s, all) = (u64::from(stages), u64::from(own));
     let after = s - u64::from(stage);
-    // The phases need this many microbatches; those beyond the batch are struck out below.
+    // The phases need this many microbatches; those beyond the batch are removed below.
     let planned = all.max(2 * s - 1);
     let mut head = vec![];
     let mut done = [0u64; 2];

@@ -1,9 +1,9 @@
-//! Whether anybody still waits for a run, asked now and then.
+//! Periodic check whether a run was stopped.
 
-/// Operations between two looks at whether to go on: about a millisecond.
+/// Operations between two checks: about a millisecond.
 const OFTEN: usize = 1 << 14;
 
-/// Counts work and asks after every so much of it whether to go on.
+/// Counts work and polls `stopped` at intervals of it.
 pub(super) struct Patience<'a> {
     stopped: &'a dyn Fn() -> bool,
     done: usize,
@@ -15,7 +15,7 @@ impl<'a> Patience<'a> {
         Patience { stopped, done: 0, lost: false }
     }
 
-    /// Notes work done; true once nobody waits any more.
+    /// Adds finished work. Returns true once the run was stopped.
     pub(super) fn lost_after(&mut self, operations: usize) -> bool {
         self.done += operations;
         if self.done >= OFTEN {
@@ -25,7 +25,7 @@ impl<'a> Patience<'a> {
         self.lost
     }
 
-    /// Whether nobody waited any more when it was last asked.
+    /// True if the run was stopped at the last check.
     pub(super) fn lost(&self) -> bool {
         self.lost
     }

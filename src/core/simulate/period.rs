@@ -1,20 +1,20 @@
-//! When a run begins to repeat itself: the shortest period of the most recent rounds.
+//! Detects periodic behaviour of a run: the shortest period of the most recent rounds.
 
 use std::collections::VecDeque;
 
-/// What every round was like, as one number for each, and when to look for a period next.
+/// History of rounds, one number each, and the time of the next search for a period.
 #[derive(Debug, Clone)]
 pub(super) struct History {
-    /// The latest round first.
+    /// Latest round first.
     rounds: VecDeque<u64>,
     since_look: usize,
     wait: usize,
 }
 
-/// Rounds that are remembered at the most.
+/// Maximum number of rounds kept.
 const MOST_ROUNDS: usize = 1 << 16;
 
-/// Rounds before the first look.
+/// Rounds before the first search.
 const FIRST_LOOK: usize = 8;
 
 impl History {
@@ -22,15 +22,15 @@ impl History {
         History { rounds: VecDeque::new(), since_look: 0, wait: FIRST_LOOK }
     }
 
-    /// Notes a round.
+    /// Appends a round.
     pub(super) fn push(&mut self, round: u64) {
         self.rounds.push_front(round);
         self.rounds.truncate(MOST_ROUNDS);
         self.since_look += 1;
     }
 
-    /// The shortest period with which the last rounds repeat those before them, for at least one period and `memory` rounds
-    /// more; looked for so seldom that all looks together cost as much as the rounds.
+    /// Shortest period with which the last rounds repeat the earlier ones, for at least one period and `memory` more
+    /// rounds. Searches are rare enough that together they cost no more than the rounds.
     pub(super) fn period(&mut self, memory: usize) -> Option<usize> {
         if self.since_look < self.wait {
             return None;
@@ -41,17 +41,16 @@ impl History {
     }
 }
 
-/// What happened at a place after so many ticks, as a number that differs, as good as always, where that does. Added up in
-/// any order such numbers make one for a round.
+/// Hash of an event at a place after `ticks`. The sum of such hashes, in any order, identifies a round.
 pub(super) fn mix(place: u64, ticks: i64) -> u64 {
     let mixed =
         (place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ ticks as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ mixed >> 29).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// The least `p` such that the first `p + memory` values are followed, `p` later, by the same.
+/// Smallest `p` such that the first `p + memory` values equal those `p` later.
 fn shortest_period(values: &[u64], memory: usize) -> Option<usize> {
-    // Length of the longest common beginning of the values and the values from each position on (Z-function).
+    // Length of the longest common prefix of the values and their suffix at each position (Z-function).
     let mut common = vec![0; values.len()];
     let (mut from, mut to) = (0, 0);
     for at in 1..values.len() {

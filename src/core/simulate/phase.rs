@@ -1,8 +1,8 @@
-//! Stretches of a schedule in which every round does the same: what a leap over many of them may rely on.
+//! Phases of a schedule: stretches in which every round does the same, so that a leap can skip many rounds.
 //!
-//! A round takes every stage a few microbatches on; in most schedules one. It falls to the replicas in turn, so the state
-//! after some rounds is that before them with the replicas of each stage turned: what replica `r` was, replica
-//! `(r + microbatches) mod d` is. That holds for any numbers of replicas, however badly they divide one another.
+//! A round advances every stage by a few microbatches; in most schedules by one. Replicas take turns, so the state
+//! after some rounds equals the state before them with the replicas of each stage rotated: replica `r` becomes replica
+//! `(r + microbatches) mod d`. This holds for any numbers of replicas, divisible or not.
 
 use std::ops::Range;
 
@@ -13,16 +13,16 @@ use super::{order::Segment, program::Program};
 struct Part {
     /// Operations before the phase.
     before: u64,
-    /// Operations of a repetition.
+    /// Operations per repetition.
     period: u64,
-    /// Own microbatches that a repetition goes on.
+    /// Own microbatches per repetition.
     step: u64,
     replicas: u64,
     replica: u64,
 }
 
 impl Part {
-    /// Repetitions that begin within the first so many microbatches of the phase.
+    /// Number of repetitions that begin within the first `microbatches` of the phase.
     fn repetitions(&self, microbatches: u64) -> u64 {
         if self.step == 1 {
             microbatches.saturating_sub(self.replica).div_ceil(self.replicas)
@@ -31,7 +31,7 @@ impl Part {
         }
     }
 
-    /// The fewest microbatches within which so many repetitions begin.
+    /// Minimum number of microbatches within which `repetitions` begin.
     fn reaching(&self, repetitions: u64) -> u64 {
         match repetitions.checked_sub(1) {
             None => 0,
@@ -40,29 +40,29 @@ impl Part {
         }
     }
 
-    /// The most microbatches within which no more than so many repetitions begin.
+    /// Maximum number of microbatches within which at most `repetitions` begin.
     fn within(&self, repetitions: u64) -> u64 {
         self.reaching(repetitions + 1) - 1
     }
 }
 
-/// A stretch of the schedule in which every round does the same.
+/// Stretch of the schedule in which every round does the same.
 #[derive(Debug, Clone)]
 pub(super) struct Phase {
     parts: Vec<Part>,
-    /// Microbatches of a round.
+    /// Microbatches per round.
     pub(super) round: u64,
-    /// Rounds of microbatches that are not drawn.
+    /// Range of rounds whose microbatches are not drawn.
     pub(super) skippable: Range<u64>,
     /// By worker: its first operation of a microbatch that is not drawn.
     unseen: Vec<u64>,
-    /// The most replicas that a stage has.
+    /// Maximum number of replicas of a stage.
     most_replicas: u64,
 }
 
 impl Phase {
-    /// How far each worker is allowed to go. One that cannot get so far, because another is not, is behind by as much in
-    /// every round.
+    /// Maximum number of operations of each worker after `rounds`. A worker that is blocked by another lags by the same
+    /// amount in every round.
     pub(super) fn goal(&self, rounds: u64) -> impl Fn(usize) -> u64 {
         move |worker| {
             let part = &self.parts[worker];
@@ -70,27 +70,27 @@ impl Phase {
         }
     }
 
-    /// The workers to whom a round falls, the last stage's first.
+    /// Workers whose turn is in a round, the last stage's first.
     pub(super) fn turns(&self, program: &Program, round: u64) -> Vec<usize> {
         let mut workers = vec![];
         for group in program.groups.iter().rev() {
             let replicas = u64::from(group.replicas);
             let first = round * self.round % replicas;
-            // From the first to have its turn on, which comes last here.
+            // The worker whose turn is first comes last in this list.
             let turn = |k: u64| group.first_worker + ((first + k) % replicas) as usize;
             workers.extend((0..replicas.min(self.round)).rev().map(turn));
         }
         workers
     }
 
-    /// Which worker does after so many rounds what a worker does now.
+    /// Worker that does after `rounds` what `worker` does now.
     pub(super) fn successor(&self, program: &Program, worker: usize, rounds: u64) -> usize {
         let part = &self.parts[worker];
         let first = program.groups[program.workers[worker].stage as usize].first_worker;
         first + ((part.replica + rounds * self.round) % part.replicas) as usize
     }
 
-    /// Rounds after which every replica has its own turn again; `None` where they cannot be counted.
+    /// Number of rounds after which every replica has its own turn again; `None` on overflow.
     pub(super) fn whole_turn(&self) -> Option<u64> {
         let turn = |all: u64, part: &Part| {
             let (mut a, mut b) = (part.replicas, self.round);
@@ -102,24 +102,24 @@ impl Phase {
         self.parts.iter().try_fold(1, turn)
     }
 
-    /// Rounds that a state may remember.
+    /// Number of rounds that a state may depend on.
     pub(super) fn memory(&self) -> usize {
         (self.most_replicas / self.round) as usize
     }
 
-    /// Rounds that it takes for a worker to be allowed so many operations.
+    /// Number of rounds after which a worker may have done `done` operations.
     pub(super) fn rounds(&self, worker: usize, done: u64) -> u64 {
         let part = &self.parts[worker];
         part.reaching(done.saturating_sub(part.before).div_ceil(part.period)).div_ceil(self.round)
     }
 
-    /// Whether a worker is beyond all it does at the beginning that is drawn.
+    /// True if a worker is past all its operations in the drawn beginning.
     pub(super) fn unseen(&self, worker: usize, done: u64) -> bool {
         done >= self.unseen[worker]
     }
 }
 
-/// The phases of a schedule: the segments of the workers' orders that go through most of their microbatches. `gap` are the
+/// Phases of a schedule: the segments of the workers' orders that cover most of their microbatches. `gap` are the
 /// microbatches that are not drawn.
 pub(super) fn phases(program: &Program, gap: &Range<u32>) -> Vec<Phase> {
     let long = |worker: usize| -> Vec<&Segment> {
@@ -171,7 +171,7 @@ fn phase<'a>(program: &Program, gap: &Range<u32>, segment: &dyn Fn(usize) -> &'a
     (!phase.skippable.is_empty()).then_some(phase)
 }
 
-/// The least common multiple.
+/// Least common multiple; `None` on overflow.
 pub(super) fn common_multiple(a: u64, b: u64) -> Option<u64> {
     let (mut x, mut y) = (a, b);
     while y > 0 {

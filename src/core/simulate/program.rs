@@ -1,46 +1,46 @@
-//! A pipeline and a schedule in the form that a run reads: virtual stages with times in ticks, workers with orders.
+//! Compiles a pipeline and a schedule for a run: virtual stages with times in ticks, workers with orders.
 //!
-//! A virtual stage (chunk) is a part of the model on one stage's devices; without interleaving there is one for each stage.
-//! Time is counted in whole ticks of a power of two of a second, chosen so that the whole batch run one thing after another
-//! is below 2⁶¹ ticks. Sums are exact, nothing overlaps by a rounding error, equal durations stay equal; a duration is off by at
-//! most half a tick. `O(stages + transfers)` time; orders take memory for their period only.
+//! A virtual stage (chunk) is a part of the model on one stage's devices. Without interleaving each stage has one. A
+//! tick is a power of two of a second, chosen so that the whole batch, run sequentially, takes less than 2⁶¹ ticks.
+//! Sums are therefore exact: rounding causes no overlap, and equal durations stay equal. A duration is off by at most
+//! half a tick. `O(stages + transfers)` time. Orders take memory for their period only.
 
 use std::num::NonZeroU32;
 
 use super::{Pipeline, PipelineStage, Schedule, SimulatorSettings, Transfer, order, order::Order, wires::Way};
 use crate::plan::WarmUp;
 
-/// A transfer as its sender sees it.
+/// Transfer from its sender's side.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Send {
-    /// The receiving chunk, and the stage it is on.
+    /// Receiving chunk, and the stage it is on.
     pub(super) to: u32,
     pub(super) stage: u32,
-    /// What every microbatch takes, unless it has ways.
+    /// Duration for every microbatch, if `ways` is `None`.
     pub(super) ticks: i64,
-    /// Between two chunks of one device: nothing is sent.
+    /// True between two chunks of one device: nothing is sent.
     pub(super) local: bool,
-    /// Its row of [`Program::ways`], counted from one, where microbatches differ.
+    /// Row of [`Program::ways`], counted from one, if durations differ between microbatches.
     ways: Option<NonZeroU32>,
 }
 
-/// A part of the model.
+/// Virtual stage of the model.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chunk {
     pub(super) stage: u32,
     pub(super) forward: i64,
-    /// With recomputation, and with the weights' part where that is not put off.
+    /// Includes recomputation, and the weights' part unless it is delayed.
     pub(super) backward: i64,
-    /// The weights' part, where it is put off.
+    /// The weights' part, if it is delayed.
     pub(super) weights: i64,
-    /// The beginning of the backward that recomputes activations.
+    /// Part at the beginning of the backward that recomputes activations.
     pub(super) recompute: i64,
-    /// To the nearest chunk first: it is the one that can go on soonest.
+    /// Sorted with the nearest chunk first, because it can continue soonest.
     pub(super) activations: Vec<Send>,
     pub(super) gradients: Vec<Send>,
 }
 
-/// The devices of a stage.
+/// Devices of a stage.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) replicas: u32,
@@ -48,41 +48,41 @@ pub(super) struct Group {
     pub(super) first_worker: usize,
 }
 
-/// A replica of a stage.
+/// Replica of a stage.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Worker {
     pub(super) stage: u32,
     pub(super) replica: u32,
-    /// Index of its order.
+    /// Index of the worker's order.
     order: usize,
 }
 
-/// What does not change during a run.
+/// Constant data of a run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Program {
     pub(super) chunks: Vec<Chunk>,
     pub(super) groups: Vec<Group>,
     pub(super) microbatches: u32,
     pub(super) workers: Vec<Worker>,
-    /// Whether transfers between different replicas of two stages take different times.
+    /// True if transfers between different replicas of two stages take different times.
     pub(super) by_replica: bool,
-    /// What transfers take, by microbatch modulo their number.
+    /// Durations of transfers, by microbatch modulo their number.
     ways: Vec<Vec<i64>>,
     orders: Vec<Order>,
 }
 
-/// A duration as it counts.
+/// Valid duration: 0 if negative or not finite.
 pub(super) fn sound(seconds: f64) -> f64 {
     if seconds.is_finite() { seconds.max(0.0) } else { 0.0 }
 }
 
-/// Seconds to ticks and back.
+/// Conversion between seconds and ticks.
 pub(super) struct Clock {
     ticks_per_s: f64,
 }
 
 impl Clock {
-    /// The finest clock on which the pipeline's work, one thing after another, takes less than 2⁶¹ ticks.
+    /// Finest clock on which the pipeline's work, run sequentially, takes less than 2⁶¹ ticks.
     pub(super) fn of(pipeline: &Pipeline) -> Self {
         let m = f64::from(pipeline.microbatches);
         let compute: f64 = pipeline.stages.iter().map(|s| m * (sound(s.forward_s) + sound(s.backward_s))).sum();
@@ -90,7 +90,7 @@ impl Clock {
         let transfers: f64 = pipeline.transfers.iter().map(|t| 2.0 * m * sound(t.seconds)).sum();
         let longest = |ways: &Vec<Way>| m * ways.iter().map(|way| sound(way.seconds)).fold(0.0, f64::max);
         let transfers = transfers.max(pipeline.wires.ways.values().map(longest).sum());
-        // The way back from the last stage to the first is there once for every virtual stage.
+        // The transfer from the last stage back to the first exists once per virtual stage.
         let parts = f64::from(pipeline.settings.virtual_stages.max(2));
         let total = compute + reduce + parts * transfers + sound(pipeline.settings.optimizer_step_s);
         let exponent = if total > 0.0 { 60.0 - total.log2().ceil() } else { 0.0 };
@@ -111,7 +111,7 @@ impl Clock {
 }
 
 impl Program {
-    /// The program of a pipeline that can run the schedule.
+    /// Compiles a pipeline that can run the schedule.
     pub(super) fn new(pipeline: &Pipeline, schedule: Schedule, clock: &Clock) -> Self {
         let mut program = Program { microbatches: pipeline.microbatches, ..Program::default() };
         program.chunks = chunks(pipeline, schedule, clock);
@@ -132,7 +132,7 @@ impl Program {
         program
     }
 
-    /// Gives transfers what they take on the ways between replicas.
+    /// Sets the durations of transfers on the ways between replicas.
     fn wire(&mut self, pipeline: &Pipeline, clock: &Clock) {
         for chunk in &mut self.chunks {
             let stage = chunk.stage;
@@ -150,7 +150,7 @@ impl Program {
         }
     }
 
-    /// What a microbatch's transfer takes.
+    /// Duration of a microbatch's transfer.
     #[inline]
     pub(super) fn ticks(&self, send: Send, microbatch: u32) -> i64 {
         send.ways.map_or(send.ticks, |row| {
@@ -159,7 +159,7 @@ impl Program {
         })
     }
 
-    /// What all microbatches' transfers take.
+    /// Total duration of a transfer over all microbatches.
     pub(super) fn all_ticks(&self, send: Send) -> f64 {
         let count = f64::from(self.microbatches);
         send.ways.map_or(count * send.ticks as f64, |row| {
@@ -170,23 +170,23 @@ impl Program {
         })
     }
 
-    /// What a worker computes in turn.
+    /// Order of a worker's computations.
     pub(super) fn order(&self, worker: usize) -> &Order {
         &self.orders[self.workers[worker].order]
     }
 
-    /// Which worker runs a microbatch of a chunk.
+    /// Worker that runs a microbatch of a chunk.
     pub(super) fn worker(&self, chunk: u32, microbatch: u32) -> usize {
         let group = &self.groups[self.chunks[chunk as usize].stage as usize];
         group.first_worker + (microbatch % group.replicas) as usize
     }
 
-    /// Chunks that lie on one stage.
+    /// Number of chunks on one stage.
     pub(super) fn parts(&self) -> usize {
         self.chunks.len() / self.groups.len().max(1)
     }
 
-    /// By chunk: how many transfers a forward waits for, and a backward.
+    /// For each chunk, the number of transfers that a forward and a backward wait for.
     pub(super) fn senders(&self) -> Vec<[u32; 2]> {
         let mut senders = vec![[0; 2]; self.chunks.len()];
         for chunk in &self.chunks {
@@ -198,18 +198,18 @@ impl Program {
 }
 
 impl Pipeline {
-    /// The transfers that count: from a stage to a later one.
+    /// Valid transfers: from a stage to a later one.
     pub(super) fn sends(&self) -> impl Iterator<Item = &Transfer> {
         self.transfers.iter().filter(|t| t.from < t.to && t.to < self.stages.len())
     }
 
-    /// Whether stages have different numbers of replicas.
+    /// True if stages have different numbers of replicas.
     pub(super) fn is_uneven(&self) -> bool {
         self.stages.windows(2).any(|pair| pair[0].replicas.max(1) != pair[1].replicas.max(1))
     }
 
-    /// Where all stages have equally many replicas, one of each with its share of the batch: replicas of one number feed each
-    /// other and nobody else, so that the batch takes as long.
+    /// Reduces a pipeline whose stages have equally many replicas to one replica with its part of the batch. Each
+    /// replica feeds only the replica of the same number, so the iteration time is unchanged.
     pub fn of_one_replica(mut self) -> Pipeline {
         if !self.is_uneven() && !self.stages.is_empty() && self.wires.is_empty() {
             self.microbatches /= self.stages[0].replicas.max(1);
@@ -218,8 +218,8 @@ impl Pipeline {
         self
     }
 
-    /// Microbatches that all replicas of the stages behind a stage work on at a time; or that they hold, where warm-ups
-    /// are rounded on from the last stage.
+    /// Microbatches that all replicas of the later stages work on at a time. With the cumulative rule, microbatches
+    /// that they hold.
     fn later(&self, stage: usize) -> u64 {
         let replicas = self.stages[stage + 1..].iter().map(|s| u64::from(s.replicas.max(1)));
         match self.settings.warm_up {
@@ -228,8 +228,8 @@ impl Pipeline {
         }
     }
 
-    /// Microbatches that a stage starts before its first backward, on each replica: under 1F1B enough to keep all later
-    /// replicas at work. One more is in flight at the most; that sum is the `y` of Piper's memory model.
+    /// Microbatches that each replica of a stage starts before its first backward: under 1F1B enough to keep all later
+    /// replicas busy. At most one more is in flight; that sum is `y` in Piper's memory model.
     fn warm_up(&self, schedule: Schedule, index: usize) -> u32 {
         let stage = &self.stages[index];
         let replicas = u64::from(stage.replicas.max(1));
@@ -257,7 +257,7 @@ fn order_of(pipeline: &Pipeline, schedule: Schedule, stage: usize, own: u32) -> 
         | Schedule::SingleSample => order::alternating(chunk, own, pipeline.warm_up(schedule, stage)),
         Schedule::Inference => order::inference(chunk, own),
         Schedule::ZeroBubbleH1 => {
-            // As many as keep no more in flight here than 1F1B keeps on the first stage.
+            // Keeps no more microbatches in flight here than 1F1B keeps on the first stage.
             let earlier: u64 = pipeline.stages[..stage].iter().map(|s| u64::from(s.replicas.max(1))).sum();
             let delay = earlier.div_ceil(u64::from(pipeline.stages[stage].replicas.max(1)));
             let delay = u32::try_from(delay).unwrap_or(u32::MAX);
@@ -268,7 +268,7 @@ fn order_of(pipeline: &Pipeline, schedule: Schedule, stage: usize, own: u32) -> 
     }
 }
 
-/// A stage's times, as one of `parts` equal parts.
+/// Times of one of `parts` equal parts of a stage.
 fn chunk(
     stage: &PipelineStage,
     index: usize,
@@ -299,7 +299,7 @@ fn chunk(
     }
 }
 
-/// Chunks in the order in which a microbatch goes through them.
+/// Chunks in the order in which a microbatch passes them.
 fn chunks(pipeline: &Pipeline, schedule: Schedule, clock: &Clock) -> Vec<Chunk> {
     let count = pipeline.stages.len();
     let parts = pipeline.virtual_stages(schedule);
@@ -323,8 +323,8 @@ fn chunks(pipeline: &Pipeline, schedule: Schedule, clock: &Clock) -> Vec<Chunk> 
     if parts == 1 {
         pipeline.sends().for_each(|t| join(t.from, t.to, clock.ticks(t.seconds)));
     } else {
-        // A chain: what the plan sends between two stages, every part of one sends to the other. From the last stage back to
-        // the first it is taken to be as much as on the dearest boundary.
+        // In a chain, every part of a stage sends what the plan sends between the two stages. The transfer from the
+        // last stage back to the first is assumed equal to the largest one.
         let dearest = pipeline.sends().map(|t| clock.ticks(t.seconds)).max().unwrap_or(0);
         for from in 0..chunks_of(count, parts) - 1 {
             let (a, b) = (stage_of(from), stage_of(from + 1));
@@ -332,7 +332,7 @@ fn chunks(pipeline: &Pipeline, schedule: Schedule, clock: &Clock) -> Vec<Chunk> 
             match sent {
                 _ if a == b => join(from, from + 1, 0),
                 Some(transfer) if a.abs_diff(b) == 1 => join(from, from + 1, clock.ticks(transfer.seconds)),
-                // Two stages: the way back is the boundary's own.
+                // With two stages the transfer back is the boundary's own.
                 _ if a > b + 1 => join(from, from + 1, dearest),
                 _ => join(from, from + 1, 0),
             }

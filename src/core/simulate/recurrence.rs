@@ -1,14 +1,15 @@
-//! Exact leaps of a run by the clock: when its state comes back, everything between comes back too.
+//! Exact leaps of a run by the clock: when its state recurs, everything in between recurs too.
 //!
-//! What happens from a moment on follows from the state at that moment: what runs and since when, what waits and in which
-//! order, what has arrived, what is left of shared transfers. If after some rounds ([`super::phase`]) the state is the same,
-//! but for the time, some microbatches further on, with the replicas of every stage turned by as many, then it will be so
-//! again and again while the schedule stays in its phase, and those rounds are added in one step. (Turned, because ties are
-//! decided by microbatch and stage and replicas of a stage differ in nothing. Where they use different machines' ports, they
-//! must come back each to its own place.) Nothing is approximated: states are compared number by number.
+//! The state at a moment determines everything after it: running operations and their starts, waiting transfers and
+//! their order, arrivals, and the remainders of shared transfers. Suppose that after some rounds ([`super::phase`]) the
+//! state is equal except for the time, some microbatches later, with the replicas of every stage rotated by as many. It
+//! then recurs as long as the schedule stays in its phase, and those rounds are added in one step. Rotation is allowed
+//! because ties are decided by microbatch and stage, and replicas of a stage are identical. If they use different
+//! machines' ports, each must return to its own position. Nothing is approximated: states are compared number by
+//! number.
 //!
-//! Rounds are counted at the first stage. How many make a repetition is guessed from when things ended in each
-//! ([`super::period`]); only then are states compared, so that a run that never repeats costs hardly more.
+//! Rounds are counted at the first stage. The period is guessed from the ends of events in each round
+//! ([`super::period`]). Only then are states compared, so that a run without repetition costs hardly more.
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
@@ -20,50 +21,50 @@ use super::{
     program::Program,
 };
 
-/// Watches a run and lets it leap.
+/// Observer that detects recurrence of a run and makes it leap.
 pub(super) struct Recurrence {
-    /// Phases to come, the next one last.
+    /// Remaining phases, the next one last.
     phases: Vec<Phase>,
     /// First microbatch that is not drawn.
     unseen: u32,
-    /// Whether replicas have places of their own.
+    /// True if replicas have positions of their own.
     placed: bool,
-    /// Rounds that the first stage has done.
+    /// Rounds finished by the first stage.
     round: u64,
-    /// When it had done them.
+    /// Time at which it finished them.
     since: i64,
-    /// When everything since then ended, as one number.
+    /// Hash of the ends of all events since then.
     ends: u64,
     history: History,
-    /// Moments since a state was last written down.
+    /// Moments since a state was last recorded.
     moments: usize,
     mark: Option<Mark>,
 }
 
-/// A state that may come back.
+/// State that may recur.
 struct Mark {
     state: State,
     size: usize,
     round: u64,
     now: i64,
-    /// Looks until it is due, and between two times that it may be.
+    /// Rounds until the next comparison, and between two comparisons.
     wait: usize,
     period: usize,
 }
 
-/// Looks after which a state is no longer waited for.
+/// Number of rounds after which a state is discarded.
 const MOST_LOOKS: usize = 1 << 16;
 
-/// Everything that later moments depend on, as seen from a round and a moment.
+/// All data that later moments depend on, relative to a round and a moment.
 #[derive(PartialEq)]
 struct State {
     values: Vec<i64>,
-    /// By inbox, if something is in it: its first microbatch. An empty one goes on, or is not in use.
+    /// By inbox: its first microbatch. An empty one either moves on or is not in use.
     firsts: Vec<u32>,
 }
 
 impl Recurrence {
-    /// `gap` are the microbatches that are not drawn.
+    /// Creates the observer. `gap` are the microbatches that are not drawn.
     pub(super) fn new(program: &Program, gap: &Range<u32>, placed: bool) -> Self {
         let mut phases = if gap.is_empty() { vec![] } else { phases(program, gap) };
         phases.reverse();
@@ -82,7 +83,7 @@ impl Recurrence {
         recurrence
     }
 
-    /// Begins to watch a phase.
+    /// Starts to observe the next phase.
     fn enter(&mut self) {
         self.round = self.phases.last().map_or(0, |phase| phase.skippable.start);
         self.restart();
@@ -94,7 +95,7 @@ impl Recurrence {
         self.mark = None;
     }
 
-    /// Looks at a run after a moment, and lets it leap if it may.
+    /// Observes a run after a moment. Makes it leap if possible.
     pub(super) fn watch(&mut self, run: &mut Contention<'_>) {
         let Some(phase) = self.phases.last() else { return };
         self.moments += 1;
@@ -118,7 +119,7 @@ impl Recurrence {
         self.history.push(mix(0, elapsed).wrapping_add(std::mem::take(&mut self.ends)));
         let Some(mark) = &mut self.mark else {
             let Some(period) = self.history.period(phase.memory()) else { return };
-            // Where much waits, which may grow without end, writing down costs no more than playing.
+            // The state may grow without bound, so it is recorded only when that costs no more than simulating.
             if all_unseen(run, phase) && size(run) <= self.moments {
                 self.moments = 0;
                 let state = State::of(run, phase, self.round);
@@ -164,7 +165,7 @@ impl Recurrence {
     }
 }
 
-/// Whether the first stage has done a round.
+/// True if the first stage has finished a round.
 fn first_stage_done(run: &Contention<'_>, phase: &Phase, round: u64) -> bool {
     let replicas = u64::from(run.program.groups[0].replicas);
     let goal = phase.goal(round + 1);
@@ -176,12 +177,12 @@ fn first_stage_done(run: &Contention<'_>, phase: &Phase, round: u64) -> bool {
     }
 }
 
-/// How much there is in a state.
+/// Number of items in a state.
 fn size(run: &Contention<'_>) -> usize {
     run.workers.len() + run.under_way() + run.inboxes.iter().flatten().map(|inbox| inbox.slots.len()).sum::<usize>()
 }
 
-/// Whether all workers are beyond what is drawn at the beginning.
+/// True if all workers are past the drawn beginning.
 fn all_unseen(run: &Contention<'_>, phase: &Phase) -> bool {
     run.workers.iter().enumerate().all(|(worker, state)| phase.unseen(worker, state.done))
 }
@@ -221,7 +222,7 @@ impl State {
         State { values, firsts }
     }
 
-    /// If this is another state, so many microbatches further on: which inboxes moved.
+    /// If this state equals `other` some microbatches later, returns for each inbox whether it moved.
     fn moved_from(&self, other: &State, microbatches: u64) -> Option<Vec<bool>> {
         if self.values != other.values {
             return None;
@@ -235,7 +236,7 @@ impl State {
     }
 }
 
-/// Adds rounds that take so many ticks.
+/// Skips `rounds` rounds that take `ticks` together.
 fn leap(run: &mut Contention<'_>, phase: &Phase, round: u64, rounds: u64, ticks: i64, moves: &[bool]) {
     let microbatches = (rounds * phase.round) as u32;
     let count = run.workers.len();

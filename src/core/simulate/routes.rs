@@ -1,5 +1,5 @@
-//! Which links a transfer runs over: the channels of its way, where the parts of the pipeline sit on a topology; else that
-//! of its pair of stages, or the ports of the machines at its ends.
+//! Links of a transfer: the channels of its way if the pipeline is mapped to a topology; otherwise the link of its pair
+//! of stages, or the ports of the machines at its ends.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use super::{
     wires::Way,
 };
 
-/// A way, as links share it.
+/// Way in the form that link sharing uses.
 struct Shared {
     links: Vec<u32>,
     parts: Vec<u32>,
     speed: u64,
 }
 
-/// The links of a pipeline, numbered: machines' ports out and in, then pairs of stages; or the channels of its wires.
+/// Links of a pipeline, numbered: machines' output and input ports, then pairs of stages; or the channels of its wires.
 pub(super) struct Routes {
-    /// Whether its parts sit on a topology.
+    /// True if the pipeline is mapped to a topology.
     wired: bool,
-    /// By sending chunk, direction and number of the transfer, then microbatch modulo their number: its ways.
+    /// By sending chunk, direction and number of the transfer: its ways, by microbatch modulo their number.
     ways: Vec<[Vec<Vec<Shared>>; 2]>,
-    /// By channel: its capacity.
+    /// Capacity of each channel.
     pub(super) capacities: Vec<u64>,
     /// By sending chunk, direction and number of the transfer: the link of the pair of stages.
     pairs: Vec<[Vec<[u32; 1]>; 2]>,
-    /// By worker: on which set of machines it lies; empty where the plan is not laid out over machines.
+    /// By worker: the index of its set of machines. Empty if the plan is not mapped to machines.
     place: Vec<u32>,
-    /// By set of machines: their ports out, and in.
+    /// By set of machines: their output ports, and input ports.
     ports: Vec<[Vec<u32>; 2]>,
-    /// Links in all.
+    /// Total number of links.
     pub(super) links: u32,
 }
 
@@ -77,7 +77,7 @@ impl Routes {
         routes
     }
 
-    /// The ways of every transfer over the channels of the topology.
+    /// Adds the ways of every transfer over the channels of the topology.
     fn wire(&mut self, pipeline: &Pipeline, program: &Program) {
         let speed = |bytes_per_s: f64| (bytes_per_s.round() as u64).clamp(1, FASTEST);
         self.links = pipeline.wires.channels.len() as u32;
@@ -99,7 +99,7 @@ impl Routes {
             });
             self.ways.push(of);
         }
-        // A transfer that is alone has all it needs, whatever was rounded.
+        // A single transfer never exceeds a capacity because of rounding.
         let (ways, capacities) = (&self.ways, &mut self.capacities);
         for way in ways.iter().flatten().flatten().flatten() {
             for (&link, &part) in way.links.iter().zip(&way.parts) {
@@ -109,12 +109,12 @@ impl Routes {
         }
     }
 
-    /// Whether replicas of a stage differ in the links they use.
+    /// True if replicas of a stage differ in the links they use.
     pub(super) fn by_replica(&self) -> bool {
         self.wired || !self.place.is_empty()
     }
 
-    /// What a microbatch's transfer number `number` of a chunk takes in a direction.
+    /// Path of a microbatch's transfer number `number` of a chunk in a direction.
     pub(super) fn path(&self, way: (u32, usize, usize), microbatch: u32, sender: usize, receiver: usize) -> Path<'_> {
         let (chunk, direction, number) = way;
         if self.wired {
@@ -126,7 +126,7 @@ impl Routes {
         Path { links: self.of(way, sender, receiver), parts: &[], speed: 1 }
     }
 
-    /// The links of a chunk's transfer number `number` in a direction, in two parts.
+    /// Links of a chunk's transfer number `number` in a direction, in two parts.
     fn of(&self, (chunk, direction, number): (u32, usize, usize), sender: usize, receiver: usize) -> [&[u32]; 2] {
         if let (Some(&from), Some(&to)) = (self.place.get(sender), self.place.get(receiver))
             && from != to
@@ -137,7 +137,7 @@ impl Routes {
     }
 }
 
-/// The machines that a worker's devices lie on, in order; none where the plan is not laid out over machines.
+/// Machines of a worker's devices, ascending. Empty if the plan is not mapped to machines.
 fn machines(pipeline: &Pipeline, program: &Program, worker: usize) -> Vec<u32> {
     let place = program.workers[worker];
     let width = pipeline.stages[place.stage as usize].devices.max(1) as usize;

@@ -1,19 +1,18 @@
-//! The state of a run and the one rule by which it moves on: an operation starts when its replica is free and everything
-//! it needs has arrived.
+//! State of a run and its one rule: an operation starts when its replica is free and all its inputs have arrived.
 //!
-//! Every resource serves in an order that the schedule fixes beforehand: a replica's computations by its program, a
-//! send engine in the order of the computations that feed it. So a run is a longest-path computation over a graph that
-//! unfolds as it goes, and no clock-ordered queue is needed: a worklist of replicas that may be able to go on visits
-//! every operation once, whatever the order of visits. `O(1)` for each operation and transfer; memory for what is on its
-//! way only.
+//! Every resource serves in an order fixed by the schedule: a replica's computations by its program, a send engine in
+//! the order of the computations that feed it. A run is therefore a longest-path computation over a graph that unfolds
+//! as it goes, without a queue ordered by time. A worklist of replicas that may continue visits every operation once,
+//! in any order of visits. `O(1)` per operation and transfer. Memory only for data in transfer.
 //!
-//! Why no run gets stuck. Of 1F1B and its eager form: let `R(s)` be the replicas of stage `s` and all later ones, and take
-//! numbers `K(s)` that fall from stage to stage: `R(s)` for 1F1B, `R(s) + e` with `e` extra microbatches, `2 R(s + 1) + r(s)`
-//! where the warm-up is doubled. Give forward `(s, m)` the rank `m`, backward `(s, m)` the rank `m + K(s)`. With a warm-up `w`
-//! such that `K(s) - r <= w r < K(s)`, whatever an operation waits for has a smaller rank; or the same rank and is a forward
-//! of an earlier stage, or a backward whose own needs all have smaller ranks. Hence no cycle. (A GPipe run has no such loop
-//! to begin with: no forward waits for a backward.) ZB-H1 waits for nothing more: nobody waits for the weights' part. Of
-//! the two schedules with several parts on a device the orders are tested to go through for all small sizes.
+//! No run deadlocks. For 1F1B and its eager form, let `R(s)` be the number of replicas of stage `s` and all later ones.
+//! Take numbers `K(s)` that decrease from stage to stage: `R(s)` for 1F1B, `R(s) + e` with `e` extra microbatches,
+//! `2 R(s + 1) + r(s)` if the warm-up is doubled. Give forward `(s, m)` the rank `m`, backward `(s, m)` the rank
+//! `m + K(s)`. Let the warm-up `w` satisfy `K(s) - r <= w r < K(s)`. Then each dependency of an operation has a smaller
+//! rank; or it has the same rank and is a forward of an earlier stage, or a backward whose own dependencies all have
+//! smaller ranks. Hence there is no cycle. In GPipe no forward waits for a backward, so there is no such loop. ZB-H1
+//! adds no dependency: nothing waits for the weights' part. For the two schedules with several parts on a device, tests
+//! show for all small sizes that the orders complete.
 
 use std::collections::VecDeque;
 
@@ -24,12 +23,12 @@ use super::{
     program::Program,
 };
 
-/// A moment of a run. Plain ticks in a normal run; the fast-forward uses moments that also know how fast they move.
+/// Moment of a run. A normal run uses plain ticks. The fast-forward uses moments that also carry their rate of change.
 pub(super) trait Moment: Copy + Default {
-    /// The moment a fixed time later.
+    /// Moment `ticks` later.
     fn after(self, ticks: i64) -> Self;
 
-    /// The later of two; `horizon` is lowered to the number of repetitions for which it stays the later one.
+    /// Later of two moments. Lowers `horizon` to the number of repetitions for which it stays the later one.
     fn later(self, other: Self, horizon: &mut i64) -> Self;
 }
 
@@ -43,20 +42,20 @@ impl Moment for i64 {
     }
 }
 
-/// A replica of a stage: its compute and its two send engines.
+/// Replica of a stage: its compute and its two send engines.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Worker<T> {
-    /// Operations done.
+    /// Number of finished operations.
     pub(super) done: u64,
-    /// When its compute is free, and its two send engines: activations, gradients.
+    /// Times at which the compute and the two send engines (activations, gradients) become free.
     pub(super) free: [T; 3],
 }
 
-/// What has arrived for one microbatch.
+/// Arrivals for one microbatch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot<T> {
     pub(super) arrived: T,
-    /// Transfers still to come; [`TAKEN`] after the operation has run.
+    /// Missing transfers; [`TAKEN`] after the operation has run.
     pub(super) missing: u32,
 }
 
@@ -65,7 +64,7 @@ const TAKEN: u32 = u32::MAX;
 /// Arrivals at one chunk in one direction, from microbatch `first` on.
 #[derive(Debug, Clone)]
 pub(super) struct Inbox<T> {
-    /// Transfers that every microbatch waits for; with 0 the inbox is never touched.
+    /// Number of transfers that every microbatch waits for. With 0 the inbox is not used.
     pub(super) senders: u32,
     pub(super) first: u32,
     pub(super) slots: VecDeque<Slot<T>>,
@@ -76,20 +75,20 @@ impl<T: Moment> Inbox<T> {
         Inbox { senders, first: 0, slots: VecDeque::new() }
     }
 
-    /// Notes an arrival; whether it was the last one missing.
+    /// Records an arrival. Returns true if it was the last one missing.
     pub(super) fn deliver(&mut self, microbatch: u32, at: T, horizon: &mut i64) -> bool {
         let index = (microbatch - self.first) as usize;
         while self.slots.len() <= index {
             self.slots.push_back(Slot { arrived: T::default(), missing: self.senders });
         }
         let slot = &mut self.slots[index];
-        // The first arrival is not compared with the empty slot's zero.
+        // The first arrival is not compared with the zero of the empty slot.
         slot.arrived = if slot.missing == self.senders { at } else { slot.arrived.later(at, horizon) };
         slot.missing -= 1;
         slot.missing == 0
     }
 
-    /// Takes what has arrived for a microbatch, if it is complete.
+    /// Takes the arrivals for a microbatch, if they are complete.
     pub(super) fn take(&mut self, microbatch: u32) -> Option<T> {
         let index = microbatch.checked_sub(self.first)? as usize;
         let slot = self.slots.get_mut(index).filter(|slot| slot.missing == 0)?;
@@ -103,31 +102,31 @@ impl<T: Moment> Inbox<T> {
     }
 }
 
-/// Something that happened, in ticks.
+/// Event in ticks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<T> {
     pub(super) worker: usize,
-    /// The chunk computed, or that sends.
+    /// Chunk that computes or sends.
     pub(super) chunk: u32,
     pub(super) microbatch: u32,
-    /// Of a computation: its number in the worker's order.
+    /// Number of the computation in the worker's order.
     pub(super) index: u64,
     pub(super) kind: EventKind,
     pub(super) start: T,
     pub(super) end: T,
 }
 
-/// A run in progress.
+/// Run in progress.
 #[derive(Debug, Clone)]
 pub(super) struct Run<T> {
     pub(super) workers: Vec<Worker<T>>,
-    /// By chunk: activations and gradients on their way in.
+    /// By chunk: incoming activations and gradients.
     pub(super) inboxes: Vec<[Inbox<T>; 2]>,
     /// See [`Moment::later`].
     pub(super) horizon: i64,
-    /// Of every worker whether it is in the list of those to look at; all false between two advances.
+    /// For each worker, true if it is in the worklist. All false between two advances.
     queued: Vec<bool>,
-    /// Operations run, leaps not counted.
+    /// Operations run, without those that leaps skipped.
     #[cfg(test)]
     pub(super) operations: u64,
 }
@@ -147,14 +146,14 @@ impl<T: Moment> Run<T> {
         }
     }
 
-    /// Every moment that later operations may depend on, in the order in which [`Run::map`] visits them.
+    /// All moments that later operations may depend on, in the order in which [`Run::map`] visits them.
     pub(super) fn moments(&self) -> Vec<T> {
         let mut all = vec![];
         self.map(|moment| all.push(moment));
         all
     }
 
-    /// The same state with other moments.
+    /// Replaces the moments of the state.
     pub(super) fn map<U: Default + Copy>(&self, mut change: impl FnMut(T) -> U) -> Run<U> {
         let workers: Vec<_> =
             self.workers.iter().map(|w| Worker { done: w.done, free: w.free.map(&mut change) }).collect();
@@ -165,7 +164,7 @@ impl<T: Moment> Run<T> {
                 .slots
                 .iter()
                 .map(|slot| Slot {
-                    // Where nothing has arrived, or it was taken, the moment means nothing.
+                    // The moment is meaningless if nothing has arrived, or if it was taken.
                     arrived: if slot.missing >= inbox.senders { U::default() } else { change(slot.arrived) },
                     missing: slot.missing,
                 })
@@ -182,8 +181,8 @@ impl<T: Moment> Run<T> {
         }
     }
 
-    /// Lets every worker go on until it has done `goal(worker)` operations, or nobody waits any more. What they need must
-    /// be within all goals.
+    /// Advances every worker until it has done `goal(worker)` operations, or no worker can continue. All goals together
+    /// must contain the operations that they depend on.
     pub(super) fn advance(
         &mut self,
         program: &Program,
@@ -195,7 +194,7 @@ impl<T: Moment> Run<T> {
         self.advance_from((0..self.workers.len()).rev().collect(), program, goal, patience, record);
     }
 
-    /// The same where only the workers of `queue`, and whom they wake, may be able to go on.
+    /// Like `advance`, if only the workers of `queue`, and those they wake, may continue.
     pub(super) fn advance_from(
         &mut self,
         mut queue: Vec<usize>,
@@ -231,7 +230,7 @@ impl<T: Moment> Run<T> {
         self.queued = queued;
     }
 
-    /// Runs a worker's next operation and sends what comes of it; false if something has not arrived.
+    /// Runs a worker's next operation and its transfers. Returns false if an input has not arrived.
     fn step(
         &mut self,
         program: &Program,
@@ -285,7 +284,7 @@ impl<T: Moment> Run<T> {
     }
 }
 
-/// The transfer to a stage in a direction.
+/// Event kind of a transfer to a stage in a direction.
 pub(super) fn sending(direction: usize, to: u32) -> EventKind {
     if direction == ACTIVATIONS { EventKind::SendActivation { to } } else { EventKind::SendGradient { to } }
 }

@@ -1,4 +1,4 @@
-//! Which schedules a pipeline can run, and what is assumed for it.
+//! Schedules that a pipeline can run, and the assumptions of each.
 
 use super::{LinkModel, Pipeline};
 use crate::{
@@ -6,12 +6,12 @@ use crate::{
     units,
 };
 
-/// Operations and transfers that are simulated at the most where each waits for its turn on links or devices: some seconds.
+/// Maximum number of simulated operations and transfers if each waits for links or devices. They take some seconds.
 const MOST_CONTENDED: u64 = 1 << 26;
 
 impl Pipeline {
-    /// What is simulated where `wanted` is asked for: a single sample has no schedule to choose, and where the pipeline
-    /// cannot run a schedule ([`Pipeline::refusal`]) it is 1F1B.
+    /// Schedule that is simulated if `wanted` is requested. A single sample has no choice of schedule. If the pipeline
+    /// cannot run a schedule ([`Pipeline::refusal`]), it runs 1F1B.
     pub fn schedule(&self, wanted: Schedule) -> Schedule {
         let own = self.interleaved && wanted == Schedule::OneForwardOneBackward;
         let wanted = if own { Schedule::Interleaved } else { wanted };
@@ -24,17 +24,17 @@ impl Pipeline {
         }
     }
 
-    /// The schedules that the pipeline can run, in the order they are shown.
+    /// Schedules that the pipeline can run, in display order.
     pub fn playable(&self) -> Vec<Schedule> {
         Schedule::ALL.into_iter().filter(|&schedule| self.refusal(schedule).is_none()).collect()
     }
 
-    /// Whether the plan runs once, in an order that no schedule changes.
+    /// True if the plan runs once, in an order that no schedule changes.
     pub fn runs_once(&self) -> bool {
         self.single_sample.is_some() || !self.steps.is_empty()
     }
 
-    /// What is assumed to run a schedule under the settings, and which other schedules the pipeline cannot run and why.
+    /// Assumptions of a schedule under the settings, and the reasons why other schedules cannot run.
     pub fn schedule_notes(&self, schedule: Schedule) -> Vec<String> {
         let settings = &self.settings;
         let mut notes = vec![];
@@ -89,7 +89,7 @@ impl Pipeline {
         notes
     }
 
-    /// Parts of the model on each device under a schedule.
+    /// Number of model parts on each device under a schedule.
     pub fn virtual_stages(&self, schedule: Schedule) -> u32 {
         match schedule {
             Schedule::Interleaved => self.settings.virtual_stages.max(1),
@@ -98,17 +98,18 @@ impl Pipeline {
         }
     }
 
-    /// Why the pipeline cannot run a schedule, in one sentence; `None` if it can.
+    /// Reason why the pipeline cannot run a schedule, in one sentence; `None` if it can.
     pub fn refusal(&self, schedule: Schedule) -> Option<String> {
         self.refused(schedule).map(|(reason, _)| reason)
     }
 
-    /// What would let the pipeline run a schedule that it refuses, in a few words; `None` where it can, or nothing would.
+    /// Repair that lets the pipeline run a refused schedule, in a few words. `None` if it can run, or if there is no
+    /// repair.
     pub fn repair(&self, schedule: Schedule) -> Option<String> {
         self.refused(schedule).and_then(|(_, repair)| repair)
     }
 
-    /// Why a schedule cannot be simulated, and what would repair it.
+    /// Reason why a schedule cannot be simulated, with its repair.
     fn refused(&self, schedule: Schedule) -> Option<(String, Option<String>)> {
         let name = schedule.name();
         if self.runs_once() {
@@ -136,7 +137,7 @@ impl Pipeline {
         None
     }
 
-    /// Why stages cannot be parted for a schedule that needs it, and what would repair it.
+    /// Reason why stages cannot be divided for a schedule that needs it, with its repair.
     fn no_parts(&self, schedule: Schedule) -> Option<(String, String)> {
         let name = schedule.name();
         if !matches!(schedule, Schedule::Interleaved | Schedule::ZeroBubbleV) {

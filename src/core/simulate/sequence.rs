@@ -1,10 +1,10 @@
-//! The timeline of operators that all devices work through together: forward in order, backward in reverse.
+//! Timeline of operators that all devices run together: forward in order, backward in reverse.
 //!
 //! Nothing overlaps, so there is nothing to schedule. `O(operators)`.
 
 use super::{Event, EventKind, MemoryParts, Pipeline, Timeline};
 
-/// Plays the steps of a pipeline of one stage.
+/// Runs the steps of a pipeline of one stage.
 pub(super) fn simulate(pipeline: &Pipeline) -> Timeline {
     let mut events = Vec::with_capacity(2 * pipeline.steps.len());
     let mut now = 0.0;

@@ -1,16 +1,16 @@
-//! Each setting of the simulator as something a person can read, step through and type: the one list behind the screen's
-//! rows, the configuration file and sessions.
+//! Simulator settings that a user can read, step through and type: one list for the screen's rows, the configuration
+//! file and sessions.
 //!
-//! A setting that nothing listens to says why ([`Setting::unused`]) instead of being left out: its value is kept for when
-//! the schedule or the plan changes.
+//! A setting without effect states the reason ([`Setting::unused`]) instead of being omitted. Its value is kept for
+//! another schedule or plan.
 
 use super::{LinkModel, Pipeline, Schedule, Setup, SimulatorSettings};
 use crate::{plan::WarmUp, units};
 
-/// Virtual stages of a device, and buckets of an all-reduce, at the most.
+/// Maximum number of virtual stages of a device, and of buckets of an all-reduce.
 const MOST_PARTS: u32 = 1024;
 
-/// Microbatches started early that can be asked for.
+/// Maximum number of microbatches started early.
 const MOST_WARM_UP: u32 = 1 << 20;
 
 /// One of [`SimulatorSettings`].
@@ -37,7 +37,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// All of them, in the order they are shown.
+    /// All settings, in display order.
     pub const ALL: [Setting; 9] = [
         Setting::Overlap,
         Setting::Links,
@@ -50,7 +50,7 @@ impl Setting {
         Setting::OptimizerStep,
     ];
 
-    /// What files call it; where `plantui simulate` has a flag for it, the flag's name.
+    /// Id in files. If `plantui simulate` has a flag for it, the flag's name.
     pub fn id(self) -> &'static str {
         match self {
             Setting::Overlap => "overlap",
@@ -65,12 +65,12 @@ impl Setting {
         }
     }
 
-    /// The setting of this id.
+    /// Setting with this id.
     pub fn find(id: &str) -> Option<Setting> {
         Setting::ALL.into_iter().find(|setting| setting.id() == id)
     }
 
-    /// What people call it, in at most 15 cells.
+    /// Label for users, at most 15 cells wide.
     pub fn label(self) -> &'static str {
         match self {
             Setting::Overlap => "overlap",
@@ -85,7 +85,7 @@ impl Setting {
         }
     }
 
-    /// What it is, in one line, with its unit.
+    /// Description in one line, with the unit.
     pub fn help(self) -> &'static str {
         match self {
             Setting::Overlap => "whether a device computes while it sends or receives: yes or no",
@@ -104,7 +104,7 @@ impl Setting {
         }
     }
 
-    /// What can be typed.
+    /// Values that can be typed.
     pub fn values(self) -> String {
         match self {
             Setting::Overlap => "yes or no".into(),
@@ -117,12 +117,12 @@ impl Setting {
         }
     }
 
-    /// Whether it is one of a few words, to step through rather than to type.
+    /// True if it is one of a few words, to step through rather than to type.
     pub fn is_choice(self) -> bool {
         matches!(self, Setting::Overlap | Setting::Links | Setting::WarmUp)
     }
 
-    /// Its value as the screen shows it.
+    /// Value as the screen shows it.
     pub fn show(self, settings: &SimulatorSettings) -> String {
         match self {
             Setting::WeightGradientShare => units::percent(settings.weight_gradient_share),
@@ -133,7 +133,7 @@ impl Setting {
         }
     }
 
-    /// Its value as text that [`Setting::parse`] reads as the very same.
+    /// Value as text from which [`Setting::parse`] restores it exactly.
     pub fn text(self, settings: &SimulatorSettings) -> String {
         match self {
             Setting::Overlap => if settings.overlap { "yes" } else { "no" }.into(),
@@ -148,10 +148,10 @@ impl Setting {
         }
     }
 
-    /// The settings with this one as a text says.
+    /// Settings with this one parsed from a text.
     ///
     /// # Errors
-    /// What would do instead, in one sentence.
+    /// Allowed values, in one sentence.
     pub fn parse(self, text: &str, settings: &SimulatorSettings) -> Result<SimulatorSettings, String> {
         let text = text.trim();
         let expected = || format!("expected {}", self.values());
@@ -184,7 +184,7 @@ impl Setting {
         Ok(new)
     }
 
-    /// The settings with this one a step up or down; at its end it stays. Of a choice the next one, round and round.
+    /// Settings with this one a step up or down. A number stops at its limits; a choice wraps around.
     pub fn step(self, settings: &SimulatorSettings, up: bool, large: bool) -> SimulatorSettings {
         let mut new = *settings;
         let count = |now: u32| match (up, large) {
@@ -195,7 +195,7 @@ impl Setting {
         };
         let shift = |now: f64| {
             let by = if large { 0.25 } else { 0.05 };
-            // To the next multiple, so that steps from 1/3 read well.
+            // Steps go to the next multiple, so that values after 1/3 are round.
             let at = now / by;
             let next = if up { (at + 1e-9).floor() + 1.0 } else { (at - 1e-9).ceil() - 1.0 };
             (next * by).clamp(0.0, 1.0)
@@ -233,17 +233,17 @@ impl Setting {
         new
     }
 
-    /// Whether two settings agree in this one.
+    /// True if both settings have the same value of this one.
     pub fn same(self, one: &SimulatorSettings, other: &SimulatorSettings) -> bool {
         self.text(one) == self.text(other)
     }
 
-    /// The settings with this one from others.
+    /// Settings with this one taken from `others`.
     pub fn from(self, settings: &SimulatorSettings, others: &SimulatorSettings) -> SimulatorSettings {
         self.parse(&self.text(others), settings).unwrap_or(*settings)
     }
 
-    /// In a few words how it differs from the default; `None` where it does not.
+    /// Difference from the default in a few words; `None` if there is none.
     pub fn change(self, settings: &SimulatorSettings) -> Option<String> {
         if self.same(settings, &SimulatorSettings::default()) {
             return None;
@@ -262,8 +262,8 @@ impl Setting {
         })
     }
 
-    /// Why it changes nothing about what is simulated, in a few words; `None` where it does. Without a pipeline only what
-    /// follows from the schedule and the other settings is known.
+    /// Reason why the setting does not change the simulation, in a few words; `None` if it does. Without a pipeline,
+    /// considers only the schedule and the other settings.
     pub fn unused(self, setup: &Setup, pipeline: Option<&Pipeline>) -> Option<&'static str> {
         if pipeline.is_some_and(Pipeline::runs_once) {
             return Some("this plan runs once, in an order that nothing changes");
@@ -300,13 +300,13 @@ impl Setting {
     }
 }
 
-/// Whether a schedule's warm-up depends on the replicas behind.
+/// True if a schedule's warm-up depends on the replicas of later stages.
 fn warms_up(schedule: Schedule) -> bool {
     use Schedule::{EagerOneForwardOneBackward, OneForwardOneBackward, ZeroBubbleH1};
     matches!(schedule, OneForwardOneBackward | EagerOneForwardOneBackward | ZeroBubbleH1)
 }
 
-/// A share of 1, or with a sign of 100.
+/// Parses a fraction of 1, or a percentage with `%`.
 fn share(text: &str) -> Option<f64> {
     let value = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,
@@ -315,7 +315,7 @@ fn share(text: &str) -> Option<f64> {
     (0.0..=1.0).contains(&value).then_some(value)
 }
 
-/// The next of 0, 1, 2, 5, 10, 20, .. milliseconds.
+/// Next of 0, 1, 2, 5, 10, 20, .. milliseconds.
 fn next_time(now_s: f64, up: bool) -> f64 {
     let times = (-3..=3).flat_map(|power| [1.0, 2.0, 5.0].map(|m: f64| m * 10f64.powi(power)));
     let mut times = std::iter::once(0.0).chain(times);
@@ -331,7 +331,7 @@ fn next_time(now_s: f64, up: bool) -> f64 {
 mod tests {
     use super::*;
 
-    /// Settings of which each is other than by default.
+    /// Settings that all differ from the default.
     fn other() -> SimulatorSettings {
         SimulatorSettings {
             forward_share: 0.1 + 0.2,

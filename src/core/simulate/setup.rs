@@ -1,9 +1,9 @@
-//! A schedule with the settings under which it is simulated.
+//! Schedule and settings of a simulation.
 
 use super::{Schedule, Setting, SimulatorSettings};
 use crate::plan::Plan;
 
-/// What of [`Setup`] somebody asked for: it wins over what a plan says of itself.
+/// Parts of [`Setup`] that were requested explicitly. They take precedence over the plan's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Asked {
     /// The schedule.
@@ -14,26 +14,26 @@ pub struct Asked {
     pub warm_up: bool,
 }
 
-/// How a plan is simulated.
+/// Schedule and settings with which a plan is simulated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setup {
-    /// The order of the work; where a plan cannot be simulated so, [`super::Pipeline::schedule`] says what takes its place.
+    /// Schedule. If the plan cannot run it, [`super::Pipeline::schedule`] replaces it.
     pub schedule: Schedule,
-    /// What is assumed beside it.
+    /// Settings.
     pub settings: SimulatorSettings,
-    /// Which of them were asked for.
+    /// Parts that were requested explicitly.
     pub asked: Asked,
 }
 
 impl Setup {
-    /// How this plan is simulated: as it says itself, but for what was asked for.
+    /// Setup for this plan: the plan's own execution, except for what was requested.
     #[must_use]
     pub fn of(mut self, plan: &Plan) -> Setup {
         if let Some(own) = plan.execution {
             if !self.asked.schedule {
                 self.schedule = own.schedule;
             }
-            // Virtual stages are the schedule's: another one has its own number.
+            // Virtual stages belong to the schedule: another schedule has its own number.
             if !self.asked.virtual_stages && self.schedule == own.schedule && own.schedule == Schedule::Interleaved {
                 self.settings.virtual_stages = own.virtual_stages;
             }
@@ -44,7 +44,7 @@ impl Setup {
         self
     }
 
-    /// The same with other settings; what changes was asked for.
+    /// Replaces the settings. Changed settings count as requested.
     #[must_use]
     pub fn set(self, settings: SimulatorSettings) -> Setup {
         let other = |setting: Setting| !setting.same(&self.settings, &settings);
@@ -56,7 +56,7 @@ impl Setup {
         Setup { settings, asked, ..self }
     }
 
-    /// The same with one setting as in `first`, where nobody asked for it.
+    /// Takes one setting from `first`, and marks it as not requested.
     #[must_use]
     pub fn reset(self, setting: Setting, first: &SimulatorSettings) -> Setup {
         let asked = Asked {
@@ -67,13 +67,13 @@ impl Setup {
         Setup { settings: setting.from(&self.settings, first), asked, ..self }
     }
 
-    /// The same with a schedule that was asked for.
+    /// Replaces the schedule and marks it as requested.
     #[must_use]
     pub fn with(self, schedule: Schedule) -> Setup {
         Setup { schedule, asked: Asked { schedule: true, ..self.asked }, ..self }
     }
 
-    /// The settings that are not at their defaults and change something under the schedule, in a few words each.
+    /// Settings that differ from their defaults and have an effect under the schedule, in a few words each.
     pub fn changes(&self) -> Vec<String> {
         let heard = Setting::ALL.into_iter().filter(|setting| setting.unused(self, None).is_none());
         heard.filter_map(|setting| setting.change(&self.settings)).collect()
@@ -81,14 +81,14 @@ impl Setup {
 }
 
 impl Default for Setup {
-    /// As the plan says itself, else 1F1B, with the default settings.
+    /// The plan's own schedule, else 1F1B, with the default settings.
     fn default() -> Self {
         Setup { asked: Asked::default(), ..Schedule::ALL[0].into() }
     }
 }
 
 impl From<Schedule> for Setup {
-    /// The schedule, asked for, with the default settings where the plan says nothing else.
+    /// The requested schedule, with default settings unless the plan has its own.
     fn from(schedule: Schedule) -> Self {
         Setup { schedule, settings: SimulatorSettings::default(), asked: Asked { schedule: true, ..Asked::default() } }
     }

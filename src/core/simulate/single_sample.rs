@@ -1,9 +1,9 @@
-//! The timeline of a plan for latency: one sample alone, every part when it runs.
+//! Timeline of a latency plan: one sample alone.
 //!
-//! Nothing is left to a schedule: [`SingleSample`] says when each part starts, and a part receives, computes and sends in
-//! this order. A row of the timeline is a stage. Parts of a stage that overlap, as CPU nodes do and as pieces of an
-//! accelerator may under the published evaluation, get rows of their own, like the replicas of a pipeline's stage:
-//! each goes to the first row that is free. `O(p log p + p r)` for `p` parts on at most `r` rows of a stage.
+//! No schedule is needed: [`SingleSample`] has the start of each part, and a part receives, computes and sends in this
+//! order. A row of the timeline is a stage. Parts of a stage may overlap: CPU nodes do, and so may pieces of an
+//! accelerator under the published evaluation. They get rows of their own, like the replicas of a pipeline's stage:
+//! each goes to the first free row. `O(p log p + p r)` for `p` parts on at most `r` rows of a stage.
 
 use super::{Event, EventKind, MemoryParts, Pipeline, Timeline};
 use crate::{
@@ -11,18 +11,18 @@ use crate::{
     workload::placement::SECONDS,
 };
 
-/// Where and when the parts of a single sample run.
+/// Rows and times of a single sample's parts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SampleRun {
-    /// The parts with their times, in milliseconds; events call them by their index here.
+    /// Parts with their times, in milliseconds. Events refer to them by index.
     pub sample: SingleSample,
     /// By part: its nodes in words.
     pub names: Vec<String>,
     /// By part: its row within its stage.
     pub rows: Vec<u32>,
-    /// By stage: whether it is on CPUs.
+    /// By stage: true if it is on CPUs.
     pub cpus: Vec<bool>,
-    /// Accelerators that the stages are on.
+    /// Number of accelerators with stages.
     pub accelerators: usize,
 }
 
@@ -37,7 +37,7 @@ pub fn by_time(parts: &[Part]) -> Vec<usize> {
     order
 }
 
-/// The timeline of a sample's run.
+/// Timeline of a sample's run.
 pub(super) fn simulate(pipeline: &Pipeline, run: &SampleRun) -> Timeline {
     let mut timeline = Timeline {
         replicas: pipeline.stages.iter().map(|stage| stage.replicas).collect(),
@@ -47,7 +47,7 @@ pub(super) fn simulate(pipeline: &Pipeline, run: &SampleRun) -> Timeline {
         memory: pipeline.stages.iter().map(|stage| vec![(0.0, stage.fixed_bytes)]).collect(),
         ..Timeline::default()
     };
-    // By stage, row, resource, and then time.
+    // Sorted by stage, row, resource, and then time.
     let mut events: Vec<((u32, u32, u8), Event)> = vec![];
     for index in by_time(&run.sample.parts) {
         let part = &run.sample.parts[index];
@@ -74,7 +74,7 @@ pub(super) fn simulate(pipeline: &Pipeline, run: &SampleRun) -> Timeline {
     timeline
 }
 
-/// Fills in what follows from the events.
+/// Computes the figures that follow from the events.
 fn summarise(pipeline: &Pipeline, run: &SampleRun, timeline: &mut Timeline) {
     let mut busy = 0.0;
     for (index, stage) in pipeline.stages.iter().enumerate() {

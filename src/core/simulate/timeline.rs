@@ -1,44 +1,44 @@
-//! What a simulation leaves behind.
+//! Result of a simulation.
 
 use std::ops::Range;
 
 use super::{MemoryParts, Schedule};
 use crate::units;
 
-/// What happens in an event.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventKind {
     /// Forward pass of one microbatch on one replica of a stage.
     Forward,
-    /// Activations of one microbatch computed again, at the beginning of its backward pass.
+    /// Recomputation of one microbatch's activations, at the beginning of its backward pass.
     Recompute,
-    /// Backward pass of one microbatch; under a zero-bubble schedule that of the inputs.
+    /// Backward pass of one microbatch; under a zero-bubble schedule only of the inputs.
     Backward,
-    /// Backward pass of the weights of one microbatch, where the schedule puts it off.
+    /// Backward pass of the weights of one microbatch, if the schedule delays it.
     WeightGradient,
     /// Optimizer step of one replica; `microbatch` is 0.
     OptimizerStep,
-    /// Activations on their way to a later stage.
+    /// Transfer of activations to a later stage.
     SendActivation {
-        /// The receiving stage.
+        /// Receiving stage.
         to: u32,
     },
-    /// Gradients on their way to an earlier stage.
+    /// Transfer of gradients to an earlier stage.
     SendGradient {
-        /// The receiving stage.
+        /// Receiving stage.
         to: u32,
     },
-    /// What a part of a single sample sends to the host, for others to read.
+    /// Transfer from a part of a single sample to the host, for other parts.
     ToHost,
-    /// What a part of a single sample receives from the host, before it computes.
+    /// Transfer from the host to a part of a single sample, before it computes.
     FromHost,
-    /// Gradient all-reduce over all replicas of the stage; `replica` is 0, `microbatch` the number of the bucket.
+    /// Gradient all-reduce over all replicas of the stage; `replica` is 0, `microbatch` is the bucket's number.
     AllReduce,
 }
 
 impl EventKind {
-    /// On which resource of its replica it runs: 0 compute, 1 what is sent forward, 2 what is sent back, 3 all-reduce. Events
-    /// of one lane of one replica never overlap.
+    /// Resource of its replica: 0 compute, 1 sending forward, 2 sending back, 3 all-reduce. Events of one lane of one
+    /// replica never overlap.
     pub fn lane(self) -> u8 {
         match self {
             EventKind::Forward
@@ -54,9 +54,9 @@ impl EventKind {
 }
 
 impl Event {
-    /// Of a transfer: the stage that receives it, and which of the stage's parts of the model waits for it.
+    /// Receiving stage of a transfer, and the stage's part of the model that waits for it.
     pub fn receiver(&self, schedule: Schedule) -> Option<(u32, u32)> {
-        // Interleaved, the way from the last stage to the first leads to the next part.
+        // Interleaved, the transfer from the last stage to the first leads to the next part.
         let deals = schedule == Schedule::Interleaved;
         match self.kind {
             EventKind::SendActivation { to } => Some((to, self.part + u32::from(deals && to < self.stage))),
@@ -66,76 +66,76 @@ impl Event {
     }
 }
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Event {
-    /// When it began, seconds.
+    /// Start, seconds.
     pub start_s: f64,
-    /// When it ended, seconds.
+    /// End, seconds.
     pub end_s: f64,
-    /// The stage it happened on (the sender, for a transfer).
+    /// Stage of the event (the sender, for a transfer).
     pub stage: u32,
-    /// Which replica of the stage.
+    /// Index of the replica of the stage.
     pub replica: u32,
-    /// Which microbatch, from 0; of a single sample: which of its parts.
+    /// Index of the microbatch, from 0; for a single sample, the index of its part.
     pub microbatch: u32,
-    /// Which of the stage's parts of the model, from 0, where a schedule has several on a device.
+    /// Index of the stage's part of the model, from 0, if a schedule has several on a device.
     pub part: u32,
-    /// What it was.
+    /// Kind of the event.
     pub kind: EventKind,
 }
 
-/// What goes over the link between two stages in one direction, over the whole batch and all replicas.
+/// Traffic over the link between two stages in one direction, over the whole batch and all replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LinkUse {
-    /// The sending stage.
+    /// Sending stage.
     pub from: usize,
-    /// The receiving stage.
+    /// Receiving stage.
     pub to: usize,
-    /// Time of all its transfers, each at full bandwidth, seconds.
+    /// Total time of its transfers, each at full bandwidth, seconds.
     pub busy_s: f64,
     /// Bytes.
     pub bytes: f64,
 }
 
-/// The whole run of one batch.
+/// Complete run of one batch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
-    /// Every event, by stage, then replica, then resource (compute and optimizer step, activations sent or what goes to the
-    /// host, gradients sent or what comes from the host, all-reduce), then start: a row of the screen is one contiguous slice.
+    /// All events, by stage, then replica, then resource (compute and optimizer step, activations sent or transfers to
+    /// the host, gradients sent or transfers from the host, all-reduce), then start. A row of the screen is one
+    /// contiguous slice.
     pub events: Vec<Event>,
-    /// Microbatches whose events are left out, because the batch is too long to keep every event: those in the middle, where
-    /// the pipeline repeats itself. Everything else here is exact all the same; `memory` keeps its last step through
-    /// the gap.
+    /// Microbatches whose events are omitted because the batch is too long: those in the middle, where the pipeline
+    /// repeats itself. All other figures remain exact. `memory` keeps its last step through the gap.
     pub left_out: Option<Range<u32>>,
     /// Replicas of every stage.
     pub replicas: Vec<u32>,
-    /// Time of the batch, seconds: the last event's end.
+    /// Iteration time, seconds: the end of the last event.
     pub iteration_s: f64,
-    /// Samples a second; microbatches, where those are not told.
+    /// Samples per second; microbatches per second if the number of samples is not known.
     pub samples_per_s: f64,
-    /// Share of the devices' time without compute, 0 to 1, over the devices that the plan uses.
+    /// Fraction of the devices' time without compute, 0 to 1, over the devices that the plan uses.
     pub bubble: f64,
-    /// Seconds of compute of one replica of every stage (the busiest replica).
+    /// Seconds of compute of the busiest replica of every stage.
     pub busy_s: Vec<f64>,
-    /// By stage: memory in use on one device of its fullest replica, as steps `(time, bytes)` in time order; the first
+    /// By stage: memory in use on one device of its fullest replica, as steps `(time, bytes)` in time order. The first
     /// step is at 0. Bytes hold until the next step.
     pub memory: Vec<Vec<(f64, f64)>>,
-    /// By stage: the most memory in use, bytes.
+    /// By stage: peak memory, bytes.
     pub peak_memory_bytes: Vec<f64>,
-    /// By stage: what the most memory in use is made of.
+    /// By stage: components of the peak memory.
     pub peak_parts: Vec<MemoryParts>,
-    /// What goes over the links, by sending and then receiving stage.
+    /// Traffic over the links, by sending and then receiving stage.
     pub links: Vec<LinkUse>,
 }
 
 impl Timeline {
-    /// The most memory in use on any device, bytes.
+    /// Peak memory over all devices, bytes.
     pub fn peak_memory(&self) -> f64 {
         self.peak_memory_bytes.iter().copied().fold(0.0, f64::max)
     }
 
-    /// The figures in one line: iteration time, throughput, bubble, peak memory.
+    /// Figures in one line: iteration time, throughput, bubble, peak memory.
     pub fn summary(&self) -> String {
         format!(
             "{} an iteration, {} samples/s, bubble {}, peak memory {}",
@@ -146,7 +146,7 @@ impl Timeline {
         )
     }
 
-    /// The events of one replica of a stage: a contiguous slice.
+    /// Events of one replica of a stage, as a contiguous slice.
     pub fn row(&self, stage: usize, replica: u32) -> &[Event] {
         let key = (stage as u32, replica);
         let from = self.events.partition_point(|e| (e.stage, e.replica) < key);

@@ -1,12 +1,12 @@
-//! A pipeline on a topology: what transfers and all-reduces take on the real routes between its devices.
+//! Pipeline on a topology: durations of transfers and all-reduces on the real routes between its devices.
 //!
-//! All that a microbatch sends from a replica of one stage to a replica of another goes at once, shard to shard: it takes
-//! as long as the slowest pair by itself (latency and bytes over the narrowest link of the route), or as the link that
-//! carries most of it, whichever is longer. Every pair of replicas has its own duration and its own channels
-//! ([`Wires`](super::Wires)), so replicas far away are waited for only by the microbatches that go there; what several
-//! transfers do to one another is the [`LinkModel`](super::LinkModel)'s to say. Gradients are all-reduced by the fastest of
-//! ring, tree and hierarchical algorithms ([`Collectives`]); where the shards of a stage all reduce over the same links,
-//! they share these. `O(flows · hops + groups · r²)` routes.
+//! A microbatch's data from a replica of one stage to a replica of another moves at once, shard to shard. It takes as
+//! long as the slowest pair alone (latency, and bytes over the narrowest link of the route), or as the link with the
+//! largest load, whichever is longer. Every pair of replicas has its own duration and channels
+//! ([`Wires`](super::Wires)), so only the microbatches of a distant pair wait for it. The
+//! [`LinkModel`](super::LinkModel) determines how transfers affect one another. Gradients are all-reduced by the
+//! fastest of ring, tree and hierarchical algorithms ([`Collectives`]). If the shards of a stage all reduce over the
+//! same links, they share these. `O(flows · hops + groups · r²)` routes.
 
 use std::{
     cmp::Ordering,
@@ -17,19 +17,19 @@ use super::{Demands, Pipeline, PipelineStage, Transfer, demands, wires::Load, wi
 use crate::cluster::topology::{Collectives, LinkRule, Topology};
 
 impl Pipeline {
-    /// Whether there are stages that a batch flows through, so that it is known who talks to whom.
+    /// True if a batch flows through stages, so that the communicating pairs are known.
     pub fn flows(&self) -> bool {
         self.single_sample.is_none() && self.steps.is_empty()
     }
 
-    /// The same pipeline with its parts on these devices of a topology: stage by stage, replica by replica, shard by shard.
-    /// Devices that the topology has not leave it as it is, and so does a pipeline whose durations hold the routes.
+    /// Maps the pipeline's parts to these devices of a topology: stage by stage, replica by replica, shard by shard. If
+    /// the topology lacks one of the devices, or the durations already include the routes, nothing changes.
     #[must_use]
     pub fn on(self, topology: &Topology, devices: &[usize]) -> Pipeline {
         self.on_unless(topology, devices, &|| false).expect("nobody stops it")
     }
 
-    /// The same; `None` once `stopped` is true, which is asked now and then.
+    /// Like `on`, but returns `None` once `stopped` is true. It is polled periodically.
     #[must_use]
     pub fn on_unless(mut self, topology: &Topology, devices: &[usize], stopped: &dyn Fn() -> bool) -> Option<Pipeline> {
         if self.routed {
@@ -52,7 +52,7 @@ impl Pipeline {
                 let ways = self.wires.between(from as u32, to as u32).iter();
                 ways.map(|way| way.seconds).fold(0.0, f64::max)
             };
-            // What is told of a boundary is its slowest pair, there or back.
+            // The duration shown for a boundary is that of its slowest pair, in either direction.
             transfer.seconds = slowest(transfer.from, transfer.to).max(slowest(transfer.to, transfer.from));
         }
         let mut first = 0;
@@ -62,7 +62,7 @@ impl Pipeline {
             stage.all_reduce_s = reduced(stage, self.samples_are_split, topology, own, stopped)?;
             first += count;
         }
-        // The plan's machines say nothing of a topology's links beyond what its routes do.
+        // The routes of the topology replace the machines of the plan.
         self.notes.push(format!(
             "transfers and all-reduces take what they take on the routes of {}, each pair of replicas its own",
             topology.name
@@ -70,8 +70,8 @@ impl Pipeline {
         Some(self)
     }
 
-    /// What the last stage sends to the first where each stage has several parts of the model: as much as goes over the
-    /// dearest boundary.
+    /// Transfers from the last stage back to the first, if each stage has several parts of the model: as large as the
+    /// largest boundary.
     fn way_back(&self, bandwidth: f64) -> Option<Demands> {
         let last = self.stages.len().checked_sub(1).filter(|&last| last > 1)?;
         let dearest = self
@@ -89,8 +89,8 @@ impl Pipeline {
     }
 }
 
-/// The seconds of a stage's all-reduce: of its replicas, shard by shard at once; or of all its devices, where they share
-/// out the samples. `None` if stopped.
+/// Seconds of a stage's all-reduce: of its replicas, all shards at once; or of all its devices, if they split the
+/// samples. `None` if stopped.
 fn reduced(
     stage: &PipelineStage,
     samples_are_split: bool,
@@ -111,13 +111,13 @@ fn reduced(
     Some(alone.fold(0.0, f64::max) * Collectives::crowding(topology, &groups))
 }
 
-/// Ways and the channels on them, as they are found.
+/// Ways found so far, with their channels.
 struct Wiring<'a> {
     pipeline: &'a Pipeline,
     topology: &'a Topology,
-    /// By worker.
+    /// Devices by worker.
     devices: &'a [usize],
-    /// By channel of the topology: its number among those used.
+    /// By channel of the topology: its number among the channels in use.
     numbers: BTreeMap<u32, u32>,
     wires: Wires,
 }
@@ -127,7 +127,7 @@ impl<'a> Wiring<'a> {
         Wiring { pipeline, topology, devices, numbers: BTreeMap::new(), wires: Wires::default() }
     }
 
-    /// Adds what the workers of a pipeline's stages say to one another; `None` if stopped.
+    /// Adds the communication between the workers of a pipeline's stages; `None` if stopped.
     fn add(&mut self, demands: &Demands, stopped: &dyn Fn() -> bool) -> Option<()> {
         let mut found: BTreeMap<[u32; 4], (f64, BTreeMap<u32, f64>)> = BTreeMap::new();
         for flow in &demands.flows {
@@ -135,7 +135,7 @@ impl<'a> Wiring<'a> {
                 return None;
             }
             let (a, b) = (demands.workers[flow.from], demands.workers[flow.to]);
-            // A flow is what a microbatch has of it on average; one that goes this way has all of it.
+            // A flow holds the average per microbatch; a microbatch that goes this way has all of it.
             let [r, s] = [a, b].map(|worker| self.replicas(worker.stage));
             let bytes = flow.bytes * f64::from(r) * f64::from(s) / f64::from(demands::gcd(r, s));
             let route = self.topology.route(self.devices[flow.from], self.devices[flow.to]);
@@ -255,7 +255,7 @@ mod tests {
         assert!(near(there.busy_s, 4.0 * (near_way.seconds + far.seconds)), "{there:?}");
     }
 
-    /// Four stages on a replica each, of two boxes: both boundaries 0-1 and 2-3 cross the network.
+    /// Four stages with one replica each, on two boxes: both boundaries 0-1 and 2-3 cross the network.
     fn crossing() -> Pipeline {
         let stage = PipelineStage { forward_s: 1e-3, backward_s: 2e-3, ..PipelineStage::default() };
         let transfer = |from, bytes| Transfer { from, to: from + 1, seconds: 7.0, bytes };

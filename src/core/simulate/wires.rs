@@ -1,52 +1,52 @@
-//! What transfers take between the replicas of a pipeline whose parts sit on devices of a topology.
+//! Transfers between the replicas of a pipeline whose parts are mapped to a topology.
 //!
-//! A microbatch `m` goes from replica `m mod r` of a stage to replica `m mod s` of another, so the ways between two stages
-//! repeat after as many microbatches as the least common multiple of `r` and `s` says. Each has its own duration and its
-//! own channels. Memory: a duration for each way, and what it carries for each channel on it.
+//! A microbatch `m` goes from replica `m mod r` of a stage to replica `m mod s` of another, so the ways between two
+//! stages repeat after `lcm(r, s)` microbatches. Each way has its own duration and channels. Memory: a duration per
+//! way, and a load per channel on it.
 
 use std::collections::BTreeMap;
 
 use super::program::sound;
 
-/// What a way puts on one of the channels that it takes.
+/// Load of a way on one of its channels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// The channel, as [`Wires::channels`] numbers them.
+    /// Index of the channel in [`Wires::channels`].
     pub channel: u32,
     /// Bytes of one microbatch.
     pub bytes: f64,
 }
 
-/// From one replica of a stage to one of another, in one direction.
+/// Route from one replica of a stage to one of another, in one direction.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Way {
-    /// What one microbatch takes if nobody else sends.
+    /// Duration of one microbatch's transfer without other traffic.
     pub seconds: f64,
-    /// What it puts on channels, by channel.
+    /// Loads by channel.
     pub loads: Vec<Load>,
 }
 
-/// The ways between the stages of a pipeline.
+/// Ways between the stages of a pipeline.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Wires {
-    /// By sending and receiving stage: the ways, the one of microbatch `m` at `m` modulo their number.
+    /// By sending and receiving stage: the ways. Microbatch `m` takes the one at `m` modulo their number.
     pub ways: BTreeMap<(u32, u32), Vec<Way>>,
-    /// Bytes per second of every channel that some way takes.
+    /// Bandwidth in bytes per second of every channel in use.
     pub channels: Vec<f64>,
 }
 
 impl Wires {
-    /// Whether there are none: then a transfer takes what the pipeline says, on the link of its pair of stages.
+    /// True if there are none. A transfer then takes the pipeline's own duration, on the link of its pair of stages.
     pub fn is_empty(&self) -> bool {
         self.ways.is_empty()
     }
 
-    /// The ways from a stage to another; none where nothing goes.
+    /// Ways from a stage to another; empty if nothing is sent.
     pub fn between(&self, from: u32, to: u32) -> &[Way] {
         self.ways.get(&(from, to)).map_or(&[], Vec::as_slice)
     }
 
-    /// The mean of what a microbatch takes from a stage to another, seconds; `None` where nothing goes.
+    /// Mean duration of a microbatch's transfer from a stage to another, seconds; `None` if nothing is sent.
     pub fn mean_s(&self, from: u32, to: u32) -> Option<f64> {
         let ways = self.between(from, to);
         (!ways.is_empty()).then(|| ways.iter().map(|way| sound(way.seconds)).sum::<f64>() / ways.len() as f64)
@@ -58,7 +58,7 @@ pub(super) mod tests {
     use super::*;
     use crate::simulate::Pipeline;
 
-    /// Ways of chance between all stages that send to one another, some of which share channels.
+    /// Random ways between all stages that send to one another, some of which share channels.
     pub(in crate::simulate) fn random(pipeline: &Pipeline, next: &mut impl FnMut(u64) -> u64) -> Wires {
         let channels: Vec<f64> = (0..6).map(|_| (1 + next(8)) as f64).collect();
         let mut wires = Wires { channels, ..Wires::default() };

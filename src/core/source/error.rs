@@ -1,37 +1,37 @@
-//! Why a workload could not be loaded: one sentence that names the file, the place and the repair.
+//! Errors of loading a workload: one sentence that names the file, the place and the repair.
 
 use std::fmt;
 
 pub use crate::text::{printable, single_line};
 
-/// A refused input. Displays as `file:line: path problem; repair`, leaving out what is not known.
+/// Refused input. Displays as `file:line: path problem; repair`, without the parts that are not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    /// The file as the user named it.
+    /// File as the user named it.
     pub file: String,
     /// JSON path such as `nodes[3].TMPCs.2[0].timePerSample`; empty for the file as a whole.
     pub path: String,
     /// Line, counted from 1.
     pub line: Option<usize>,
-    /// What is wrong: `is -1, must be >= 0`.
+    /// Problem, such as `is -1, must be >= 0`.
     pub problem: String,
-    /// What would mend it; may be empty where the problem says so already.
+    /// Repair. May be empty if the problem already says it.
     pub repair: String,
 }
 
 impl LoadError {
-    /// An error about the file as a whole. What it quotes is made fit for a terminal.
+    /// Error about the file as a whole. Quoted text is made safe for a terminal.
     pub fn file(file: &str, problem: impl Into<String>, repair: impl Into<String>) -> Self {
         let (problem, repair) = (single_line(&problem.into()), single_line(&repair.into()));
         LoadError { file: file.into(), path: String::new(), line: None, problem, repair }
     }
 
-    /// An error about one place in the file.
+    /// Error about one place in the file.
     pub fn at(file: &str, path: impl Into<String>, problem: impl Into<String>, repair: impl Into<String>) -> Self {
         LoadError { path: single_line(&path.into()), ..LoadError::file(file, problem, repair) }
     }
 
-    /// The same with the line, where it can be told.
+    /// Adds the line, if it is known.
     #[must_use]
     pub fn on_line(self, line: Option<usize>) -> Self {
         LoadError { line, ..self }

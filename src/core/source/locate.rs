@@ -1,7 +1,7 @@
-//! From a JSON path to a line: used only once an error is known, so it may parse again.
+//! Finds the line of a JSON path. It runs only after an error, so parsing the text again is acceptable.
 //!
-//! Borrowed [`RawValue`]s are slices of the text, so the line of a value is the number of line breaks in front of its
-//! slice. `O(text)` for each path.
+//! Borrowed [`RawValue`]s are slices of the text. The line of a value is the number of line breaks before its slice.
+//! `O(text)` for each path.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -31,7 +31,8 @@ pub(crate) fn steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// The line (from 1) at which the value at `path` starts; as far along the path as exists.
+/// Line (from 1) where the value at `path` starts. If the path does not exist in full, uses its longest existing
+/// prefix.
 pub(crate) fn line_of(text: &str, path: &str) -> Option<usize> {
     let mut here: &RawValue = serde_json::from_str(text).ok()?;
     for step in steps(path) {

@@ -1,4 +1,4 @@
-//! What is wrong with a file, and where: one error for every format, with the line or the JSON path and the repair.
+//! Error type for every input format: the problem, its line or JSON path, and the repair.
 
 pub mod error;
 pub(crate) mod locate;

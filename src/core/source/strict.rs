@@ -1,5 +1,5 @@
-//! JSON objects read more strictly than serde does: repeated keys are kept for the reader to refuse, and an array does
-//! not pass for a struct.
+//! Stricter JSON objects than serde's: repeated keys are kept so that the reader can refuse them, and an array is not
+//! accepted as a struct.
 
 use std::{fmt, marker::PhantomData};
 
@@ -32,7 +32,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
     }
 }
 
-/// What must be a JSON object: serde would also take the fields of a struct from an array, in order.
+/// Value that must be a JSON object. Serde would also take the fields of a struct from an array, in order.
 #[derive(Debug)]
 pub(crate) struct Object<T>(pub(crate) T);
 

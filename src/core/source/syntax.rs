@@ -1,13 +1,13 @@
-//! What serde has to say about broken JSON, in a sentence for the person who has the file.
+//! Turns serde's message about broken JSON into a sentence for the user.
 
 use super::error::{LoadError, printable};
 use super::locate;
 
-/// Turns serde's error into our sentence: path, line, and what would have been right.
+/// Converts a serde error into a [`LoadError`] with path, line, and expected value.
 pub(crate) fn refuse(source: &str, text: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> LoadError {
     let inner = error.inner();
     let path = printable(&error.path().to_string());
-    // The step into a field whose name was not read yet.
+    // Drops the step into a field whose name was not read yet.
     let path = path.strip_suffix(".?").unwrap_or(&path);
     let path = if path == "." || path == "?" { "" } else { path };
     let message = inner.to_string();
@@ -23,7 +23,7 @@ pub(crate) fn refuse(source: &str, text: &str, error: &serde_path_to_error::Erro
             LoadError::at(source, path, problem, "it looks truncated: copy it again").on_line(line)
         }
         serde_json::error::Category::Data => {
-            // What is missing has no place; the object that lacks it starts somewhere.
+            // A missing field has no line, so the line of the object that lacks it is used.
             let line = if message.starts_with("missing field") { locate::line_of(text, path) } else { line };
             let (problem, repair) = humanise(message);
             LoadError::at(source, path, problem, repair).on_line(line)
@@ -45,7 +45,7 @@ pub(crate) fn refuse(source: &str, text: &str, error: &serde_path_to_error::Erro
     }
 }
 
-/// Rust's names of types in words a user can act on.
+/// Replaces Rust's type names by words that a user understands.
 fn humanise(message: &str) -> (String, String) {
     if let Some(field) = message.strip_prefix("missing field ") {
         return (format!("lacks the field {field}"), format!("add {field}"));

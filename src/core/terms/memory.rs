@@ -1,4 +1,4 @@
-//! What fills a device's memory, and what empties it.
+//! Terms of device memory.
 
 use super::Term;
 

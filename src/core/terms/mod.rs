@@ -1,44 +1,44 @@
-//! The words of the field, each in two sentences with a small picture: one source for `plantui help terms`,
+//! Terms of the field, each with two sentences and a small picture. One source for `plantui help terms`,
 //! `plantui explain --why`, docs/terms.md and the screen.
 //!
-//! Plain data. Pictures are ASCII, at most 72 columns wide, so that they look the same on every terminal and page.
+//! Pictures are ASCII, at most 72 columns wide, so that they look the same on every terminal and page.
 
 mod memory;
 mod parallel;
 mod pipeline;
 mod proof;
 
-/// A word, what it means, and a picture of it.
+/// Term with its meaning and a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Term {
-    /// The word itself, lower case unless it is a name: `bubble`, `1F1B`.
+    /// Term in lower case unless it is a name: `bubble`, `1F1B`.
     pub name: &'static str,
-    /// Other words for it, as a plan's report or other programs write them.
+    /// Synonyms, as a plan's report or other programs write them.
     pub also: &'static [&'static str],
-    /// Two sentences: what it is, and why it matters for a plan.
+    /// Two sentences: a definition, and its importance for a plan.
     pub text: &'static str,
     /// Lines of the picture.
     pub picture: &'static str,
 }
 
-/// All terms, in the order in which they build on one another.
+/// All terms. Later terms build on earlier ones.
 pub static ALL: [&[Term]; 4] = [&pipeline::TERMS, &parallel::TERMS, &memory::TERMS, &proof::TERMS];
 
-/// The headings of the parts of [`ALL`].
+/// Headings of the parts of [`ALL`].
 pub const PARTS: [&str; 4] = ["The pipeline", "Splitting the work", "Memory", "What is claimed"];
 
-/// Every term.
+/// Iterates over all terms.
 pub fn all() -> impl Iterator<Item = &'static Term> {
     ALL.iter().flat_map(|part| part.iter())
 }
 
-/// The term with this name or another word for it; case, blanks, hyphens and a plural `s` do not matter.
+/// Finds a term by its name or a synonym. Case, blanks, hyphens and a plural `s` do not matter.
 pub fn find(word: &str) -> Option<&'static Term> {
     let wanted = plain(word);
     all().find(|term| words(term).any(|known| plain(known) == wanted))
 }
 
-/// The terms that a text uses, in the order of [`ALL`].
+/// Terms that a text uses, in the order of [`ALL`].
 pub fn used_in(text: &str) -> Vec<&'static Term> {
     let text = format!(" {} ", spaced(text));
     let uses = |word: &str| {
@@ -58,13 +58,13 @@ fn plain(word: &str) -> String {
     singular.map(str::to_string).unwrap_or(letters)
 }
 
-/// Lower case, with one blank for whatever is neither letter nor digit.
+/// Text in lower case, with one blank for each run of other characters than letters and digits.
 fn spaced(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
-/// docs/terms.md: every term under the heading of its part.
+/// Text of docs/terms.md: every term under the heading of its part.
 pub fn markdown() -> String {
     let mut text = String::from(
         "# Terms\n\nThe words of plantui's reports and screen. `plantui help terms` prints this page, `plantui help terms \

@@ -1,4 +1,4 @@
-//! Replicas, tensor splits, and what devices must tell each other.
+//! Terms of replicas, tensor splits, and communication between devices.
 
 use super::Term;
 

@@ -1,4 +1,4 @@
-//! Stages, microbatches, and the orders in which they are worked through.
+//! Terms of stages, microbatches and schedules.
 
 use super::Term;
 

@@ -1,4 +1,4 @@
-//! What a plan's report claims, and how sure it is.
+//! Terms of the claims in a plan's report.
 
 use super::Term;
 

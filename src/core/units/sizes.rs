@@ -1,11 +1,11 @@
-//! Sizes as text: as they were written, as measured, and beside others in a column.
+//! Formats sizes in bytes: limits as written, measured values, and columns of values.
 
 use super::{KIB, digits};
 
 const BINARY: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 pub(super) const DECIMAL: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
 
-/// The largest unit of `base` that keeps the number at 1 or above: (scaled number, index of the unit).
+/// Scales to the largest unit of `base` that keeps the number at 1 or above: (scaled number, index of the unit).
 pub(super) fn scale(value: f64, base: f64) -> (f64, usize) {
     let mut scaled = value;
     let mut unit = 0;
@@ -16,7 +16,8 @@ pub(super) fn scale(value: f64, base: f64) -> (f64, usize) {
     (scaled, unit)
 }
 
-/// A measured size in binary units with three digits: `7.42 GiB`. Trailing zeros stay, so that columns line up: `7.30 GiB`.
+/// Measured size in binary units with three digits, such as `7.42 GiB`. Trailing zeros stay, so that columns line up:
+/// `7.30 GiB`.
 pub fn bytes(value: f64) -> String {
     if !value.is_finite() {
         return "-".into();
@@ -24,8 +25,8 @@ pub fn bytes(value: f64) -> String {
     measured(value, KIB, BINARY)
 }
 
-/// A size that is enough in place of a limit, in the limit's kind of unit with three digits, rounded up: `4.59 GiB` for 4,920,249,291
-/// bytes in place of `1 GiB`, `4.93 GB` in place of `1 GB`. Whoever types it has as much.
+/// Size that suffices as a new limit, in the old limit's kind of unit with three digits. It is rounded up, so that the
+/// typed text is large enough: `4.59 GiB` for 4,920,249,291 bytes in place of `1 GiB`, `4.93 GB` in place of `1 GB`.
 pub fn bytes_enough(value: f64, limit: f64) -> String {
     if !value.is_finite() {
         return bytes(value);
@@ -34,13 +35,13 @@ pub fn bytes_enough(value: f64, limit: f64) -> String {
     rounded(value, base, units, f64::ceil)
 }
 
-/// Three digits in the largest unit that keeps the number at 1 or nearly so; bytes are whole.
+/// Formats three digits in the largest unit that keeps the number at 1 or nearly so. Bytes are whole numbers.
 fn measured(value: f64, base: f64, units: [&str; 6]) -> String {
-    // What is written out is rounded anyway.
+    // No rounding here: formatting rounds the digits.
     rounded(value, base, units, |digits| digits)
 }
 
-/// The same with the last digit rounded in some way before it is written.
+/// Like `measured`, but applies `round` to the last digit before formatting.
 fn rounded(value: f64, base: f64, units: [&str; 6], round: fn(f64) -> f64) -> String {
     let (scaled, unit) = scale(value, base);
     let (scaled, unit) =
@@ -55,7 +56,7 @@ fn rounded(value: f64, base: f64, units: [&str; 6], round: fn(f64) -> f64) -> St
     format!("{number} {}", units[unit])
 }
 
-/// A limit as it was most likely written: `8 GiB`, `80 GB`, `25 GB`; `unlimited` where it is infinite.
+/// Limit in the unit in which it was most likely written: `8 GiB`, `80 GB`, `25 GB`; `unlimited` if it is infinite.
 pub fn bytes_exact(value: f64) -> String {
     if !value.is_finite() {
         return if value > 0.0 { "unlimited" } else { "-" }.into();
@@ -71,8 +72,8 @@ pub fn bytes_exact(value: f64) -> String {
     }
 }
 
-/// A measured size beside a limit, in decimal units where the limit is written in those: `7.42 GiB` of `8 GiB`, `7.97 GB`
-/// of `80 GB`.
+/// Measured size beside a limit, in decimal units if the limit is written in decimal units: `7.42 GiB` of `8 GiB`,
+/// `7.97 GB` of `80 GB`.
 pub fn bytes_like(value: f64, limit: f64) -> String {
     if !value.is_finite() {
         return bytes(value);
@@ -81,9 +82,9 @@ pub fn bytes_like(value: f64, limit: f64) -> String {
     measured(value, base, units)
 }
 
-/// A measured size in a column beside others of the same limit: in the limit's unit, with as many decimals as give the
-/// limit three digits, and at least one, so that all of them line up: `7.30 GiB` and `7.78 GiB` of 8 GiB, `9.1 GiB` and
-/// `71.2 GiB` of 80 GiB. What would keep fewer than two digits so is in a unit of its own.
+/// Measured size in a column of sizes that share a limit. Uses the limit's unit, with decimals that give the limit
+/// three digits, but at least one, so that the column lines up: `7.30 GiB` and `7.78 GiB` of 8 GiB, `9.1 GiB` and
+/// `71.2 GiB` of 80 GiB. A value that would keep fewer than two digits gets its own unit.
 pub fn bytes_beside(value: f64, limit: f64) -> String {
     if !value.is_finite() || !limit.is_finite() {
         return bytes(value);
@@ -93,7 +94,7 @@ pub fn bytes_beside(value: f64, limit: f64) -> String {
     let scaled = value / base.powi(unit as i32);
     let decimals = if scaled_limit < 10.0 { 2 } else { 1 };
     let step = 0.1_f64.powi(decimals);
-    // Of what is far above the limit, too, the decimals say nothing.
+    // Decimals are meaningless for values far above the limit.
     let far = scaled.abs() > 10.0 * scaled_limit;
     if unit == 0 || far || (value != 0.0 && scaled.abs() < 9.5 * step) {
         return bytes_like(value, limit);
@@ -102,12 +103,12 @@ pub fn bytes_beside(value: f64, limit: f64) -> String {
     format!("{scaled:.decimals$} {}", units[unit])
 }
 
-/// The base and the names of the units that a limit was most likely written in.
+/// Base and unit names in which a limit was most likely written.
 fn kind(limit: f64) -> (f64, [&'static str; 6]) {
     if is_decimal(limit) { (1e3, DECIMAL) } else { (KIB, BINARY) }
 }
 
-/// Whether a size was most likely written in decimal units: `80 GB`, not `80 GiB`.
+/// True if a size was most likely written in decimal units: `80 GB`, not `80 GiB`.
 pub fn is_decimal(bytes: f64) -> bool {
     bytes_exact(bytes).split_once(' ').is_some_and(|(_, unit)| DECIMAL[1..].contains(&unit))
 }

@@ -1,4 +1,4 @@
-//! How a node runs within its stage: its mode, or how an operator is split.
+//! Edits of a node's choice within its stage: its mode, or an operator's split.
 
 use super::{Desk, Edited, Result, WHOLE, refuse};
 use crate::workload::{Choice, NodeIndex, Operator, Profile};
@@ -64,16 +64,16 @@ impl Desk<'_> {
     }
 }
 
-/// The ways an operator can be split over devices, in lexicographic order.
+/// Possible splits of an operator over devices, in lexicographic order.
 struct Splits<'a> {
     operator: &'a Operator,
-    /// By dimension, ascending; 1 is always among them.
+    /// Ways by dimension, ascending; 1 is always included.
     allowed: Vec<Vec<u32>>,
     devices: u32,
 }
 
 impl<'a> Splits<'a> {
-    /// A piece of a dimension keeps at least `cutoff` elements.
+    /// Lists the allowed ways. A piece of a dimension keeps at least `cutoff` elements.
     fn new(operator: &'a Operator, devices: u32, cutoff: u32) -> Self {
         let divisors = |extent: u64| -> Vec<u32> {
             let most = u64::from(devices).min(extent / u64::from(cutoff.max(1))).max(1);
@@ -83,17 +83,17 @@ impl<'a> Splits<'a> {
         Splits { operator, allowed: allowed.collect(), devices }
     }
 
-    /// The ways that a dimension can be split after those before it, ascending; never empty.
+    /// Possible ways of the next dimension after `before`, ascending; never empty.
     fn ways(&self, before: &[u32]) -> impl DoubleEndedIterator<Item = u32> + '_ {
         let room = before.iter().fold(self.devices, |room, &ways| room / ways.max(1));
-        // Behind a dimension that is split but not fully, contiguous pieces allow no further split.
+        // After a dimension that is split only partly, contiguous pieces allow no further split.
         let closed = self.operator.contiguous()
             && before.iter().zip(&self.operator.dims).any(|(&ways, dim)| u64::from(ways) != dim.extent);
         let fits = move |&ways: &u32| ways == 1 || (ways <= room && !closed);
         self.allowed[before.len()].iter().copied().filter(fits)
     }
 
-    /// The next or previous way, going round.
+    /// Next or previous split, cyclically.
     fn beside(&self, now: &[u32], forwards: bool) -> Vec<u32> {
         for dim in (0..now.len()).rev() {
             let before = &now[..dim];
@@ -108,7 +108,7 @@ impl<'a> Splits<'a> {
         self.filled(vec![], !forwards)
     }
 
-    /// All dimensions that are left split as little, or as much, as can be.
+    /// Completes a split with the fewest or the most ways of each remaining dimension.
     fn filled(&self, mut split: Vec<u32>, most: bool) -> Vec<u32> {
         while split.len() < self.allowed.len() {
             let ways = if most { self.ways(&split).next_back() } else { self.ways(&split).next() };

@@ -1,4 +1,4 @@
-//! Two stages become one, one becomes two.
+//! Edits that merge two stages or split one.
 
 use super::{Desk, Edited, Result, add, refuse, take};
 use crate::{
@@ -47,7 +47,7 @@ impl Desk<'_> {
         if self.counts_states() {
             return self.split_by_states(stage, at);
         }
-        // Along a topological order, so that no edge goes back; the backward pass runs the other way.
+        // Split along a topological order, so that no edge goes back. The backward pass has the opposite order.
         let border = self.place[at.index()];
         let mirrored = self.workload.placement().is_some_and(|profile| profile.nodes[at].backward);
         let second = |node: NodeIndex| match self.workload.placement() {
@@ -69,8 +69,8 @@ impl Desk<'_> {
         self.done(plan, format!("stage {} is split at {}", stage + 1, self.label(at)))
     }
 
-    /// Which nodes go to the second part. `second` knows those of one pass; the others, and all of a colour class, go
-    /// with a node of it that is known, else stay.
+    /// Selects the nodes of the second part. `second` decides the nodes of one pass. The others, and all of a colour
+    /// class, follow a decided node of their class, or stay.
     fn with_other_pass(&self, old: &Stage, second: impl Fn(NodeIndex) -> Option<bool>) -> impl Fn(NodeIndex) -> bool {
         let mut leaves = vec![false; self.stage_of.len()];
         let mut classes = std::collections::BTreeSet::new();
@@ -88,7 +88,7 @@ impl Desk<'_> {
         move |node| leaves[node.index()]
     }
 
-    /// Devices of both parts of a stage that is split; both are given as copies of it but for their nodes.
+    /// Divides the devices of a split stage. Both parts are copies of it except for their nodes.
     pub(super) fn share_devices(&self, stage: usize, first: &mut Stage, second: &mut Stage) -> Result<()> {
         match &self.workload.profile {
             Profile::Layers(_) => {
@@ -100,13 +100,13 @@ impl Desk<'_> {
                 first.data_parallel = half;
                 second.devices = first.devices.split_off((half as usize).min(first.devices.len()));
             }
-            // One after the other on the same device.
+            // Both run one after the other on the same device.
             Profile::Placement(_) if matches!(self.plan.measure, Measure::Latency { subgraphs: Some(_) }) => {}
             Profile::Placement(_) if first.devices.is_empty() => {}
             // CPUs are one place, which runs any number of nodes at once.
             Profile::Placement(_) if matches!(self.plan.measure, Measure::Latency { .. }) && first.on_cpus() => {}
             Profile::Placement(_) => {
-                // Planners number CPUs behind the accelerators.
+                // Planners number CPUs after the accelerators.
                 let from = if first.on_cpus() { self.limits.devices } else { 0 };
                 second.devices = self.free_devices(from, 1);
             }

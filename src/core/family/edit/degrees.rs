@@ -1,4 +1,4 @@
-//! More or fewer replicas, a larger or smaller tensor degree.
+//! Edits of the number of replicas and the tensor degree.
 
 use super::{Desk, Edited, Refused, Result, WHOLE, refuse};
 use crate::{
@@ -29,7 +29,7 @@ impl Desk<'_> {
         })
     }
 
-    /// The nearest number of replicas that divides the microbatches.
+    /// Nearest number of replicas that divides the microbatches.
     fn next_replicas(&self, old: &Stage, stage: usize, up: bool) -> Result<u32> {
         let (d, batch) = (old.data_parallel, self.limits.microbatches);
         let divides = |d: &u32| batch.is_multiple_of(*d);
@@ -69,7 +69,7 @@ impl Desk<'_> {
         self.resized(plan, stage)?.with(|_| format!("stage {} has tensor degree {next}", stage + 1))
     }
 
-    /// Why there is no other tensor degree: the node that lacks the nearest one.
+    /// Reason why there is no other tensor degree: the node that lacks the nearest one.
     fn no_degree(&self, profile: &PiperProfile, old: &Stage, stage: usize, up: bool) -> String {
         let t = old.tensor_parallel;
         let all = profile.degrees();
@@ -81,7 +81,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Gives a stage the devices its degrees ask for.
+    /// Gives a stage as many devices as its degrees need.
     fn resized(&self, mut plan: Plan, stage: usize) -> Result<Resized<'_>> {
         let wanted = plan.stages[stage].device_count();
         let devices = &mut plan.stages[stage].devices;
@@ -98,8 +98,8 @@ impl Desk<'_> {
         Ok(Resized { desk: self, plan })
     }
 
-    /// Devices that a stage with these can have in addition. Where they sit in machines, those of its own come first, and
-    /// none beyond them is made up.
+    /// Additional devices for a stage with devices `own`. On machines, free devices of its own machines come first, and
+    /// only existing devices are used.
     fn more_devices(&self, own: &[u32], count: u32) -> Result<Vec<u32>> {
         let machines = &self.limits.machines;
         if self.workload.layers().is_none() || machines.is_empty() {
@@ -127,7 +127,7 @@ fn size(up: bool) -> &'static str {
     if up { "larger" } else { "smaller" }
 }
 
-/// A plan whose stage has its devices.
+/// Plan whose stage has its devices.
 struct Resized<'d> {
     desk: &'d Desk<'d>,
     plan: Plan,

@@ -1,4 +1,4 @@
-//! Nodes go from stage to stage: a chosen one, or the one at a boundary.
+//! Edits that move nodes between stages: chosen nodes, or the one at a boundary.
 
 use super::{Desk, Edited, Refused, Result, add, refuse, take};
 use crate::{
@@ -18,7 +18,7 @@ impl Desk<'_> {
         }
         let (from, to) = if forwards { (left + 1, left) } else { (left, left + 1) };
         let mut nodes: Vec<NodeIndex> = self.plan.stages[from].nodes.clone();
-        // The nodes next to the boundary come first.
+        // Nodes next to the boundary come first.
         nodes.sort_by_key(|&node| self.place_along(node));
         if !forwards {
             nodes.reverse();
@@ -100,14 +100,14 @@ impl Desk<'_> {
         self.workload.placement().is_some_and(|profile| profile.nodes[node].backward)
     }
 
-    /// How far along the pipeline a node stands; the backward pass runs the other way.
+    /// Position of a node along the pipeline. The backward pass has the opposite order.
     fn place_along(&self, node: NodeIndex) -> usize {
         let place = self.place[node.index()];
         if self.is_backward(node) { self.place.len() - 1 - place } else { place }
     }
 
-    /// A node that must leave the stage before any of the unit does, if the unit leaves over the boundary behind
-    /// (`!forwards`) or before (`forwards`) it.
+    /// Node that must leave the stage before any of the unit does, if the unit leaves over the boundary behind it
+    /// (`!forwards`) or before it (`forwards`).
     fn held_back(&self, unit: &[NodeIndex], from: usize, forwards: bool) -> Option<NodeIndex> {
         let stays = |v: &NodeIndex| self.stage_of[v.index()] == from && !unit.contains(v);
         unit.iter().find_map(|&node| {
@@ -121,7 +121,7 @@ impl Desk<'_> {
         })
     }
 
-    /// Why nodes cannot go to a stage of a pipeline: an edge would go back to an earlier stage.
+    /// Reason why nodes cannot move to a stage of a pipeline: an edge would go back to an earlier stage.
     fn blocked(&self, unit: &[NodeIndex], to: usize) -> Option<String> {
         if self.workload.placement().is_some() {
             return None;
@@ -142,7 +142,7 @@ impl Desk<'_> {
         })
     }
 
-    /// The choice of a node in another stage: the same where that stage offers it, else the first it offers.
+    /// Choice of a node in another stage: the same if that stage offers it, else its first.
     pub(super) fn choice_in(&self, node: NodeIndex, choice: &Choice, to: usize) -> Result<Choice> {
         let stage = self.stage(to)?;
         match &self.workload.profile {
@@ -158,7 +158,7 @@ impl Desk<'_> {
         }
     }
 
-    /// A mode of a node at a tensor degree: the one with this id, else the first.
+    /// Mode of a node at a tensor degree: the one with this id, else the first.
     pub(super) fn mode_at(&self, node: NodeIndex, now: &Choice, degree: u32) -> Result<Choice> {
         let modes = self.workload.piper().and_then(|profile| profile.nodes[node].modes(degree));
         let Some(modes) = modes else {

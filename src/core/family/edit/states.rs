@@ -1,4 +1,4 @@
-//! Edits of plans whose speed-up the published planner counts over states: stages end where a state does.
+//! Edits of plans whose speed-up the published planner computes over states: a stage ends at the end of a state.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl<'a> Desk<'a> {
-    /// The last state of every stage.
+    /// Last state of every stage.
     fn ends(&self) -> &'a [u32] {
         self.plan.last_states().unwrap_or_default()
     }
@@ -73,7 +73,7 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// Gives a stage the nodes of its states; it recomputes as it did.
+/// Gives a stage the nodes of its states. Its recomputation stays the same.
 fn fill(stage: &mut Stage, states: &States, first: u32, last: u32) {
     stage.nodes = states.nodes(first as usize, last as usize);
     stage.choices = vec![stage.choices[0].clone(); stage.nodes.len()];

@@ -1,15 +1,15 @@
-//! Scores a pipeline over machines: how many times faster it is than one device.
+//! Scores a pipeline over machines by its speed-up over one device.
 //!
-//! The synchronous length follows Fan et al., PPoPP 2021, section 4.1: stages and the links between them take turns; a
-//! pivot `Q` computes without a pause, what comes before it is filled once and drained once, and every stage's gradients
-//! are all-reduced after its last backward:
+//! The synchronous length follows Fan et al., PPoPP 2021, section 4.1. Stages and the links between them alternate. A
+//! pivot `Q` computes without a pause, the steps before it are filled once and drained once, and every stage's
+//! gradients are all-reduced after its last backward:
 //!
 //! ```text
 //! length = max over Q of  sum of F up to Q  +  (M − 1)(F_Q + B_Q)
 //!          + max over s of  AR_s + (sum of B from s to Q, if s <= Q, else − sum of B from Q to s)
 //! ```
 //!
-//! The paper picks one `Q`, the one with the longest time without all-reduces; here every stage is tried, since the
+//! The paper picks one `Q`, the one with the longest time without all-reduces. Here every stage is tried, since the
 //! all-reduce of another may end last. `O(stages²)`, after costs in `O(nodes + edges)`.
 //!
 //! The published planner's own length is recomputed from the states that the plan names.
@@ -21,7 +21,7 @@ use crate::{
     workload::{Choice, LayerProfile, Workload, states::States},
 };
 
-/// Scores the plan and reports what breaks its rules.
+/// Scores the plan and reports violations.
 pub(crate) fn check(
     workload: &Workload,
     profile: &LayerProfile,
@@ -66,7 +66,7 @@ pub(crate) fn check(
     };
 }
 
-/// The rules about devices: those that exist, each on one stage, all replicas of a stage listed.
+/// Checks the devices: all exist, each is on one stage, and all replicas of a stage are listed.
 fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
     let mut taken = std::collections::BTreeMap::new();
     for (i, stage) in plan.stages.iter().enumerate() {
@@ -91,7 +91,7 @@ fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Data flows from earlier stages to later ones only.
+/// Checks that data flows only from earlier stages to later ones.
 fn direction(workload: &Workload, stage_of: &[Option<usize>], violations: &mut Vec<Violation>) {
     for (u, v) in workload.edges() {
         if let (Some(from), Some(to)) = (stage_of[u.index()], stage_of[v.index()])
@@ -107,7 +107,7 @@ fn direction(workload: &Workload, stage_of: &[Option<usize>], violations: &mut V
     }
 }
 
-/// A stage recomputes all its nodes or none.
+/// Checks that a stage recomputes all its nodes or none.
 fn choices(workload: &Workload, plan: &Plan, violations: &mut Vec<Violation>) {
     for (i, stage) in plan.stages.iter().enumerate() {
         let Some(first) = stage.choices.first() else { continue };
@@ -148,7 +148,7 @@ fn stage_score(cost: &LayerStage, devices: u32, microbatches: u32, batch: u32) -
 
 /// Seconds of a batch through the synchronous pipeline.
 fn synchronous_s(costs: &[LayerStage], microbatches: u32) -> f64 {
-    // (F, B, AR) of stages and links in turn.
+    // (F, B, AR) of stages and links alternately.
     let mut steps: Vec<(f64, f64, f64)> = vec![];
     for (i, cost) in costs.iter().enumerate() {
         steps.push((cost.forward_s, cost.backward_s, cost.all_reduce_s));
@@ -175,13 +175,13 @@ fn synchronous_s(costs: &[LayerStage], microbatches: u32) -> f64 {
     longest
 }
 
-/// The last state of every stage, if all are given and grow.
+/// Last state of every stage, if all are given and increasing.
 fn last_states(plan: &Plan) -> Option<Vec<usize>> {
     let ends: Vec<usize> = plan.last_states()?.iter().map(|&state| state as usize).collect();
     (ends.len() == plan.stages.len() && ends.is_sorted_by(|a, b| a < b)).then_some(ends)
 }
 
-/// The published planner's speed-up, from the states that the plan ends its stages with.
+/// Speed-up of the published planner, from the last states of the plan's stages.
 fn published(
     workload: &Workload,
     profile: &LayerProfile,

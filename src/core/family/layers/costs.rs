@@ -1,7 +1,7 @@
-//! What the stages of a plan over a layer-wise profile cost, from the nodes they hold and nothing else.
+//! Costs of the stages of a plan over a layer-wise profile, computed only from their nodes.
 //!
-//! One microbatch is computed by all devices of a stage together, each on its share of the samples (Fan et al., PPoPP 2021,
-//! section 3). What a cut sends is every output that some later stage needs, once, passed on from stage to stage.
+//! All devices of a stage compute one microbatch together, each on its part of the samples (Fan et al., PPoPP 2021,
+//! section 3). A cut sends every output that a later stage needs, once, and stages pass it on.
 //! `O(nodes + edges + stages)`.
 
 use crate::{
@@ -13,28 +13,28 @@ use crate::{
     },
 };
 
-/// What one stage costs.
+/// Costs of one stage.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LayerStage {
-    /// Forward of one microbatch on all its devices together, seconds.
+    /// Forward of one microbatch on all devices of the stage together, seconds.
     pub forward_s: f64,
     /// Backward of one microbatch, recomputation included, seconds.
     pub backward_s: f64,
-    /// The part of the backward that computes activations again, seconds.
+    /// Part of the backward that recomputes activations, seconds.
     pub recompute_s: f64,
-    /// All-reduce of its gradients, once a batch, seconds.
+    /// All-reduce of the stage's gradients, once per batch, seconds.
     pub all_reduce_s: f64,
-    /// Time of one microbatch's outputs to the next stage, and of the gradients back, seconds each way.
+    /// Time to send one microbatch's outputs to the next stage, or the gradients back, seconds each way.
     pub send_s: f64,
     /// Bytes of one microbatch's outputs to the next stage.
     pub send_bytes: f64,
-    /// Bytes of its parameters, which are as many bytes of gradients.
+    /// Bytes of the stage's parameters; the gradients have as many.
     pub parameter_bytes: f64,
     /// Bytes of weights, gradients and optimizer state on each device.
     pub weight_bytes: f64,
-    /// Bytes on each device for every microbatch in flight.
+    /// Bytes on each device per microbatch in flight.
     pub activation_bytes: f64,
-    /// Bytes on each device that a recomputing stage needs once, for the microbatch it works on.
+    /// Bytes on each device that a recomputing stage needs once, for the current microbatch.
     pub working_bytes: f64,
     /// Microbatches in flight.
     pub in_flight: u32,
@@ -42,7 +42,7 @@ pub struct LayerStage {
     pub node_s: Vec<f64>,
 }
 
-/// Microbatches that a plan cuts the batch into.
+/// Number of microbatches in the batch of a plan.
 pub fn microbatches(model: &SpeedupModel, limits: &Limits, plan: &Plan) -> u32 {
     match model.length {
         Length::Published { pipelines, .. } => model.microbatches(limits.samples(), pipelines),
@@ -55,13 +55,13 @@ pub fn microbatches(model: &SpeedupModel, limits: &Limits, plan: &Plan) -> u32 {
     .max(1)
 }
 
-/// Microbatches that a stage with `after` stages behind it has in flight: enough to keep it at work while one is on its way
-/// through all stages and links behind it and back (the paper's second warm-up policy).
+/// Microbatches in flight on a stage with `after` stages behind it. They keep it busy while one microbatch passes all
+/// later stages and links and returns (the paper's second warm-up policy).
 fn in_flight(after: usize, microbatches: u32) -> u32 {
     u32::try_from(2 * after + 1).unwrap_or(u32::MAX).min(microbatches)
 }
 
-/// The costs of every stage.
+/// Costs of every stage.
 pub fn stages(
     workload: &Workload,
     profile: &LayerProfile,
@@ -116,7 +116,7 @@ pub fn stages(
         let share = if all > 0.0 { outputs / all } else { 0.0 };
         let activations = share * per_sample * samples / d;
         if recomputed {
-            // What comes in is kept for every microbatch, the rest is there for one at a time.
+            // The stage's input is kept for every microbatch, the rest for one at a time.
             let incoming = if i > 0 { cut[i - 1] * scale / m } else { 0.0 };
             cost.activation_bytes = incoming / d;
             cost.working_bytes = activations;
@@ -140,7 +140,7 @@ fn cut_bytes(
     stage_of: &[usize],
     stages: usize,
 ) -> Vec<f64> {
-    // By stage: what is needed after it for the first time, and what is needed no longer.
+    // By stage: bytes needed after it for the first time, and bytes no longer needed.
     let mut changes: Vec<Vec<f64>> = vec![vec![]; stages + 1];
     for u in (0..kept.len()).filter(|&u| kept[u] && stage_of[u] != usize::MAX) {
         let own = stage_of[u];

@@ -57,7 +57,7 @@ impl Describe for LayerProfile {
     fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow> {
         let stage_of = stages_of(workload, plan);
         let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-        // An output goes to the last stage that needs it, from one to the next.
+        // An output goes from stage to stage until the last one that needs it.
         for (node, cost) in NodeIndex::enumerate(&self.nodes) {
             let last = workload.successors(node).filter_map(|v| stage_of[v.index()]).max();
             if let (Some(from), Some(last)) = (stage_of[node.index()], last) {

@@ -23,12 +23,12 @@ use crate::{
     workload::{Batch, LayerProfile, NodeIndex, Profile, Workload, formats::torch_graph::MOST_SAMPLES, piper::VANILLA},
 };
 
-/// Bytes of memory of the devices that DAPPLE's published programs plan for (V100), where nothing else is said.
+/// Default bytes of memory of a device: that of the V100, for which DAPPLE's published programs plan.
 const V100_MEMORY: f64 = 16e9;
-/// Samples in a batch where nothing else is said: a profile of layers has no batch of its own.
+/// Default samples in a batch: a profile of layers has no batch of its own.
 const ASSUMED_BATCH: f64 = 128.0;
 
-/// The dial of the batch that was measured.
+/// Dial of the profile's batch size.
 pub const PROFILE_BATCH: &str = "profile-batch";
 
 impl Platform for LayerProfile {}

@@ -1,4 +1,4 @@
-//! What layers with forward and backward times offer a plan: they are whole.
+//! Choices of layers with forward and backward times: they are not split.
 
 use crate::{
     family::offers::Offers,

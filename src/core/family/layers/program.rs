@@ -1,4 +1,4 @@
-//! From a plan over machines to what is simulated.
+//! Converts a plan over machines to the simulator's input.
 
 use crate::{
     cluster::Limits,
@@ -8,8 +8,8 @@ use crate::{
     workload::{LayerProfile, Workload},
 };
 
-/// The pipeline of a plan over machines: all devices of a stage work on each microbatch together, each on its samples, and
-/// enough microbatches are in flight to hide that a transfer takes its turn between two stages.
+/// Pipeline of a plan over machines. All devices of a stage work on each microbatch together, each on its samples.
+/// Enough microbatches are in flight to hide the transfers between stages, which are steps of their own.
 pub(crate) fn pipeline(
     workload: &Workload,
     profile: &LayerProfile,
@@ -31,7 +31,7 @@ pub(crate) fn pipeline(
         gradient_bytes: cost.parameter_bytes,
         fixed_bytes: cost.weight_bytes + cost.working_bytes,
         parts: MemoryParts {
-            // The scaling counts the weights themselves and what training keeps besides.
+            // The scaling factor counts the weights and all other training state.
             weights: cost.weight_bytes / model.optimizer_memory_scaling.max(1.0),
             buffers: cost.working_bytes,
             ..MemoryParts::default()
@@ -40,7 +40,7 @@ pub(crate) fn pipeline(
         warm_up: Some(2 * (costs.len() - 1 - i) as u32),
         weight_gradient_s: None,
     };
-    // A cut that sends nothing still lets one stage begin after the other.
+    // A cut without bytes still makes the later stage wait.
     let transfer = |(from, cost): (usize, &LayerStage)| Transfer {
         from,
         to: from + 1,

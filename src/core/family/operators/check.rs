@@ -1,15 +1,15 @@
-//! Scores operators split over one set of devices: the sum of what all operators and transfers cost.
+//! Scores operators split over one set of devices: the total cost of all operators and transfers.
 //!
-//! Elango, *PaSE*, IPDPS 2021, with the published program's operators. The plan is one stage with all operators; an
-//! operator's choice is its split, such as `b=4 n=8`. A split must divide the extent, leave whole what cannot
-//! be split, and take no more devices than the stage has; how small its pieces may get is a matter of the search.
+//! Elango, *PaSE*, IPDPS 2021, with the published program's operators. The plan is one stage with all operators. An
+//! operator's choice is its split, such as `b=4 n=8`. A split must divide the extent, keep unsplittable dimensions
+//! whole, and use at most the stage's devices. Minimum sizes of pieces concern only the search.
 //!
 //! ```text
 //! cost = Σ operators (operations + r · words all-reduced or moved inside) + Σ tensors r · words moved
 //! r    = flops / (bandwidth / 8 bytes): operations a device could do while it sends a word
 //! ```
 //!
-//! Written from the formulas, tensor by tensor and without tables, so that the search can be held against it.
+//! Implemented from the formulas, tensor by tensor and without tables, so that it can verify the search.
 //! `O(operators · dimensions)` time.
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// What an operator costs on each device.
+/// Costs of an operator on each device.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts {
     /// Operations.
@@ -32,7 +32,7 @@ struct Parts {
     moved: f64,
 }
 
-/// Scores the splits and reports what breaks their rules.
+/// Scores the splits and reports violations.
 pub(crate) fn check(workload: &Workload, profile: &OperatorProfile, limits: &Limits, plan: &Plan, score: &mut Score) {
     let Measure::OperatorCost(rules) = plan.measure else {
         score.violations.push(Violation::UnknownMeasure { name: plan.measure.name() });
@@ -78,7 +78,7 @@ pub(crate) fn check(workload: &Workload, profile: &OperatorProfile, limits: &Lim
     score.stages.push(scored);
 }
 
-/// The splits by node, where they can be read.
+/// Splits by node, if they can be read.
 fn read_splits(
     workload: &Workload,
     profile: &OperatorProfile,
@@ -90,7 +90,7 @@ fn read_splits(
         let Some(operator) = profile.operators.get(node.index()) else { continue };
         let read = match choice {
             Choice::Split(split) => operator.degrees(split),
-            // What is no split is read again for the reason.
+            // Other choices are parsed as a split to get the reason for the error.
             other => other.to_string().parse().and_then(|split| operator.degrees(&split)),
         };
         let problem = match &read {
@@ -106,7 +106,7 @@ fn read_splits(
     splits
 }
 
-/// The rule that a split breaks.
+/// Rule that a split breaks.
 fn wrong_with(operator: &Operator, split: &[u32], devices: u32) -> Option<String> {
     let mut open = true;
     for (dim, &ways) in operator.dims.iter().zip(split) {
@@ -130,7 +130,7 @@ fn wrong_with(operator: &Operator, split: &[u32], devices: u32) -> Option<String
     (pieces > f64::from(devices)).then(|| format!("makes {pieces} pieces, but the stage has {devices} devices"))
 }
 
-/// Words that each of `devices` devices sends until all have the sum of `words` words: a ring, twice round.
+/// Words that each of `devices` devices sends in a ring all-reduce of `words` words: two rounds.
 fn ring(words: f64, devices: f64) -> f64 {
     2.0 * (devices - 1.0) * (words / devices)
 }
@@ -205,7 +205,7 @@ fn operator_cost(operator: &Operator, split: &[f64], batch_norm: BatchNorm) -> P
     }
 }
 
-/// What a dimension is in a matrix multiplication.
+/// Role of a dimension in a matrix multiplication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Batch,
@@ -214,7 +214,7 @@ enum Role {
     Sum,
 }
 
-/// The roles of an equation's letters, by dimension.
+/// Roles of an equation's letters, by dimension.
 fn roles(operator: &Operator, equation: &str) -> Vec<Role> {
     let (operands, result) = equation.split_once("->").unwrap_or((equation, ""));
     let (left, right) = operands.split_once(',').unwrap_or((operands, ""));
@@ -227,7 +227,8 @@ fn roles(operator: &Operator, equation: &str) -> Vec<Role> {
     operator.dims.iter().map(|dim| role(&dim.name)).collect()
 }
 
-/// A matrix multiplication with its two gradients: each result is summed over the devices that split what it sums over.
+/// Matrix multiplication with its two gradients. Each result is all-reduced over the devices that split its summed
+/// dimensions.
 fn product(piece: &[f64], split: &[f64], role: &[Role], pointwise: u32) -> Parts {
     let over = |values: &[f64], wanted: Role| -> f64 {
         values.iter().zip(role).filter(|(_, role)| **role == wanted).map(|(value, _)| value).product()
@@ -240,7 +241,7 @@ fn product(piece: &[f64], split: &[f64], role: &[Role], pointwise: u32) -> Parts
     Parts { operations: 3.0 * forward * batch, reduced: reduced * batch, moved: 0.0 }
 }
 
-/// The ways each axis of a tensor is split.
+/// Number of ways that each axis of a tensor is split.
 fn ways(tensor: &Tensor, split: &[f64]) -> Vec<f64> {
     tensor.axes.iter().map(|dims| dims.iter().map(|&dim| split[usize::from(dim)]).product()).collect()
 }
@@ -262,7 +263,7 @@ pub(crate) fn received(
     let mut words = vec![];
     for (slot, input) in inputs.iter().enumerate() {
         let Some(source) = input.source else { continue };
-        // As published, only the last tensor from an operator is paid for.
+        // As published, only the last tensor from an operator is counted.
         let again = inputs[slot + 1..].iter().any(|later| later.source.is_some_and(|other| other.node == source.node));
         let Some(theirs) = splits[source.node.index()].as_ref().filter(|_| rules.parallel_edges || !again) else {
             continue;
@@ -276,14 +277,14 @@ pub(crate) fn received(
             there *= (extent / want).min(extent / have);
             more *= want / have;
         }
-        // Pieces of a tensor that is cut finer than before lie elsewhere.
+        // Pieces of a tensor that is split more finely than before are on other devices.
         let there = if more > 1.0 + 1e-12 { 0.0 } else { there };
         words.push((source.node, 2.0 * f64::max(needed - there, 0.0)));
     }
     words
 }
 
-/// Bytes on each device: weights with their gradients, and what the operator writes until its backward pass.
+/// Bytes on each device: weights with their gradients, and the operator's outputs until its backward pass.
 fn memory_bytes(operator: &Operator, split: &[f64]) -> f64 {
     let weights = operator.weights.as_ref().map_or(0.0, |weights| {
         let each =

@@ -23,7 +23,7 @@ impl Describe for OperatorProfile {
         ]
     }
 
-    // Operators of one kind differ in what they iterate over, which is what matters here.
+    // Operators of one kind differ in their iteration spaces, so each has a row.
     fn groups(&self, workload: &Workload) -> Vec<Vec<NodeIndex>> {
         workload.indices().map(|node| vec![node]).collect()
     }
@@ -59,7 +59,7 @@ impl Describe for OperatorProfile {
         Amount::Bytes(self.link_bytes(from, to))
     }
 
-    // All operators share their devices: what they pass on is in the operators' own costs.
+    // All operators share their devices. Their transfers are in their own costs.
     fn flows(&self, _workload: &Workload, _plan: &Plan) -> Vec<Flow> {
         vec![]
     }
@@ -73,7 +73,7 @@ impl Describe for OperatorProfile {
     }
 }
 
-/// The iteration space of an operator: `b 128 × n 512`.
+/// Iteration space of an operator: `b 128 × n 512`.
 fn space(operator: &Operator) -> String {
     operator.dims.iter().map(|dim| format!("{} {}", dim.name, dim.extent)).collect::<Vec<_>>().join(" × ")
 }

@@ -24,7 +24,7 @@ use crate::{
 
 pub use splits::operator_parts;
 
-/// Operations per second and bytes per second of the published PaSE program, where nothing else is said.
+/// Default operations per second and bytes per second, those of the published PaSE program.
 const PASE_FLOPS: f64 = 10e12;
 const PASE_BANDWIDTH: f64 = 16e9;
 
@@ -76,7 +76,7 @@ impl Family for OperatorProfile {
     }
 }
 
-/// The rules that a planner's options state, as published where they state none.
+/// Rules of a planner's options; as published if not given.
 fn rules(options: &BTreeMap<String, Value>) -> CostRules {
     let says = |name: &str, word: &str| options.get(name).and_then(Value::as_str) == Some(word);
     CostRules {

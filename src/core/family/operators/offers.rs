@@ -1,4 +1,4 @@
-//! What operators offer a plan: dimensions to split.
+//! Choices of operators: dimensions to split.
 
 use crate::{
     family::offers::Offers,

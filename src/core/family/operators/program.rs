@@ -1,4 +1,4 @@
-//! From split operators to what is simulated.
+//! Converts split operators to the simulator's input.
 
 use crate::{
     cluster::Limits,
@@ -8,12 +8,12 @@ use crate::{
     workload::{NodeIndex, OperatorProfile, Workload},
 };
 
-/// Operators split over one set of devices: one stage that works through them one after the other, once.
+/// Pipeline of operators split over one set of devices: one stage that runs them once, in sequence.
 pub(crate) fn pipeline(workload: &Workload, limits: &Limits, plan: &Plan) -> Pipeline {
     let score = family::check(workload, limits, plan);
     let (Some(stage), Some(scored)) = (plan.stages.first(), score.stages.first()) else { return Pipeline::default() };
     let step = |(&node, cost): (&NodeIndex, &NodeScore)| {
-        // A third of compute and of its all-reduces is forward; what is received forward goes back as a gradient.
+        // A third of compute and of its all-reduces is forward. Data received in the forward pass returns as gradients.
         let forward_s = (cost.compute_s + cost.sync_s) / 3.0 + cost.communication_s / 2.0;
         Step { node, forward_s, backward_s: cost.compute_s + cost.sync_s + cost.communication_s - forward_s }
     };

@@ -1,11 +1,11 @@
-//! How the operators of a plan are split, as the plan document carries it.
+//! Splits of a plan's operators for the plan document.
 
 use crate::{
     plan::{Plan, document::OperatorPart},
     workload::{Choice, NodeIndex, Workload},
 };
 
-/// How every operator is split, as the document carries it; empty for workloads without iteration spaces.
+/// Split of every operator, as in the plan document; empty for workloads without iteration spaces.
 pub fn operator_parts(workload: &Workload, plan: &Plan) -> Vec<OperatorPart> {
     let Some(profile) = workload.operators() else { return vec![] };
     let chosen = plan.stages.iter().flat_map(|stage| stage.nodes.iter().zip(&stage.choices));

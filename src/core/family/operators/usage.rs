@@ -1,6 +1,6 @@
-//! What a plan of split operators pays to hand tensors over, and which operators leave devices idle.
+//! Transfers between split operators, and operators that leave devices idle.
 //!
-//! Told from workload, limits and plan alone, by the formulas of the check. `O(operators · dimensions)`.
+//! Computed from workload, limits and plan alone, by the formulas of the check. `O(operators · dimensions)`.
 
 use super::check;
 use crate::{
@@ -9,42 +9,42 @@ use crate::{
     workload::{NodeIndex, Workload},
 };
 
-/// A tensor that goes from an operator to another one.
+/// Tensor that one operator passes to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Handover {
     /// Node that writes it.
     pub from: NodeIndex,
     /// Node that reads it.
     pub to: NodeIndex,
-    /// Seconds of a step that moving it takes on each device, gradients included.
+    /// Seconds per step to move it on each device, gradients included.
     pub seconds: f64,
 }
 
-/// An operator with fewer pieces than there are devices.
+/// Operator with fewer pieces than devices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Idle {
-    /// The node.
+    /// Node of the operator.
     pub node: NodeIndex,
-    /// Its pieces: the devices that work on it.
+    /// Number of pieces, which is the number of devices that work on it.
     pub pieces: f64,
-    /// Seconds that the others wait for it.
+    /// Seconds that the other devices wait for it.
     pub seconds: f64,
 }
 
-/// How a plan's operators use devices and links.
+/// Use of devices and links by a plan's operators.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperatorUse {
     /// Devices of the plan.
     pub devices: u32,
-    /// Seconds of a step.
+    /// Seconds per step.
     pub step_s: f64,
     /// Tensors between operators, the costliest first.
     pub edges: Vec<Handover>,
-    /// Operators that leave devices idle, those that others wait for longest first.
+    /// Operators that leave devices idle, the longest waits first.
     pub idle: Vec<Idle>,
 }
 
-/// The use of a valid plan of split operators; `None` of any other.
+/// Use of a valid plan of split operators; else `None`.
 pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorUse> {
     let (Some(profile), Measure::OperatorCost(rules), [stage]) =
         (workload.operators(), plan.measure, plan.stages.as_slice())

@@ -1,12 +1,12 @@
-//! How long a batch takes under any schedule, worked out operation by operation: the check of plans that carry one.
+//! Iteration time under any schedule, computed operation by operation: the check of plans that carry one.
 //!
-//! Rules as in `batch.rs`, which is faster for 1F1B; with several parts of the model on a stage (interleaved, ZB-V) a
-//! stage's work is as many equal parts, neighbours in the model send what the plan sends between their stages, and from
-//! the last stage back to the first goes as much as on the dearest boundary. Zero-bubble schedules put off half of the
-//! backward, recomputation apart, as the gradient of the weights; gradients go back after the other half. Every replica
-//! goes on as far as it can in turn, until all are through.
+//! Rules as in `batch.rs`, which is faster for 1F1B. With several parts of the model on a stage (interleaved, ZB-V) a
+//! stage's work is divided into equal parts. Neighbours in the model send what the plan sends between their stages.
+//! Transfers from the last stage back to the first are as large as on the largest boundary. Zero-bubble schedules delay
+//! half of the backward without recomputation, as the gradient of the weights; gradients are sent after the other half.
+//! Replicas advance in turn, each as far as it can, until all are done.
 //!
-//! `O(operations)` time; memory for what is on its way. Shares no code with the simulator or a planner.
+//! `O(operations)` time; memory for data in transfer. Shares no code with the simulator or a planner.
 
 use std::collections::VecDeque;
 
@@ -15,21 +15,21 @@ use super::{
     routed::Ways,
 };
 
-/// Share of the backward, recomputation apart, that is put off.
+/// Delayed fraction of the backward without recomputation.
 const WEIGHTS: f64 = 0.5;
 
-/// What a stage takes for a microbatch on a replica, and for its all-reduce, seconds.
+/// Seconds of a stage: per microbatch on a replica, and for its all-reduce.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StageSeconds {
     pub(super) forward: f64,
-    /// Recomputation included.
+    /// Includes recomputation.
     pub(super) backward: f64,
     pub(super) recompute: f64,
     pub(super) reduce: f64,
     pub(super) replicas: usize,
 }
 
-/// What has arrived at a part of a replica: when and from how many, by microbatch from the next one that it begins.
+/// Arrivals at a part on a replica: the latest time and the number of senders, by microbatch from `next` on.
 #[derive(Clone, Default)]
 struct Arrivals {
     next: usize,
@@ -45,7 +45,7 @@ impl Arrivals {
         *arrival = (arrival.0.max(at), arrival.1 + 1);
     }
 
-    /// When the next one is there, if all of so many have sent theirs; it is begun.
+    /// Starts the next microbatch if all `senders` have delivered, and returns its arrival.
     fn take(&mut self, senders: u32) -> Option<i64> {
         let at = self.queue.front().filter(|arrival| arrival.1 == senders)?.0;
         self.queue.pop_front();
@@ -54,29 +54,29 @@ impl Arrivals {
     }
 }
 
-/// A part of the model.
+/// Part of the model.
 #[derive(Debug, Clone, Default)]
 struct Part {
     stage: usize,
     ticks: [i64; 3],
-    /// Where activations and gradients go, nearest first, and how long that takes, by microbatch modulo the length; empty
-    /// where both are on one device.
+    /// Destinations of activations and gradients, nearest first, with durations by microbatch modulo the length. Empty
+    /// if both parts are on one device.
     out: [Vec<(usize, Vec<i64>)>; 2],
-    /// How many activations and gradients it waits for.
+    /// Number of activations and gradients that it waits for.
     waits: [u32; 2],
 }
 
-/// A replica of a stage.
+/// Replica of a stage.
 struct Replica {
     stage: usize,
     number: usize,
     own: u64,
     done: u64,
-    /// Compute, and the two ways out.
+    /// Times at which compute and the two outgoing directions become free.
     free: [i64; 3],
 }
 
-/// Seconds of a batch; infinite where the orders wait for each other.
+/// Seconds per iteration; infinite if the orders wait for each other.
 pub(super) fn seconds(
     orders: &Orders,
     stages: &[StageSeconds],
@@ -136,7 +136,7 @@ pub(super) fn seconds(
     (0..stages.len()).map(end).max().unwrap_or(0) as f64 / per_second
 }
 
-/// The parts of the model with what goes between them.
+/// Parts of the model with the transfers between them.
 fn model(
     orders: &Orders,
     stages: &[StageSeconds],
@@ -171,7 +171,7 @@ fn model(
         let (a, b) = (orders.stage_of(from), orders.stage_of(from + 1));
         let pair = between.iter().find(|send| (send.0, send.1) == (a.min(b), a.max(b)));
         let uniform = Ways::uniform(dearest);
-        // The second half of ZB-V goes against the order of the stages.
+        // The second half of ZB-V runs against the order of the stages.
         let ways = match pair {
             _ if a == b => &Ways::default(),
             Some(send) if a.abs_diff(b) == 1 => &send.2,
@@ -184,12 +184,12 @@ fn model(
     parts
 }
 
-/// The longest of some ways, seconds.
+/// Longest of some ways, seconds.
 fn longest(ways: &Ways) -> f64 {
     ways.there.iter().chain(&ways.back).copied().fold(0.0, f64::max)
 }
 
-/// When what an operation waits for is there, if it is; it is taken then.
+/// Time at which an operation's inputs are there, if they are. They are then consumed.
 fn ready(
     parts: &[Part],
     arrivals: &mut [[Vec<Arrivals>; 2]],
@@ -207,7 +207,7 @@ fn ready(
     }
 }
 
-/// Does an operation and sends what comes of it.
+/// Runs an operation and its transfers.
 fn perform(
     parts: &[Part],
     arrivals: &mut [[Vec<Arrivals>; 2]],

@@ -1,17 +1,17 @@
-//! How long a batch takes, worked out from the workload alone: the check of plans measured by `iteration_time`.
+//! Iteration time, computed from the workload alone: the check of plans measured by `iteration_time`.
 //!
-//! What is measured: every replica of a stage computes whole microbatches, microbatch `m` on replica `m mod d`; it does its
-//! operations in the order of the schedule and each as soon as what it needs has arrived. A replica sends activations
-//! one after another and gradients one after another, the nearest stage's first, at the full bandwidth, while it computes.
-//! After its last backward a stage's replicas all-reduce `4 (d − 1) / d` times their parameters. Where a profile tells no
-//! forward time it is a third of the node's plain time; what a mode takes longer than the plain one is backward. These
-//! are the simulator's defaults; the code is neither the simulator's nor a planner's. What is here walks through 1F1B; other
-//! schedules are `any_schedule.rs`.
+//! Every replica of a stage computes whole microbatches, microbatch `m` on replica `m mod d`. It runs its operations in
+//! the order of the schedule, each as soon as its inputs have arrived. A replica sends activations one after another
+//! and gradients one after another, to the nearest stage first, at the full bandwidth, while it computes. After its
+//! last backward, a stage's replicas all-reduce `4 (d − 1) / d` times their parameters. If a profile has no forward
+//! time, it is a third of the node's plain time; extra time of a mode is backward. These are the simulator's defaults,
+//! but the code is independent of the simulator and the planners. This file handles 1F1B; other schedules are in
+//! `any_schedule.rs`.
 //!
-//! A plan on a topology takes what its routes do (`routed.rs`), operation by operation, each pair of replicas its own.
+//! A plan on a topology uses its routes (`routed.rs`), operation by operation, each pair of replicas its own.
 //!
-//! Times are whole ticks, so that a state that comes back is known to be the same and the batches between are passed over
-//! exactly. `O(operations)` time until then, `O(stages² + edges)` memory.
+//! Times are whole ticks, so that a recurring state is detected exactly and the rounds in between are skipped exactly.
+//! `O(operations)` time until then, `O(stages² + edges)` memory.
 
 use std::collections::BTreeMap;
 
@@ -26,10 +26,10 @@ use crate::{
     workload::{Mode, PiperProfile, Workload, piper::VANILLA},
 };
 
-/// Ticks of everything one after another.
+/// Maximum number of ticks for all operations in sequence.
 const MOST_TICKS: f64 = (1u64 << 60) as f64;
 
-/// A stage: ticks of a microbatch on a replica, and of the all-reduce.
+/// Stage: ticks of a microbatch on a replica, and of the all-reduce.
 #[derive(Debug, Clone, Copy, Default)]
 struct Work {
     forward: i64,
@@ -37,9 +37,9 @@ struct Work {
     reduce: i64,
 }
 
-/// Seconds of what a plan does.
+/// Costs of a plan in seconds.
 struct Costs {
-    /// Forward, backward, all-reduce, and the part of the backward that recomputes.
+    /// Forward, backward, all-reduce, and the recomputation in the backward.
     stages: Vec<[f64; 4]>,
     /// Bytes of parameters on each device of a stage.
     parameters: Vec<f64>,
@@ -48,7 +48,7 @@ struct Costs {
     between: BTreeMap<(usize, usize), f64>,
 }
 
-/// Seconds of a batch under the plan's schedule; 1F1B where it says none.
+/// Seconds per iteration under the plan's schedule; 1F1B if it has none.
 pub(super) fn seconds(
     workload: &Workload,
     profile: &PiperProfile,
@@ -61,25 +61,25 @@ pub(super) fn seconds(
     let mut microbatches = limits.microbatches as usize;
     if let Some(placed) = Placed::of(plan) {
         for (index, stage) in costs.stages.iter_mut().enumerate() {
-            // A ring moves 2 (d−1)/d of them: Piper's model counts each parameter twice.
+            // A ring moves 2 (d−1)/d of the bytes: Piper's model counts each parameter twice.
             stage[2] = placed.reduce(index, 2.0 * costs.parameters[index]);
         }
         let orders = Orders::new(plan.execution.unwrap_or_default(), &degrees(&replicas));
         let ways = |(&(from, to), &bytes): (&(usize, usize), &f64)| (from, to, placed.ways(from, to, bytes));
         let between: Vec<(usize, usize, Ways)> = costs.bytes.iter().map(ways).collect();
-        // What closes the ring of interleaved parts carries as much as the dearest boundary.
+        // Transfers that close the ring of interleaved parts are as large as on the largest boundary.
         let (last, dearest) = (costs.stages.len() - 1, costs.bytes.values().copied().fold(0.0, f64::max));
         let closing = (last > 1).then(|| placed.ways(last, 0, dearest));
         return any_schedule::seconds(&orders, &costs.stage_seconds(&replicas), (&between, closing), microbatches);
     }
     if replicas.iter().all(|count| *count == replicas[0]) {
-        // All replicas do the same, each with those of the other stages that have its number.
+        // Each replica communicates only with those of its number, so all do the same.
         microbatches = microbatches.div_ceil(replicas[0]);
         replicas.fill(1);
     }
     let execution = plan.execution.unwrap_or_default();
     let plain = execution.schedule == Schedule::OneForwardOneBackward;
-    // The walk below rounds warm-ups as published; with equal replicas there is nothing to round.
+    // The code below rounds warm-ups as published. With equal replicas nothing is rounded.
     if !plain || (execution.warm_up != WarmUp::Published && replicas.iter().any(|count| *count != 1)) {
         return costs.by_operation(&Orders::new(execution, &degrees(&replicas)), &replicas, microbatches);
     }
@@ -101,8 +101,8 @@ pub(super) fn seconds(
     line.ends() as f64 / per_second
 }
 
-/// By stage of a plan on a topology: seconds that a microbatch is on its way to and from it, and of the all-reduce; `None`
-/// where the plan is on none.
+/// By stage of a plan on a topology: seconds of a microbatch's transfers to and from it, and of the all-reduce. `None`
+/// if the plan has no topology.
 pub(super) fn on_routes(
     workload: &Workload,
     profile: &PiperProfile,
@@ -191,31 +191,32 @@ fn costs(
     Costs { stages, parameters: all_parameters, bytes, between }
 }
 
-/// The mode of a node that recomputes nothing.
+/// Mode of a node without recomputation.
 fn plain<'a>(mode: &'a Mode, modes: &'a [Mode]) -> &'a Mode {
     let named = modes.iter().find(|mode| mode.id == VANILLA);
     named.or_else(|| modes.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s))).unwrap_or(mode)
 }
 
-/// The forward part of a mode.
+/// Forward part of a mode.
 fn forward_s(mode: &Mode, modes: &[Mode]) -> f64 {
     let plain = plain(mode, modes);
     let told = mode.forward_s.or(plain.forward_s).map(|forward_s| forward_s.max(0.0));
     told.unwrap_or(plain.time_s / 3.0).min(mode.time_s)
 }
 
-/// All replicas of all stages at work.
+/// State of all replicas of all stages.
 struct Line {
     works: Vec<Work>,
     microbatches: usize,
-    /// By stage: replicas of it and all behind it.
+    /// By stage: number of replicas of it and all later ones.
     onward: Vec<usize>,
-    /// By stage: where it sends activations, nearest first, and gradients.
+    /// By stage: destinations of activations, nearest first, and of gradients.
     out: Vec<Vec<(usize, i64)>>,
     back: Vec<Vec<(usize, i64)>>,
-    /// By stage and replica: when it is free, and its two ways out.
+    /// By stage and replica: times at which its compute and its two outgoing directions become free.
     free: Vec<Vec<[i64; 3]>>,
-    /// By stage: when the next microbatch's activations are there; and gradients, by microbatch modulo all replicas.
+    /// By stage: arrival of the next microbatch's activations; and of gradients, by microbatch modulo the number of all
+    /// replicas.
     came: Vec<i64>,
     came_back: Vec<Vec<i64>>,
 }
@@ -237,12 +238,13 @@ impl Line {
         }
     }
 
-    /// When everything is done. In round `k` a stage does backward `k − K`, `K` being its replicas and all behind it, and
-    /// forward `k`, as far as there are such microbatches. For each replica that is its order under 1F1B, with a warm-up of
-    /// the replicas behind, shared out and rounded up; and what a round waits for is of an earlier one, or of an earlier stage.
+    /// End of all operations. In round `k` a stage runs backward `k − K`, with `K` its replicas and all later ones, and
+    /// forward `k`, if these microbatches exist. For each replica this is its order under 1F1B, with a warm-up of the
+    /// later replicas divided by its own, rounded up. All inputs of a round come from an earlier round or an earlier
+    /// stage.
     fn ends(&mut self) -> i64 {
         let m = self.microbatches;
-        // Only where no stage has several replicas the state is small enough to be looked at.
+        // The state is small enough to compare only if no stage has several replicas.
         let mut look = if self.free.iter().all(|free| free.len() == 1) { 2 * self.works.len() + 2 } else { usize::MAX };
         let mut seen: Option<(usize, Vec<i64>)> = None;
         let mut k = 0;
@@ -261,7 +263,7 @@ impl Line {
                     k += times * rounds;
                     look = usize::MAX;
                 }
-                // A state that comes back after so many rounds is met within twice as many.
+                // A state with a period of this many rounds recurs within twice as many.
                 Some((before, _)) if k < 2 * before => {}
                 _ => seen = Some((k, state)),
             }
@@ -299,7 +301,7 @@ impl Line {
         }
     }
 
-    /// When the first stage is free, then everything else as seen from there; clocks that never ran stand for themselves.
+    /// Time at which the first stage is free, then all other times relative to it. Unused clocks get a fixed value.
     fn state(&self, k: usize) -> Vec<i64> {
         let slots = self.onward[0];
         let now = self.free[0][0][0];

@@ -1,6 +1,7 @@
 //! Validates a pipeline of stages with replicas and recomputes its objective from the workload alone.
 //!
-//! The formulas are those of Piper's evaluator (section 4 of the paper's cost model): for a stage `C` with degrees `(t, d)`
+//! The formulas are those of Piper's evaluator (section 4 of the paper's cost model): for a stage `C` with degrees
+//! `(t, d)`
 //!
 //! ```text
 //! edges    = sum over edges (u, v) that cross C's border of 2 · (bytes(u, v) + sync bytes of the end inside C)
@@ -9,12 +10,12 @@
 //! memory   = sum of a · y + b,   y = ceil(s / d),   s = replicas of this stage and all later ones
 //! ```
 //!
-//! `y` is what 1F1B has in flight; a plan that carries another schedule, or another rule of the warm-up, has what that
-//! holds (`orders.rs`).
+//! `y` is the number of microbatches in flight under 1F1B. A plan with another schedule or warm-up rule uses that of
+//! its own (`orders.rs`).
 //!
-//! The objective is the largest load; of plans measured by the time of a batch it is that time (`batch.rs`).
-//! `O(nodes + edges)` time, `O(nodes)` memory. Every rule that is broken is reported, not
-//! only the first, and the loads are still computed where they can be, so that the screen can show an infeasible edit.
+//! The objective is the largest load; for plans measured by the iteration time it is that time (`batch.rs`).
+//! `O(nodes + edges)` time, `O(nodes)` memory. All violations are reported, not only the first, and loads are still
+//! computed if possible, so that the screen can show an infeasible edit.
 
 use super::{batch, orders::Orders};
 use crate::{
@@ -64,7 +65,7 @@ pub(super) fn check(checked: &Checked<'_>, profile: &PiperProfile, score: &mut S
     }
 }
 
-/// Why the plan cannot run a schedule, if it cannot.
+/// Reason why the plan cannot run a schedule, if it cannot.
 fn runnable(
     workload: &Workload,
     limits: &Limits,
@@ -94,7 +95,7 @@ fn runnable(
         }
     }
     let (all, replicas) = (limits.microbatches as usize, replicas.max(1) as usize);
-    // Rounds of as many microbatches as stages or a few more, all equal.
+    // Equal rounds of as many microbatches as stages, or a few more.
     let rounds = (all / replicas / count).max(1);
     if schedule == Schedule::Interleaved && !(all.is_multiple_of(replicas) && (all / replicas).is_multiple_of(rounds)) {
         return needs(format!(
@@ -126,7 +127,7 @@ fn border_bytes(
     bytes
 }
 
-/// Puts what stages send and reduce on the routes of a topology in the place of what one bandwidth says.
+/// Replaces transfers and all-reduces over one bandwidth by those over a topology's routes.
 fn route(limits: &Limits, plan: &Plan, stages: &[[f64; 2]], score: &mut Score) {
     let microbatches = f64::from(limits.microbatches);
     for ((scored, stage), [sends, reduce]) in score.stages.iter_mut().zip(&plan.stages).zip(stages) {
@@ -166,7 +167,7 @@ fn loads(
         };
         let flying = held as f64 / parts as f64;
         let in_flight = u32::try_from(held.div_ceil(parts)).unwrap_or(u32::MAX);
-        // Saturating like the sum: a file may claim degrees that no machine has.
+        // Saturates like the sum: a file may claim degrees that no machine has.
         suffix = suffix.saturating_sub(stage.data_parallel);
         let mut result = StageScore { in_flight, ..StageScore::default() };
         let (mut compute, mut edges, mut resync) = (0.0, 0.0, 0.0);

@@ -65,7 +65,7 @@ impl Describe for PiperProfile {
     }
 }
 
-/// The mode a file names first at the smallest degree: what the node is by itself.
+/// First mode in the file at the smallest degree: it represents the node by itself.
 pub(super) fn first_mode(profile: &PiperProfile, node: NodeIndex) -> Option<&Mode> {
     profile.nodes.get(node.index())?.degrees.first()?.modes.first()
 }

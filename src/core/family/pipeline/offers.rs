@@ -1,8 +1,8 @@
-//! What nodes with modes by tensor degree offer a plan.
+//! Choices of nodes with modes by tensor degree.
 //!
-//! A degree that a node lacks is made from the nearest smaller one it has (else the nearest larger), split perfectly: time,
-//! parameters and memory in proportion, tensors across stages as they are. So the best plan of such a workload is a bound on
-//! what offering the degrees could bring, never a promise.
+//! A missing degree is made from the nearest smaller one of the node (else the nearest larger), as if split perfectly:
+//! time, parameters and memory in proportion, tensors across stages unchanged. The best plan of such a workload
+//! therefore bounds the gain of offering the degrees. It is not a prediction.
 
 use super::describe::first_mode;
 use crate::{
@@ -57,9 +57,9 @@ impl Offers for PiperProfile {
     }
 }
 
-/// What a node would offer at a degree that it does not have.
+/// Modes of a node at a missing degree.
 fn scaled(node: &NodeProfile, t: u32) -> DegreeProfile {
-    // Degrees added before are in proportion themselves, so it does not matter if one of them is taken.
+    // Degrees added before are in proportion themselves, so taking one of them is correct.
     let below = node.degrees.iter().filter(|degree| degree.degree < t).max_by_key(|degree| degree.degree);
     let nearest = below.or_else(|| node.degrees.iter().min_by_key(|degree| degree.degree));
     let (from, modes) = nearest.map_or((t, [].as_slice()), |degree| (degree.degree, degree.modes.as_slice()));

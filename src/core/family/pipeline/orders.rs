@@ -1,25 +1,25 @@
-//! What a replica of a stage does in turn under each schedule, and how much it holds: for the check.
+//! Order of a replica's operations under each schedule, and its number of held microbatches: for the check.
 //!
-//! Written from the schedules' papers, one closed form for each (see [`Schedule`]): the number of an operation gives its
-//! work, its part of the model and its microbatch, so nothing is stored. Parts are numbered in the order in which a
-//! microbatch goes through them. `O(1)` time for an operation; what is held takes a walk over the beginning of the batch
-//! for ZB-V only. Shares no code with the simulator.
+//! Written from the schedules' papers, one closed form for each (see [`Schedule`]). The number of an operation gives
+//! its kind, its part of the model and its microbatch, so nothing is stored. Parts are numbered in the order in which a
+//! microbatch passes them. `O(1)` time per operation. For ZB-V, the number of held microbatches takes a walk over the
+//! beginning of the batch. Shares no code with the simulator.
 
 use crate::plan::{Execution, Schedule, WarmUp};
 
-/// What is done.
+/// Kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Forward,
-    /// Whole, or of the inputs where the weights' part comes later.
+    /// Whole, or only of the inputs if the weights' part comes later.
     Backward,
     Weights,
 }
 
-/// One operation: what, of which part of the model, for the how-manieth of the replica's own microbatches.
+/// One operation: kind, part of the model, and index among the replica's own microbatches.
 pub(super) type Operation = (Kind, usize, u64);
 
-/// The shape that orders depend on.
+/// Parameters that orders depend on.
 #[derive(Debug, Clone)]
 pub(super) struct Orders {
     execution: Execution,
@@ -48,7 +48,7 @@ impl Orders {
         self.replicas.len() as u64
     }
 
-    /// Parts of the model on each stage.
+    /// Number of model parts on each stage.
     pub(super) fn parts(&self) -> u64 {
         match self.execution.schedule {
             Schedule::Interleaved => u64::from(self.execution.virtual_stages.max(1)),
@@ -57,7 +57,7 @@ impl Orders {
         }
     }
 
-    /// The stage that holds a part.
+    /// Stage that holds a part.
     pub(super) fn stage_of(&self, part: usize) -> usize {
         let count = self.replicas.len();
         match self.execution.schedule {
@@ -66,17 +66,18 @@ impl Orders {
         }
     }
 
-    /// Whether the weights' part of a backward comes later.
+    /// True if the weights' part of a backward comes later.
     pub(super) fn splits_backward(&self) -> bool {
         self.execution.schedule.splits_backward()
     }
 
-    /// Operations of a replica with so many microbatches.
+    /// Number of operations of a replica with `own` microbatches.
     pub(super) fn len(&self, own: u64) -> u64 {
         own * self.parts() * if self.splits_backward() { 3 } else { 2 }
     }
 
-    /// Microbatches by which ZB-H1 puts off the weights' part: those that 1F1B's first stage holds more than this one.
+    /// Microbatches by which ZB-H1 delays the weights' part: the number that 1F1B's first stage holds in addition to
+    /// this one.
     fn delay(&self, stage: usize) -> u64 {
         self.replicas[..stage].iter().sum::<u64>().div_ceil(self.replicas[stage])
     }
@@ -96,7 +97,7 @@ impl Orders {
         }
     }
 
-    /// Warm-up, pairs, the rest; microbatches in rounds, a round through all parts before the next.
+    /// Warm-up, pairs, the rest. Microbatches go in rounds, a round through all parts before the next.
     fn interleaved(&self, stage: u64, own: u64, index: u64) -> Operation {
         let (s, v, g) = (self.stages(), self.parts(), self.round(own));
         let early = (2 * (s - 1 - stage) + (v - 1) * g).min(own * v);
@@ -106,12 +107,13 @@ impl Orders {
         (kind, (part * s + stage) as usize, round * g + within % g)
     }
 
-    /// Microbatches of a round where parts are interleaved: as many as stages, or a few more that make up the batch.
+    /// Microbatches in a round of interleaved parts: as many as stages, or a few more so that rounds are equal.
     fn round(&self, own: u64) -> u64 {
         own.max(1) / (own / self.stages()).max(1)
     }
 
-    /// ZB-V for batches of at least `2 S − 1` microbatches; of shorter ones what is left of that.
+    /// ZB-V for batches of at least `2 S − 1` microbatches. Shorter batches use the same order without the missing
+    /// microbatches.
     fn v(&self, stage: u64, own: u64, index: u64) -> Operation {
         let s = self.stages();
         let whole = own.max(2 * s - 1);
@@ -122,8 +124,8 @@ impl Orders {
         all.into_iter().nth(index as usize).unwrap_or((Kind::Weights, stage as usize, 0))
     }
 
-    /// The most that a replica of a stage holds at once of the activations of its microbatches, in parts, and in how many
-    /// parts each of them is.
+    /// Maximum number of microbatch parts whose activations a replica of a stage holds at once, and the number of parts
+    /// per microbatch.
     pub(super) fn held(&self, stage: usize, own: u64) -> (u64, u64) {
         let parts = self.parts();
         let early = self.early[stage];
@@ -135,7 +137,7 @@ impl Orders {
             }
             Schedule::ZeroBubbleH1 => early + self.delay(stage) + 1,
             Schedule::ZeroBubbleV => {
-                // Once it is in step nothing more is held.
+                // The maximum is reached before the steady state.
                 let seen = self.len(own).min(24 * self.stages());
                 let mut now = 0u64;
                 let mut most = 0;
@@ -155,7 +157,7 @@ impl Orders {
     }
 }
 
-/// `early` forwards, then a forward and a backward in turn, then the backwards that are left.
+/// `early` forwards, then a forward and a backward alternately, then the remaining backwards.
 fn in_turn(own: u64, early: u64, index: u64) -> (Kind, u64) {
     if index < early {
         return (Kind::Forward, index);
@@ -168,9 +170,9 @@ fn in_turn(own: u64, early: u64, index: u64) -> (Kind, u64) {
     }
 }
 
-/// ZB-H1: 1F1B in which the weights' part of a backward follows `delay` backwards later, and those that are left at the end.
+/// ZB-H1: 1F1B with the weights' part of a backward `delay` backwards later, and the remaining ones at the end.
 fn put_off(stage: usize, own: u64, early: u64, delay: u64, index: u64) -> Operation {
-    // Forwards, backwards and weights that are done before pair `k`.
+    // Number of forwards, backwards and weights before pair `k`.
     let pairs = own - early;
     let first = delay.min(pairs);
     let (begin, steady) = (early + 2 * first, 3 * (pairs - first));
@@ -184,7 +186,7 @@ fn put_off(stage: usize, own: u64, early: u64, delay: u64, index: u64) -> Operat
             _ => (Kind::Weights, round),
         }
     } else {
-        // Backwards alone until as many are ahead as may be, then with the weights in turn, then weights.
+        // Backwards alone until the delay is reached, then alternating with the weights, then weights.
         let (rest, alone) = (index - begin - steady, (delay - first).min(early));
         let turns = early - alone;
         match rest {
@@ -199,10 +201,11 @@ fn put_off(stage: usize, own: u64, early: u64, delay: u64, index: u64) -> Operat
     (kind, stage, microbatch)
 }
 
-/// ZB-V as made by hand for equal times (Qi et al., NeurIPS 2024, section 3), on stage `p` of `s`: down the stages and back up.
+/// ZB-V, handcrafted for equal times (Qi et al., NeurIPS 2024, section 3), on stage `p` of `s`: down the stages and
+/// back up.
 ///
-/// By phase: forwards of the part that goes down until its first microbatch is back; forwards up and down in turn; forward,
-/// backward and weights up; the steady rounds of both; those without forwards down; then backwards first and weights last.
+/// Phases: forwards down until the first microbatch is back; forwards up and down alternately; forward, backward and
+/// weights up; steady rounds of both; rounds without forwards down; then backwards first and weights last.
 fn v_operation(p: u64, s: u64, all: u64, index: u64) -> Operation {
     use Kind::{Backward, Forward, Weights};
     let (down, up) = (p as usize, (2 * s - 1 - p) as usize);
@@ -216,7 +219,7 @@ fn v_operation(p: u64, s: u64, all: u64, index: u64) -> Operation {
         at -= lengths[phase];
         phase += 1;
     }
-    // Backwards done when the ends begin.
+    // Backwards finished when the last phases begin.
     let left = all - p - after - rounds;
     let (down_done, up_done) = (rounds + left, after + rounds + left);
     match phase {

@@ -1,9 +1,9 @@
-//! From a plan whose nodes have modes to what is simulated.
+//! Converts a plan whose nodes have modes to the simulator's input.
 //!
-//! The costs are those of Piper's cost model (Tarnawski et al., NeurIPS 2021, section 4), taken apart again into things
-//! that happen: where the planner's objective charges a stage `p / d` of compute for every sample, here one of `d`
-//! replicas computes for `p` seconds; where it charges both ends of an edge for both directions, here the edge is one
-//! transfer forward and one back. `O(nodes + edges)` time and memory.
+//! The costs are those of Piper's cost model (Tarnawski et al., NeurIPS 2021, section 4), converted back to events. If
+//! the objective charges a stage `p / d` of compute per sample, here one of `d` replicas computes for `p` seconds. If
+//! it charges both ends of an edge for both directions, here the edge is one transfer forward and one back.
+//! `O(nodes + edges)` time and memory.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The pipeline of a plan whose nodes have modes.
+/// Pipeline of a plan whose nodes have modes.
 pub(crate) fn pipeline(
     workload: &Workload,
     profile: &PiperProfile,
@@ -29,7 +29,7 @@ pub(crate) fn pipeline(
 ) -> Pipeline {
     let bandwidth = limits.bandwidth();
     let mut told = Told::default();
-    // The stage and the chosen mode of every node.
+    // Stage and chosen mode of every node.
     let mut placed: Vec<Option<(usize, &Mode)>> = vec![None; workload.nodes.len()];
     let mut stages = Vec::with_capacity(plan.stages.len());
     for (index, planned) in plan.stages.iter().enumerate() {
@@ -50,7 +50,7 @@ pub(crate) fn pipeline(
             backward.push(mode.time_s - forward_s);
             recompute.push((mode.time_s - plain.time_s).clamp(0.0, mode.time_s - forward_s));
             stage.fixed_bytes += mode.memory_b;
-            // What a mode that recomputes keeps on top is the room to recompute in.
+            // A recomputing mode keeps extra memory as buffers for recomputation.
             stage.parts.buffers += (mode.memory_b - plain.memory_b).max(0.0);
             stage.activation_bytes += mode.memory_a;
             parameters.push(mode.parameters);
@@ -60,7 +60,7 @@ pub(crate) fn pipeline(
         let d = f64::from(stage.replicas);
         let parameters = total(parameters);
         stage.all_reduce_s = 4.0 * (d - 1.0) * parameters / d / bandwidth;
-        // A ring moves 2 (d−1)/d of them: Piper's model counts each parameter twice.
+        // A ring moves 2 (d−1)/d of the bytes: Piper's model counts each parameter twice.
         stage.gradient_bytes = 2.0 * parameters;
         stages.push(stage);
     }
@@ -79,14 +79,14 @@ pub(crate) fn pipeline(
     }
 }
 
-/// The mode that recomputes nothing.
+/// Mode without recomputation.
 fn plain<'a>(mode: &'a Mode, modes: &'a [Mode]) -> &'a Mode {
     let fastest = modes.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s)).unwrap_or(mode);
     modes.iter().find(|m| m.id == VANILLA).unwrap_or(fastest)
 }
 
-/// The forward part of a mode's time. Whatever a mode takes longer than the node's plain one is recomputation, and that
-/// belongs to the backward pass.
+/// Forward part of a mode's time. Time in excess of the node's plain mode is recomputation, which belongs to the
+/// backward pass.
 fn forward_time(mode: &Mode, modes: &[Mode], settings: &SimulatorSettings, told: &mut Told) -> f64 {
     let plain = plain(mode, modes);
     told.recomputed |= mode.time_s > plain.time_s;
@@ -98,8 +98,8 @@ fn forward_time(mode: &Mode, modes: &[Mode], settings: &SimulatorSettings, told:
     (settings.forward_share.clamp(0.0, 1.0) * plain.time_s).min(mode.time_s)
 }
 
-/// One transfer for each pair of stages that share an edge, by pair. An edge carries its own bytes and what gathering the
-/// tensor costs the end that asks for more.
+/// One transfer for each pair of stages that share an edge, by pair. An edge carries its own bytes and the larger of
+/// both ends' bytes for gathering the tensor.
 fn transfers(
     workload: &Workload,
     edge_bytes: &[f64],
@@ -129,7 +129,7 @@ fn transfers(
     bytes_of.into_iter().map(transfer).collect()
 }
 
-/// What had to be assumed about the nodes.
+/// Assumptions made about the nodes.
 #[derive(Debug, Default)]
 struct Told {
     from_profile: bool,
@@ -162,7 +162,7 @@ impl Told {
     }
 }
 
-/// How transfers go, in words.
+/// Transfers in words.
 fn transfer_note(settings: &SimulatorSettings) -> String {
     let how = match (settings.overlap, settings.links) {
         (true, LinkModel::Private) => "at the full bandwidth each, and receives without limit",

@@ -1,8 +1,8 @@
 //! Piper's own result format: `{"stages": [{"nodes", "dataParallelDegree", "tensorParallelDegree", "TMPCids"}]}`.
 //!
 //! `TMPCids` maps node ids to mode ids. The published program writes it as an array of `[node, id]` pairs (its JSON
-//! library spells integer-keyed maps so), its README as an object: both are read, with ids as numbers or text, and the object
-//! is written.
+//! library does so for maps with integer keys), its README as an object. Both are read, with ids as numbers or text.
+//! The object is written.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -59,11 +59,11 @@ struct RawStage {
     tmpc_ids: Choices,
 }
 
-/// Node ids as text with their modes, in file order, from either spelling.
+/// Node ids as text with their modes, in file order, from either notation.
 #[derive(Debug)]
 struct Choices(Vec<(String, String)>);
 
-/// An id as the number or the text that it is in a pair.
+/// Id in a pair, as a number or as text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum PairId {
@@ -101,7 +101,7 @@ impl<'de> Deserialize<'de> for Choices {
     }
 }
 
-/// The plan in Piper's format, node ids those of the workload's file.
+/// Plan in Piper's format, with the node ids of the workload's file.
 pub fn to_json(workload: &Workload, plan: &Plan) -> String {
     let id = |v: NodeIndex| workload.nodes[v].id;
     let stage = |stage: &Stage| StageResult {
@@ -122,7 +122,7 @@ pub fn to_json(workload: &Workload, plan: &Plan) -> String {
 /// Reads a plan in Piper's format.
 ///
 /// # Errors
-/// [`LoadError`] if the text is something else or names nodes that the workload has not.
+/// [`LoadError`] if the text is something else or names nodes that the workload lacks.
 pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
     let result: RawResult = parse(text, source)?;
     let mut plan = Plan { measure: family::measure(workload), ..Plan::default() };

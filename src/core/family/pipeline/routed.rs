@@ -1,9 +1,9 @@
-//! What goes between the stages of a plan that sits on a topology, in seconds: a microbatch from a replica of one stage to
-//! a replica of another, and the all-reduce of a stage.
+//! Transfers between the stages of a plan on a topology, in seconds: a microbatch from a replica of one stage to a
+//! replica of another, and the all-reduce of a stage.
 //!
-//! Microbatch `m` runs on replica `m mod d`; the shards of both replicas hold equal parts of a tensor, one after the other,
-//! and send those that overlap. All of it goes at once: it takes as long as the slowest pair of devices by itself, or as
-//! the fullest channel. `O(replicas² · shards²)` routes for a pair of stages.
+//! Microbatch `m` runs on replica `m mod d`. The shards of both replicas hold equal consecutive parts of a tensor, and
+//! send those that overlap, all at once. This takes as long as the slowest pair of devices alone, or as the channel
+//! with the largest load. `O(replicas² · shards²)` routes for a pair of stages.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     plan::Plan,
 };
 
-/// By microbatch modulo the length: seconds there, and back.
+/// Seconds in each direction, by microbatch modulo the length.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ways {
     pub(super) there: Vec<f64>,
@@ -20,13 +20,13 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// The same for every microbatch and both directions.
+    /// Equal durations for every microbatch and both directions.
     pub(super) fn uniform(seconds: f64) -> Self {
         Ways { there: vec![seconds], back: vec![seconds] }
     }
 }
 
-/// The devices of a plan's stages on its topology.
+/// Devices of a plan's stages on its topology.
 pub(super) struct Placed<'a> {
     topology: &'a Topology,
     /// By stage: replicas and shards.
@@ -36,7 +36,7 @@ pub(super) struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// `None` where the plan is on no topology, or names devices that it has not.
+    /// Creates the mapping; `None` if the plan has no topology, or names devices that it lacks.
     pub(super) fn of(plan: &'a Plan) -> Option<Self> {
         let topology = plan.topology.as_deref()?;
         let degrees: Vec<[usize; 2]> = plan
@@ -53,7 +53,7 @@ impl<'a> Placed<'a> {
         whole.then_some(Placed { topology, degrees, devices })
     }
 
-    /// Seconds between two stages for so many bytes of a microbatch.
+    /// Seconds between two stages for `bytes` of a microbatch.
     pub(super) fn ways(&self, from: usize, to: usize, bytes: f64) -> Ways {
         let ([a, _], [b, _]) = (self.degrees[from], self.degrees[to]);
         let period = a * b / gcd(a, b);
@@ -70,11 +70,11 @@ impl<'a> Placed<'a> {
         let (mut slowest, mut loads) = (0.0f64, BTreeMap::<u32, f64>::new());
         for i in 0..n {
             for j in 0..m {
-                // Shares of the tensor from i/n to (i+1)/n, and from j/m to (j+1)/m.
+                // Parts of the tensor from i/n to (i+1)/n, and from j/m to (j+1)/m.
                 let begin = (i * m).max(j * n);
                 let end = ((i + 1) * m).min((j + 1) * n);
                 let part = bytes * end.saturating_sub(begin) as f64 / (n * m) as f64;
-                // Nothing to send takes no message.
+                // Without bytes there is no message.
                 if part <= 0.0 {
                     continue;
                 }
@@ -86,7 +86,7 @@ impl<'a> Placed<'a> {
         loads.iter().map(|(&channel, load)| load / self.topology.channel_bandwidth(channel)).fold(slowest, f64::max)
     }
 
-    /// Seconds of a stage's all-reduce of so many bytes on each device: its shards at once, each over its replicas.
+    /// Seconds of a stage's all-reduce of `bytes` on each device: all shards at once, each over its replicas.
     pub(super) fn reduce(&self, stage: usize, bytes: f64) -> f64 {
         let [replicas, shards] = self.degrees[stage];
         let of_shard = |shard: usize| {

@@ -1,12 +1,12 @@
-//! Scores a device placement by the loads of its devices, and holds it to the rules that all its measures share.
+//! Scores a device placement by the loads of its devices, and checks the rules that all its measures share.
 //!
-//! Tarnawski et al., NeurIPS 2020, sections on throughput. A stage is one device; its nodes' choices say which kind,
-//! [`ACCELERATOR`] or [`CPU`]. The load of a CPU is the sum of its nodes' CPU times. The load of an accelerator is the
-//! sum of its nodes' accelerator times, plus the transfer of every node of its own with an edge that leaves it, plus
-//! that of every outside node with an edge into it: once per producing node, not per edge; a transfer belongs to the pass
-//! of its producer. `O(nodes + edges)`.
+//! Tarnawski et al., NeurIPS 2020, sections on throughput. A stage is one device, an accelerator or a CPU according to
+//! its nodes' choices. The load of a CPU is the sum of its nodes' CPU times. The load of an accelerator is the sum of
+//! its nodes' accelerator times and of transfers. It pays the transfer of each of its nodes with an edge that leaves
+//! the device, and of each outside node with an edge into it: once per producing node, not per edge. A transfer belongs
+//! to the pass of its producer. `O(nodes + edges)`.
 //!
-//! Times in the file are taken as milliseconds, as their authors' are, and scored in seconds.
+//! Times in the file are taken as milliseconds, as in its authors' files, and scored in seconds.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::{
     workload::{Choice, PlacementProfile, Workload, placement::SECONDS},
 };
 
-/// Scores the split and reports what breaks its rules.
+/// Scores the split and reports violations.
 pub(crate) fn check(
     workload: &Workload,
     profile: &PlacementProfile,
@@ -75,7 +75,7 @@ pub(crate) fn check(
     }
 }
 
-/// Every stage names one device that exists and that no other has. A plan that names none at all leaves the numbers open.
+/// Checks that every stage names one existing device of its own. A plan that names none at all leaves the numbers open.
 fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
     if plan.stages.iter().all(|stage| stage.devices.is_empty()) {
         return;
@@ -104,7 +104,7 @@ fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Every node of a device must be placed on the same kind, and on one that can run it.
+/// Checks that all nodes of a device have its kind as their choice, and that it can run them.
 pub(crate) fn kinds(
     workload: &Workload,
     profile: &PlacementProfile,
@@ -127,7 +127,7 @@ pub(crate) fn kinds(
     }
 }
 
-/// The sizes of a stage's nodes as they count.
+/// Sum of the sizes of a stage's nodes, as `room` counts them.
 fn counted_bytes(profile: &PlacementProfile, stage: &Stage, room: &Room) -> f64 {
     let nodes = stage.nodes.iter().filter_map(|node| profile.nodes.get(node.index()));
     nodes.map(|node| room.counted(node.size_bytes)).sum()
@@ -155,7 +155,7 @@ fn load(
                 backward += if cost.backward { cost.transfer } else { 0.0 };
             }
             for u in workload.predecessors(node).filter(|u| stage_of[u.index()] != Some(index)) {
-                // Received once, whoever asks for it first.
+                // Received once, by the first node that reads it.
                 if received.insert(u) {
                     let sender = &profile.nodes[u];
                     own.communication_s += sender.transfer;
@@ -176,7 +176,7 @@ fn load(
     scored
 }
 
-/// Nodes of one colour class must share a place; `place` gives that of a stage.
+/// Checks that nodes of one colour class share a place; `place` gives that of a stage.
 pub(crate) fn classes(
     workload: &Workload,
     profile: &PlacementProfile,

@@ -1,9 +1,10 @@
-//! Scores the latency of a device placement, in both readings of [`Measure::Latency`](crate::plan::Measure::Latency), and says what breaks its rules.
+//! Scores the latency of a device placement, in both readings of [`Measure::Latency`](crate::plan::Measure::Latency),
+//! and reports violations.
 //!
-//! [`SingleSample`] tells when everything runs. Any number of nodes run on CPUs at once, as in the paper's latency
-//! model, so the limit on CPUs is not looked at. What a stage costs is told in seconds, with the part of the
-//! latency during which everything waits for it: going back from the part that finishes last to what it waited for, and so
-//! on, every moment of the latency belongs to one stage.
+//! [`SingleSample`] has the times of all parts. Any number of nodes run on CPUs at once, as in the paper's latency
+//! model, so the number of CPUs matters only if it is 0. A stage's costs are in seconds, with the part of the latency
+//! during which everything waits for it. Following the waits back from the part that finishes last, every moment of the
+//! latency belongs to one stage.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use crate::{
     workload::{NodeIndex, PlacementProfile, Workload, placement::SECONDS},
 };
 
-/// Scores the latency and reports what breaks its rules. `subgraphs` is that of the plan's measure.
+/// Scores the latency and reports violations. `subgraphs` is that of the plan's measure.
 pub(crate) fn check(
     workload: &Workload,
     profile: &PlacementProfile,
@@ -33,7 +34,7 @@ pub(crate) fn check(
     }
     let accelerators = devices(limits, plan, subgraphs, &mut score.violations);
     let bytes = memory(profile, limits, plan, &accelerators, stage_of, &mut score.violations);
-    // CPUs are one place; the stages of an accelerator are another.
+    // All CPUs are one place; the stages of one accelerator are another.
     let place = |stage: usize| match accelerators[stage] {
         Some(device) if subgraphs.is_some() => {
             Some(accelerators.iter().position(|&d| d == Some(device)).unwrap_or(stage))
@@ -66,7 +67,7 @@ pub(crate) fn check(
     score.slowest_s = score.stages.iter().map(|stage| stage.load_s).fold(0.0, f64::max);
 }
 
-/// The accelerator of every stage, `None` for stages on CPUs. Reports those that do not exist or are used too often.
+/// Accelerator of every stage, `None` for stages on CPUs. Reports those that do not exist or are used too often.
 fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mut Vec<Violation>) -> Vec<Option<u32>> {
     let mut stages_on: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     let mut accelerators = vec![];
@@ -78,14 +79,14 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
         if stage.devices.len() != 1 {
             refuse(format!("lists {} devices, must list one", stage.devices.len()));
         }
-        // A stage without a device has one of its own, with a number that no other has.
+        // A stage without a device gets a unique number.
         let device = stage.devices.first().copied().unwrap_or(u32::MAX - i as u32);
         accelerators.push((!stage.on_cpus()).then_some(device));
         if !stage.on_cpus() {
             stages_on.entry(device).or_default().push(i);
         }
     }
-    // CPUs run any number of nodes at once, but only where there are any.
+    // CPUs run any number of nodes at once, but at least one CPU must exist.
     if limits.cpus == 0 && plan.stages.iter().any(Stage::on_cpus) {
         violations.push(Violation::TooManyCpus { used: 1, cpus: 0 });
     }
@@ -106,7 +107,7 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
     if stages_on.len() > limits.devices as usize {
         violations.push(Violation::TooManyDevices { used: stages_on.len() as u32, devices: limits.devices });
     } else if let Some((&device, stages)) =
-        // One that lists no device has been told so: the number it was given here is nobody's.
+        // A stage without a device is already reported; its number here is artificial.
         stages_on.range(limits.devices..).find(|(_, stages)| !plan.stages[stages[0]].devices.is_empty())
     {
         let problem = format!("device {device} is no accelerator: there are {}, counted from 0", limits.devices);
@@ -115,14 +116,14 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
     accelerators
 }
 
-/// CPUs are numbered behind the accelerators, as many as there are.
+/// Checks that CPUs have the numbers after the accelerators.
 fn cpu_numbers(limits: &Limits, plan: &Plan, stages_on: &BTreeMap<u32, Vec<usize>>, violations: &mut Vec<Violation>) {
     let cpus = limits.devices..limits.all_devices();
     for (i, stage) in plan.stages.iter().enumerate().filter(|(_, stage)| stage.on_cpus()) {
         let Some(device) = stage.devices.first() else { continue };
         let problem = match stages_on.get(device) {
             Some(other) => format!("is on CPUs, but its device is the accelerator of stage {}", other[0] + 1),
-            // Where there are no CPUs at all that has been said.
+            // If there are no CPUs, that is already reported.
             None if cpus.is_empty() || cpus.contains(device) => continue,
             None => no_cpu(*device, limits),
         };
@@ -130,7 +131,7 @@ fn cpu_numbers(limits: &Limits, plan: &Plan, stages_on: &BTreeMap<u32, Vec<usize
     }
 }
 
-/// Why a number is that of no CPU.
+/// Reason why a number is not that of a CPU.
 pub(crate) fn no_cpu(device: u32, limits: &Limits) -> String {
     let what = if device < limits.devices { "an accelerator" } else { "no device" };
     let (first, last) = (limits.devices, limits.all_devices().saturating_sub(1));
@@ -138,7 +139,7 @@ pub(crate) fn no_cpu(device: u32, limits: &Limits) -> String {
     format!("is on CPUs, but its device {device} is {what}: CPUs have the numbers behind the accelerators, {numbers}")
 }
 
-/// By stage, the bytes on its accelerator, those of the accelerator's other stages included.
+/// By stage, the bytes on its accelerator, including the accelerator's other stages.
 fn memory(
     profile: &PlacementProfile,
     limits: &Limits,
@@ -148,7 +149,7 @@ fn memory(
     violations: &mut Vec<Violation>,
 ) -> Vec<f64> {
     let room = Room::new(profile, limits.memory_limit());
-    // By device, its bytes, and what they count.
+    // By device: its bytes, and the bytes as `room` counts them.
     let mut bytes: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for (node, stage) in profile.nodes.iter().zip(stage_of) {
         if let Some(device) = stage.and_then(|stage| accelerators[stage]) {
@@ -169,7 +170,7 @@ fn memory(
     accelerators.iter().map(|device| device.and_then(|d| bytes.get(&d)).map_or(0.0, |&(sum, _)| sum)).collect()
 }
 
-/// What the stages cost, and when they run.
+/// Costs and times of the stages.
 fn loads(sample: &SingleSample, plan: &Plan, profile: &PlacementProfile, score: &mut Score) {
     let mut of_node: BTreeMap<NodeIndex, NodeScore> = BTreeMap::new();
     for part in &sample.parts {

@@ -39,7 +39,7 @@ impl Describe for PlacementProfile {
         places.into_iter().map(|class| class.into_iter().map(NodeIndex::new).collect()).collect()
     }
 
-    // The first node's name says more than the number of the class, which has a column.
+    // The first node's name is more informative than the number of the class, which has a column.
     fn group_label(&self, workload: &Workload, members: &[NodeIndex]) -> String {
         format!("{} + {} more", workload.nodes[members[0]].numbered(), members.len() - 1)
     }
@@ -137,7 +137,7 @@ impl Describe for PlacementProfile {
         (format!("class {class}"), format!("{} nodes", places.len()))
     }
 
-    // The kind of device is told by the row above; the pass is not.
+    // The row above shows the kind of device, but not the pass.
     fn node_remark(&self, stage: &Stage, place: usize) -> String {
         if self.is_backward(stage.nodes[place]) { "backward".into() } else { String::new() }
     }
@@ -151,7 +151,7 @@ impl Describe for PlacementProfile {
     }
 }
 
-/// Colour classes in the order of their first nodes, as places in the list; a node without one is alone.
+/// Colour classes in the order of their first nodes, as positions in the list. A node without a class is alone.
 fn classes(profile: &PlacementProfile, nodes: impl Iterator<Item = NodeIndex>) -> Vec<Vec<usize>> {
     let mut place: BTreeMap<i64, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = vec![];

@@ -59,7 +59,7 @@ impl Family for PlacementProfile {
         }
     }
 
-    // The published files of placements say nothing of limits: they are in the workload's.
+    // The published files of placements have no limits: they are in the workload's.
     fn plans_name_limits(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! What nodes of a device placement offer a plan: they are whole, on either kind of device.
+//! Choices of nodes in a device placement: they are not split, and run on either kind of device.
 
 use crate::{
     family::offers::Offers,

@@ -1,4 +1,4 @@
-//! From a device placement to what is simulated.
+//! Converts a device placement to the simulator's input.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,9 @@ use crate::{
     workload::{Choice, PlacementProfile, Workload, placement::SECONDS},
 };
 
-/// The pipeline of a device placement: a stage is a device. A tensor goes once to every device that needs it and takes
-/// its transfer's time; edges that go back to an earlier device are left out, as are those within the backward pass, whose
-/// gradients the transfers of the forward pass bring back.
+/// Pipeline of a device placement: a stage is a device. A tensor goes once to every device that needs it and takes its
+/// transfer's time. Edges back to an earlier device are omitted. So are those within the backward pass, whose gradients
+/// return on the transfers of the forward pass.
 pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, limits: &Limits, plan: &Plan) -> Pipeline {
     let mut stage_of = vec![usize::MAX; workload.nodes.len()];
     let mut stages = vec![];
@@ -39,7 +39,7 @@ pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, limits: 
             seconds.entry((from, to)).or_default().push(SECONDS * cost.transfer);
         }
     }
-    // The file states transfers as times and tells no bytes.
+    // The file states transfers as times, without bytes.
     let transfer =
         |((from, to), seconds): ((usize, usize), Vec<f64>)| Transfer { from, to, seconds: total(seconds), bytes: 0.0 };
     let notes = vec![

@@ -1,11 +1,10 @@
-//! What an accelerator has room for: one rule, by which the check judges and all planners plan.
+//! Memory rule of accelerators, shared by the check and all planners.
 //!
-//! A node has room if the sizes on its accelerator sum to no more than the memory. Sizes that are fractions of a byte, and
-//! mostly no binary ones, sum to something else in every order: seven times 0.1 is more than 0.7 or not. So where sizes
-//! are no whole numbers they count in units of a 2^52th of the memory. Sums of units are exact in any order up to twice
-//! the memory, and what is taken out of such a sum leaves nothing behind; beyond twice the memory they stay beyond it. As
-//! each size was rounded, in the file and to units, the memory is larger by what that can come to: a millionth of a
-//! millionth, and a unit for each node. Whole bytes are held to the memory as it stands.
+//! Nodes fit if the sizes on their accelerator sum to no more than the memory. Sums of fractional sizes depend on the
+//! order: seven times 0.1 may exceed 0.7 or not. If some size is not a whole number, sizes are therefore rounded to
+//! units of a 2^52th of the memory. Sums of units are exact in any order up to twice the memory, and subtraction from
+//! such a sum is exact; beyond twice the memory they stay beyond it. To allow for rounding in the file and to units,
+//! the memory is extended by 1e-12 of it and a unit for each node. Whole bytes are compared with the unchanged memory.
 
 use std::borrow::Cow;
 
@@ -13,27 +12,27 @@ use crate::workload::PlacementProfile;
 
 /// Whole numbers below are exact, and so are their sums up to twice that.
 const WHOLE: f64 = (1u64 << 52) as f64;
-/// Units to the power of two that the memory is not below.
+/// Number of units in the largest power of two up to the memory.
 const UNITS: f64 = (1u64 << 51) as f64;
-/// What the rounding of sums in files may come to, as a share of the memory.
+/// Possible rounding error of sums in files, relative to the memory.
 const ROUNDING: f64 = 1e-12;
 
-/// The memory of an accelerator, in what the sizes of a profile are counted in.
+/// Memory of an accelerator, in the units of a profile's sizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Room {
-    /// What sizes are rounded to; `None` where they are taken as they are.
+    /// Unit that sizes are rounded to; `None` if they are not rounded.
     unit_bytes: Option<f64>,
     limit_bytes: f64,
 }
 
 impl Room {
-    /// The room that a memory is for the nodes of a profile. `O(nodes)`.
+    /// Memory limit for the nodes of a profile. `O(nodes)`.
     pub fn new(profile: &PlacementProfile, memory_bytes: f64) -> Self {
         let as_it_is = Room { unit_bytes: None, limit_bytes: memory_bytes };
         if memory_bytes.is_infinite() || (memory_bytes < WHOLE && has_whole_sizes(profile)) {
             return as_it_is;
         }
-        // The sign and the exponent alone: the power of two that the memory is not below.
+        // Sign and exponent alone: the largest power of two up to the memory.
         let power = f64::from_bits(memory_bytes.to_bits() >> 52 << 52);
         let unit = power / UNITS;
         if !unit.is_normal() {
@@ -44,22 +43,22 @@ impl Room {
         Room { unit_bytes: Some(unit), limit_bytes: limit.min(f64::MAX) }
     }
 
-    /// What the sizes on an accelerator may sum to, as they count; infinite where nothing limits them.
+    /// Limit for the sum of rounded sizes on an accelerator; infinite if unlimited.
     pub fn limit_bytes(&self) -> f64 {
         self.limit_bytes
     }
 
-    /// What a size counts.
+    /// Rounded size.
     pub fn counted(&self, size_bytes: f64) -> f64 {
         self.unit_bytes.map_or(size_bytes, |unit| (size_bytes / unit).round() * unit)
     }
 
-    /// Whether nodes of these sizes, as they count, have room on one accelerator.
+    /// True if nodes with this sum of rounded sizes fit on one accelerator.
     pub(crate) fn holds(&self, counted_bytes: f64) -> bool {
         counted_bytes <= self.limit_bytes
     }
 
-    /// The profile with its sizes as they count, to plan with: any sum of them that [`Room::limit_bytes`] allows has room.
+    /// Profile with rounded sizes, to plan with: any sum of them within [`Room::limit_bytes`] fits.
     pub fn profile<'p>(&self, profile: &'p PlacementProfile) -> Cow<'p, PlacementProfile> {
         if self.unit_bytes.is_none() {
             return Cow::Borrowed(profile);
@@ -70,7 +69,7 @@ impl Room {
     }
 }
 
-/// Whether all sizes are whole numbers of bytes.
+/// True if all sizes are whole numbers of bytes.
 pub fn has_whole_sizes(profile: &PlacementProfile) -> bool {
     profile.nodes.iter().all(|node| node.size_bytes.fract() == 0.0)
 }

@@ -1,6 +1,6 @@
-//! From a plan for latency to what is simulated: one sample alone.
+//! Converts a latency plan to the simulator's input: one sample alone.
 //!
-//! Parts of a stage that overlap get rows of their own: each goes to the first row that is free. `O(p log p + p s)` for `p`
+//! Parts of a stage that overlap get rows of their own: each goes to the first free row. `O(p log p + p s)` for `p`
 //! parts of `s` stages.
 
 use std::{
@@ -15,7 +15,7 @@ use crate::{
     workload::{NodeIndex, PlacementProfile, Workload, placement::SECONDS},
 };
 
-/// The pipeline of a plan for latency; one that cannot run has no parts.
+/// Pipeline of a latency plan; without parts if it cannot run.
 pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, plan: &Plan) -> Pipeline {
     let subgraphs = matches!(plan.measure, Measure::Latency { subgraphs: Some(_) });
     let sample = single_sample::of(&workload.dag, profile, plan, subgraphs).unwrap_or_default();
@@ -54,7 +54,7 @@ pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, plan: &P
     Pipeline { stages, microbatches: 1, notes, single_sample: Some(run), ..Pipeline::default() }
 }
 
-/// Nodes in words: the first and the last stand for many.
+/// Nodes in words: the first and the last represent a longer list.
 fn name(workload: &Workload, nodes: &[NodeIndex]) -> String {
     let label = |node: NodeIndex| workload.nodes[node].label();
     match *nodes {
@@ -64,8 +64,8 @@ fn name(workload: &Workload, nodes: &[NodeIndex]) -> String {
     }
 }
 
-/// The rows of a stage: those taken, by the time at which they are free (times are not negative: their bits are in order),
-/// and those that are free, the first of them first.
+/// Rows of a stage: occupied ones by the time at which they become free, and free ones by number. Times are
+/// non-negative, so the order of their bits is that of the times.
 #[derive(Default)]
 struct Rows {
     taken: BinaryHeap<Reverse<(u64, u32)>>,
@@ -74,7 +74,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// The first row that is free at a time, taken until another. Times never come before those asked for earlier.
+    /// Occupies the first row that is free at `start`, until `until`. Start times must not decrease.
     fn take(&mut self, start: f64, until: f64) -> u32 {
         while let Some(&Reverse((end, row))) = self.taken.peek()
             && f64::from_bits(end) <= start
@@ -89,7 +89,7 @@ impl Rows {
     }
 }
 
-/// The row of every part within its stage, and the rows of every stage.
+/// Row of every part within its stage, and the number of rows of every stage.
 fn rows(sample: &SingleSample, stages: usize) -> (Vec<u32>, Vec<u32>) {
     let mut of_stage: Vec<Rows> = std::iter::repeat_with(Rows::default).take(stages).collect();
     let mut rows = vec![0; sample.parts.len()];

@@ -1,14 +1,14 @@
-//! When every part of a device placement runs for one sample alone: the schedule behind its latency.
+//! Schedule of one sample through a device placement, which determines its latency.
 //!
-//! Tarnawski et al., NeurIPS 2020, sections on latency. The *parts* of a plan are what runs as a whole: a single node on
-//! a CPU, of which any number run at once, or nodes that are together on an accelerator. A part starts when everything
-//! that it reads has finished; an accelerator then receives each tensor from outside once, computes, and sends each of its
-//! tensors that is read outside once; only then do its nodes count as finished.
+//! Tarnawski et al., NeurIPS 2020, sections on latency. The *parts* of a plan run as a whole: a single node on a CPU,
+//! of which any number run at once, or a group of nodes on an accelerator. A part starts when all its inputs have
+//! finished. An accelerator then receives each tensor from outside once, computes, and sends each of its tensors that
+//! is read outside once. Only then do its nodes count as finished.
 //!
-//! Which nodes of an accelerator are together is read in two ways, as [`Measure::Latency`](crate::plan::Measure::Latency) says.
-//! With subgraphs a stage is a part, and stages of one device run in the order of the plan. Without, a stage is a device,
-//! cut where a path leaves it and comes back: the depth of a node counts the returns, nodes of equal depth are a part.
-//! As in the paper, these do not wait for one another unless data does, even on one device.
+//! The grouping on an accelerator has two readings, see [`Measure::Latency`](crate::plan::Measure::Latency). With
+//! subgraphs a stage is a part, and stages of one device run in the order of the plan. Without, a stage is a device,
+//! cut where a path leaves it and comes back. The depth of a node counts the returns, and nodes of equal depth are a
+//! part. As in the paper, these wait for one another only for data, even on one device.
 //!
 //! `O(stages · (nodes + edges))` for the second reading, `O(nodes + edges log edges)` for the first.
 
@@ -21,12 +21,12 @@ use crate::{
     workload::{NodeIndex, PlacementProfile},
 };
 
-/// Parts that wait for one another: stage and nodes of each, every one waiting for the next and the last for the first.
+/// Cycle of waiting parts: stage and nodes of each. Every part waits for the next and the last for the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Circle(pub Vec<(usize, Vec<NodeIndex>)>);
 
-/// Schedules a plan over the nodes of `dag`; nodes in no stage are left out. `subgraphs`: whether stages are
-/// parts, in the order of the plan, or devices that are to be cut.
+/// Schedules a plan over the nodes of `dag`. Nodes in no stage are omitted. `subgraphs`: true if stages are parts, in
+/// the order of the plan; false if they are devices to be cut.
 ///
 /// # Errors
 /// [`Circle`] if parts wait for one another: such a plan cannot run.
@@ -53,7 +53,7 @@ pub fn of(dag: &Dag, profile: &PlacementProfile, plan: &Plan, subgraphs: bool) -
     schedule(parts, &waits)
 }
 
-/// The nodes of each part of a stage.
+/// Nodes of each part of a stage.
 fn members(dag: &Dag, stage: &Stage, subgraphs: bool) -> Vec<Vec<NodeIndex>> {
     let known = stage.nodes.iter().copied().filter(|&node| node.index() < dag.len());
     if stage.on_cpus() {
@@ -67,7 +67,7 @@ fn members(dag: &Dag, stage: &Stage, subgraphs: bool) -> Vec<Vec<NodeIndex>> {
     if subgraphs {
         return vec![nodes].into_iter().filter(|nodes| !nodes.is_empty()).collect();
     }
-    // How often a path to the node came back to the stage, the first arrival included.
+    // Number of times that a path to the node came back to the stage, including the first arrival.
     let mut returns = vec![0usize; dag.len()];
     for &v in dag.topological_order() {
         let v = v as usize;
@@ -78,7 +78,7 @@ fn members(dag: &Dag, stage: &Stage, subgraphs: bool) -> Vec<Vec<NodeIndex>> {
     nodes.chunk_by(|a, b| returns[a.index()] == returns[b.index()]).map(<[NodeIndex]>::to_vec).collect()
 }
 
-/// Fills in what the nodes of a part cost.
+/// Computes the costs of a part's nodes.
 fn price(dag: &Dag, profile: &PlacementProfile, part: &mut Part, index: usize, cpu: bool, part_of: &[Option<usize>]) {
     let outside = |other: &usize| part_of[*other].is_some_and(|part| part != index);
     let mut received: Vec<usize> = vec![];
@@ -99,7 +99,7 @@ fn price(dag: &Dag, profile: &PlacementProfile, part: &mut Part, index: usize, c
     }
 }
 
-/// The parts of one device that run one after the other, as pairs of neighbours.
+/// Parts of one device that run one after the other, as pairs of neighbours.
 fn in_turn(plan: &Plan, parts: &[Part]) -> Vec<(usize, usize)> {
     let mut last: std::collections::BTreeMap<u32, usize> = std::collections::BTreeMap::new();
     let mut turns = vec![];
@@ -114,7 +114,7 @@ fn in_turn(plan: &Plan, parts: &[Part]) -> Vec<(usize, usize)> {
     turns
 }
 
-/// Starts every part once all it waits for has finished.
+/// Starts every part once all its dependencies have finished.
 fn schedule(mut parts: Vec<Part>, waits: &[(usize, usize)]) -> Result<SingleSample, Circle> {
     let mut missing = vec![0usize; parts.len()];
     waits.iter().for_each(|&(_, to)| missing[to] += 1);
@@ -142,9 +142,9 @@ fn schedule(mut parts: Vec<Part>, waits: &[(usize, usize)]) -> Result<SingleSamp
     Err(circle(&parts, waits, &missing))
 }
 
-/// A circle among the parts that still miss something.
+/// Cycle among the parts with missing dependencies.
 fn circle(parts: &[Part], waits: &[(usize, usize)], missing: &[usize]) -> Circle {
-    // Every part that misses something misses a part that misses something: going from one to the other must come back.
+    // Every such part has a dependency that is such a part too, so following them must return.
     let mut before = vec![usize::MAX; parts.len()];
     for &(from, to) in waits.iter().filter(|&&(from, to)| missing[from] > 0 && missing[to] > 0) {
         before[to] = from;

@@ -1,13 +1,13 @@
-//! The published file of a device placement: which accelerators and CPUs hold which nodes.
+//! Published file of a device placement: the nodes of each accelerator and CPU.
 //!
 //! ```text
 //! { "maxLoad": x, "fpgas": [ { "load": x, "nodes": [ids] } ], "cpus": [ { "load": x, "nodes": [ids] } ] }
 //! { "totalLatency": x, "fpgas": [ { "nodes": [ids] } ], "cpus": [ { "nodes": [ids] } ] }
 //! ```
 //!
-//! The loads of devices are not believed; a negative value is how the published program says that it knows none. Devices
-//! are written from the last stage to the first, as the program writes them; the order between accelerators and CPUs is
-//! lost, so reading sorts the devices along the edges of the forward pass, where these leave an order. `O(n + m)`.
+//! The loads of devices are ignored. A negative value means unknown in the published program. Devices are written from
+//! the last stage to the first, as by that program. The order between accelerators and CPUs is lost, so reading sorts
+//! the devices along the edges of the forward pass, if these have an order. `O(n + m)`.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -24,23 +24,23 @@ use crate::{
     workload::{Choice, Node, NodeId, NodeIndex, PlacementProfile, Workload, placement::SECONDS},
 };
 
-/// What a split file looks like, for messages.
+/// Shape of a split file, for messages.
 const SHAPE: &str = "a split is `{\"fpgas\": [{\"nodes\": [ids]}], \"cpus\": [{\"nodes\": [ids]}]}`";
 
-/// A claimed value holds if it is this near, relative: splits come from solvers, too, whose values are as exact as their
+/// Relative tolerance of a claimed value. Splits may come from solvers, whose values are only as exact as their
 /// tolerances.
 const CLAIM_TOLERANCE: f64 = 1e-6;
 
-/// A split as it stands in a file; nodes by index, and some may be missing.
+/// Split in a file. Nodes are indices, and some may be missing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SplitFile {
     /// Nodes of each accelerator, in the order of the file.
     pub accelerators: Vec<Vec<NodeIndex>>,
     /// Nodes of each CPU, in the order of the file.
     pub cpus: Vec<Vec<NodeIndex>>,
-    /// The max-load it claims, in the unit of the profile.
+    /// Claimed max-load, in the unit of the profile.
     pub max_load: Option<f64>,
-    /// The latency it claims, in the unit of the profile.
+    /// Claimed latency, in the unit of the profile.
     pub total_latency: Option<f64>,
 }
 
@@ -79,10 +79,10 @@ struct OutDevice {
 }
 
 impl SplitFile {
-    /// Reads a split of a graph's nodes; `source` is how messages call the file.
+    /// Reads a split of a graph's nodes. `source` is the file's name in messages.
     ///
     /// # Errors
-    /// [`LoadError`] where it is no such file, names a node that the graph has not, or names one twice.
+    /// [`LoadError`] if the file has another format, names a node that the graph lacks, or names one twice.
     pub fn read(text: &str, source: &str, nodes: &[Node]) -> Result<SplitFile, LoadError> {
         let Object(raw): Object<RawSplit> = parse(text, source)?;
         if raw.fpgas.is_empty() && raw.cpus.is_empty() {
@@ -119,7 +119,7 @@ impl SplitFile {
     }
 }
 
-/// Reads a split as a plan: for latency if the file says `totalLatency`, else for max-load.
+/// Reads a split as a plan: for latency if the file has `totalLatency`, else for max-load.
 ///
 /// # Errors
 /// [`LoadError`] as [`SplitFile::read`], or if the workload cannot be split so.
@@ -166,7 +166,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
     })
 }
 
-/// Sorts devices as data flows through them, if that is possible.
+/// Sorts devices along the data flow, if that is possible.
 fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(Vec<NodeIndex>, Choice)>) {
     let mut device_of = vec![None; workload.nodes.len()];
     for (d, (nodes, _)) in devices.iter().enumerate() {
@@ -180,8 +180,9 @@ fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(
     }
 }
 
-/// A checked plan as a split file, ending in a newline; subgraphs of one accelerator are joined. `score` is that of
-/// `plan` under its own measure; what the file then claims is its max-load or its latency.
+/// Converts a checked plan to a split file, ending in a newline. Subgraphs of one accelerator must be joined before
+/// ([`Plan::measured_by`]). `score` is that of `plan` under its own measure, and the file claims its max-load or its
+/// latency.
 pub fn to_json(workload: &Workload, plan: &Plan, score: &Score) -> String {
     let latency = matches!(plan.measure, Measure::Latency { .. });
     let of_kind = |cpu: bool| -> Vec<OutDevice> {

@@ -1,6 +1,6 @@
-//! What a training engine refuses, each with the engine's rule.
+//! Refusals of training engines, each with the engine's rule.
 //!
-//! It shares nothing with the costs: a run that passes can be launched, whatever it takes.
+//! They share nothing with the costs: a run that passes can be launched, however slow it is.
 
 use thiserror::Error;
 
@@ -9,13 +9,13 @@ use super::{
     run::AttentionKernel, split::StageSplit,
 };
 
-/// Why a run cannot be launched. Displays as one sentence.
+/// Reason why a run cannot be launched. Displays as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{problem}")]
 pub struct Refusal {
-    /// What is wrong, by which rule.
+    /// Problem, with the rule.
     pub problem: String,
-    /// What would mend it.
+    /// Repair.
     pub repair: String,
 }
 
@@ -23,10 +23,10 @@ fn refuse(problem: String, repair: impl Into<String>) -> Result<(), Refusal> {
     Err(Refusal { problem, repair: repair.into() })
 }
 
-/// Checks a run of a model on a number of devices, and gives its split into stages.
+/// Checks a run of a model on a number of devices, and returns its split into stages.
 ///
 /// # Errors
-/// [`Refusal`] with the first rule that is broken.
+/// [`Refusal`] with the first broken rule.
 pub fn check(model: &Model, run: &Run, accelerator: &Accelerator, devices: u64) -> Result<StageSplit, Refusal> {
     degrees(run, devices)?;
     batch(run)?;

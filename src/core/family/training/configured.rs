@@ -1,6 +1,6 @@
-//! From a configuration to the stages of a plan and to a run, and back.
+//! Converts a configuration to the stages of a plan and to a run, and back.
 //!
-//! A stage of the plan holds the nodes of all its virtual stages; its replicas are the data- and context-parallel ranks
+//! A stage of the plan holds the nodes of all its virtual stages. Its replicas are the data- and context-parallel ranks
 //! together, which reduce its gradients. `O(layers)`.
 
 use super::{Recompute, Run, ZeroBubble, split::StageSplit};
@@ -10,12 +10,12 @@ use crate::{
 };
 
 impl TrainingProfile {
-    /// A configuration as a run of so many sequences.
+    /// Converts a configuration to a run of `batch` sequences.
     pub fn run(&self, configuration: &Configuration, batch: u32) -> Run {
         let mut settings = self.settings;
         settings.sequence_parallel = configuration.sequence_parallel;
         settings.distributed_optimizer = configuration.distributed_optimizer;
-        // Overlap rests on it.
+        // Overlap requires sequence parallelism.
         settings.tp_overlap &= settings.sequence_parallel;
         Run {
             layout: configuration.layout,
@@ -31,7 +31,7 @@ impl TrainingProfile {
         }
     }
 
-    /// The settings' own configuration of a layout.
+    /// Configuration of a layout with the settings of the profile.
     pub fn configuration(&self, layout: Layout, recompute: Recompute) -> Configuration {
         Configuration {
             layout,
@@ -44,7 +44,7 @@ impl TrainingProfile {
     }
 }
 
-/// What the simulator calls a schedule.
+/// Schedule in the simulator.
 pub fn schedule_of(zero_bubble: ZeroBubble) -> Schedule {
     match zero_bubble {
         ZeroBubble::H1 => Schedule::ZeroBubbleH1,
@@ -52,7 +52,7 @@ pub fn schedule_of(zero_bubble: ZeroBubble) -> Schedule {
     }
 }
 
-/// Layers of every virtual stage that are computed again.
+/// Number of recomputed layers of every virtual stage.
 pub fn recomputed(recompute: Recompute) -> usize {
     match recompute {
         Recompute::Layers(count) => count as usize,
@@ -61,7 +61,7 @@ pub fn recomputed(recompute: Recompute) -> usize {
     }
 }
 
-/// The plan of a configuration whose layers are split so.
+/// Plan of a configuration with this split of the layers.
 pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &StageSplit) -> Plan {
     let layout = &configuration.layout;
     let again = recomputed(configuration.recompute);
@@ -91,7 +91,7 @@ pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &Sta
     plan.with_consecutive_devices()
 }
 
-/// The split that a configuration asks for, if there is one.
+/// Split of the layers in a configuration, if it is valid.
 pub fn split(profile: &TrainingProfile, configuration: &Configuration) -> Option<StageSplit> {
     let placed =
         |split: StageSplit| if configuration.zero_bubble == Some(ZeroBubble::V) { split.folded() } else { split };
@@ -105,7 +105,7 @@ pub fn split(profile: &TrainingProfile, configuration: &Configuration) -> Option
     whole.then(|| placed(StageSplit::of(&counts, layout.pipeline as usize)))
 }
 
-/// The configuration of a plan: its own, or what can be told from stages that are written by hand.
+/// Configuration of a plan: its own, or the one inferred from handwritten stages.
 pub fn of_plan(profile: &TrainingProfile, plan: &Plan) -> Configuration {
     if let Some(configuration) = plan.configuration() {
         return configuration.clone();
@@ -133,7 +133,7 @@ pub fn of_plan(profile: &TrainingProfile, plan: &Plan) -> Configuration {
         most => Recompute::Layers(most),
     };
     let mut configuration = profile.configuration(layout, recompute);
-    // Halves of a stage cannot be told from its nodes.
+    // The two parts of a stage under ZB-V cannot be inferred from its nodes.
     configuration.zero_bubble = zero_bubble.filter(|schedule| *schedule == ZeroBubble::H1);
     let even = StageSplit::even(profile.model.layers.len(), &configuration.layout);
     let as_even = even.is_some_and(|even| (0..even.stages()).all(|i| layers.get(i) == Some(&(even.layers(i) as u32))));

@@ -1,4 +1,4 @@
-//! Words and columns of a model that is to be trained: what a layer is by itself, on one device, for one sequence.
+//! Words and columns of a model to be trained: costs of a layer alone, on one device, for one sequence.
 
 use super::{Recompute, configured, facts, layer::Rates, memory};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     workload::{NodeIndex, TrainingProfile, Workload},
 };
 
-/// A node for one sequence on one device.
+/// Costs of a node for one sequence on one device.
 #[derive(Debug, Clone, Copy, Default)]
 struct Alone {
     forward_s: f64,
@@ -49,7 +49,7 @@ fn alone(profile: &TrainingProfile, node: NodeIndex) -> Alone {
     }
 }
 
-/// Bytes that one boundary passes on for a microbatch, in one direction.
+/// Bytes over one boundary per microbatch, in one direction.
 fn boundary_bytes(profile: &TrainingProfile, sequences: f64, context: f64) -> f64 {
     2.0 * sequences * profile.sequence as f64 / context * profile.model.hidden as f64
 }

@@ -1,4 +1,4 @@
-//! What of a model to be trained can be turned: hardware, sequence length, precision, memory that is kept free.
+//! Dials of a model to be trained: hardware, sequence length, precision, reserved memory.
 
 use super::{Precision, hardware, request};
 use crate::{
@@ -8,10 +8,10 @@ use crate::{
     workload::{Profile, TrainingProfile, Workload, training::Constants},
 };
 
-/// The longest sequence.
+/// Maximum sequence length.
 const MOST_TOKENS: u64 = 1 << 24;
 const GIB: f64 = 1073741824.0;
-/// More is kept free of no device.
+/// Maximum reserved memory of a device.
 const MOST_RESERVE: f64 = 1024.0 * GIB;
 
 const HARDWARE: &str = "hardware";
@@ -19,7 +19,7 @@ const SEQUENCE: &str = "sequence-length";
 const PRECISION: &str = "precision";
 const RESERVE: &str = "reserve";
 
-/// The dials of a profile.
+/// Dials of a profile.
 pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
     let ids: Vec<&'static str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
     let precisions: Vec<&'static str> =
@@ -61,10 +61,10 @@ pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
     ]
 }
 
-/// The workload with a dial turned.
+/// Sets a dial of the workload.
 ///
 /// # Errors
-/// [`NotTurned`] with what would do.
+/// [`NotTurned`] with the allowed values.
 pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
     let mut workload = workload.clone();
     let Profile::Training(profile) = &mut workload.profile else {
@@ -74,14 +74,14 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
     match id {
         HARDWARE => {
             let wanted = request::accelerator(value).map_err(NotTurned)?;
-            // Figures of the file's own hardware stay where that is what is asked for.
+            // Selecting the current hardware keeps the figures of the file's own hardware.
             if wanted.id != profile.accelerator.id {
                 profile.accelerator = *wanted;
                 profile.constants = Constants::shipped(wanted.generation);
                 if profile.precision == Precision::Bf16 {
                     profile.precision = wanted.usual_precision();
                 }
-                // They told of links and constants that are gone.
+                // The remarks described replaced links and constants.
                 profile.remarks.clear();
                 workload.limits.set(LimitKind::Memory, Some(wanted.memory_bytes));
             }
@@ -104,7 +104,7 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
     Ok(workload)
 }
 
-/// Whether the hardware multiplies in these numbers.
+/// True if the hardware supports products in this precision.
 fn has(profile: &TrainingProfile, precision: Precision) -> bool {
     match precision.bits() {
         16 => true,
@@ -113,7 +113,7 @@ fn has(profile: &TrainingProfile, precision: Precision) -> bool {
     }
 }
 
-/// The neighbours of one of these, round in a circle; a large step is no larger.
+/// Previous and next of a cyclic list. A large step equals a small one.
 fn around(all: &[&'static str], now: &str) -> [[String; 2]; 2] {
     let count = all.len().max(1);
     let at = all.iter().position(|own| *own == now).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Everything that is told of a run: time, throughput, utilisation, where the time goes, memory, and how far to trust it.
+//! Estimate of a run: time, throughput, utilisation, parts of the time, memory, and reliability.
 
 use super::{
     Accelerator, Calibration, Constants, Model, Recompute, Run,
@@ -10,19 +10,19 @@ use super::{
     truth::{self, Trust},
 };
 
-/// Whether a run is within a device's memory.
+/// Result of comparing a run's memory with the device's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fits {
-    /// Even if memory is underestimated by the error of the memory model.
+    /// Fits even if memory is underestimated by the error of the memory model.
     Yes,
-    /// As predicted, but not with that error.
+    /// Fits as predicted, but not with that error.
     Close,
-    /// Not as predicted.
+    /// Does not fit as predicted.
     No,
 }
 
 impl Fits {
-    /// As reports say it.
+    /// Word in reports.
     pub fn id(self) -> &'static str {
         match self {
             Fits::Yes => "yes",
@@ -31,7 +31,7 @@ impl Fits {
         }
     }
 
-    /// Of predicted bytes, the reserve included, under a limit and with the relative error of the memory model.
+    /// Compares predicted bytes, the reserve included, with a limit, given the relative error of the memory model.
     pub fn of(bytes: f64, limit: f64, error: f64) -> Self {
         match bytes {
             bytes if bytes * (1.0 + error) <= limit => Fits::Yes,
@@ -40,7 +40,7 @@ impl Fits {
         }
     }
 
-    /// In words, with how much is missing: `no, over by 7.0 GiB`.
+    /// Words with the excess: `no, over by 7.0 GiB`.
     pub fn told(self, bytes: f64, limit: f64) -> String {
         match self {
             Fits::No => format!("no, over by {}", crate::units::bytes(bytes - limit)),
@@ -49,57 +49,57 @@ impl Fits {
     }
 }
 
-/// One pipeline stage.
+/// Estimate of one pipeline stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageEstimate {
-    /// Its layers.
+    /// Number of layers of the stage.
     pub layers: usize,
     /// Forward of a microbatch, seconds.
     pub forward_s: f64,
     /// Backward of a microbatch with recomputation, seconds.
     pub backward_s: f64,
-    /// Microbatches in flight at its fullest, in whole stages' worth.
+    /// Maximum number of microbatches in flight, in units of whole stages.
     pub in_flight: f64,
-    /// What it holds then.
+    /// Memory at that time.
     pub memory: StageMemory,
 }
 
-/// A predicted run.
+/// Predicted run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// The time of an iteration, seconds: in closed form for even splits, by the simulator for given ones.
+    /// Iteration time, seconds: in closed form for even splits, from the simulator for given splits.
     pub iteration_s: f64,
-    /// The simulator's time, seconds.
+    /// Iteration time from the simulator, seconds.
     pub simulated_s: f64,
-    /// Where the time goes, on the mean rank: name and seconds; they add up to `iteration_s`.
+    /// Parts of the time on the mean rank: name and seconds. They sum to `iteration_s`.
     pub parts: Vec<(&'static str, f64)>,
-    /// The closed form's terms.
+    /// Terms of the closed form.
     pub terms: Terms,
     /// Tokens of the batch per second.
     pub tokens_per_s: f64,
-    /// The same for each device.
+    /// Tokens of the batch per second and device.
     pub tokens_per_s_per_device: f64,
-    /// Operations that the model needs per second and device.
+    /// Model operations per second and device.
     pub model_flops_per_s_per_device: f64,
-    /// Those as a share of the peak in the run's precision.
+    /// Model operations as a fraction of the peak in the run's precision.
     pub mfu: f64,
-    /// The same with what is computed again.
+    /// Like `mfu`, but includes recomputed operations.
     pub hfu: f64,
-    /// Share of the iteration in which the mean rank waits for the pipeline to fill and drain.
+    /// Fraction of the iteration in which the mean rank waits during warm-up and drain.
     pub bubble: f64,
     /// Bytes on the fullest rank, without the reserve.
     pub memory_bytes: f64,
-    /// By stage.
+    /// Estimates by stage.
     pub stages: Vec<StageEstimate>,
-    /// Whether it fits with the reserve.
+    /// Result of the memory check, with the reserve.
     pub fits: Fits,
-    /// Bytes of a device's memory.
+    /// Memory of a device, bytes.
     pub limit_bytes: f64,
-    /// What the prediction rests on.
+    /// Published runs behind the prediction.
     pub trust: Trust,
-    /// Why its utilisation cannot be, where it cannot.
+    /// Reason why the utilisation is implausible, if it is.
     pub implausible: Option<String>,
-    /// What was assumed.
+    /// Assumptions.
     pub assumptions: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ impl Estimate {
     /// Predicts a run.
     ///
     /// # Errors
-    /// [`Refusal`] if an engine would refuse it.
+    /// [`Refusal`] if an engine refuses it.
     pub fn of(
         model: &Model,
         run: &Run,
@@ -119,10 +119,10 @@ impl Estimate {
         Estimate::under(model, run, accelerator, devices, &shipped, calibration)
     }
 
-    /// Predicts a run where other constants hold than those that are shipped.
+    /// Predicts a run with other constants than the shipped ones.
     ///
     /// # Errors
-    /// [`Refusal`] if an engine would refuse it.
+    /// [`Refusal`] if an engine refuses it.
     pub fn under(
         model: &Model,
         run: &Run,
@@ -195,7 +195,7 @@ fn scaled(stage: &StageMemory, factor: f64) -> StageMemory {
     }
 }
 
-/// Operations of one sequence that recomputation adds.
+/// Operations per sequence that recomputation adds.
 fn again_flops(model: &Model, run: &Run, split: &StageSplit) -> f64 {
     let sequence = run.sequence as f64;
     let recomputed = match run.recompute {
@@ -207,21 +207,21 @@ fn again_flops(model: &Model, run: &Run, split: &StageSplit) -> f64 {
     stages.map(|(kind, [_, again])| again * model.layer_flops(&model.kinds[kind], sequence)).sum()
 }
 
-/// What waits while the pipeline fills and drains, as a share. Where the simulator gives the time it is what remains of it
-/// beside the slowest stage's own work.
+/// Waiting time during warm-up and drain, as a fraction. For a simulated time it is the remainder beside the slowest
+/// stage's own work.
 fn bubble(costs: &Costs, terms: &Terms, iteration_s: f64, even: bool) -> f64 {
     let seconds = if even { terms.bubble * costs.growth } else { rest(costs, terms, iteration_s) };
     (seconds / iteration_s).max(0.0)
 }
 
-/// Seconds of a simulated iteration that are neither the slowest stage's nor come after the batch.
+/// Seconds of a simulated iteration that neither belong to the slowest stage nor come after the batch.
 fn rest(costs: &Costs, terms: &Terms, iteration_s: f64) -> f64 {
     let known: f64 = busy(costs, terms).iter().map(|(_, seconds)| seconds).sum();
     let after = terms.p2p + terms.imbalance + terms.reduction.data_parallel + terms.reduction.optimizer;
     (iteration_s - costs.fixed - (known + after) * costs.growth).max(0.0)
 }
 
-/// What the mean rank does, without waiting.
+/// Busy time of the mean rank by part.
 fn busy(costs: &Costs, terms: &Terms) -> Vec<(&'static str, f64)> {
     let p = costs.stages.len() as f64;
     let layers = &terms.layers;

@@ -1,4 +1,4 @@
-//! A training plan in the field's own figures: throughput, utilisation, trust.
+//! Training plan in the field's own figures: throughput, utilisation, reliability.
 
 use super::{Estimate, Fits, configured, wiring};
 use crate::{
@@ -12,19 +12,19 @@ use crate::{
     workload::TrainingProfile,
 };
 
-/// What is predicted of a plan's configuration; `None` where an engine refuses it.
+/// Estimate of a plan's configuration; `None` if an engine refuses it.
 pub(super) fn estimate(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<Estimate> {
     let (configuration, run) = wiring::run_of(profile, plan, limits.samples());
     let devices = configuration.layout.devices();
     Estimate::under(&profile.model, &run, &profile.accelerator, devices, &profile.constants, None).ok()
 }
 
-/// From rates of the predicted iteration to those of the simulated one, which is the plan's value.
+/// Factor from rates of the predicted iteration to those of the simulated one, which is the plan's value.
 fn of_simulated(estimate: &Estimate) -> f64 {
     estimate.iteration_s / estimate.simulated_s
 }
 
-/// The figures for programs.
+/// Figures for programs.
 pub(super) fn prediction(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<PredictionPart> {
     let estimate = estimate(profile, limits, plan)?;
     let scale = of_simulated(&estimate);
@@ -46,7 +46,7 @@ pub(super) fn prediction(profile: &TrainingProfile, limits: &Limits, plan: &Plan
     })
 }
 
-/// The figures that fit a line: throughput, utilisation, how far such predictions were off.
+/// Figures for one line: throughput, utilisation, error of such predictions.
 pub(super) fn figures(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Vec<Figure> {
     let Some(estimate) = estimate(profile, limits, plan) else { return vec![] };
     let scale = of_simulated(&estimate);
@@ -66,7 +66,7 @@ pub(super) fn figures(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
     ]
 }
 
-/// The lines: the configuration, what it attains, how far such predictions were off.
+/// Lines: the configuration, its performance, the error of such predictions.
 pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Vec<String> {
     let configuration = configured::of_plan(profile, plan);
     let mut lines = vec![configuration.to_string()];
@@ -95,7 +95,7 @@ pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> 
     lines
 }
 
-/// Whether the plan fits, with the error of the memory model.
+/// Memory check of the plan, with the error of the memory model.
 fn fits(limits: &Limits, estimate: &Estimate, profile: &TrainingProfile) -> Fits {
     let bytes = estimate.memory_bytes + profile.settings.reserve_bytes;
     Fits::of(bytes, limits.memory_limit(), estimate.trust.memory_error())

@@ -1,8 +1,8 @@
-//! The time of an iteration in closed form, for even splits under 1F1B and interleaved 1F1B.
+//! Iteration time in closed form, for even splits under 1F1B and interleaved 1F1B.
 //!
-//! `m` microbatches run on the slowest stage, `(p − 1)/v` mean stages fill and drain the pipeline, and what is sent between
-//! stages, reduced over replicas and updated by the optimizer comes on top as far as nothing hides it. A cluster's size
-//! adds a little to all of it. `O(p·v + layers)` time.
+//! `m` microbatches run on the slowest stage, and `(p − 1)/v` mean stages fill and drain the pipeline. Exposed
+//! transfers between stages, reductions over replicas and the optimizer step are added. The cluster's size adds a
+//! little to all of it. `O(p·v + layers)` time.
 
 use super::{
     Accelerator, Constants, Model, Recompute, Run,
@@ -13,43 +13,43 @@ use super::{
     split::StageSplit,
 };
 
-/// Latency of the reduction and of the gather over data-parallel ranks, together, seconds.
+/// Latency of the reduction plus the gather over data-parallel ranks, seconds.
 const REDUCTION_S: f64 = 10e-6;
 
-/// What one stage takes for one microbatch, seconds.
+/// Time of one stage for one microbatch, seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StageTime {
     /// Forward of its layers.
     pub forward: Pass,
     /// Backward of its layers.
     pub backward: Pass,
-    /// What its layers compute again.
+    /// Recomputation of its layers.
     pub again: Pass,
     /// Forward and backward of the head and the loss, on the last stage.
     pub head: [f64; 2],
     /// Both passes of the embedding, on the first stage.
     pub embedding: f64,
-    /// The part of the backward that is the gradients of the weights.
+    /// Part of the backward that is the gradient of the weights.
     pub weights: f64,
 }
 
 impl StageTime {
-    /// The whole forward pass.
+    /// Whole forward pass.
     pub fn forward_s(&self) -> f64 {
         self.forward.total() + self.head[0] + self.embedding / 3.0
     }
 
-    /// The whole backward pass, recomputation included.
+    /// Whole backward pass, recomputation included.
     pub fn backward_s(&self) -> f64 {
         self.backward.total() + self.again.total() + self.head[1] + self.embedding * 2.0 / 3.0
     }
 
-    /// Both.
+    /// Sum of both passes.
     pub fn total(&self) -> f64 {
         self.forward_s() + self.backward_s()
     }
 
-    /// Bytes that a rank sends for one microbatch, recomputation included.
+    /// Bytes that a rank sends per microbatch, recomputation included.
     pub fn traffic(&self) -> Traffic {
         let mut all = Pass::default();
         [&self.forward, &self.backward, &self.again].into_iter().for_each(|pass| all.add(pass, 1.0));
@@ -66,61 +66,62 @@ impl StageTime {
     }
 }
 
-/// What a rank of a stage does beside its microbatches.
+/// Work of a stage's rank in addition to its microbatches.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Reduction {
-    /// Gradients reduced and weights gathered over replicas, as far as compute does not hide it, seconds.
+    /// Exposed time of gradient reduction and weight gathering over replicas, seconds.
     pub data_parallel: f64,
-    /// The optimizer's step, seconds.
+    /// Optimizer step, seconds.
     pub optimizer: f64,
     /// Bytes that the rank sends for the reductions and gathers of an iteration.
     pub bytes: f64,
 }
 
-/// The terms of the closed form, seconds, of all microbatches: parts of layers on the mean stage, the head where it is.
+/// Terms of the closed form for all microbatches, seconds: parts of layers on the mean stage, the head on its own
+/// stage.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Terms {
     /// Layers on the mean stage, recomputation included.
     pub layers: Pass,
-    /// The head on the last stage.
+    /// Head on the last stage.
     pub head: f64,
-    /// The embedding on the first.
+    /// Embedding on the first stage.
     pub embedding: f64,
-    /// The slowest stage beyond the mean.
+    /// Excess of the slowest stage over the mean.
     pub imbalance: f64,
-    /// Filling and draining the pipeline.
+    /// Warm-up and drain of the pipeline.
     pub bubble: f64,
     /// Transfers between stages.
     pub p2p: f64,
-    /// Reductions and the optimizer's step.
+    /// Reductions and the optimizer step.
     pub reduction: Reduction,
-    /// The whole iteration.
+    /// Whole iteration.
     pub iteration: f64,
 }
 
-/// Everything the closed form and the simulator need of a run.
+/// Costs of a run for the closed form and the simulator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
-    /// By stage, for one microbatch.
+    /// Times of one microbatch, by stage.
     pub stages: Vec<StageTime>,
-    /// By stage.
+    /// Reductions, by stage.
     pub reductions: Vec<Reduction>,
-    /// One transfer to a neighbouring stage, as far as compute does not hide it, seconds.
+    /// Exposed time of one transfer to a neighbouring stage, seconds.
     pub transfer: f64,
-    /// Microbatches.
+    /// Number of microbatches.
     pub microbatches: u64,
-    /// Pipeline stages' virtual stages.
+    /// Virtual stages per pipeline stage.
     pub virtual_stages: u32,
-    /// What the iteration is lengthened by for the cluster's size.
+    /// Factor on the iteration for the cluster's size.
     pub growth: f64,
-    /// What it takes beside, seconds.
+    /// Constant time of an iteration, seconds.
     pub fixed: f64,
-    /// The mean stage's parameters give the closed form's reductions.
+    /// Reductions of the closed form, from the mean stage's parameters.
     mean_reduction: Reduction,
 }
 
 impl Costs {
-    /// Of a run that [`super::check::check`] accepts, split as that gave it.
+    /// Costs of a run that [`super::check::check`] accepts, with the split that it returns.
     pub fn of(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants, split: &StageSplit) -> Self {
         let rates = Rates::new(model, run, accelerator, constants);
         let layers = LayerTimes::new(&rates, model, run);
@@ -151,13 +152,13 @@ impl Costs {
         }
     }
 
-    /// Seconds of the tensor-parallel transfers of all microbatches on the mean stage, hidden or not.
+    /// Seconds of the tensor-parallel transfers of all microbatches on the mean stage, exposed or not.
     pub fn tensor_transfers(&self) -> f64 {
         let all: f64 = self.stages.iter().map(|stage| stage.traffic().tensor_s).sum();
         self.microbatches as f64 * all / self.stages.len() as f64
     }
 
-    /// The closed form.
+    /// Terms of the closed form.
     pub fn terms(&self) -> Terms {
         let (p, v) = (self.stages.len() as f64, f64::from(self.virtual_stages));
         let m = self.microbatches as f64;
@@ -184,7 +185,7 @@ impl Costs {
     }
 }
 
-/// The times of every kind of layer, whole and computed again.
+/// Times of every kind of layer, without and with full recomputation.
 struct LayerTimes {
     recomputed: usize,
     kinds: Vec<[LayerTime; 2]>,
@@ -218,7 +219,7 @@ impl LayerTimes {
         }
         let last = stage == split.last();
         if last && model.prediction_layers > 0 {
-            // Every one is a layer like the last, and goes through the head again.
+            // Each prediction layer equals the last layer, and passes the head again.
             let kind = usize::from(model.layers[model.layers.len() - 1]);
             add(&self.kinds[kind][0], f64::from(model.prediction_layers));
         }
@@ -234,7 +235,7 @@ impl LayerTimes {
     }
 }
 
-/// Elements on one rank: of matrices that all ranks of a data-parallel group share, and of experts.
+/// Parameters on one rank: of matrices shared by all ranks of a data-parallel group, and of experts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Parameters {
     /// Attention, dense blocks, routers, embeddings.
@@ -244,7 +245,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Of one layer of a kind.
+    /// Parameters of one layer of a kind.
     pub fn of_layer(model: &Model, run: &Run, kind: &super::LayerKind) -> Self {
         let (t, h) = (f64::from(run.layout.tensor), model.hidden as f64);
         let matrices = kind.attention.matrices(model.hidden);
@@ -266,7 +267,7 @@ impl Parameters {
         self.experts += other.experts * times;
     }
 
-    /// Of the layers of a stage.
+    /// Parameters of the layers of a stage.
     fn of_layers(model: &Model, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
         let mut sum = Parameters::default();
         for (&layer, [count, _]) in each.iter().zip(split.by_kind(stage, model, 0)) {
@@ -282,13 +283,14 @@ impl Parameters {
         sum
     }
 
-    /// Of a stage, with the embedding on the first and the projection on the last; tied, each has a copy.
+    /// Parameters of a stage, with the embedding on the first and the projection on the last. Tied ones have a copy on
+    /// each.
     pub fn of(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> Self {
         let each: Vec<Parameters> = model.kinds.iter().map(|kind| Parameters::of_layer(model, run, kind)).collect();
         Parameters::on_stage(model, run, split, stage, &each)
     }
 
-    /// The same, where those of a layer of every kind are known.
+    /// Like `of`, with the parameters of each kind of layer given.
     fn on_stage(model: &Model, run: &Run, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
         let mut of = Parameters::of_layers(model, split, stage, each);
         let ends = &model.ends;
@@ -304,7 +306,7 @@ impl Parameters {
         of
     }
 
-    /// Of the mean stage, with one table of the vocabulary, or both where there is one stage.
+    /// Parameters of the mean stage, with one vocabulary table, or both if there is one stage.
     fn mean(model: &Model, run: &Run, split: &StageSplit, each: &[Parameters]) -> Self {
         if split.stages() == 1 {
             return Parameters::on_stage(model, run, split, 0, each);
@@ -320,28 +322,28 @@ impl Parameters {
     }
 }
 
-/// Ranks over which a rank's shared parameters, and its experts, are replicated.
+/// Numbers of ranks over which a rank's shared parameters, and its experts, are replicated.
 pub fn replicas(run: &Run) -> (f64, f64) {
     let layout = &run.layout;
     let shared = f64::from(layout.data) * f64::from(layout.context);
     (shared, (shared * f64::from(layout.tensor) / f64::from(layout.expert)).max(1.0))
 }
 
-/// The time for which links are busy: nothing takes less, whatever share of it was fitted as hidden.
+/// Busy time of links: a lower bound on time, whatever fraction was fitted as hidden.
 struct LinkTime<'a> {
     rates: Rates<'a>,
     run: &'a Run,
-    /// Sends to other stages of the busiest rank, for one microbatch.
+    /// Sends of the busiest rank to other stages, per microbatch.
     sends: f64,
-    /// Links, each with its share of the time of every kind of transfer.
+    /// Links, each with its fraction of the time of every kind of transfer.
     links: Vec<LinkShares>,
 }
 
 impl<'a> LinkTime<'a> {
     fn new(rates: Rates<'a>, run: &'a Run, stages: usize) -> Self {
         let v = f64::from(run.layout.virtual_stages);
-        // A rank sends activations on and gradients back. The ends send one of them, of two stages each is an end, and with
-        // several virtual stages the last hands on to the first.
+        // A rank sends activations forward and gradients back; a rank at an end sends only one of them. With two
+        // stages, both are ends. With several virtual stages, the last stage also sends to the first.
         let sends = match stages {
             0 | 1 => 0.0,
             2 if run.zero_bubble.is_some() => v,
@@ -362,8 +364,8 @@ impl<'a> LinkTime<'a> {
             + times(next, self.sends * rates.handed_on(), rates.next_stage_link())
     }
 
-    /// Time of one transfer to the next stage that shows. Half of what a rank sends is hidden, as far as its links are not
-    /// busier than it computes.
+    /// Exposed time of one transfer to the next stage. Half of a rank's sends is hidden, unless its links are busy for
+    /// longer than it computes.
     fn exposed_transfer(&self, stages: &[StageTime]) -> f64 {
         if self.sends == 0.0 {
             return 0.0;
@@ -374,7 +376,7 @@ impl<'a> LinkTime<'a> {
         self.rates.to_next_stage().max(over / f64::from(self.run.layout.virtual_stages))
     }
 
-    /// Reductions of parameters on a rank of a stage, where the slowest stage takes so long for a microbatch.
+    /// Reductions of parameters on a rank of a stage. `slowest` is the slowest stage's time per microbatch.
     fn reduction(
         &self,
         constants: &Constants,
@@ -397,7 +399,7 @@ impl<'a> LinkTime<'a> {
             }
         }
         let waits = transfer * f64::from(run.layout.virtual_stages);
-        // What is left when so many microbatches' time has passed, in which links have other transfers to carry.
+        // Remaining time after that of some microbatches, during which links also carry other transfers.
         let left = |microbatches: f64, seconds: f64| {
             let busy = |link: &LinkShares| link[4] * all + microbatches * self.busy(stage, link);
             self.links.iter().map(busy).fold(0.0, f64::max) - microbatches * (seconds + waits)
@@ -405,8 +407,8 @@ impl<'a> LinkTime<'a> {
         let data_parallel = if settings.fsdp {
             (constants.fsdp_exposed * all).max(all - 0.8 * m * slowest).max(left(m, slowest))
         } else if settings.dp_overlap {
-            // Gradients are final in the last microbatch's backward pass, and the next iteration's first forward pass waits
-            // for weights; virtual stages spread both over a round of the pipeline.
+            // Gradients are final in the last microbatch's backward pass, and the next iteration's first forward pass
+            // waits for weights. Virtual stages spread both over a round of the pipeline.
             let window = if run.layout.virtual_stages > 1 { m.min(f64::from(run.layout.pipeline)) } else { 1.0 };
             (constants.data_exposed * all).max(left(window, stage.total()))
         } else {

@@ -1,4 +1,4 @@
-//! Training workloads as a family: their limits, measure and program.
+//! Family of training workloads: limits, measure and program.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use crate::{
     workload::{NodeIndex, TrainingProfile, Workload, piper::VANILLA},
 };
 
-/// Sequences of an iteration where nobody says.
+/// Default number of sequences per iteration.
 pub const USUAL_BATCH: u32 = 128;
-/// What is planned for where nobody says how many devices and sequences there are.
+/// Default number of devices and sequences.
 const USUAL: [(LimitKind, f64); 2] = [(LimitKind::Devices, 64.0), (LimitKind::Batch, USUAL_BATCH as f64)];
 
 impl Family for TrainingProfile {
@@ -83,7 +83,7 @@ impl Family for TrainingProfile {
         let own = &pipeline.settings;
         SimulatorSettings {
             virtual_stages: if pipeline.interleaved { own.virtual_stages } else { asked.virtual_stages },
-            // The step is part of the configuration's own time, and a plan's file tells it.
+            // The optimizer step is part of the configuration's own time, and a plan's file contains it.
             optimizer_step_s: own.optimizer_step_s,
             ..*asked
         }

@@ -1,8 +1,8 @@
-//! Times of one layer on one rank for one microbatch, part by part, and of what stands at the two ends.
+//! Times of one layer on one rank for one microbatch, part by part, and of the embedding and the head.
 //!
-//! A matrix product of m × n × k takes its FLOP at the attained rate, lengthened by a term in 1/m + 1/n + 1/k: tiles at the
-//! edges, and operands that are read more often. Attention is fused unless settings say otherwise; elementwise kernels move
-//! bytes; collectives are rings. `O(1)` for each kind of layer.
+//! A matrix product of m × n × k takes its FLOP at the attained rate, times a factor with 1/m + 1/n + 1/k for edge
+//! tiles and repeated reads of operands. Attention is fused unless the settings disable it. Elementwise kernels move
+//! bytes; collectives are rings. `O(1)` per kind of layer.
 
 use super::{
     Accelerator, Constants, ContextStyle, FeedForward, LayerKind, Model, Precision, Recompute, Run,
@@ -10,26 +10,26 @@ use super::{
     run::{AttentionKernel, GroupLinks, LinkShares},
 };
 
-/// Time of a kernel's launch, seconds.
+/// Launch time of a kernel, seconds.
 const LAUNCH_S: f64 = 4e-6;
 /// Latency of one step of a ring, seconds.
 const HOP_S: f64 = 5e-6;
 /// Latency of an all-to-all, seconds.
 const ALL_TO_ALL_S: f64 = 10e-6;
 
-/// What a backward pass moves through memory, in forward passes.
+/// Memory traffic of a backward pass, relative to the forward pass.
 pub const BACKWARD_TRAFFIC: f64 = 1.6;
 
-/// Bytes that a rank sends in one pass, by kind of group, hidden behind compute or not.
+/// Bytes that a rank sends in one pass, by kind of group, exposed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Traffic {
-    /// Within its tensor group.
+    /// Bytes within its tensor group.
     pub tensor: f64,
-    /// Seconds of those, by themselves.
+    /// Time of the tensor group's transfers alone, seconds.
     pub tensor_s: f64,
-    /// Within its context group.
+    /// Bytes within its context group.
     pub context: f64,
-    /// Within its group of experts.
+    /// Bytes within its expert group.
     pub expert: f64,
 }
 
@@ -42,29 +42,29 @@ impl Traffic {
     }
 }
 
-/// The parts of one pass of a layer, seconds.
+/// Parts of one pass of a layer, seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Pass {
     /// Matrix products.
     pub gemm: f64,
     /// Casts to 8 and 4 bits.
     pub cast: f64,
-    /// The attention core.
+    /// Attention core.
     pub attention: f64,
     /// Norms, activation functions, rotary positions, residuals, permutation of tokens.
     pub elementwise: f64,
-    /// Tensor-parallel transfers that are not hidden.
+    /// Exposed tensor-parallel transfers.
     pub tensor_parallel: f64,
-    /// Context-parallel transfers that are not hidden.
+    /// Exposed context-parallel transfers.
     pub context_parallel: f64,
     /// Expert-parallel transfers.
     pub expert_parallel: f64,
-    /// Bytes of all transfers; no part of the time.
+    /// Bytes of all transfers; not part of the time.
     pub traffic: Traffic,
 }
 
 impl Pass {
-    /// All parts.
+    /// Sum of all parts.
     pub fn total(&self) -> f64 {
         self.parts().iter().sum()
     }
@@ -74,7 +74,7 @@ impl Pass {
         [gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel]
     }
 
-    /// Adds another pass `times` over.
+    /// Adds another pass `times` times.
     pub fn add(&mut self, other: &Pass, times: f64) {
         self.gemm += times * other.gemm;
         self.cast += times * other.cast;
@@ -87,26 +87,25 @@ impl Pass {
     }
 }
 
-/// Time of a transfer that compute does not hide: the fitted share of it, and at least what is left when all of `hiding`
-/// has passed.
+/// Exposed time of a transfer: the fitted fraction of it, and at least the remainder after `hiding`.
 fn exposed(transfer: f64, share: f64, hiding: f64) -> f64 {
     (share * transfer).max(transfer - hiding)
 }
 
-/// What a layer takes.
+/// Times of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LayerTime {
-    /// The forward pass.
+    /// Forward pass.
     pub forward: Pass,
-    /// The backward pass without recomputation.
+    /// Backward pass without recomputation.
     pub backward: Pass,
-    /// What recomputation adds to the backward pass.
+    /// Recomputation in the backward pass.
     pub again: Pass,
-    /// The part of the backward pass that is the gradients of the weights, which nothing but the optimizer waits for.
+    /// Part of the backward pass that is the gradient of the weights. Only the optimizer waits for it.
     pub weights: f64,
 }
 
-/// Rates and sizes that all times of a run are made of.
+/// Rates and sizes from which all times of a run are computed.
 #[derive(Debug, Clone, Copy)]
 pub struct Rates<'a> {
     model: &'a Model,
@@ -116,7 +115,7 @@ pub struct Rates<'a> {
 }
 
 impl<'a> Rates<'a> {
-    /// Of a run of a model on accelerators that attain what `constants` say.
+    /// Rates of a run of a model on accelerators with these constants.
     pub fn new(model: &'a Model, run: &'a Run, accelerator: &'a Accelerator, constants: &'a Constants) -> Self {
         Rates { model, run, accelerator, constants }
     }
@@ -131,18 +130,18 @@ impl<'a> Rates<'a> {
         self.constants.memory * self.accelerator.memory_bandwidth
     }
 
-    /// Bytes per second of a collective over so many neighbouring devices.
+    /// Bytes per second of a collective over `devices` neighbouring devices.
     pub(crate) fn link(&self, devices: u64) -> f64 {
         let inside = devices <= u64::from(self.accelerator.domain);
         self.constants.links * if inside { self.accelerator.inner_link } else { self.accelerator.outer_link }
     }
 
-    /// Bytes per second of one kind of group on a topology; without one, as it would be otherwise.
+    /// Bytes per second of one kind of group on a topology; `otherwise` without a topology.
     fn wired(&self, own: impl Fn(&GroupLinks) -> f64, otherwise: f64) -> f64 {
         self.run.links.as_ref().map_or(otherwise, |links| self.constants.links * own(links))
     }
 
-    /// Bytes per second of a reduction over ranks of which each has `domain / t` neighbours in its NVLink domain.
+    /// Bytes per second of a reduction over ranks, each with `domain / t` neighbours in its NVLink domain.
     pub(crate) fn reduction(&self, ranks: f64) -> f64 {
         if let Some(links) = &self.run.links {
             return self.constants.links * links.data;
@@ -166,7 +165,7 @@ impl<'a> Rates<'a> {
         self.wired(|links| links.context, self.link(devices))
     }
 
-    /// Bytes per second within a group of experts.
+    /// Bytes per second within an expert group.
     pub(crate) fn expert_link(&self) -> f64 {
         self.wired(|links| links.expert, self.link(u64::from(self.run.layout.expert)))
     }
@@ -176,8 +175,8 @@ impl<'a> Rates<'a> {
         self.wired(|links| links.next_stage, self.link(self.run.layout.devices()))
     }
 
-    /// Shares of the time of each kind of transfer for which a link is busy with it, a row for every link that may be the
-    /// busiest: tensor, context, expert, next stage, data. `ranks` reduce gradients.
+    /// Fractions of the time of each kind of transfer for which a link is busy with it: tensor, context, expert, next
+    /// stage, data. One row for every link that may be the busiest. `ranks` reduce gradients.
     pub(crate) fn shared_links(&self, ranks: f64) -> Vec<LinkShares> {
         if let Some(links) = &self.run.links {
             return links.shares.clone();
@@ -187,14 +186,14 @@ impl<'a> Rates<'a> {
         let domain = u64::from(self.accelerator.domain);
         let within = [t, t * c, e, layout.devices()].map(|devices| f64::from(u8::from(devices <= domain)));
         let across = within.map(|share| 1.0 - share);
-        // A reduction across domains goes over both kinds of links, over the inner ones in its own time.
+        // A reduction across domains uses both kinds of links. It uses the inner links at their own rate.
         let data_within = self.reduction(ranks) / self.link(1);
         let data_across = if self.t() * ranks <= f64::from(self.accelerator.domain) { 0.0 } else { 1.0 };
         let row = |[t, c, e, p]: [f64; 4], data: f64| [t, c, e, p, data];
         vec![row(within, data_within), row(across, data_across)]
     }
 
-    /// `groups` products of m × n × k.
+    /// Seconds of `groups` products of m × n × k.
     fn gemm(&self, [m, n, k]: [f64; 3], groups: f64, precision: Precision, share: f64) -> f64 {
         let accelerator = self.accelerator;
         let (peak, attained, edge) = match precision.bits() {
@@ -202,7 +201,7 @@ impl<'a> Rates<'a> {
             8 => (accelerator.peak_8.unwrap_or(accelerator.peak_16), self.constants.gemm_8, 620.0),
             _ => (accelerator.peak_4.unwrap_or(accelerator.peak_16), self.constants.gemm_8, 620.0),
         };
-        // However much power there is, no product is faster than the data sheet's peak.
+        // Whatever the power, no product is faster than the data sheet's peak.
         let rate = (accelerator.sustained_16() * (peak / accelerator.peak_16) * attained * share).min(peak);
         2.0 * m * n * k * groups / rate * (1.0 + edge * (1.0 / m + 1.0 / n + 1.0 / k)) + LAUNCH_S
     }
@@ -214,7 +213,7 @@ impl<'a> Rates<'a> {
         [time.forward.gemm + time.forward.cast, time.backward.gemm + time.backward.cast]
     }
 
-    /// A weight's product in the forward pass, and both of the backward pass.
+    /// Adds a weight's product in the forward pass, and both of the backward pass.
     fn weight(&self, time: &mut LayerTime, [m, n, k]: [f64; 3]) {
         let precision = self.run.precision;
         time.forward.gemm += self.gemm([m, n, k], 1.0, precision, 1.0);
@@ -227,7 +226,7 @@ impl<'a> Rates<'a> {
         }
     }
 
-    /// The times of a kind of layer; `recompute` is what is computed again of this one.
+    /// Times of a kind of layer; `recompute` is the recomputation of this layer.
     pub fn layer(&self, kind: &LayerKind, recompute: Recompute) -> LayerTime {
         let mut time = LayerTime::default();
         self.products(&mut time, kind);
@@ -288,14 +287,14 @@ impl<'a> Rates<'a> {
         }
     }
 
-    /// The attention core where every token sees `seen` others on average.
+    /// Adds the attention core if every token attends to `seen` others on average.
     fn core_over(&self, time: &mut LayerTime, kind: &LayerKind, seen: f64) {
         let (tokens, heads) = (self.run.tokens(), kind.attention.heads() as f64 / self.t());
         let (query, value) = kind.attention.core_widths();
         let flops = 2.0 * tokens * seen * heads * (query + value) as f64;
         let sustained = self.accelerator.sustained_16();
         if self.run.settings.attention == AttentionKernel::Unfused {
-            // Products over all pairs, whatever is masked, and the scores through memory.
+            // Products over all pairs, including masked ones, and the scores through memory.
             let flops = 2.0 * tokens * self.run.sequence as f64 * heads * (query + value) as f64;
             let rate = 0.6 * self.constants.gemm_16 * sustained;
             let bytes = tokens * self.run.sequence as f64 * heads * 12.0 / self.memory();
@@ -345,12 +344,12 @@ impl<'a> Rates<'a> {
         let bytes = 2.0 * self.run.tokens() * self.model.hidden as f64 * (t - 1.0) / t;
         let unit = bytes / self.tensor_link() + HOP_S * (t - 1.0);
         let overlap = self.run.settings.tp_overlap && self.run.settings.sequence_parallel;
-        // Experts' layers have it around attention only; a decoder over an encoder once more.
+        // Layers with experts have it only around attention; a decoder with cross-attention has it once more.
         let blocks = if kind.experts().is_some() { 0.5 } else { 1.0 + 0.5 * f64::from(u8::from(kind.cross)) };
         let backward = if self.run.settings.sequence_parallel { 5.0 } else { 4.0 };
         for (pass, units) in [(&mut time.forward, 4.0 * blocks), (&mut time.backward, backward * blocks)] {
             let transfer = units * unit;
-            // Engines overlap them with the products that need them or make them.
+            // Engines overlap transfers with the products that consume or produce them.
             let hidden_by = pass.gemm + pass.cast;
             pass.tensor_parallel =
                 if overlap { exposed(transfer, self.constants.tensor_exposed, hidden_by) } else { transfer };
@@ -373,8 +372,8 @@ impl<'a> Rates<'a> {
         };
         let bytes = bytes * (c - 1.0) / c;
         let unit = bytes / self.context_link() + latency;
-        // A ring passes keys and values on, and in the backward pass their gradients too. An exchange of heads sends as
-        // much back and forth.
+        // A ring passes on keys and values, and in the backward pass their gradients too. An exchange of heads sends
+        // equally much in both passes.
         let backward = match self.run.settings.context_style {
             ContextStyle::AllToAll => 1.0,
             ContextStyle::Ring => 2.0,
@@ -409,7 +408,7 @@ impl<'a> Rates<'a> {
         }
     }
 
-    /// The output projection and the loss on the last stage: forward and backward of one microbatch.
+    /// Output projection and loss on the last stage: forward and backward of one microbatch.
     pub fn head(&self) -> [f64; 2] {
         let ends = &self.model.ends;
         if ends.projection == Projection::None {
@@ -432,7 +431,7 @@ impl<'a> Rates<'a> {
         [forward, backward]
     }
 
-    /// The part of the head's backward that is the gradient of its weights.
+    /// Part of the head's backward that is the gradient of its weights.
     pub(crate) fn head_weights(&self) -> f64 {
         if self.model.ends.projection == Projection::None {
             return 0.0;
@@ -441,7 +440,7 @@ impl<'a> Rates<'a> {
         self.gemm([rows, self.model.hidden as f64, self.run.tokens()], 1.0, Precision::Bf16, 1.0)
     }
 
-    /// The token embedding on the first stage, both passes of one microbatch.
+    /// Token embedding on the first stage: both passes of one microbatch.
     pub fn embedding(&self) -> f64 {
         if self.model.ends.vocabulary == 0 {
             return 0.0;
@@ -449,18 +448,18 @@ impl<'a> Rates<'a> {
         6.0 * self.run.tokens() * self.model.hidden as f64 / self.memory()
     }
 
-    /// Seconds of one activation sent to a neighbouring stage, each rank of the tensor group its part.
+    /// Seconds of one activation sent to a neighbouring stage. Each rank of the tensor group sends its part.
     pub(crate) fn to_next_stage(self) -> f64 {
         self.handed_on() / self.next_stage_link() + HOP_S
     }
 
-    /// Bytes of that.
+    /// Bytes of that part.
     pub(crate) fn handed_on(self) -> f64 {
         2.0 * self.run.tokens() * self.model.hidden as f64 / self.t()
     }
 }
 
-/// Matrices that lead into a block.
+/// Number of input matrices of a block.
 fn gates(gated: bool) -> f64 {
     if gated { 2.0 } else { 1.0 }
 }

@@ -1,7 +1,7 @@
-//! What every rank of a pipeline stage holds at its fullest, in parts.
+//! Peak memory of every rank of a pipeline stage, in parts.
 //!
-//! State is what parameters, gradients and the optimizer take; activations are kept for every microbatch in flight, as many
-//! as 1F1B, interleaved 1F1B and zero-bubble schedules have on a stage; one layer's work, or the logits, come on top at the peak.
+//! State is parameters, gradients and the optimizer's data. Activations are kept for every microbatch in flight under
+//! 1F1B, interleaved 1F1B and zero-bubble schedules. One layer's work, or the logits, are added at the peak.
 //! `O(layers)` time for a stage.
 
 use super::{
@@ -18,7 +18,7 @@ pub struct StageMemory {
     pub weights: f64,
     /// Gradients.
     pub gradients: f64,
-    /// 32-bit weights and both moments.
+    /// Weights in 32 bits and both moments.
     pub optimizer: f64,
     /// Activations of all microbatches in flight.
     pub activations: f64,
@@ -27,23 +27,23 @@ pub struct StageMemory {
 }
 
 impl StageMemory {
-    /// All of it.
+    /// Sum of all parts.
     pub fn total(&self) -> f64 {
         self.weights + self.gradients + self.optimizer + self.activations + self.work
     }
 
-    /// The state alone.
+    /// Sum of weights, gradients and optimizer data.
     pub fn state(&self) -> f64 {
         self.weights + self.gradients + self.optimizer
     }
 }
 
-/// The memory of every stage.
+/// Memory of every stage.
 pub fn stages(model: &Model, run: &Run, split: &StageSplit) -> Vec<StageMemory> {
     (0..split.stages()).map(|stage| of_stage(model, run, split, stage)).collect()
 }
 
-/// Whether the fullest stage and the reserve are within the device: 1 is just full.
+/// Fullest stage plus the reserve as a fraction of the device's memory; 1 is exactly full.
 pub fn fill(stages: &[StageMemory], run: &Run, accelerator: &Accelerator) -> f64 {
     (fullest(stages) + run.settings.reserve_bytes) / accelerator.memory_bytes
 }
@@ -53,12 +53,12 @@ pub fn fullest(stages: &[StageMemory]) -> f64 {
     stages.iter().map(StageMemory::total).fold(0.0, f64::max)
 }
 
-/// Microbatches, in whole stages' worth, that a stage keeps at its fullest.
+/// Maximum number of microbatches in flight on a stage, in units of whole stages.
 pub fn in_flight(run: &Run, stage: usize) -> f64 {
     let (p, v, i) = (f64::from(run.layout.pipeline), f64::from(run.layout.virtual_stages), stage as f64);
     let m = run.microbatches() as f64;
     if run.zero_bubble.is_some() {
-        // Activations are kept until the gradients of the weights are made: on every stage as many as on 1F1B's first.
+        // Activations are kept until the weights' gradients are computed: every stage has as many as 1F1B's first.
         return m.min(p);
     }
     if run.layout.virtual_stages == 1 {
@@ -67,7 +67,7 @@ pub fn in_flight(run: &Run, stage: usize) -> f64 {
     (m * v).min(2.0 * (p - 1.0 - i) + (v - 1.0) * p + 1.0) / v
 }
 
-/// The memory of one stage.
+/// Memory of one stage.
 pub fn of_stage(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> StageMemory {
     let of = Parameters::of(model, run, split, stage);
     let (shared, experts) = replicas(run);
@@ -79,7 +79,7 @@ pub fn of_stage(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> S
     let whole = divided(&of, settings.fsdp);
     let optimized = divided(&of, settings.fsdp || settings.distributed_optimizer);
     StageMemory {
-        // Under FSDP the 32-bit weights are the ones that are kept; 16 bits of a layer live while it runs.
+        // FSDP keeps the 32-bit weights. A layer's 16-bit weights exist only while it runs.
         weights: if settings.fsdp { 0.0 } else { 2.0 * whole },
         gradients: f64::from(settings.gradient_bytes) * whole,
         optimizer: 12.0 * optimized,
@@ -115,7 +115,7 @@ fn activations(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> f6
     flying * kept + largest
 }
 
-/// Activations that the backward pass of one layer needs, of one microbatch.
+/// Activations of one microbatch that the backward pass of one layer needs, bytes.
 pub fn layer_bytes(model: &Model, run: &Run, kind: &LayerKind) -> f64 {
     let (tokens, t, tau, h) = (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
     let settings = &run.settings;
@@ -155,7 +155,7 @@ pub fn layer_bytes(model: &Model, run: &Run, kind: &LayerKind) -> f64 {
     bytes
 }
 
-/// The larger of what one layer needs while it runs and what the loss needs.
+/// Larger of a running layer's buffers and the loss's buffers, bytes.
 fn work(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> f64 {
     let (tokens, t, tau, h) = (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
     let gates = |gated: bool| if gated { 2.0 } else { 1.0 };

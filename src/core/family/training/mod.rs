@@ -1,16 +1,17 @@
-//! What a training iteration of a transformer takes on real machines, from the model's sizes and the machines' data sheets.
+//! Prediction of a transformer's training iteration on real machines, from the model's sizes and the machines' data
+//! sheets.
 //!
-//! A [`Model`] (read from a Hugging Face `config.json`, a preset or a [published] name) runs as a [`Run`] says
-//! (devices, degrees, batch, precision, settings of the software) on an [`Accelerator`]. [`iteration`] gives the time in
-//! closed form and its terms, [`memory`] what every pipeline stage holds, [`program`] the same run for the simulator, and
-//! [`Estimate`] all of it with how far such predictions were off on published runs ([`truth`]).
+//! A [`Model`] (from a Hugging Face `config.json`, a preset or a [published] name) runs as a [`Run`] (devices, degrees,
+//! batch, precision, software settings) on an [`Accelerator`]. [`iteration`] has the time in closed form with its
+//! terms, [`memory`] the memory of every pipeline stage, and [`program`] the same run for the simulator. [`Estimate`]
+//! has all of it, with the error of such predictions on published runs ([`truth`]).
 //!
-//! The formulas follow the units that Megatron-LM's engine runs: matrix products by a roofline with a penalty for small
-//! sides, fused attention, bytes of elementwise kernels, collectives with a share that is not hidden. Their constants were
-//! fitted on published measurements, not derived; `docs/truth.md` says how far they carry. Complexity: `O(layers)` time and
-//! memory for a stage's costs, `O(stages)` for an iteration.
+//! The formulas follow the units of Megatron-LM's execution: matrix products by a roofline with a penalty for small
+//! sides, fused attention, bytes of elementwise kernels, collectives with an exposed fraction. Their constants were
+//! fitted on published measurements, not derived; `docs/truth.md` has their range of validity. Complexity: `O(layers)`
+//! time and memory for a stage's costs, `O(stages)` for an iteration.
 //!
-//! The surprising decision: power, not the data sheet's peak, sets the rate of matrix products within a generation.
+//! One surprise: power, not the data sheet's peak, sets the rate of matrix products within a generation.
 
 pub mod calibrate;
 pub mod check;

@@ -1,4 +1,4 @@
-//! What layers of a model that is to be trained offer a plan: nothing by themselves, the configuration holds for all.
+//! Choices of layers of a model to be trained: none by themselves, because the configuration holds for all layers.
 
 use crate::{family::offers::Offers, workload::TrainingProfile};
 

@@ -1,4 +1,4 @@
-//! The hardware and the software of a model that is to be trained.
+//! Hardware and software of a model to be trained.
 
 use super::{Calibration, Constants, Stack, TrainingSettings, hardware};
 use crate::{
@@ -126,7 +126,7 @@ impl Platform for TrainingProfile {
     }
 }
 
-/// A workload with another profile.
+/// Replaces the profile of a workload.
 fn with(workload: &Workload, profile: TrainingProfile) -> Workload {
     Workload { profile: Profile::Training(Box::new(profile)), ..workload.clone() }
 }

@@ -1,8 +1,8 @@
-//! A run as the simulator takes it: stages with passes, reductions and memory.
+//! Converts a run to the simulator's input: stages with passes, reductions and memory.
 //!
-//! What a rank waits for while it sends or receives is part of its passes, half in each direction, since the engines' sends
-//! between stages are not hidden. Everything else, from warm-up to drain, is the simulator's own: it shares no formula with
-//! the closed form, for any split of layers. `O(p)` time and memory.
+//! A rank's waits for sends and receives are part of its passes, half in each direction, since the engines' sends
+//! between stages are exposed. Everything else, from warm-up to drain, is simulated: it shares no formula with the
+//! closed form, for any split of layers. `O(p)` time and memory.
 
 use super::{
     Model, Run, configured,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::simulate::{self, MemoryParts, Pipeline, PipelineStage, Schedule, SimulatorSettings, Transfer};
 
-/// The pipeline of one replica.
+/// Pipeline of one replica.
 pub fn pipeline(run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
     let waits = costs.transfer * f64::from(costs.virtual_stages) / 2.0;
     let stages: Vec<PipelineStage> = costs
@@ -44,7 +44,7 @@ pub fn pipeline(run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
     let optimizer = costs.reductions.iter().map(|reduction| reduction.optimizer).fold(0.0, f64::max);
     let chain = 1..stages.len();
     Pipeline {
-        // Their time is in the passes; what goes over is told all the same.
+        // Their time is in the passes, but their traffic is still reported.
         transfers: chain.map(|to| Transfer { from: to - 1, to, seconds: 0.0, bytes: 0.0 }).collect(),
         stages,
         microbatches: u32::try_from(costs.microbatches).unwrap_or(u32::MAX),
@@ -58,7 +58,7 @@ pub fn pipeline(run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
     }
 }
 
-/// The schedule of the run.
+/// Schedule of the run.
 pub fn schedule(run: &Run) -> Schedule {
     match run.zero_bubble {
         Some(schedule) => configured::schedule_of(schedule),
@@ -67,8 +67,8 @@ pub fn schedule(run: &Run) -> Schedule {
     }
 }
 
-/// The whole iteration: what grows with the cluster and what is fixed are in the durations, so that its simulated length is
-/// the iteration's time.
+/// Pipeline of the whole iteration. The growth with the cluster and the fixed time are in the durations, so that the
+/// simulated length is the iteration time.
 pub fn whole(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
     let mut pipeline = pipeline(run, costs, memory);
     for stage in &mut pipeline.stages {
@@ -79,7 +79,7 @@ pub fn whole(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) ->
         stage.parts.buffers += run.settings.reserve_bytes;
         stage.fixed_bytes += run.settings.reserve_bytes;
     }
-    // Each boundary is passed once for every virtual stage.
+    // Each boundary is crossed once per virtual stage.
     let bytes = 2.0 * run.tokens() * model.hidden as f64 / f64::from(run.layout.tensor);
     pipeline.transfers.iter_mut().for_each(|transfer| transfer.bytes = bytes);
     pipeline.settings.optimizer_step_s = pipeline.settings.optimizer_step_s * costs.growth + costs.fixed;
@@ -93,7 +93,7 @@ pub fn whole(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) ->
     pipeline
 }
 
-/// An iteration's time by the simulator, seconds.
+/// Iteration time from the simulator, seconds.
 pub fn iteration(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) -> f64 {
     let pipeline = whole(model, run, costs, memory);
     simulate::length_unless(&pipeline, schedule(run), &|| false).unwrap_or(f64::NAN)

@@ -1,6 +1,6 @@
-//! A run as it is asked for, by name and text: on the command line, in a table of measured runs, in an engine's log.
+//! Request for a run, by name and text: on the command line, in a table of measured runs, in an engine's log.
 //!
-//! What is not given takes its default when the model is known; what contradicts is refused with one sentence.
+//! A missing value takes its default once the model is known. A contradiction is refused with one sentence.
 
 use super::{
     Accelerator, Layout, Model, Precision, Recompute, Run, Stack, TrainingSettings, ZeroBubble, check::Refusal,
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::{plan::Schedule, text::printable};
 
-/// The largest degree, micro-batch or number of devices.
+/// Maximum degree, microbatch size or number of devices.
 const MOST: u64 = 1 << 20;
 
-/// The longest sequence and the largest batch.
+/// Maximum sequence length and batch size.
 const MOST_TOKENS: u64 = 1 << 30;
 
-/// What has been asked for so far.
+/// Values requested so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     hardware: Option<&'static Accelerator>,
@@ -30,24 +30,24 @@ pub struct Request {
     settings: Vec<(String, String)>,
 }
 
-/// A request whose defaults are filled in.
+/// Request with defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     /// The run.
     pub run: Run,
-    /// What it runs on.
+    /// Accelerator of the run.
     pub accelerator: &'static Accelerator,
-    /// On how many.
+    /// Number of devices.
     pub devices: u64,
-    /// The profile of its settings.
+    /// Profile of its settings.
     pub stack: Stack,
 }
 
 impl Request {
-    /// The degrees by name, in the order of [`Layout`]'s fields.
+    /// Names of the degrees, in the order of [`Layout`]'s fields.
     pub const DEGREES: [&'static str; 7] = ["tp", "pp", "vp", "cp", "ep", "dp", "mbs"];
 
-    /// Names that [`Request::set`] takes beside those of settings.
+    /// Names that [`Request::set`] takes in addition to those of settings.
     pub const NAMES: [&'static str; 10] = [
         "hardware",
         "devices",
@@ -61,10 +61,10 @@ impl Request {
         "schedule",
     ];
 
-    /// Sets one thing by its name; dashes count as underscores.
+    /// Sets one value by name. Dashes count as underscores.
     ///
     /// # Errors
-    /// A sentence, if there is no such thing, it cannot be that, or it was set to something else before.
+    /// Sentence, if the name is unknown, the value is invalid, or another value was set before.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let name = name.trim_start_matches("--").replace('-', "_");
         let value = value.trim();
@@ -103,7 +103,7 @@ impl Request {
         Ok(())
     }
 
-    /// Sets all settings of `fsdp=true tp_overlap=false`; commas and semicolons part them too.
+    /// Sets all settings of `fsdp=true tp_overlap=false`. Commas and semicolons also separate settings.
     fn settings_of(&mut self, text: &str) -> Result<(), String> {
         for part in text.split([' ', ',', ';']).filter(|part| !part.is_empty()) {
             let Some((name, value)) = part.split_once('=') else {
@@ -135,7 +135,7 @@ impl Request {
         Ok(())
     }
 
-    /// What was asked for here, and elsewhere what was asked for there.
+    /// Combines two requests. Values of this one take precedence.
     #[must_use]
     pub fn or(&self, other: &Request) -> Request {
         let mut both = self.clone();
@@ -158,15 +158,15 @@ impl Request {
         both
     }
 
-    /// The hardware asked for, or the usual one.
+    /// Requested hardware, or the default.
     pub fn resolve_hardware(&self) -> &'static Accelerator {
         self.hardware.unwrap_or_else(|| hardware::find("h100").unwrap_or(&hardware::all()[0]))
     }
 
-    /// Fills in what was not asked for.
+    /// Fills in the values that were not requested.
     ///
     /// # Errors
-    /// [`Refusal`] if something has no default, or what was asked for contradicts itself.
+    /// [`Refusal`] if a value has no default, or if the request contradicts itself.
     pub fn resolve(&self, model: &Model) -> Result<Resolved, Refusal> {
         let zero_bubble = self.schedule.and_then(|schedule| ZeroBubble::find(schedule.id()));
         let [tensor, pipeline, mut virtual_stages, context, expert, data, micro_batch] =
@@ -212,11 +212,12 @@ impl Request {
         Ok(Resolved { run, accelerator: self.resolve_hardware(), devices, stack })
     }
 
-    /// The stack's settings with what was set. Overlap that the stack would use falls with what it rests on.
+    /// Settings of the stack with the requested changes. Tensor-parallel overlap is disabled with sequence parallelism,
+    /// unless requested.
     fn settings(&self, stack: Stack) -> TrainingSettings {
         let mut settings = stack.settings();
         for (name, value) in &self.settings {
-            // Each was tried when it was set.
+            // Each value was validated when it was set.
             drop(settings.set(name, value));
         }
         if !settings.sequence_parallel && !self.settings.iter().any(|(name, _)| name == "tp_overlap") {
@@ -226,10 +227,10 @@ impl Request {
     }
 }
 
-/// The accelerator of this name.
+/// Accelerator with this name.
 ///
 /// # Errors
-/// A sentence with those there are.
+/// Sentence with the available ones.
 pub(super) fn accelerator(value: &str) -> Result<&'static Accelerator, String> {
     hardware::find(value).ok_or_else(|| {
         let known: Vec<&str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
@@ -268,7 +269,7 @@ fn recompute(value: &str) -> Result<Recompute, String> {
     }
 }
 
-/// A whole number from 1 on.
+/// Whole number from 1 to `most`.
 fn count(name: &str, value: &str, most: u64) -> Result<u64, String> {
     value
         .parse()

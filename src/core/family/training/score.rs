@@ -1,7 +1,7 @@
-//! The check of a training plan: what an engine refuses, whether the stages are the configuration's, memory, and the time
-//! of an iteration as the simulator has it.
+//! Check of a training plan: refusals of engines, agreement of stages and configuration, memory, and the simulated
+//! iteration time.
 //!
-//! `O(layers + devices log devices)` beside the simulation.
+//! `O(layers + devices log devices)` plus the simulation.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) fn check(profile: &TrainingProfile, limits: &Limits, plan: &Plan, sco
             return;
         }
     };
-    // The stages follow from the configuration: another plan is made of it and compared.
+    // The stages must follow from the configuration, so a second plan is made from it and compared.
     let own = configured::plan(profile, configuration, &split);
     same_stages(plan, &own, &mut score.violations);
     devices(limits, plan, &mut score.violations);
@@ -78,7 +78,7 @@ fn stage_score(time: &StageTime, waits: f64, sync_s: f64) -> StageScore {
     }
 }
 
-/// Even shares of a stage's costs: the nodes of a stage are layers of about one cost.
+/// Equal parts of a stage's costs: a stage's nodes are layers of about equal cost.
 fn nodes(stage: &Stage, scored: &StageScore) -> Vec<NodeScore> {
     let count = stage.nodes.len().max(1) as f64;
     let one = NodeScore {
@@ -110,7 +110,7 @@ fn same_stages(plan: &Plan, own: &Plan, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Every device in one place, as many as the degrees take.
+/// Checks that every device is in one stage, and that there are as many as the degrees need.
 fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
     let mut taken = BTreeMap::new();
     for (index, stage) in plan.stages.iter().enumerate() {

@@ -1,24 +1,25 @@
-//! Which layers lie on which stage.
+//! Split of a model's layers over the stages.
 //!
-//! A virtual stage (chunk) `j·p + i` is part `j` of stage `i`. Where `L` layers do not divide evenly but `L + 2` (or `L + 1`)
-//! do, the first and the last chunk (the last alone) have one fewer: they hold the embedding and the head, as
-//! Megatron-LM's `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split` do it.
+//! A virtual stage (chunk) `j·p + i` is part `j` of stage `i`. If `L` layers do not divide evenly but `L + 2` (or
+//! `L + 1`) do, the first and the last chunk (only the last) have one layer fewer. They hold the embedding and the
+//! head. Megatron-LM's `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split` do the
+//! same.
 
 use std::ops::Range;
 
 use super::{Layout, Model};
 
-/// The layers of every chunk in the model's order.
+/// Layers of every chunk in the model's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageSplit {
     stages: usize,
     chunks: Vec<Range<usize>>,
-    /// Whether the second of two chunks of each stage is placed back from the last stage to the first.
+    /// True if the second of two chunks of each stage is placed back from the last stage to the first.
     folded: bool,
 }
 
 impl StageSplit {
-    /// The even split of `layers` over the stages; `None` where there is none.
+    /// Even split of `layers` over the stages; `None` if there is none.
     pub fn even(layers: usize, layout: &Layout) -> Option<Self> {
         let chunks = layout.pipeline as usize * layout.virtual_stages as usize;
         let counts = if layers.is_multiple_of(chunks) {
@@ -33,12 +34,12 @@ impl StageSplit {
             }
             counts
         };
-        // A chunk may hold an end alone, a stage may not.
+        // A chunk may hold only the embedding or the head; a stage may not.
         let split = StageSplit::of(&counts, layout.pipeline as usize);
         (0..split.stages).all(|stage| split.layers(stage) > 0).then_some(split)
     }
 
-    /// A split by the layers of every chunk.
+    /// Split by the numbers of layers of all chunks.
     pub fn of(counts: &[usize], stages: usize) -> Self {
         let mut first = 0;
         let chunks = counts
@@ -56,32 +57,32 @@ impl StageSplit {
         self.stages
     }
 
-    /// The same split with the second half of the model placed back from the last stage to the first, as ZB-V has it:
-    /// chunk `2p − 1 − i` on stage `i` beside chunk `i`. It takes two chunks a stage.
+    /// Places the second half of the model back from the last stage to the first, as in ZB-V: chunk `2p − 1 − i` on
+    /// stage `i` beside chunk `i`. This needs two chunks per stage.
     #[must_use]
     pub fn folded(self) -> Self {
         StageSplit { folded: self.chunks.len() == 2 * self.stages, ..self }
     }
 
-    /// The stage with the model's last layers.
+    /// Stage with the model's last layers.
     pub fn last(&self) -> usize {
         if self.folded { 0 } else { self.stages - 1 }
     }
 
-    /// The chunks of a stage, earlier layers first.
+    /// Chunks of a stage, earlier layers first.
     pub fn chunks(&self, stage: usize) -> impl Iterator<Item = &Range<usize>> {
         let back = self.chunks.len() - 1;
         let own = (stage..self.chunks.len()).step_by(if self.folded { (back - 2 * stage).max(1) } else { self.stages });
         own.take(if self.folded { 2 } else { usize::MAX }).map(|chunk| &self.chunks[chunk])
     }
 
-    /// Layers of a stage.
+    /// Number of layers of a stage.
     pub fn layers(&self, stage: usize) -> usize {
         self.chunks(stage).map(ExactSizeIterator::len).sum()
     }
 
-    /// By kind of layer: how many of a stage's layers are of it and whole, and how many are computed again. `recomputed` is
-    /// the number of layers of each chunk that are.
+    /// By kind of layer: the numbers of a stage's layers without and with recomputation. `recomputed` is the number of
+    /// recomputed layers per chunk.
     pub fn by_kind(&self, stage: usize, model: &Model, recomputed: usize) -> Vec<[f64; 2]> {
         let mut counts = vec![[0.0; 2]; model.kinds.len()];
         for chunk in self.chunks(stage) {

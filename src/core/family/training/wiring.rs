@@ -1,10 +1,10 @@
-//! A configuration on the devices of a topology: what its groups attain there, and what they say to one another.
+//! Configuration on the devices of a topology: the bandwidth that its groups attain there, and their communication.
 //!
-//! A plan's devices are those of its stages, one after the other: tensor groups are neighbours, then come context and data
-//! ranks, as engines number them. Every kind of group talks at once: all tensor groups, then all context groups, and so on.
-//! A ring takes as long as its fullest channel, over which steps of other rings of the kind may go as well. Where a group
-//! has several members in each of several machines, each machine's members form a ring and those with the same place in
-//! every machine another, which carries its part: that is how collectives use all NICs of a machine.
+//! A plan's devices are those of its stages in order: tensor groups are neighbours, followed by context and data ranks,
+//! as engines number them. All groups of one kind communicate at once: all tensor groups, then all context groups, and
+//! so on. A ring takes as long as its most loaded channel, which other rings of the kind may also use. If a group has
+//! several members in each of several machines, each machine's members form a ring. The members with the same position
+//! in every machine form another, which carries its part. This is how collectives use all NICs of a machine.
 //!
 //! `O(devices)` routes, each `O(links · log vertices)`.
 
@@ -27,10 +27,10 @@ use crate::{
     workload::TrainingProfile,
 };
 
-/// Above so many devices rings go in the order of ranks.
+/// Number of devices above which rings follow the order of ranks.
 const ORDERED: usize = 256;
 
-/// The configuration of a plan, and its run on the devices it sits on.
+/// Configuration of a plan, and its run on the plan's devices.
 pub(super) fn run_of(profile: &TrainingProfile, plan: &Plan, batch: u32) -> (Configuration, Run) {
     let configuration = configured::of_plan(profile, plan);
     let mut run = profile.run(&configuration, batch);
@@ -41,7 +41,7 @@ pub(super) fn run_of(profile: &TrainingProfile, plan: &Plan, batch: u32) -> (Con
     (configuration, run)
 }
 
-/// The numbers of a run's ranks: of stage, data and context together, and tensor shard.
+/// Numbers of a run's ranks: by stage, by data and context together, and by tensor shard.
 #[derive(Debug, Clone, Copy)]
 struct Ranks {
     stages: usize,
@@ -78,7 +78,7 @@ impl Ranks {
         })
     }
 
-    /// So many neighbouring replicas of each shard.
+    /// Groups of `size` neighbouring replicas, for each shard.
     fn replica_groups(self, size: usize) -> Vec<Vec<usize>> {
         self.each_stage(|stage| {
             let starts = (0..self.replicas).step_by(size.max(1));
@@ -89,15 +89,15 @@ impl Ranks {
         })
     }
 
-    /// What goes from each stage to the next.
+    /// Pairs of ranks between each stage and the next.
     fn handovers(self) -> impl Iterator<Item = (usize, usize)> {
         let width = self.replicas * self.tensor;
         (0..self.stages.saturating_sub(1) * width).map(move |rank| (rank, rank + width))
     }
 }
 
-/// Bytes per second that each kind of group attains on these devices; `None` where they are not as many as the run has
-/// ranks, or not all of the topology.
+/// Bytes per second that each kind of group attains on these devices. `None` if their number differs from the run's
+/// ranks, or if the topology lacks one of them.
 pub fn links(topology: &Topology, devices: &[usize], run: &Run) -> Option<GroupLinks> {
     let ranks = Ranks::of(run);
     if devices.len() != ranks.count() || devices.iter().any(|&device| device >= topology.devices()) {
@@ -122,7 +122,7 @@ pub fn links(topology: &Topology, devices: &[usize], run: &Run) -> Option<GroupL
     Some(GroupLinks { tensor, context, expert, next_stage, data, shares: busiest(shares.into_values()) })
 }
 
-/// Links that no other is at least as busy as with every kind of transfer.
+/// Pareto-maximal links: no other link is at least as busy with every kind of transfer.
 fn busiest(all: impl Iterator<Item = LinkShares>) -> Vec<LinkShares> {
     let mut kept: Vec<LinkShares> = vec![];
     for shares in all {
@@ -140,12 +140,12 @@ struct Wires<'a> {
     topology: &'a Topology,
     devices: &'a [usize],
     pairs: Option<PairMatrix>,
-    /// By pair of ranks: its channels.
+    /// Channels by pair of ranks.
     routes: FxHashMap<(usize, usize), Vec<u32>>,
 }
 
 impl Wires<'_> {
-    /// The load of every channel under steps that go at once, each with its share of the bytes.
+    /// Load of every channel under simultaneous steps, each with its fraction of the bytes.
     fn loads(&mut self, steps: Vec<(usize, usize, f64)>) -> BTreeMap<u32, f64> {
         let mut loads: BTreeMap<u32, f64> = BTreeMap::new();
         for (a, b, share) in steps {
@@ -159,7 +159,7 @@ impl Wires<'_> {
         loads
     }
 
-    /// Bytes per second under such loads: what the fullest channel leaves.
+    /// Bytes per second under these loads, limited by the most loaded channel.
     fn attained(&self, loads: &BTreeMap<u32, f64>) -> f64 {
         let width = |(&channel, load): (&u32, &f64)| self.topology.channel_bandwidth(channel) / load;
         loads.iter().map(width).fold(f64::INFINITY, f64::min)
@@ -170,7 +170,7 @@ impl Wires<'_> {
         self.loads(steps)
     }
 
-    /// The steps of a group's ring, or of its rings within and across machines.
+    /// Steps of a group's ring, or of its rings within and across machines.
     fn ring(&self, group: &[usize]) -> Vec<(usize, usize, f64)> {
         let mut machines: Vec<(usize, Vec<usize>)> = vec![];
         for &rank in group {
@@ -201,7 +201,7 @@ impl Wires<'_> {
         (0..count).map(|place| (members[order[place]], next(place), share)).collect()
     }
 
-    /// Everyone of a group sends everyone else an equal part.
+    /// Exchange in which every member of a group sends every other member an equal part.
     fn exchanges(&mut self, groups: &[Vec<usize>]) -> BTreeMap<u32, f64> {
         let pairs = |group: &Vec<usize>| {
             let share = 1.0 / (group.len() - 1).max(1) as f64;
@@ -215,7 +215,7 @@ impl Wires<'_> {
     }
 }
 
-/// What the ranks of a plan say to one another: bytes a microbatch, as the times of its configuration count them.
+/// Communication between the ranks of a plan: bytes per microbatch, as the times of its configuration count them.
 pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<Demands> {
     let configuration = configured::of_plan(profile, plan);
     let run = profile.run(&configuration, limits.samples());

@@ -1,48 +1,48 @@
-//! Links whose bandwidth transfers share fairly: nobody can get more without taking from someone with no more.
+//! Max-min fair sharing of links between transfers: no transfer can get more without taking from one that has no more.
 //!
-//! A link has a capacity, a transfer the speed that it has alone, both in one unit, and of each of its links it takes a part
-//! of its speed: all of it, or less where several devices send at once on ways of their own. The max-min fair speeds come
-//! from filling up: all grow alike; those that have reached what they have alone grow no more, and those on the link that is
-//! full first; and so on. Where nothing is known of capacities every link carries 1, which is what a lone transfer uses.
-//! Rates, speeds as shares of that alone, are fractions and what is left of a transfer is a whole number of parts of a tick,
-//! so transfers that end together by calculation end in the same tick, and nothing depends on the order in which links and
-//! transfers are counted. (Should a denominator ever exceed [`FINEST`], which takes links of many thousand transfers, or
-//! many links in a row, or latencies, the fraction is rounded.)
+//! A link has a capacity and a transfer has its speed alone, in one unit. On each of its links it takes a part of its
+//! speed: all of it, or less if several devices send at once on ways of their own. Max-min fair speeds come from
+//! progressive filling: all speeds grow equally; a transfer stops at its speed alone, or when one of its links is full;
+//! the others continue. Without capacities every link carries 1, the speed of a lone transfer. Rates (speeds as
+//! fractions of the speed alone) are exact fractions, and the remainder of a transfer is a whole number of parts of a
+//! tick. Transfers that end together by calculation therefore end in the same tick, and the order of links and
+//! transfers has no effect. (A fraction is rounded if its denominator exceeds [`FINEST`]. That takes links with many
+//! thousands of transfers, or many links in a row, or latencies.)
 //!
-//! All changes of a moment are taken together, and only what they can reach over common links is computed anew: `O(t · l)` for
-//! `t` transfers and `l` links joined to them, `O(t)` where each has one link only. Of transfers that are joined only those
-//! that end next have a time in the clock; before the others end their rates change.
+//! All changes of a moment are processed together, and only transfers reachable over common links are recomputed:
+//! `O(t · l)` for `t` transfers and `l` links joined to them, `O(t)` if each has one link only. Among joined transfers
+//! only those that end next have a time in the clock; the rates of the others change before they end.
 
 use std::cmp::Ordering;
 
-/// A speed, or a share of one: `parts / of` in lowest terms.
+/// Speed, or a fraction of one: `parts / of` in lowest terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Rate {
     parts: u128,
     of: u128,
 }
 
-/// The largest speed and capacity; with [`FINEST`] it keeps products of fractions within 128 bits.
+/// Largest speed and capacity. With [`FINEST`] it keeps products of fractions within 128 bits.
 pub(super) const FASTEST: u64 = 1 << 41;
 
-/// Parts of a transfer's speed, where it takes less than all of it of some links.
+/// Number of parts of a transfer's speed, for links on which it takes less than all of it.
 pub(super) const WHOLE: u32 = 5040;
 
-/// What a transfer takes of links.
+/// Links of a transfer and its use of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Path<'a> {
-    /// Its links, in two lists.
+    /// Links, in two lists.
     pub(super) links: [&'a [u32]; 2],
-    /// Of each link of the first list the parts of [`WHOLE`] that it takes; where there are none, all of every link.
+    /// By link of the first list: the parts of [`WHOLE`] that it takes. If empty, all of every link.
     pub(super) parts: &'a [u32],
-    /// Its speed alone, in the unit of the capacities, from 1 to [`FASTEST`].
+    /// Speed alone, in the unit of the capacities, from 1 to [`FASTEST`].
     pub(super) speed: u64,
 }
 
-/// The largest denominator of a rate.
+/// Largest denominator of a rate.
 const FINEST: u128 = 1 << 40;
 
-/// Parts of a tick in which work is counted: what up to 16 transfers share evenly comes out even.
+/// Parts of a tick that work is counted in. Equal sharing by up to 16 transfers is exact.
 const GRAIN: u128 = 720_720;
 
 impl Rate {
@@ -67,7 +67,7 @@ impl Rate {
         Rate::new(have.saturating_sub(take), self.of * other.of)
     }
 
-    /// So many parts of so many, at most [`FASTEST`].
+    /// Product with `parts / of`, at most [`FASTEST`].
     fn times(self, parts: u64, of: u64) -> Rate {
         if self.of == 1 && self.parts == 1 && parts == 1 {
             return Rate { parts: 1, of: of.into() };
@@ -81,25 +81,25 @@ impl Rate {
     }
 }
 
-/// A transfer under way.
+/// Running transfer.
 #[derive(Debug, Clone)]
 struct Flow {
     links: Vec<u32>,
-    /// By link: its parts of the speed; empty where it takes all of it.
+    /// By link: its parts of the speed; empty if it takes all of it.
     parts: Vec<u32>,
-    /// Its speed alone.
+    /// Speed alone.
     speed: u64,
-    /// Parts of a tick at full rate that are left of it at `since`.
+    /// Remaining parts of a tick at full rate, at `since`.
     left: u128,
     rate: Rate,
     since: i64,
-    /// When it ends if no rate changes.
+    /// End if no rate changes.
     end: i64,
-    /// Whether that is in the clock.
+    /// True if the end is in the clock.
     scheduled: bool,
-    /// Counts changes of its end, over all transfers that used the slot.
+    /// Counter of changes of its end, over all transfers that used the slot.
     version: u32,
-    /// Marks of a search.
+    /// Mark of the last search that found it.
     seen: u64,
 }
 
@@ -117,13 +117,13 @@ impl Flow {
         seen: 0,
     };
 
-    /// The parts of its speed that it takes of a link, of `whole`.
+    /// Parts of its speed, of `whole`, that it takes of a link.
     fn parts_of(&self, link: u32, whole: u32) -> u64 {
         let at = self.links.iter().position(|&own| own == link);
         at.map_or(0, |at| self.parts.get(at).map_or(whole, |&parts| parts).into())
     }
 
-    /// Goes on at another rate from now on.
+    /// Changes the rate from `now` on.
     fn turn(&mut self, rate: Rate, now: i64) {
         if self.rate == rate {
             return;
@@ -138,65 +138,65 @@ impl Flow {
     }
 }
 
-/// A link while it is filled up.
+/// Link during progressive filling.
 #[derive(Debug, Clone, Copy)]
 struct Filling {
     link: u32,
     left: Rate,
-    /// Parts of transfers on it that have no rate.
+    /// Parts of its transfers that have no rate yet.
     waiting: u64,
 }
 
-/// All transfers under way.
+/// All running transfers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sharing {
-    /// By link; none where every link carries 1 and so does every transfer.
+    /// By link; empty if every link and every transfer has speed 1.
     capacities: Vec<u64>,
     flows: Vec<Flow>,
-    /// By link: the transfers on it.
+    /// By link: its transfers.
     members: Vec<Vec<u32>>,
     marked: Vec<u64>,
     searches: u64,
     /// Links whose transfers have changed.
     dirty: Vec<u32>,
-    /// Transfers that start alone on no link at all.
+    /// Starting transfers that use no link.
     free: Vec<u32>,
-    /// Of a search: transfers and links found.
+    /// Transfers and links found by a search.
     found: Vec<u32>,
     filling: Vec<Filling>,
 }
 
 impl Sharing {
-    /// So many links; with no capacities each carries what a transfer uses alone.
+    /// Creates `links` links. Without capacities each carries the speed of a lone transfer.
     pub(super) fn new(links: usize, capacities: Vec<u64>) -> Self {
         Sharing { capacities, members: vec![vec![]; links], marked: vec![0; links], ..Sharing::default() }
     }
 
-    /// Parts that make a transfer's speed.
+    /// Number of parts in a transfer's speed.
     fn whole(&self) -> u32 {
         if self.capacities.is_empty() { 1 } else { WHOLE }
     }
 
-    /// The version of a transfer's end that holds now.
+    /// Current version of a transfer's end.
     pub(super) fn version(&self, slot: u32) -> u32 {
         self.flows[slot as usize].version
     }
 
-    /// All of a transfer's state that later moments depend on, times as seen from now.
+    /// State of a transfer that later moments depend on, with times relative to `now`.
     pub(super) fn state(&self, slot: u32, now: i64) -> [i64; 6] {
         let flow = &self.flows[slot as usize];
         let (low, high) = (flow.left as u64 as i64, (flow.left >> 64) as i64);
         [low, high, flow.rate.parts as i64, flow.rate.of as i64, flow.since - now, flow.end - now]
     }
 
-    /// Puts a transfer off by so many ticks.
+    /// Shifts a transfer by `ticks`.
     pub(super) fn delay(&mut self, slot: u32, ticks: i64) {
         let flow = &mut self.flows[slot as usize];
         flow.since += ticks;
         flow.end += ticks;
     }
 
-    /// A transfer starts that would take `ticks` alone. Nothing changes before [`Sharing::share`].
+    /// Starts a transfer that takes `ticks` alone. It has no effect before [`Sharing::share`].
     pub(super) fn join(&mut self, slot: u32, path: Path<'_>, ticks: i64, now: i64) {
         if self.flows.len() <= slot as usize {
             self.flows.resize(slot as usize + 1, Flow::NEW);
@@ -219,7 +219,7 @@ impl Sharing {
         flow.since = now;
     }
 
-    /// A transfer has ended. Nothing changes before [`Sharing::share`].
+    /// Removes a finished transfer. It has no effect before [`Sharing::share`].
     pub(super) fn leave(&mut self, slot: u32) {
         let flow = &mut self.flows[slot as usize];
         flow.version = flow.version.wrapping_add(1);
@@ -232,7 +232,8 @@ impl Sharing {
         self.dirty.extend_from_slice(&flow.links);
     }
 
-    /// Shares the links anew after transfers have joined and left; tells slot, version and end of those that now end next.
+    /// Recomputes the rates after transfers have joined and left. Reports slot, version and end of those that now end
+    /// next.
     pub(super) fn share(&mut self, now: i64, mut next: impl FnMut(u32, u32, i64)) {
         while let Some(slot) = self.free.pop() {
             self.found.clear();
@@ -258,7 +259,7 @@ impl Sharing {
         }
     }
 
-    /// Finds the transfers and links that can be reached from a link.
+    /// Finds the transfers and links reachable from a link.
     fn search(&mut self, from: u32) {
         self.searches += 1;
         let (search, whole) = (self.searches, self.whole());
@@ -290,7 +291,7 @@ impl Sharing {
         }
     }
 
-    /// Gives the transfers that were found their rates: those that are full first.
+    /// Sets the rates of the transfers found, by progressive filling.
     fn fill(&mut self, now: i64) {
         self.filling.sort_unstable_by_key(|filling| filling.link);
         let whole = self.whole();
@@ -306,7 +307,7 @@ impl Sharing {
             let alone = !self.capacities.is_empty() && flows.filter(|flow| open(flow)).any(reached);
             for position in 0..self.found.len() {
                 let flow = &mut self.flows[self.found[position] as usize];
-                // Marked as found; a transfer with its rate is marked no longer.
+                // A found transfer is marked until it has its rate.
                 let next = if alone { reached(flow) } else { flow.links.contains(&narrowest) };
                 if flow.seen != self.searches || !next {
                     continue;
@@ -325,7 +326,7 @@ impl Sharing {
         }
     }
 
-    /// Tells of those found that end next, if the clock does not know.
+    /// Reports the transfers found that end next, unless the clock has them.
     fn schedule(&mut self, next: &mut impl FnMut(u32, u32, i64)) {
         let Some(end) = self.found.iter().map(|&slot| self.flows[slot as usize].end).min() else { return };
         for &slot in &self.found {

@@ -1,13 +1,13 @@
-//! Shares against filling up in floating point, and what is known by hand.
+//! Sharing compared with progressive filling in floating point, and with results computed by hand.
 
 use super::*;
 
-/// All of some links that carry 1.
+/// Path that takes all of some links of capacity 1.
 fn on(links: &[u32]) -> Path<'_> {
     Path { links: [links, &[]], parts: &[], speed: 1 }
 }
 
-/// What ends next, by slot.
+/// Transfers that end next, by slot.
 fn next(sharing: &mut Sharing, now: i64) -> Vec<(u32, i64)> {
     let mut ends = vec![];
     sharing.share(now, |slot, _, end| ends.push((slot, end)));
@@ -75,7 +75,7 @@ fn a_transfer_of_several_devices_takes_a_part_of_each_link() {
     assert_eq!(rates, [(1, 3), (2, 3)]);
 }
 
-/// When each of some transfers that start at once ends, by filling up in floating point from end to end.
+/// Ends of transfers that start at once, by progressive filling in floating point from end to end.
 fn filled_up(capacities: &[u64], flows: &[(Vec<u32>, Vec<u32>, u64, i64)]) -> Vec<f64> {
     let part = |flow: usize, link: usize| {
         let at = flows[flow].0.iter().position(|&own| own as usize == link);

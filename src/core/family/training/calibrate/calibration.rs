@@ -1,10 +1,10 @@
-//! What measured runs say of a stack of software: factors on the constants that are shipped.
+//! Calibration of a software stack by measured runs: factors on the shipped constants.
 
 use serde::{Deserialize, Serialize};
 
 use super::super::Constants;
 
-/// The schema of a calibration's file.
+/// Schema of a calibration file.
 pub(super) const SCHEMA: &str = "plantui.calibration/1";
 
 /// Factors fitted on measured runs. As a file it is a JSON object with these fields.
@@ -13,28 +13,28 @@ pub(super) const SCHEMA: &str = "plantui.calibration/1";
 pub struct Calibration {
     /// `plantui.calibration/1`.
     pub schema: String,
-    /// What the runs trained.
+    /// Model of the runs.
     pub model: String,
-    /// On what.
+    /// Hardware of the runs.
     pub hardware: String,
-    /// With what settings.
+    /// Software stack of the runs.
     pub stack: String,
-    /// How many runs there were.
+    /// Number of runs.
     pub runs: u32,
     /// Factor on the rate of products, attention and elementwise kernels.
     pub compute: f64,
     /// Factor on the rate of all links.
     pub links: f64,
-    /// Factor on what overlap leaves of data-parallel transfers.
+    /// Factor on the exposed part of data-parallel transfers.
     pub data_exposed: f64,
-    /// Factor on what a stage holds, where runs tell their memory.
+    /// Factor on a stage's memory, if runs state their memory.
     pub memory: f64,
-    /// Mean error of the runs, each predicted from the others; with one run of it alone, before the fit.
+    /// Mean error of the runs, each predicted from the others. With a single run, its error before the fit.
     pub left_out_error: f64,
 }
 
 impl Calibration {
-    /// The factors applied.
+    /// Constants with the factors applied.
     pub fn apply(&self, constants: &Constants) -> Constants {
         Constants {
             gemm_16: constants.gemm_16 * self.compute,
@@ -48,7 +48,7 @@ impl Calibration {
         }
     }
 
-    /// Why a file's content cannot be used, if it cannot.
+    /// Reason why a file's content cannot be used, if it cannot.
     pub fn problem(&self) -> Option<String> {
         if self.schema != SCHEMA {
             return Some(format!("schema is `{}`, must be {SCHEMA}", crate::text::printable(&self.schema)));

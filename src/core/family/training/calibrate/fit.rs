@@ -1,9 +1,9 @@
 //! Least squares on the logarithm of the time, with priors, by Gauss-Newton.
 //!
-//! Three factors are looked for: on the rate of computing (products, attention, elementwise kernels), on that of links, on
-//! what overlap leaves of data-parallel transfers. Their logarithms are near 0 a priori, by 0.2, 0.4 and 0.6; a measured
-//! time is off by 4 %. One run fits the first; two or three the first two; the third needs four runs that vary it. A factor
-//! whose posterior is about as wide as its prior is not identified and stays 1.
+//! Three factors are fitted: on the rate of computing (products, attention, elementwise kernels), on that of links, and
+//! on the exposed part of data-parallel transfers. The priors of their logarithms have mean 0 and widths 0.2, 0.4 and
+//! 0.6. A measured time has an error of 4 %. One run fits the first factor; two or three runs the first two; the third
+//! needs four runs that vary it. A factor whose posterior is about as wide as its prior is not identified and stays 1.
 
 use super::{
     super::{Accelerator, Constants, Model, Run, check, iteration::Costs, memory, program},
@@ -12,9 +12,9 @@ use super::{
 
 /// Widths of the priors, in logarithms.
 pub(super) const PRIOR: [f64; 3] = [0.2, 0.4, 0.6];
-/// What is off by chance in a measured time, in logarithms.
+/// Random error of a measured time, in logarithms.
 pub(super) const NOISE: f64 = 0.04;
-/// A posterior above this share of its prior tells nothing.
+/// Maximum ratio of posterior to prior width for an identified factor.
 const IDENTIFIED: f64 = 0.9;
 /// Names of the factors.
 const NAMES: [&str; 3] = ["compute rate", "link rate", "exposed data-parallel share"];
@@ -22,54 +22,54 @@ const NAMES: [&str; 3] = ["compute rate", "link rate", "exposed data-parallel sh
 /// Logarithms of the factors.
 pub(super) type Theta = [f64; 3];
 
-/// A factor that was fitted.
+/// Fitted factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Factor {
-    /// Its name.
+    /// Name of the factor.
     pub name: &'static str,
-    /// Its value; 1 where it is not identified.
+    /// Value of the factor; 1 if it is not identified.
     pub value: f64,
     /// Half the width of its posterior, relative.
     pub sigma: f64,
-    /// The same before the runs.
+    /// Half the width of its prior, relative.
     pub prior_sigma: f64,
-    /// Whether the runs tell it.
+    /// True if the runs identify it.
     pub identified: bool,
 }
 
 /// One run with its predictions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Where it was read.
+    /// File and line of the run.
     pub place: String,
-    /// Its degrees.
+    /// Degrees of the run.
     pub layout: String,
     /// Measured seconds.
     pub measured_s: f64,
     /// Relative error with the shipped constants.
     pub shipped_error: f64,
-    /// With the fitted ones.
+    /// Relative error with the fitted constants.
     pub fitted_error: f64,
-    /// With those fitted to the other runs; `None` for a run alone.
+    /// Relative error with constants fitted to the other runs; `None` for a single run.
     pub left_out_error: Option<f64>,
-    /// Relative error of the memory with shipped constants, where measured.
+    /// Relative error of the memory with shipped constants, if measured.
     pub memory_error: Option<f64>,
 }
 
-/// What the runs say.
+/// Result of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
-    /// The factors, ready to be applied.
+    /// Factors, ready to be applied.
     pub calibration: Calibration,
-    /// The same with what is known of each.
+    /// Factors with their uncertainties.
     pub factors: Vec<Factor>,
-    /// The runs.
+    /// Runs with their predictions.
     pub rows: Vec<Row>,
-    /// The run that would tell most about the order of layouts; `None` where none is left.
+    /// Most informative next run about the order of layouts; `None` if none is left.
     pub next: Option<NextRun>,
 }
 
-/// The time of a run as a function of the factors.
+/// Time of a run as a function of the factors.
 #[derive(Debug)]
 pub(super) struct Timed<'a> {
     pub(super) model: &'a Model,
@@ -98,7 +98,7 @@ impl<'a> Timed<'a> {
         program::iteration(self.model, self.run, &costs, &memory::stages(self.model, self.run, &self.split)).ln()
     }
 
-    /// Its derivatives, by differences.
+    /// Derivatives of the logarithm, by finite differences.
     pub(super) fn gradient(&self, theta: &Theta) -> Theta {
         const STEP: f64 = 1e-4;
         let mut gradient = [0.0; 3];
@@ -118,13 +118,13 @@ impl<'a> Timed<'a> {
         memory::fullest(&memory::stages(self.model, self.run, &self.split))
     }
 
-    /// Whether it fits with its reserve.
+    /// True if the run fits in memory with its reserve.
     pub(super) fn fits(&self) -> bool {
         memory::fill(&memory::stages(self.model, self.run, &self.split), self.run, self.accelerator) <= 1.0
     }
 }
 
-/// A calibration of these factors that says nothing of where they come from.
+/// Calibration with these factors, without their source.
 fn applied(theta: &Theta) -> Calibration {
     let [compute, links, data_exposed] = theta.map(f64::exp);
     Calibration {
@@ -145,7 +145,7 @@ impl Fit {
     /// Fits the factors to runs of a model.
     ///
     /// # Errors
-    /// [`RunError`] if an engine refuses one of the runs, or there is none.
+    /// [`RunError`] if an engine refuses one of the runs, or if there are no runs.
     pub fn of(model: &Model, runs: &[MeasuredRun]) -> Result<Self, RunError> {
         let Some(first) = runs.first() else {
             return Err(RunError::new("the runs", "are none", "give at least one measured run"));
@@ -214,22 +214,22 @@ fn rows(runs: &[MeasuredRun], observed: &[Observed<'_>], theta: &Theta) -> Vec<R
         .collect()
 }
 
-/// A run with the logarithm of its time.
+/// Run with the logarithm of its time.
 #[derive(Debug, Clone, Copy)]
 struct Observed<'a> {
     timed: &'a Timed<'a>,
     log: f64,
 }
 
-/// The factors that meet the runs best.
+/// Best-fitting factors.
 struct Solution {
     theta: Theta,
-    /// Of all three; those that are not free have their priors'.
+    /// Covariance of all three factors; fixed ones have their priors'.
     covariance: [[f64; 3]; 3],
     free: [bool; 3],
 }
 
-/// Fits as many factors as the runs can tell.
+/// Fits as many factors as the runs identify.
 fn solve(runs: &[Observed<'_>]) -> Solution {
     let mut free = [true, runs.len() >= 2, runs.len() >= 4 && varies(runs)];
     loop {
@@ -242,7 +242,7 @@ fn solve(runs: &[Observed<'_>]) -> Solution {
     }
 }
 
-/// Whether what overlap leaves of data-parallel transfers is more in some runs than in others.
+/// True if the exposed part of data-parallel transfers differs between runs.
 fn varies(runs: &[Observed<'_>]) -> bool {
     let slopes: Vec<f64> = runs.iter().map(|run| run.timed.gradient(&[0.0; 3])[2]).collect();
     let most = slopes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -253,7 +253,7 @@ fn descend(runs: &[Observed<'_>], free: [bool; 3]) -> Solution {
     let mut theta = [0.0; 3];
     let mut covariance = [[0.0; 3]; 3];
     for _ in 0..30 {
-        // Normal equations with the priors; what is not free has a prior so narrow that it stays.
+        // Normal equations with the priors. Fixed factors have slope 0, so they stay.
         let mut matrix = [[0.0; 3]; 3];
         let mut right = [0.0; 3];
         for k in 0..3 {
@@ -275,7 +275,7 @@ fn descend(runs: &[Observed<'_>], free: [bool; 3]) -> Solution {
         covariance = inverse(&matrix);
         let step: Vec<f64> = covariance.iter().map(|row| row.iter().zip(&right).map(|(a, b)| a * b).sum()).collect();
         for k in (0..3).filter(|&k| free[k]) {
-            // A factor of e at once is far enough.
+            // Limits a step to a factor of e.
             theta[k] = (theta[k] + step[k].clamp(-1.0, 1.0)).clamp(-4.0, 4.0);
         }
         if step.iter().all(|s| s.abs() < 1e-10) {
@@ -285,7 +285,7 @@ fn descend(runs: &[Observed<'_>], free: [bool; 3]) -> Solution {
     Solution { theta, covariance, free }
 }
 
-/// The inverse of a symmetric positive matrix of three rows, by cofactors.
+/// Inverse of a symmetric positive 3 × 3 matrix, by cofactors.
 fn inverse(m: &[[f64; 3]; 3]) -> [[f64; 3]; 3] {
     let minor = |i: usize, j: usize| {
         let (a, b) = ((i + 1) % 3, (i + 2) % 3);

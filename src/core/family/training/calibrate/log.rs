@@ -1,18 +1,19 @@
-//! Measured runs as the logs of engines tell them.
+//! Measured runs from the logs of engines.
 //!
-//! Megatron-LM prints its arguments, a name, dots and a value a line, and `elapsed time per iteration (ms): 123.4`;
-//! torchtitan its device mesh, batch and sequence, and `tps: 1,234` a device. The median of the steps counts, without the
-//! first ones, in which kernels are chosen and memory is found.
+//! Megatron-LM prints its arguments, one per line (a name, dots and a value), and
+//! `elapsed time per iteration (ms): 123.4`. torchtitan prints its device mesh, batch and sequence, and `tps: 1,234`
+//! per device. The result is the median of the steps without the first ones, in which kernels are chosen and memory is
+//! allocated.
 
 use super::{
     super::{Model, request::Request},
     MeasuredRun, RunError,
 };
 
-/// Steps at the beginning that do not count, where there are more.
+/// Number of skipped steps at the beginning, if there are enough.
 const WARM_UP: usize = 3;
 
-/// A text without the escapes that colour it.
+/// Text without colour escapes.
 pub(super) fn without_escapes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -20,7 +21,7 @@ pub(super) fn without_escapes(text: &str) -> String {
         if c != '\u{1b}' {
             plain.push(c);
         } else if rest.next() == Some('[') {
-            // A sequence ends with its first letter.
+            // An escape sequence ends with its first letter.
             rest.by_ref().find(char::is_ascii_alphabetic);
         }
     }
@@ -35,19 +36,19 @@ pub(super) fn is_torchtitan(text: &str) -> bool {
     text.contains("tps:") && text.contains("Training starts at step")
 }
 
-/// What stands behind a word, up to the first blank, comma aside.
+/// Word after `word`, up to the first blank.
 fn after<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let behind = &line[line.find(word)? + word.len()..];
     behind.split_whitespace().next()
 }
 
-/// The number at the beginning of a word, with commas between thousands.
+/// Number at the beginning of a word, with commas between thousands.
 fn number(word: &str) -> Option<f64> {
     let digits: String = word.chars().filter(|c| *c != ',').take_while(|c| c.is_ascii_digit() || *c == '.').collect();
     digits.parse().ok().filter(|value: &f64| *value > 0.0)
 }
 
-/// The median of what does not belong to the warm-up.
+/// Median of the steps after the warm-up.
 fn median(mut steps: Vec<f64>) -> Option<f64> {
     if steps.len() > 2 * WARM_UP {
         steps.drain(..WARM_UP);
@@ -63,7 +64,7 @@ fn median(mut steps: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// An argument of Megatron-LM's list.
+/// Argument in Megatron-LM's list.
 fn argument<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (before, behind) = line.split_once(" ..")?;
@@ -72,7 +73,7 @@ fn argument<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The run of a log of Megatron-LM.
+/// Run of a Megatron-LM log.
 pub(super) fn megatron(text: &str, source: &str, model: &Model, defaults: &Request) -> Result<MeasuredRun, RunError> {
     for (name, expected) in [("hidden_size", model.hidden), ("num_layers", model.layers.len() as u64)] {
         let found = argument(text, name).and_then(|value| value.parse::<u64>().ok());
@@ -135,7 +136,7 @@ pub(super) fn megatron(text: &str, source: &str, model: &Model, defaults: &Reque
     let Some(milliseconds) = median(steps) else {
         return Err(RunError::new(source, "has no elapsed time per iteration", "let the run log some iterations"));
     };
-    // Megabytes as torch counts them, of the fullest rank that reported.
+    // Megabytes as torch counts them, of the fullest rank in the log.
     let held = text.lines().filter(|line| line.contains("memory (MB)"));
     let peak = held.filter_map(|line| number(after(line, "max allocated:")?)).fold(0.0, f64::max);
     let resolved = request.or(defaults).resolve(model).map_err(|refusal| RunError::of(source, refusal))?;
@@ -147,7 +148,7 @@ pub(super) fn megatron(text: &str, source: &str, model: &Model, defaults: &Reque
     })
 }
 
-/// The run of a log of torchtitan.
+/// Run of a torchtitan log.
 pub(super) fn torchtitan(text: &str, source: &str, model: &Model, defaults: &Request) -> Result<MeasuredRun, RunError> {
     let mut request = Request::default();
     let mut set = |name: &str, value: &str| {
@@ -200,7 +201,7 @@ pub(super) fn torchtitan(text: &str, source: &str, model: &Model, defaults: &Req
     })
 }
 
-/// Names and sizes of `Building 2-D device mesh with ['dp_shard', 'tp'], [4, 2]`.
+/// Names and sizes in `Building 2-D device mesh with ['dp_shard', 'tp'], [4, 2]`.
 fn mesh(line: &str) -> Option<(Vec<String>, Vec<u64>)> {
     let behind = &line[line.find("device mesh with ")?..];
     let lists: Vec<&str> = behind.split(['[', '(']).skip(1).filter_map(|part| part.split([']', ')']).next()).collect();

@@ -1,9 +1,9 @@
-//! Fitting the constants to measured runs of a user's own stack.
+//! Fits the constants to measured runs of a user's own stack.
 //!
-//! [`read`] takes runs from a table or an engine's log; [`Fit::of`] finds the factors on rates and exposure under which
-//! predictions meet the measurements best, says how sure that is, how far off each run is when it is left out, what the
-//! runs cannot tell, and which run would tell most. `O(runs · rounds)` predictions for the fit and as many for each run
-//! left out; the search for the next run predicts some hundred layouts.
+//! [`read`] takes runs from a table or an engine's log. [`Fit::of`] finds the factors on rates and exposure that fit
+//! the measurements best, with their uncertainties. It also reports the leave-one-out error of each run, the factors
+//! that the runs do not identify, and the most informative next run. `O(runs · rounds)` predictions for the fit, and as
+//! many for each run left out. The search for the next run predicts some hundred layouts.
 
 mod calibration;
 mod fit;
@@ -23,28 +23,28 @@ pub use calibration::Calibration;
 pub use fit::{Factor, Fit, Row};
 pub use next::NextRun;
 
-/// A run that was made.
+/// Measured run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredRun {
-    /// Where it was read: file and line, or the file alone.
+    /// File and line of the run, or the file alone.
     pub place: String,
-    /// What was run.
+    /// Configuration of the run.
     pub resolved: Resolved,
-    /// Time of an iteration, seconds.
+    /// Iteration time, seconds.
     pub measured_s: f64,
-    /// Peak of the fullest rank, bytes.
+    /// Peak memory of the fullest rank, bytes.
     pub measured_bytes: Option<f64>,
 }
 
-/// Why runs cannot be read. Displays as one sentence.
+/// Reason why runs cannot be read. Displays as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{place}: {problem}")]
 pub struct RunError {
     /// File and line.
     pub place: String,
-    /// What is wrong.
+    /// Problem.
     pub problem: String,
-    /// What would mend it.
+    /// Repair.
     pub repair: String,
 }
 
@@ -58,11 +58,11 @@ impl RunError {
     }
 }
 
-/// Reads the runs of a file's text: a table with the column `measured_s`, a log of Megatron-LM or one of torchtitan. What
-/// the file does not tell is taken from `defaults`. `source` is how messages call the file.
+/// Reads the runs of a file's text: a table with the column `measured_s`, or a log of Megatron-LM or torchtitan. Facts
+/// missing in the file come from `defaults`. `source` is the file's name in messages.
 ///
 /// # Errors
-/// [`RunError`] with the line and the column, setting or missing thing.
+/// [`RunError`] with the line and the column, setting or missing item.
 pub fn read(text: &str, source: &str, model: &Model, defaults: &Request) -> Result<Vec<MeasuredRun>, RunError> {
     let plain = log::without_escapes(text);
     if log::is_megatron(&plain) {

@@ -1,7 +1,8 @@
-//! The run worth making next: of the fast layouts that fit, the one whose time would tell most about their order.
+//! Most informative next run: among the fast layouts that fit, the one whose time determines their order best.
 //!
-//! What is not known of two layouts' ratio follows from the factors' covariance; a run at a layout narrows it as in Kalman's
-//! update. The layout is taken that leaves least of it, summed over all pairs of the fastest ones.
+//! The uncertainty of two layouts' ratio follows from the factors' covariance. A run at a layout reduces it as in
+//! Kalman's update. The layout is chosen that leaves the least uncertainty, summed over all pairs of the fastest
+//! layouts.
 
 use std::collections::BTreeSet;
 
@@ -11,30 +12,30 @@ use super::{
     fit::{NOISE, Theta, Timed},
 };
 
-/// The fastest layouts whose order matters.
+/// Number of fastest layouts whose order matters.
 const FASTEST: usize = 8;
-/// The fastest layouts among which the next run is looked for.
+/// Number of fastest layouts that are candidates for the next run.
 const CANDIDATES: usize = 24;
 
-/// A run worth making.
+/// Suggested run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NextRun {
-    /// Its degrees.
+    /// Degrees of the run.
     pub layout: Layout,
-    /// What it is expected to take, seconds.
+    /// Expected time, seconds.
     pub expected_s: f64,
-    /// The part of what is unknown of the fastest layouts' order that remains after it, from 0 to 1.
+    /// Fraction of the uncertainty about the fastest layouts' order that remains after it, from 0 to 1.
     pub remains: f64,
 }
 
-/// A layout with its time and how that depends on the factors.
+/// Layout with its time and the derivatives by the factors.
 struct Candidate {
     layout: Layout,
     log: f64,
     slope: Theta,
 }
 
-/// The best next run of the same model, batch and devices as `first`.
+/// Best next run with the same model, batch and devices as `first`.
 pub(super) fn run(
     model: &Model,
     first: &MeasuredRun,
@@ -68,7 +69,7 @@ pub(super) fn run(
     })
 }
 
-/// Layouts of these devices: all powers of two, and the degrees that were run.
+/// Layouts of these devices: all powers of two, and the degrees of the run.
 fn layouts(base: &Layout, devices: u64, model: &Model) -> Vec<Layout> {
     let powers = |most: u64, also: u32| {
         let mut list: BTreeSet<u32> = (0..16).map(|k| 1u32 << k).filter(|&k| u64::from(k) <= most).collect();
@@ -99,7 +100,7 @@ fn layouts(base: &Layout, devices: u64, model: &Model) -> Vec<Layout> {
     found
 }
 
-/// The variance of the logarithm of two layouts' ratio, summed over all pairs.
+/// Variance of the logarithm of two layouts' ratio, summed over all pairs.
 fn unknown(layouts: &[Candidate], covariance: &[[f64; 3]; 3]) -> f64 {
     let mut sum = 0.0;
     for (index, a) in layouts.iter().enumerate() {
@@ -115,7 +116,7 @@ fn unknown(layouts: &[Candidate], covariance: &[[f64; 3]; 3]) -> f64 {
     sum
 }
 
-/// The covariance after a run whose time depends on the factors so.
+/// Covariance after a run whose time has these derivatives.
 fn after(covariance: &[[f64; 3]; 3], slope: &Theta) -> [[f64; 3]; 3] {
     let seen: Vec<f64> = covariance.iter().map(|row| row.iter().zip(slope).map(|(c, s)| c * s).sum()).collect();
     let spread = NOISE.powi(2) + seen.iter().zip(slope).map(|(a, b)| a * b).sum::<f64>();

@@ -1,5 +1,5 @@
-//! Measured runs as a table: one run a row, fields parted by commas (or tabs), columns named as `estimate`'s flags and
-//! settings; a column `set` holds several settings.
+//! Measured runs as a table: one run per row, fields separated by commas or tabs, columns named as `estimate`'s flags
+//! and settings. A column `set` holds several settings.
 
 use super::{
     super::{Model, published, request::Request},
@@ -7,10 +7,10 @@ use super::{
 };
 use crate::{text::printable, units};
 
-/// Columns that are no part of a request.
+/// Columns that are not part of a request.
 const MEASURED: &str = "measured_s";
 const MEMORY: &str = "measured_memory_bytes";
-/// Columns that only tell the reader something.
+/// Columns that are ignored.
 const REMARKS: [&str; 3] = ["name", "note", "source"];
 
 /// Reads the table.
@@ -94,7 +94,7 @@ fn row(
     Ok(MeasuredRun { place, resolved, measured_s, measured_bytes })
 }
 
-/// Spreadsheets write truth in capitals.
+/// Spreadsheets write booleans in capitals.
 fn truth(value: &str) -> &str {
     match value {
         "TRUE" | "True" => "true",

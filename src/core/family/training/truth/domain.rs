@@ -1,31 +1,31 @@
-//! Inside which runs a measured error holds, and what takes a run outside.
+//! Domain of a measured error: the runs for which it holds.
 //!
-//! An error was measured on runs of one software, device, precision, and of some sizes. A run that differs in any of them
-//! has no measured error: what differs is named instead. `O(kinds of layers)` time.
+//! An error was measured on runs of one software, device and precision, within ranges of sizes. A run that differs in
+//! any of them has no measured error; the differences are listed instead. `O(kinds of layers)` time.
 
 use super::super::{
     Accelerator, AttentionKernel, Constants, ContextStyle, FeedForward, Model, Run, Stack, layer::Rates,
 };
 use crate::units;
 
-/// The runs that an error was measured on.
+/// Runs on which an error was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Domain {
-    /// The software.
+    /// Software stacks.
     pub stacks: &'static [Stack],
-    /// Whether only the settings of the software as shipped were measured.
+    /// True if only the shipped settings of the software were measured.
     pub as_shipped: bool,
-    /// The device, by its id, and the power it drew, watts.
+    /// Id of the device, and its power in watts.
     pub hardware: (&'static str, f64),
     /// Bits of an operand of a product.
     pub bits: u32,
-    /// Whether weights were divided over replicas.
+    /// True if weights were divided over replicas.
     pub fsdp: bool,
-    /// Whether models were mixtures of experts.
+    /// True if the models were mixtures of experts.
     pub experts: bool,
     /// Attention kernels.
     pub attention: &'static [AttentionKernel],
-    /// Whether the gradients of weights were put off.
+    /// True if the gradients of weights were delayed.
     pub zero_bubble: bool,
     /// Fewest and most parameters.
     pub parameters: [f64; 2],
@@ -37,15 +37,15 @@ pub struct Domain {
     pub degrees: [u32; 3],
 }
 
-/// A size may be so much outside the range of those that were measured, relative.
+/// Tolerance of a size outside the measured range, relative.
 const NEAR: f64 = 0.1;
-/// Links may attain so much less than those of the runs that were measured, relative.
+/// Tolerance of a link's bandwidth below that of the measured runs, relative.
 const SLOWER: f64 = 0.2;
-/// Tensor cores multiply in blocks of so many elements.
+/// Block size of tensor cores, in elements.
 const BLOCK: u64 = 64;
 
 impl Domain {
-    /// How a run differs from those that were measured, a phrase each; empty where it is like them.
+    /// Differences between a run and the measured ones, a phrase each; empty if there are none.
     pub fn differences(
         &self,
         model: &Model,
@@ -90,7 +90,7 @@ impl Domain {
         }
         let shipped = run.stack.settings();
         if self.as_shipped && self.stacks.contains(&run.stack) {
-            // Those that change the time of this run.
+            // Settings that change the time of this run.
             let (layout, own) = (&run.layout, &run.settings);
             let heard = [
                 ("sequence_parallel", layout.tensor > 1),
@@ -157,7 +157,7 @@ impl Domain {
     }
 }
 
-/// A width of products that tensor cores do not divide into whole blocks.
+/// Width of a product that is not a multiple of the tensor cores' block size.
 fn odd_width(model: &Model, run: &Run) -> Option<String> {
     let t = u64::from(run.layout.tensor.max(1));
     let feed_forward = model.kinds.iter().map(|kind| match kind.feed_forward {
@@ -169,7 +169,7 @@ fn odd_width(model: &Model, run: &Run) -> Option<String> {
     Some(format!("products of width {odd}, which is no multiple of {BLOCK}"))
 }
 
-/// The kind of group whose links are slower than the hardware's own, most by far.
+/// Kind of group with the slowest links compared with the hardware's own.
 fn slow_links(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants) -> Option<String> {
     run.links.as_ref()?;
     let preset = super::super::hardware::find(accelerator.id)?;

@@ -1,7 +1,7 @@
-//! How far predictions with the shipped constants were off on published runs, by classes of runs.
+//! Errors of predictions with the shipped constants on published runs, by class of runs.
 //!
-//! The figures come out of the truth table (`docs/truth.md`, `examples/truth_table.rs`); a test holds them against it. What
-//! no class covers has no figure: an error is measured, never hoped for.
+//! The figures come from the truth table (`docs/truth.md`, `examples/truth_table.rs`); a test compares them. A run
+//! outside all classes has no figure: every error is measured.
 
 mod domain;
 pub mod rows;
@@ -13,21 +13,21 @@ use serde::Serialize;
 
 use super::{Accelerator, AttentionKernel, Constants, Model, Run, Stack, hardware::Generation};
 
-/// Published runs of one kind, and how far off their predictions were.
+/// Published runs of one kind, with the errors of their predictions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Class {
-    /// What the runs have in common.
+    /// Common properties of the runs.
     pub class: &'static str,
-    /// How many there are.
+    /// Number of runs.
     pub runs: u32,
-    /// Mean absolute error of the time of an iteration, relative.
+    /// Mean absolute error of the iteration time, relative.
     pub mean_error: f64,
-    /// The largest.
+    /// Largest absolute error of the iteration time, relative.
     pub worst_error: f64,
-    /// Largest error of the memory of the fullest device, relative, where it was measured.
+    /// Largest error of the fullest device's memory, relative, if measured.
     #[serde(skip)]
     pub memory_error: Option<f64>,
-    /// Inside which runs it holds.
+    /// Runs for which the errors hold.
     #[serde(skip)]
     pub domain: Domain,
 }
@@ -35,7 +35,7 @@ pub struct Class {
 const NVIDIA: &[Stack] = &[Stack::Nemo24, Stack::Megatron2025];
 const FUSED: &[AttentionKernel] = &[AttentionKernel::Flash];
 
-/// What all classes have in common but for what each says.
+/// Default domain of the classes.
 const USUAL: Domain = Domain {
     stacks: &[Stack::Plain],
     as_shipped: false,
@@ -100,7 +100,7 @@ pub const H100_BF16: Class = Class {
     domain: ON_H100,
 };
 
-/// The same in 8 bits.
+/// Dense models in 8 bits on H100 (NVIDIA's DGX Cloud benchmarking recipes).
 pub const H100_FP8: Class = Class {
     class: "dense decoders, fp8, H100, NVIDIA's Megatron stack (dgxc-benchmarking)",
     runs: 57,
@@ -120,7 +120,8 @@ pub const A100_UNFUSED: Class = Class {
     domain: ON_A100,
 };
 
-/// The same under a schedule that puts off the gradients of the weights, ZB-1p, which ZB-H1 stands for (Qi 2023).
+/// Dense models on A100 under ZB-1p, a schedule that delays the gradients of the weights. ZB-H1 represents it (Qi
+/// 2023).
 pub const A100_ZERO_BUBBLE: Class = Class {
     class: "dense decoders, bf16, A100, zero-bubble schedule of 1F1B's memory (Qi et al. 2023)",
     runs: 12,
@@ -137,7 +138,7 @@ pub const A100_ZERO_BUBBLE: Class = Class {
     },
 };
 
-/// Dense models on one node of B200 (SimuMax).
+/// Dense models on one machine of B200 (SimuMax).
 pub const B200_DENSE: Class = Class {
     class: "dense decoders, bf16, one node of B200, Megatron-LM (SimuMax)",
     runs: 16,
@@ -147,7 +148,7 @@ pub const B200_DENSE: Class = Class {
     domain: ON_B200,
 };
 
-/// Mixtures of experts with latent attention on one node of B200 (SimuMax).
+/// Mixtures of experts with latent attention on one machine of B200 (SimuMax).
 pub const B200_EXPERTS: Class = Class {
     class: "mixtures of experts with latent attention, bf16, one node of B200, Megatron-LM (SimuMax)",
     runs: 6,
@@ -157,7 +158,7 @@ pub const B200_EXPERTS: Class = Class {
     domain: Domain { experts: true, parameters: [13e9, 37e9], sequence: [4096, 4096], degrees: [1, 1, 1], ..ON_B200 },
 };
 
-/// Dense models under torchtitan's FSDP in 16 bits on H100 of 500 W.
+/// Dense models under torchtitan's FSDP in 16 bits on H100 at 500 W.
 pub const TORCHTITAN_BF16: Class = Class {
     class: "dense decoders, bf16, H100 at 500 W, torchtitan with FSDP",
     runs: 8,
@@ -167,7 +168,7 @@ pub const TORCHTITAN_BF16: Class = Class {
     domain: TORCHTITAN,
 };
 
-/// The same in 8 bits, scaled by tensor and by row.
+/// Dense models under torchtitan's FSDP in 8 bits, scaled by tensor and by row.
 pub const TORCHTITAN_FP8: Class = Class {
     class: "dense decoders, fp8, H100 at 500 W, torchtitan with FSDP",
     runs: 16,
@@ -189,29 +190,29 @@ pub const CLASSES: [&Class; 8] = [
     &TORCHTITAN_FP8,
 ];
 
-/// Error of the memory model that is reckoned with where none was measured, relative.
+/// Assumed error of the memory model if none was measured, relative.
 pub const UNKNOWN_MEMORY_ERROR: f64 = 0.10;
 
-/// Error of the memory model that is reckoned with for a run, relative.
+/// Error of the memory model for a run, relative.
 pub fn memory_error(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants) -> f64 {
     let measured = CLASSES.into_iter().filter(|class| class.memory_error.is_some());
-    // Most hardware has none: nothing else need be looked at.
+    // Most hardware has no such class, so further checks are skipped.
     let of_hardware = measured.filter(|class| class.domain.hardware.0 == accelerator.id);
     let like = |class: &&Class| class.domain.differences(model, run, accelerator, constants).is_empty();
     of_hardware.into_iter().find(like).and_then(|class| class.memory_error).unwrap_or(UNKNOWN_MEMORY_ERROR)
 }
 
-/// What a prediction rests on.
+/// Evidence for a prediction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Trust {
-    /// Published runs like this one.
+    /// Comparable published runs.
     Measured(&'static Class),
-    /// No published run is like this: how it differs from the nearest ones, a phrase each.
+    /// No comparable published run: the differences from the nearest ones, a phrase each.
     Untested(Vec<String>),
 }
 
 impl Trust {
-    /// Of a run: its class, or how it differs from the class that is nearest.
+    /// Evidence for a run: its class, or the differences from the nearest class.
     pub fn of(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants) -> Self {
         let all = CLASSES.map(|class| (class, class.domain.differences(model, run, accelerator, constants)));
         let nearest = all.into_iter().min_by_key(|(_, differences)| differences.len());
@@ -222,7 +223,7 @@ impl Trust {
         }
     }
 
-    /// The published runs like this one.
+    /// Class of comparable published runs.
     pub fn class(&self) -> Option<&'static Class> {
         match self {
             Trust::Measured(class) => Some(class),
@@ -230,7 +231,7 @@ impl Trust {
         }
     }
 
-    /// How the run differs from all that were published.
+    /// Differences from all published runs.
     pub fn differences(&self) -> &[String] {
         match self {
             Trust::Measured(_) => &[],
@@ -238,12 +239,12 @@ impl Trust {
         }
     }
 
-    /// Error of the memory model that is reckoned with, relative.
+    /// Error of the memory model, relative.
     pub fn memory_error(&self) -> f64 {
         self.class().and_then(|class| class.memory_error).unwrap_or(UNKNOWN_MEMORY_ERROR)
     }
 
-    /// In a sentence.
+    /// Evidence in a sentence.
     pub fn told(&self) -> String {
         match self {
             Trust::Measured(class) => format!(
@@ -260,10 +261,10 @@ impl Trust {
     }
 }
 
-/// The largest utilisation in 16 bits that is taken for possible: no published run attains it.
+/// Largest plausible utilisation in 16 bits: no published run attains it.
 const PLAUSIBLE: f64 = 0.75;
 
-/// Why a utilisation cannot be, recomputation included, with the likely cause; `None` where it can.
+/// Reason why a utilisation with recomputation is implausible, with the likely cause; `None` if it is plausible.
 pub fn implausible(utilisation: f64, run: &Run, accelerator: &Accelerator, constants: &Constants) -> Option<String> {
     if run.precision.bits() != 16 || utilisation <= PLAUSIBLE {
         return None;
@@ -294,7 +295,7 @@ fn rate(flops: f64) -> String {
     format!("{:.0} TFLOP/s", flops / 1e12)
 }
 
-/// What is known to be predicted badly, where a run is like it.
+/// Known weaknesses of the predictions that apply to a run.
 pub fn weaknesses(model: &Model, run: &Run, accelerator: &Accelerator) -> Vec<String> {
     let mut sentences = vec![];
     if model.has_experts() {

@@ -1,7 +1,7 @@
 //! Published runs, read from tables of the folder `truth` of the published inputs, as runs that can be predicted.
 //!
-//! A table gives what its publication gives. What it does not, and what is assumed in its place, stands beside each reader;
-//! rows that cannot be expressed are counted with the reason. Nothing is fitted here.
+//! A table has the facts of its publication. Each reader documents the missing facts and the assumptions in their
+//! place. Rows that cannot be expressed are counted with the reason. Nothing is fitted here.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -12,41 +12,41 @@ use super::super::{
     Precision, Projection, Recompute, Run, Span, Stack, TrainingSettings, ZeroBubble, hardware,
 };
 
-/// A table that cannot be read.
+/// Table that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}: {problem}")]
 pub struct TableError {
-    /// The file.
+    /// File of the table.
     pub file: String,
-    /// What is wrong.
+    /// Problem.
     pub problem: String,
 }
 
-/// A published run.
+/// Published run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedRun {
-    /// The publication, in short; one of [`SOURCES`].
+    /// Short name of the publication; one of [`SOURCES`].
     pub source: &'static str,
-    /// What it calls the run.
+    /// Name of the run in the publication.
     pub name: String,
-    /// What was trained.
+    /// Model of the run.
     pub model: Model,
-    /// How.
+    /// Configuration of the run.
     pub run: Run,
-    /// On what.
+    /// Hardware of the run.
     pub accelerator: Accelerator,
-    /// Measured time of an iteration, seconds.
+    /// Measured iteration time, seconds.
     pub measured_s: f64,
-    /// Measured peak of the fullest rank, bytes.
+    /// Measured peak memory of the fullest rank, bytes.
     pub measured_bytes: Option<f64>,
-    /// What another predictor says of it: seconds and bytes.
+    /// Prediction of another predictor: seconds and bytes.
     pub peer: Option<(f64, f64)>,
 }
 
-/// Rows that cannot be expressed: the source, how many, and why.
+/// Rows that cannot be expressed: source, number, and reason.
 pub type Left = (String, usize, &'static str);
 
-/// The publications, in the order they are told.
+/// Publications, in display order.
 pub const SOURCES: [&str; 8] = [
     "dgxc-benchmarking, BF16, H100",
     "dgxc-benchmarking, FP8, H100",
@@ -87,7 +87,7 @@ const TABLES: [(&str, Reader); 4] = [
     ("simumax-b200.tsv", simumax),
 ];
 
-/// A row of a table with names of columns.
+/// Row of a table, by names of columns.
 struct Row {
     file: String,
     fields: BTreeMap<String, String>,
@@ -135,7 +135,7 @@ impl Row {
         short.split(" v24").next().unwrap_or(short).trim().to_string()
     }
 
-    /// A dense decoder of equal layers with the usual columns.
+    /// Dense decoder of equal layers with the usual columns.
     fn model(&self, vocabulary: u64, kv: &str, ffn: &str, gated: bool) -> Result<Model, TableError> {
         let (hidden, heads) = (self.count("hidden")?, self.count("heads")?);
         let key_value_heads = if kv.is_empty() { heads } else { self.count(kv)? };
@@ -194,7 +194,7 @@ fn run(
     }
 }
 
-/// NVIDIA's recipes: everything is told, NeMo of 2024 with tensor-parallel overlap.
+/// Run of NVIDIA's recipes: all facts are stated; NeMo of 2024 with tensor-parallel overlap.
 fn dgxc(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
     let fp8 = row.text("precision") == "FP8";
     let model = row.model(row.count("vocab")?, "kv_heads", "ffn", row.text("gated") == "1")?;
@@ -212,7 +212,7 @@ fn dgxc(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
     }))
 }
 
-/// Megatron-LM of 2021 to 2023: no fused attention, nothing overlaps in tensor parallelism.
+/// Settings of Megatron-LM of 2021 to 2023: no fused attention, and no overlap in tensor parallelism.
 fn early_megatron() -> TrainingSettings {
     TrainingSettings {
         sequence_parallel: false,
@@ -222,7 +222,7 @@ fn early_megatron() -> TrainingSettings {
     }
 }
 
-/// Microbatches of Narayanan's table by hidden size, as the authors' run scripts have them [memory].
+/// Microbatch sizes of Narayanan's table by hidden size, as in the authors' run scripts [memory].
 const NARAYANAN_MICRO_BATCHES: [(u64, u32); 10] = [
     (2304, 16),
     (3072, 16),
@@ -252,7 +252,7 @@ fn paper(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
     let mut settings = early_megatron();
     let (layout, name) = if source.starts_with("Narayanan") {
         let micro_batch = NARAYANAN_MICRO_BATCHES.iter().find(|(h, _)| *h == hidden).map_or(1, |&(_, b)| b);
-        // One replica's gradients overlap only where torch's own wrapper reduced them: without a pipeline.
+        // Gradients overlap only if torch's own wrapper reduced them, that is, without a pipeline.
         settings.dp_overlap = row.degree("pp")? == 1;
         (row.layout(1, micro_batch)?, SOURCES[3])
     } else {
@@ -283,8 +283,8 @@ fn paper(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
     }))
 }
 
-/// torchtitan on devices of 96 GB with HBM2e at 500 W. Its selective recomputation keeps products, so that only elementwise
-/// kernels run again, which is not charged.
+/// Run of torchtitan on devices of 96 GB with HBM2e at 500 W. Its selective recomputation keeps products, so only
+/// elementwise kernels run again, which is not charged.
 fn torchtitan(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
     if row.text("mbs") == "?" || row.text("vp") == "?" {
         return Ok(Err("the micro-batch or the virtual stages are not told"));
@@ -321,8 +321,8 @@ fn torchtitan(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableErro
     }))
 }
 
-/// Measured 1F1B and interleaved 1F1B, one layer fewer at both ends, as many virtual stages as layers of a stage; and ZB-1p,
-/// the schedule that was searched for within 1F1B's memory, which ZB-H1 stands for.
+/// Measured run of 1F1B, interleaved 1F1B or ZB-1p. Both ends have one layer fewer, and interleaved stages have as many
+/// virtual stages as layers. ZB-1p is a schedule found by search within 1F1B's memory; ZB-H1 represents it.
 fn zero_bubble(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
     let (interleaved, zero_bubble) = match row.text("schedule") {
         "1F1B" => (false, None),
@@ -352,7 +352,7 @@ fn zero_bubble(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableErr
     }))
 }
 
-/// One node of B200 with Megatron-LM, cut models, nothing overlapped, fused cross-entropy.
+/// Run on one machine of B200 with Megatron-LM: cut models, no overlap, fused cross-entropy.
 fn simumax(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
     let name = row.text("model");
     let mut model = row.model(row.count("vocab")?, "kv", "dense_ffn", true)?;
@@ -379,7 +379,7 @@ fn simumax(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> 
     }))
 }
 
-/// DeepSeek's layers, the first one dense, by its configuration.
+/// Layers of DeepSeek's configuration; the first one is dense.
 fn mixture(model: &mut Model, second: bool) {
     let attention = Attention::Latent {
         heads: 128,

@@ -1,4 +1,4 @@
-//! The truth table: predictions with the shipped constants beside published measurements, by source.
+//! Truth table: predictions with the shipped constants beside published measurements, by source.
 
 use std::fmt::Write;
 
@@ -7,22 +7,22 @@ use super::{
     rows::{Left, PublishedRun, SOURCES},
 };
 
-/// One published run with its prediction.
+/// Published run with its prediction.
 #[derive(Debug, Clone)]
 pub struct Predicted<'a> {
-    /// The run.
+    /// Published run.
     pub published: &'a PublishedRun,
-    /// What is predicted of it.
+    /// Prediction for the run.
     pub estimate: Estimate,
 }
 
 impl Predicted<'_> {
-    /// Relative error of the time; above 0 it was predicted too slow.
+    /// Relative error of the time; above 0 if predicted too slow.
     pub fn time_error(&self) -> f64 {
         self.estimate.iteration_s / self.published.measured_s - 1.0
     }
 
-    /// Relative error of the memory, where it was measured.
+    /// Relative error of the memory, if measured.
     pub fn memory_error(&self) -> Option<f64> {
         self.published.measured_bytes.map(|bytes| self.estimate.memory_bytes / bytes - 1.0)
     }
@@ -31,7 +31,7 @@ impl Predicted<'_> {
 /// Predicts every run.
 ///
 /// # Errors
-/// The first [`Refusal`] with the run's name.
+/// First [`Refusal`] with the run's name.
 pub fn predict(runs: &[PublishedRun]) -> Result<Vec<Predicted<'_>>, (String, Refusal)> {
     let one = |published: &'_ PublishedRun| {
         let devices = published.run.layout.devices();
@@ -44,17 +44,17 @@ pub fn predict(runs: &[PublishedRun]) -> Result<Vec<Predicted<'_>>, (String, Ref
 /// Errors of several runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Errors {
-    /// How many.
+    /// Number of runs.
     pub count: usize,
     /// Mean of the absolute values.
     pub mean: f64,
-    /// The largest absolute value.
+    /// Largest absolute value.
     pub worst: f64,
     /// Mean.
     pub bias: f64,
 }
 
-/// The errors' mean, worst and bias; `None` of none.
+/// Errors of a list of values; `None` if it is empty.
 pub fn errors(values: impl IntoIterator<Item = f64>) -> Option<Errors> {
     let values: Vec<f64> = values.into_iter().collect();
     let count = values.len();
@@ -66,7 +66,7 @@ pub fn errors(values: impl IntoIterator<Item = f64>) -> Option<Errors> {
     })
 }
 
-/// Spearman's rank correlation of two equally long lists; ties share their mean rank.
+/// Spearman's rank correlation of two lists of equal length. Ties share their mean rank.
 pub fn rank_correlation(one: &[f64], other: &[f64]) -> f64 {
     let (a, b) = (ranks(one), ranks(other));
     let mean = (one.len() as f64 - 1.0) / 2.0;
@@ -80,14 +80,14 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(|&v| below(v) + (equal(v) - 1.0) / 2.0).collect()
 }
 
-/// Measured and predicted model operations per second and device: what ranks configurations of unlike size.
+/// Measured and predicted model operations per second and device: they rank configurations of different sizes.
 fn rates(rows: &[&Predicted<'_>]) -> (Vec<f64>, Vec<f64>) {
     let predicted: Vec<f64> = rows.iter().map(|row| row.estimate.model_flops_per_s_per_device).collect();
     let measured = rows.iter().zip(&predicted).map(|(row, rate)| rate * (1.0 + row.time_error())).collect();
     (measured, predicted)
 }
 
-/// The table as Markdown: sources, then every row, then what could not be expressed.
+/// Table as Markdown: sources, then every row, then the rows that could not be expressed.
 pub fn markdown(predicted: &[Predicted<'_>], left: &[Left]) -> String {
     let mut text = String::new();
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
@@ -118,7 +118,7 @@ pub fn markdown(predicted: &[Predicted<'_>], left: &[Left]) -> String {
     text + "\n" + &peers(predicted) + &every_row(predicted) + &left_rows(left)
 }
 
-/// Another predictor's errors on its own runs beside ours.
+/// Errors of another predictor on its own runs, beside ours.
 fn peers(predicted: &[Predicted<'_>]) -> String {
     let rows: Vec<(&Predicted<'_>, (f64, f64))> =
         predicted.iter().filter_map(|row| row.published.peer.map(|peer| (row, peer))).collect();
