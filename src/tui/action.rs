@@ -40,10 +40,10 @@ pub enum Action {
     ShowWouldHelp,
     NextSection,
     NextSchedule,
-    /// Plan again for a schedule that the plan cannot run.
+    /// Plans again for a schedule that the plan cannot run.
     PlanForSchedule,
     HowSimulated,
-    /// Mark the critical path.
+    /// Marks the critical path.
     MarkPath,
     CompareAll,
     Pin,

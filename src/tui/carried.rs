@@ -1,5 +1,5 @@
-//! Limits carried over from one workload to the next: those set by hand or by a flag that the new file does not state,
-//! and those without which it cannot be planned. Limits stated by the old file are not carried over.
+//! Limits carried over from one workload to the next. These are limits set by hand or by a flag that the new file does
+//! not state, and limits without which it cannot be planned. Limits stated by the old file are not carried over.
 
 use super::model::Model;
 use crate::{

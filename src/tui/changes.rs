@@ -55,9 +55,9 @@ pub(super) struct Changes {
 pub(super) struct Told {
     /// Iteration time before, seconds; `None` if the batch size differs.
     pub before_s: Option<f64>,
-    /// `1.25x faster`.
+    /// Difference: `1.25x faster`.
     pub difference: String,
-    /// `than Equal partition`.
+    /// Baseline: `than Equal partition`.
     pub than: String,
     /// True if faster, false if slower, `None` if equal.
     pub better: Option<bool>,

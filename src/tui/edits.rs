@@ -59,7 +59,7 @@ enum Version {
 pub(super) struct Edits {
     /// The newest plan that was not edited.
     base: Option<Arc<ShownRun>>,
-    /// Oldest first; starts with [`Version::Planners`] unless the oldest were dropped.
+    /// Versions, oldest first; starts with [`Version::Planners`] unless the oldest were dropped.
     versions: Vec<Version>,
     /// Index of the shown version.
     at: usize,

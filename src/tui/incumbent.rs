@@ -1,8 +1,8 @@
 //! Incumbent of a running search, shown like any plan.
 //!
 //! Each frame checks for one, at the cost of a lock and a comparison. A new one is measured and simulated on its own
-//! thread, so that drawing never waits, and at most every [`PACE`], so that the screen does not flicker. A plan that
-//! the check refuses is not shown: the planner may have published it for a converted workload.
+//! thread, so that drawing never waits. That happens at most every [`PACE`], so that the screen does not flicker. A
+//! plan that the check refuses is not shown: the planner may have published it for a converted workload.
 
 use std::{
     sync::Arc,
