@@ -1,9 +1,9 @@
-//! What a user's own file sets: colours, defaults and keys of the screen.
+//! User configuration file: colours, defaults and keys of the screen.
 //!
-//! A TOML file at `--config`, else `$PLANTUI_CONFIG`, else `plantui/config.toml` in `$XDG_CONFIG_HOME` or `~/.config`.
-//! `read` takes it apart and says where it is wrong; [`print`] writes the one that is in force, with comments, so that
-//! what it writes is read back as the same [`Config`]. Only the screen looks at it. What the
-//! other commands print depends on their flags alone, so that a script does the same for everybody.
+//! The file is TOML: `--config`, else `$PLANTUI_CONFIG`, else `plantui/config.toml` in `$XDG_CONFIG_HOME` or
+//! `~/.config`. `read` parses it and reports errors with their line. [`print`] writes the configuration in force with
+//! comments, and its output parses back to the same [`Config`]. Only the screen uses the file: the other commands
+//! depend on their flags alone, so that a script does the same for everybody.
 
 mod print;
 mod read;
@@ -24,7 +24,7 @@ use crate::{
     workload::formats::{detect, file},
 };
 
-/// A configuration has a few kilobytes; what is larger than this is something else.
+/// Size limit of a configuration file, bytes. A real one has a few kilobytes; a larger file is something else.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Everything a configuration file can set.
@@ -32,23 +32,23 @@ const MAX_BYTES: u64 = 1 << 20;
 pub struct Config {
     /// Name of the theme.
     pub theme: String,
-    /// Whether to listen to the mouse.
+    /// True to use the mouse.
     pub mouse: bool,
-    /// Whether to draw with ASCII alone; `None`: as the locale says.
+    /// True to draw with ASCII alone; `None`: according to the locale.
     pub ascii: Option<bool>,
-    /// Whether a workload's last session comes back.
+    /// True to restore the last session with a workload.
     pub restore: bool,
-    /// Ids of planners in order of preference; the first that is made for a workload plans it.
+    /// Ids of planners in order of preference. The first that is made for a workload plans it.
     pub planners: Vec<String>,
-    /// How plans are simulated first.
+    /// Initial schedule of the simulator.
     pub schedule: Schedule,
-    /// What the simulator assumes at first.
+    /// Initial settings of the simulator.
     pub simulator: SimulatorSettings,
-    /// The longest a plan may take.
+    /// Time limit of a plan.
     pub deadline: Option<Duration>,
     /// Limits for workloads that do not state their own.
     pub limits: GivenLimits,
-    /// Which key does what.
+    /// Keys of each action.
     pub keymap: Keymap,
 }
 
@@ -69,17 +69,17 @@ impl Default for Config {
     }
 }
 
-/// What is wrong with a configuration file, where, and what would repair it.
+/// Error in a configuration file, with its place and a repair.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}{}: {problem}", line.map(|line| format!(":{line}")).unwrap_or_default())]
 pub struct ConfigError {
     /// The file.
     pub file: String,
-    /// The line, from 1; `None` where the whole file is meant.
+    /// Line, from 1; `None` if the whole file is meant.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What would repair it; may be empty.
+    /// The repair; may be empty.
     pub repair: String,
 }
 
@@ -87,7 +87,7 @@ impl Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`ConfigError`] for the first thing that is wrong with it.
+    /// [`ConfigError`] for the first error in the file.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
         let file = printable(&path.display().to_string());
         let refuse = |problem: String, repair: String| ConfigError { file: file.clone(), line: None, problem, repair };
@@ -95,7 +95,7 @@ impl Config {
             return Err(refuse("is not there".into(), "`plantui --print-config > FILE` makes one".into()));
         }
         let bytes = file::read_at_most(path, MAX_BYTES).map_err(|error| refuse(error.problem, error.repair))?;
-        // An empty one changes nothing.
+        // An empty file changes nothing.
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Config::default());
         }
@@ -104,22 +104,22 @@ impl Config {
         read::parse(text, &file).map_err(|error| detect::no_toml(text, &file, &detect::SETTINGS).map_or(error, other))
     }
 
-    /// Reads a configuration from its text; messages call it `file`.
+    /// Reads a configuration from its text. Messages call it `file`.
     ///
     /// # Errors
-    /// [`ConfigError`] for the first thing that is wrong with it.
+    /// [`ConfigError`] for the first error in the text.
     pub fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
         read::parse(text, file)
     }
 
-    /// As a commented TOML file, which [`Config::parse`] reads back as the same configuration.
+    /// Returns a commented TOML file, which [`Config::parse`] reads back as the same configuration.
     pub fn to_toml(&self) -> String {
         print::to_toml(self)
     }
 }
 
-/// Where the file is, by the environment: the place that is asked for by name, or else the usual one if there is a file.
-/// `get` reads a variable.
+/// Path of the configuration file: `$PLANTUI_CONFIG`, or else the usual place if a file exists there. `get` reads an
+/// environment variable.
 pub fn place(get: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let set = |name: &str| get(name).filter(|value| !value.as_os_str().is_empty());
     if let Some(named) = set("PLANTUI_CONFIG") {

@@ -1,4 +1,4 @@
-//! A [`Config`] as the file that would set it, with a comment above every setting.
+//! Writes a [`Config`] as a TOML file, with a comment above every setting.
 
 use toml::Value;
 
@@ -44,7 +44,7 @@ pub(super) fn to_toml(config: &Config) -> String {
     text.push_str(&format!("\n{KEYS}"));
     let mut scope: Option<Scope> = None;
     let mut entries: Vec<usize> = (0..TABLE.len()).collect();
-    // A table of TOML must not be opened twice.
+    // TOML forbids opening a table twice.
     entries.sort_by_key(|&i| TABLE[i].scope.place());
     for i in entries {
         let entry = &TABLE[i];
@@ -59,7 +59,7 @@ pub(super) fn to_toml(config: &Config) -> String {
     text
 }
 
-/// A setting under its comment; one that is not set is a comment itself.
+/// Writes a setting under its comment. An unset one is commented out.
 fn written(setting: &Setting, config: &Config) -> String {
     let line = match (setting.write)(config) {
         Some(value) => format!("{} = {value}", setting.name),

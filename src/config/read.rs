@@ -1,4 +1,4 @@
-//! From the text of a configuration file to a [`Config`], or to what is wrong with it and on which line.
+//! Parses the text of a configuration file to a [`Config`], or to an error with its line.
 
 use toml::{
     Spanned,
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The tables beside the general settings.
+/// Names of the tables beside the general settings.
 const TABLES: [&str; 3] = ["limits", "simulator", "keys"];
 
 pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
@@ -60,7 +60,7 @@ struct Reader<'a> {
 
 type Entry<'a, 'i> = (&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
 
-/// The entries of a table from the top of the file, so that the first mistake is told first.
+/// Entries of a table in file order, so that the first mistake is reported first.
 fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Entry<'a, 'i>> {
     let mut entries: Vec<Entry<'a, 'i>> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
@@ -118,9 +118,9 @@ impl Reader<'_> {
         })
     }
 
-    /// Binds the keys of all scopes, then looks for two actions with one key.
+    /// Binds the keys of all scopes, then checks for two actions with one key.
     fn keys(&self, config: &mut Config, scopes: &DeTable<'_>) -> Result<(), ConfigError> {
-        // Where each entry of the action table was bound, to point at it.
+        // Position in the file of each bound entry, for error messages.
         let mut bound: Vec<Option<usize>> = vec![None; TABLE.len()];
         for (scope_key, actions) in in_order(scopes) {
             let scope = scope_key.get_ref().as_ref();

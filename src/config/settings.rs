@@ -1,4 +1,4 @@
-//! The table of settings: name, help, how a value is read and how it is written.
+//! Table of settings: name, help, reader and writer of each.
 
 use toml::{Value, de::DeValue};
 
@@ -12,7 +12,7 @@ use crate::{
     units,
 };
 
-/// What a value should have been: a sentence on the repair.
+/// Sentence that says how to repair a refused value.
 pub(super) type Repair = String;
 
 type Read = Box<dyn Fn(&mut Config, &DeValue<'_>) -> Result<(), Repair>>;
@@ -20,19 +20,19 @@ type Write = Box<dyn Fn(&Config) -> Option<Value>>;
 
 /// One setting.
 pub(super) struct Setting {
-    /// Its name in the file.
+    /// Name in the file.
     pub(super) name: &'static str,
-    /// What it does, for the comment above it.
+    /// Comment above it in the printed file.
     pub(super) help: String,
-    /// A value as a user might write it, for a setting that is not set.
+    /// Example value, printed for an unset setting.
     pub(super) example: Value,
-    /// Puts the value into a configuration.
+    /// Reads the value into a configuration.
     pub(super) read: Read,
-    /// The value in a configuration; `None` where it is not set.
+    /// Value in a configuration; `None` if unset.
     pub(super) write: Write,
 }
 
-/// The settings outside of any table, in the order in which they are printed.
+/// Settings outside of any table, in the order in which they are printed.
 pub(super) fn general() -> Vec<Setting> {
     vec![
         Setting {
@@ -111,7 +111,7 @@ pub(super) fn general() -> Vec<Setting> {
     ]
 }
 
-/// The settings of the table `limits`.
+/// Settings of the table `limits`.
 pub(super) fn limits() -> Vec<Setting> {
     let mut settings: Vec<Setting> = LimitKind::ALL.into_iter().map(limit).collect();
     settings.push(Setting {
@@ -132,7 +132,7 @@ pub(super) fn limits() -> Vec<Setting> {
     settings
 }
 
-/// The settings of the table `simulator`.
+/// Settings of the table `simulator`.
 pub(super) fn simulator() -> Vec<Setting> {
     simulate::Setting::ALL.into_iter().map(assumption).collect()
 }
@@ -180,7 +180,7 @@ fn text<'a>(value: &'a DeValue<'_>, example: &str) -> Result<&'a str, Repair> {
     value.as_str().ok_or_else(|| format!("write it in quotes, such as \"{example}\""))
 }
 
-/// A value that may be a number or a text, as text.
+/// Text of a value that is a number or a string.
 fn written(value: &DeValue<'_>) -> Result<String, Repair> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),
@@ -190,7 +190,7 @@ fn written(value: &DeValue<'_>) -> Result<String, Repair> {
     }
 }
 
-/// A text or a list of them.
+/// Strings of a value that is one string or a list of them.
 pub(super) fn texts<'a>(value: &'a DeValue<'_>) -> Result<Vec<&'a str>, Repair> {
     let repair = || "write a text in quotes, or a list of them such as [\"a\", \"b\"]".to_string();
     match value {
@@ -209,7 +209,7 @@ fn known_planner(id: &str) -> Result<String, Repair> {
     if known.contains(&id) { Ok(id.into()) } else { Err(one_of("planner", id, &known)) }
 }
 
-/// That there is no such word, which one may be meant, and which there are.
+/// Message for an unknown word, with the nearest known word or else the list of all.
 pub(super) fn one_of(what: &str, word: &str, known: &[&str]) -> Repair {
     let word = &printable(word);
     match crate::text::nearest(word, known.iter().copied()) {

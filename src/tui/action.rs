@@ -1,8 +1,8 @@
-//! Everything a user can do, in one table: keys, help and palette are all made from it.
+//! Table of all user actions. Keys, help and palette are made from it.
 
 use super::views::{self, View};
 
-/// Something a user can ask for.
+/// User action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each has its title and help in TABLE")]
 pub enum Action {
@@ -40,10 +40,10 @@ pub enum Action {
     ShowWouldHelp,
     NextSection,
     NextSchedule,
-    /// Plan anew for a schedule that the plan cannot run.
+    /// Plans again for a schedule that the plan cannot run.
     PlanForSchedule,
     HowSimulated,
-    /// Mark the critical path.
+    /// Marks the critical path.
     MarkPath,
     CompareAll,
     Pin,
@@ -102,14 +102,14 @@ pub enum Action {
 }
 
 impl Action {
-    /// What a configuration file calls it: its own name in small letters, as in `next-event` and `show-stages`. The
-    /// enum is the one place where actions are named, so a renamed one would break users' files: a test holds the list.
+    /// Name in configuration files: the variant in lower case with hyphens, as in `next-event` and `show-stages`. A
+    /// renamed variant would break users' files, so a test holds the list.
     pub fn id(self) -> String {
         hyphenated(&format!("{self:?}"))
     }
 }
 
-/// `NextEvent` as `next-event`, `Show(Stages)` as `show-stages`.
+/// Converts `NextEvent` to `next-event`, `Show(Stages)` to `show-stages`.
 fn hyphenated(name: &str) -> String {
     let mut id = String::new();
     for c in name.chars().filter(char::is_ascii_alphanumeric) {
@@ -121,27 +121,27 @@ fn hyphenated(name: &str) -> String {
     id
 }
 
-/// Where an action's keys are heard.
+/// Part of the screen in which an action's keys apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In the panel at the left.
+    /// Left panel.
     Panel,
-    /// In one view.
+    /// One view.
     Of(View),
-    /// In Stages and Overview: what changes the plan.
+    /// Stages and Overview: actions that change the plan.
     Stages,
-    /// In the trees: Stages and the nodes of Workload.
+    /// Trees: Stages and the nodes of Workload.
     Tree,
-    /// Among the suggestions below the stages.
+    /// Suggestions below the stages.
     Suggestions,
-    /// In any list.
+    /// Any list.
     Lists,
     /// Everywhere.
     Everywhere,
 }
 
 impl Scope {
-    /// As the help names it.
+    /// Title in the help.
     pub fn title(self) -> &'static str {
         match self {
             Scope::Panel => "Left panel",
@@ -154,7 +154,7 @@ impl Scope {
         }
     }
 
-    /// What a configuration file calls it: `tree`, `everywhere`.
+    /// Name in configuration files: `tree`, `everywhere`.
     pub fn id(self) -> String {
         match self {
             Scope::Of(view) => view.id(),
@@ -162,13 +162,13 @@ impl Scope {
         }
     }
 
-    /// Its place where scopes are listed: after the left panel view by view, then what is heard in several.
+    /// Sort key of scopes in lists: left panel, then each view, then the scopes of several views.
     pub(crate) fn place(self) -> (usize, usize) {
         let views = View::ALL.len();
         match self {
             Scope::Panel => (0, 0),
             Scope::Of(view) => (1 + view as usize, 0),
-            // Of Stages and what belongs to it.
+            // Listed after Stages, which they belong to.
             Scope::Stages => (1 + views::WITH_PLAN as usize, 1),
             Scope::Tree => (1 + views::WITH_PLAN as usize, 2),
             Scope::Suggestions => (1 + views::WITH_PLAN as usize, 3),
@@ -178,20 +178,20 @@ impl Scope {
     }
 }
 
-/// One row of the table.
+/// Row of the table of actions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// Where its keys are heard.
+    /// Scope of its keys.
     pub scope: Scope,
-    /// Its keys, as [`super::keymap`] reads them; the first is the one that is shown.
+    /// Keys, as [`super::keymap`] reads them. The first is the one shown.
     pub keys: &'static [&'static str],
-    /// What the palette calls it.
+    /// Title in the palette.
     pub title: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// The word in the bottom line, for the few that are shown there.
+    /// Word in the bottom line; empty for the actions not shown there.
     pub hint: &'static str,
 }
 
@@ -209,7 +209,7 @@ pub(crate) const fn entry(
 use Action as A;
 use Scope as S;
 
-/// Of the left panel.
+/// Actions of the left panel.
 const PANEL: &[Entry] = &[
     entry(S::Panel, A::Decrease, &["left", "h"], "Decrease", "one step down, or the choice before", "change"),
     entry(S::Panel, A::Increase, &["right", "l"], "Increase", "one step up, or the next choice", ""),
@@ -226,14 +226,14 @@ const PANEL: &[Entry] = &[
     entry(S::Panel, A::Reset, &["backspace", "delete"], "Reset", "back to the value it started with", "reset"),
 ];
 
-/// Of what would help.
+/// Actions of the suggestions.
 const SUGGESTIONS: &[Entry] = &[
     entry(S::Suggestions, A::Edit, &["enter"], "Take it", "set the limit or option as suggested", "take"),
     entry(S::Suggestions, A::Decrease, &["left", "h"], "Before", "the suggestion before", ""),
     entry(S::Suggestions, A::Increase, &["right", "l"], "Next", "the next suggestion", "choose"),
 ];
 
-/// Of any list.
+/// Actions of every list.
 const LISTS: &[Entry] = &[
     entry(S::Lists, A::Up, &["up", "k"], "Up", "one row up", ""),
     entry(S::Lists, A::Down, &["down", "j"], "Down", "one row down", ""),
@@ -243,7 +243,7 @@ const LISTS: &[Entry] = &[
     entry(S::Lists, A::Last, &["end", "G"], "Last", "to the last row", ""),
 ];
 
-/// Heard everywhere.
+/// Actions available everywhere.
 const EVERYWHERE: &[Entry] = &[
     entry(
         S::Everywhere,
@@ -319,7 +319,7 @@ const EVERYWHERE: &[Entry] = &[
     entry(S::Everywhere, A::Quit, &["q", "ctrl-c"], "Quit", "leave plantui", "quit"),
 ];
 
-/// How many entries some parts have.
+/// Total number of entries of the parts.
 const fn count(parts: &[&[Entry]]) -> usize {
     let (mut all, mut part) = (0, 0);
     while part < parts.len() {
@@ -329,7 +329,7 @@ const fn count(parts: &[&[Entry]]) -> usize {
     all
 }
 
-/// Parts one after the other.
+/// Concatenates the parts.
 const fn joined<const N: usize>(parts: &[&[Entry]]) -> [Entry; N] {
     let mut all = [EVERYWHERE[0]; N];
     let (mut at, mut part) = (0, 0);
@@ -349,5 +349,5 @@ const OF_VIEWS: [Entry; count(&views::KEYS)] = joined(&views::KEYS);
 
 const PARTS: [&[Entry]; 6] = [PANEL, SUGGESTIONS, &OF_VIEWS, LISTS, &views::SHOWS, EVERYWHERE];
 
-/// All actions. Of two entries with one key, the first whose scope is in force wins.
+/// All actions. If two entries have the same key, the first whose scope is in force wins.
 pub(crate) static TABLE: &[Entry] = &joined::<{ count(&PARTS) }>(&PARTS);

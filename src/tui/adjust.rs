@@ -1,4 +1,4 @@
-//! Changing what stands at the left: planner, limits, options, how plans are simulated.
+//! Edits of the left panel: planner, limits, options, simulator settings.
 
 use std::path::Path;
 
@@ -21,22 +21,22 @@ use crate::{
     workload::Workload,
 };
 
-/// A value that is being typed.
+/// Value being typed.
 #[derive(Debug, Clone)]
 pub(super) struct Editing {
-    /// In which row: a limit, an option that takes a number or a file, or a setting that takes a number.
+    /// Edited row: a limit, an option that takes a number or a file, or a setting that takes a number.
     pub row: PanelRow,
-    /// What was typed so far.
+    /// Text typed so far.
     pub input: Input,
-    /// Whether nothing was typed yet: the first letter then takes the place of the old value.
+    /// True until something is typed: the first letter then replaces the old value.
     untouched: bool,
-    /// Why it cannot be taken.
+    /// Reason why the value is refused.
     pub error: Option<String>,
-    /// What is known of it before it is taken: whether there is such a file.
+    /// Note on the value before it is confirmed: does the file exist?
     pub known: Option<(Tone, String)>,
 }
 
-/// A typed value that was understood.
+/// Parsed value.
 enum Typed {
     Limit(LimitKind, f64),
     Workload(Box<Workload>),
@@ -45,7 +45,7 @@ enum Typed {
 }
 
 impl Model {
-    /// Does an action to the selected row.
+    /// Applies an action to the selected row.
     pub(super) fn act_on_row(&mut self, action: Action) -> Effects {
         let Some(row) = self.panel_row() else { return vec![] };
         self.select_panel_row(row);
@@ -93,7 +93,7 @@ impl Model {
         vec![]
     }
 
-    /// Turns a dial of the workload; what is planned is then another workload of the same nodes.
+    /// Changes a dial of the workload. The result is another workload of the same nodes.
     fn turn(&mut self, dial: usize, value: &str) -> Effects {
         let now = &self.dials[dial];
         if now.value == value {
@@ -108,7 +108,7 @@ impl Model {
         }
     }
 
-    /// Does an action to a row that says how plans are simulated.
+    /// Applies an action to a row of the simulator settings.
     fn act_on_play_row(&mut self, row: PanelRow, action: Action) -> Effects {
         let up = matches!(action, Action::Increase | Action::IncreaseLarge | Action::Edit);
         let large = matches!(action, Action::DecreaseLarge | Action::IncreaseLarge);
@@ -124,7 +124,7 @@ impl Model {
             (PanelRow::Setting(setting), _) => setup = setup.set(setting.step(&setup.settings, up, large)),
             (_, Action::Reset) => (setup.schedule, setup.asked.schedule) = (Schedule::ALL[0], false),
             _ => {
-                // Those that the plan cannot run too: the view says why, and what would let it.
+                // Includes schedules that the plan cannot run: the view says why, and what would allow them.
                 let count = Schedule::ALL.len();
                 let at = Schedule::ALL.iter().position(|schedule| *schedule == setup.schedule).unwrap_or(0);
                 setup = setup.with(Schedule::ALL[(at + if up { 1 } else { count - 1 }) % count]);
@@ -133,7 +133,7 @@ impl Model {
         self.set_setup(setup)
     }
 
-    /// Makes a planner the one in force.
+    /// Selects a planner and plans with it.
     pub(super) fn choose(&mut self, planner: usize) -> Effects {
         if planner == self.planner {
             return vec![];
@@ -145,16 +145,16 @@ impl Model {
         effects
     }
 
-    /// Keeps in mind who planned last for the objective in force.
+    /// Stores the planner in force as the last one used for its objective.
     pub(super) fn remember_planner(&mut self) {
         let objective = self.objective_of(self.planner);
         self.last_for.retain(|(known, _)| *known != objective);
         self.last_for.push((objective, self.planner));
     }
 
-    /// Goes to the next objective that this workload can be planned for: to the planner last used for it, else the first.
+    /// Switches to the next objective that the workload supports: to the planner last used for it, else to the first.
     pub(super) fn next_objective(&mut self) -> Effects {
-        // Who converts the workload measures as those who need not.
+        // Planners that convert the workload have the objectives of the native ones, so they are left out.
         let able = (0..self.planners.len()).filter(|&i| self.refusals[i].is_none() && self.is_native(i));
         let mut objectives: Vec<(&str, usize)> = vec![];
         for planner in able {
@@ -177,7 +177,7 @@ impl Model {
         let planner = known.map_or(first, |(_, planner)| *planner);
         let row = self.panel_row();
         let effects = self.choose(planner);
-        // Another planner may have other rows: what was selected stays so where it is still there.
+        // Another planner may have other rows. The selected row stays selected if it still exists.
         self.select_panel_row(row.unwrap_or(PanelRow::Planner(planner)));
         self.message = Some((Tone::Done, format!("objective: {}", words(objective))));
         effects
@@ -212,7 +212,7 @@ impl Model {
         self.editing = Some(editing);
     }
 
-    /// A key while a value is being typed.
+    /// Handles a key while a value is typed.
     pub(super) fn type_value(&mut self, key: &KeyEvent) -> Effects {
         let Some(mut editing) = self.editing.take() else { return vec![] };
         match key.code {
@@ -232,7 +232,7 @@ impl Model {
                     editing.input.reset();
                 }
                 editing.input.handle_event(&Event::Key(*key));
-                // What is wrong is said while typing only after it was said once: half a number is no mistake.
+                // Report an error while typing only after a first refusal: half a number is no mistake.
                 if editing.error.is_some() {
                     editing.error = self.understand(&editing).err();
                 }
@@ -243,10 +243,10 @@ impl Model {
         vec![]
     }
 
-    /// Reads what was typed.
+    /// Parses the typed text.
     ///
     /// # Errors
-    /// A sentence that says what would do.
+    /// Sentence that says which values are accepted.
     fn understand(&self, editing: &Editing) -> Result<Typed, String> {
         let text = editing.input.value();
         match editing.row {
@@ -270,7 +270,7 @@ impl Model {
                 }
                 Ok(Typed::Option(spec.name, value))
             }
-            // What is shown may be rounded: left as it is, it is what it was.
+            // The shown text may be rounded. Unchanged text keeps the exact value.
             PanelRow::Setting(setting) if text.trim() == setting.show(&self.setup.settings) => {
                 Ok(Typed::Simulator(self.setup.settings))
             }
@@ -279,7 +279,7 @@ impl Model {
         }
     }
 
-    /// Whether the file that is being typed is there.
+    /// Note that says if the typed file exists.
     fn known_of(&self, editing: &Editing) -> Option<(Tone, String)> {
         let PanelRow::Option(i) = editing.row else { return None };
         let OptionKind::File { example } = self.specs()[i].kind else { return None };
@@ -295,10 +295,10 @@ impl Model {
     }
 }
 
-/// The size of a file in bytes.
+/// Size of a file, bytes.
 ///
 /// # Errors
-/// A sentence if there is none.
+/// Sentence if there is no such file.
 fn look_at(path: &str) -> Result<f64, String> {
     match Path::new(path).metadata() {
         Ok(found) if found.is_dir() => Err(format!("{path} is a directory; name a file in it")),

@@ -1,7 +1,7 @@
-//! The question `g`: the least of a limit for a goal. The same question as `plantui seek`, answered beside the screen.
+//! Form of the key `g`: the least value of a limit that reaches a goal, as `plantui seek` computes it.
 //!
-//! The form has three fields: which limit, which figure, which value. Enter asks; every re-plan is told when it is there;
-//! when the answer is there Enter takes it. Closing the form ends the question.
+//! The form has three fields: limit, figure, value. Enter starts the search. Each re-plan is shown as it arrives, and
+//! Enter then applies the answer. Closing the form cancels the search.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,40 +24,40 @@ use crate::{
     },
 };
 
-/// The longest that a re-plan may take.
+/// Time limit of each re-plan.
 const EACH: Duration = Duration::from_secs(10);
 
-/// A field of the form.
+/// Field of the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
-    /// The least of which limit.
+    /// Limit to minimise.
     Least,
-    /// For which figure.
+    /// Figure of the goal.
     Figure,
-    /// At most, or at least, which value.
+    /// Bound on the figure (at most or at least).
     Value,
 }
 
-/// The form and what came of it.
+/// The form and its results.
 #[derive(Debug, Clone)]
 pub(super) struct AskForm {
-    /// The limits to choose from.
+    /// Limits to choose from.
     pub(super) kinds: Vec<LimitKind>,
-    /// Which of them.
+    /// Index of the chosen limit.
     pub(super) kind: usize,
-    /// The figures to choose from.
+    /// Figures to choose from.
     pub(super) figures: Vec<&'static str>,
-    /// Which of them.
+    /// Index of the chosen figure.
     pub(super) figure: usize,
-    /// The value with its unit, as it is typed; the sign before it is that of the figure.
+    /// Typed value with its unit. Its sign follows from the figure.
     pub(super) value: Input,
-    /// Where the keys go.
+    /// Field that receives the keys.
     pub(super) field: Field,
-    /// What is wrong with it.
+    /// Error in the goal.
     pub(super) error: Option<String>,
-    /// The question under way or answered.
+    /// Query that is running or answered.
     pub(super) question: Option<Question>,
-    /// What was asked so far, ascending.
+    /// Re-plans so far, by ascending value.
     pub(super) curve: Vec<Step>,
     /// The answer.
     pub(super) sought: Option<Arc<Sought>>,
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Sought {
 }
 
 impl AskForm {
-    /// The sign between figure and value: of what more is better it is at least.
+    /// Sign between figure and value: at least for figures where more is better.
     pub(super) fn sign(&self) -> &'static str {
         if matches!(self.figures[self.figure], "throughput" | "speedup" | "tokens_per_s" | "mfu") { ">=" } else { "<=" }
     }
@@ -80,7 +80,7 @@ impl AskForm {
         format!("{}{}{}", self.figures[self.figure], self.sign(), self.value.value().trim())
     }
 
-    /// The flags of `plantui seek` that ask the same.
+    /// Flags of `plantui seek` for the same query.
     pub(super) fn call(&self) -> String {
         let least = self.kinds[self.kind].flag().trim_start_matches('-');
         format!("--least {least} --until '{}'", self.goal())
@@ -88,7 +88,7 @@ impl AskForm {
 }
 
 impl Model {
-    /// Opens the question; the value that stands there is that of the plan on the screen.
+    /// Opens the form. The initial value is that of the plan on the screen.
     pub(super) fn open_ask(&mut self) {
         let heeded = limits_of(self.current_planner(), &self.workload);
         let kinds: Vec<LimitKind> = SOUGHT.into_iter().filter(|kind| heeded.contains(kind)).collect();
@@ -113,7 +113,7 @@ impl Model {
         self.overlay = Some(Overlay::Ask(Box::new(form)));
     }
 
-    /// A value to begin with: what the shown plan comes to, in the words of a goal.
+    /// Initial value: the figure of the shown plan, written as in a goal.
     fn suggested(&self, form: &AskForm) -> Input {
         let example = Goal::parse(&format!("{}{}1", form.figures[form.figure], form.sign()), self.measure());
         let figure = example.map_or(
@@ -145,7 +145,7 @@ impl Model {
         Input::new(value.map(|value| goal.rounded(value)).unwrap_or_default())
     }
 
-    /// A key while the form is open.
+    /// Handles a key while the form is open.
     pub(super) fn key_in_ask(&mut self, mut form: Box<AskForm>, key: &KeyEvent) -> Effects {
         let around = |at: usize, count: usize, up: bool| (at + if up { 1 } else { count - 1 }) % count;
         let changed = match (key.code, form.field) {
@@ -176,7 +176,7 @@ impl Model {
                 true
             }
             (_, Field::Value) => form.value.handle_event(&Event::Key(*key)).is_some_and(|change| change.value),
-            // What is typed is the value.
+            // Typed characters belong to the value.
             (KeyCode::Char(_) | KeyCode::Backspace, _) => {
                 form.field = Field::Value;
                 form.value.handle_event(&Event::Key(*key)).is_some_and(|change| change.value)

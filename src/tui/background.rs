@@ -1,24 +1,23 @@
-//! Whether the terminal is dark or light, so that the look fits it: asked of the terminal itself (OSC 11), else read from
-//! `COLORFGBG`.
+//! Detects a dark or light terminal for the theme: queries the terminal (OSC 11), else reads `COLORFGBG`.
 //!
-//! The terminal is asked before anything is drawn and before keys are read, and for a tenth of a second at most. An answer
-//! that comes later, as over a slow line, would be taken for keys: [`Late`] takes it out of them.
+//! The query comes before the first drawing and before keys are read, and waits at most 0.1 s. A later answer, as over
+//! a slow line, would be read as keys: [`Late`] removes it from them.
 
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyModifiers};
 use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
 
-/// The name that leaves the theme to the terminal.
+/// Name of the theme that follows the terminal.
 pub(crate) const AUTO: &str = "auto";
 
-/// How long the terminal may take to answer.
+/// Timeout of the query.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long a late answer is waited for, and how many characters it has at most.
+/// Time during which a late answer is filtered, and its maximum length in characters.
 const LATE: Duration = Duration::from_secs(5);
 const LONGEST: usize = 48;
 
-/// The theme that fits the terminal, and whether the terminal has said so itself.
+/// Theme that fits the terminal, and true if the terminal answered.
 pub(super) fn theme(get: impl Fn(&str) -> Option<String>) -> (&'static str, bool) {
     let mut options = QueryOptions::default();
     options.timeout = PATIENCE;
@@ -29,13 +28,13 @@ pub(super) fn theme(get: impl Fn(&str) -> Option<String>) -> (&'static str, bool
     }
 }
 
-/// Whether `COLORFGBG`, foreground and background as numbers of the 16 colours, tells of a light background.
+/// True if `COLORFGBG` (foreground and background as numbers of the 16 colours) has a light background.
 fn told_light(variable: &str) -> bool {
     let background = variable.rsplit(';').next().and_then(|last| last.trim().parse::<u8>().ok());
     matches!(background, Some(7 | 9..=15))
 }
 
-/// Takes a late answer of the terminal out of the keys.
+/// Filter that removes a late answer of the terminal from the keys.
 #[derive(Debug)]
 pub(super) struct Late {
     until: Option<Instant>,
@@ -43,13 +42,13 @@ pub(super) struct Late {
 }
 
 impl Late {
-    /// Waits for one, unless the terminal has answered.
+    /// Filters for five seconds, unless the terminal has answered.
     pub(super) fn new(answered: bool, now: Instant) -> Self {
         Late { until: (!answered).then(|| now + LATE), inside: None }
     }
 
-    /// Whether an event is a part of such an answer: it begins with `ESC ]`, which is read as Alt and `]`, and ends with BEL
-    /// or `ESC \\`.
+    /// True if an event is part of such an answer. It begins with `ESC ]`, which is read as Alt and `]`, and ends with
+    /// BEL or `ESC \\`.
     pub(super) fn takes(&mut self, event: &Event, now: Instant) -> bool {
         let Some(until) = self.until else { return false };
         if now > until {
@@ -65,7 +64,7 @@ impl Late {
             Some(_) if control && key.code == KeyCode::Char('g') => self.inside = None,
             Some(_) if alt && key.code == KeyCode::Char('\\') => self.inside = None,
             Some(length) if length < LONGEST && matches!(key.code, KeyCode::Char(_)) => self.inside = Some(length + 1),
-            // Nothing that a terminal says.
+            // Not an answer of a terminal.
             Some(_) => {
                 (self.until, self.inside) = (None, None);
                 return false;

@@ -1,6 +1,5 @@
-//! Which limits go with the user from one workload to the next: those that were set by hand or by a flag and that the new
-//! file does not state, and those without which it cannot be planned at all. What another file happened to state stays
-//! with that file.
+//! Limits carried over from one workload to the next. These are limits set by hand or by a flag that the new file does
+//! not state, and limits without which it cannot be planned. Limits stated by the old file are not carried over.
 
 use super::model::Model;
 use crate::{
@@ -9,22 +8,22 @@ use crate::{
     workload::Workload,
 };
 
-/// A batch where nobody says any.
+/// Global batch if nothing states one.
 const DEFAULT_BATCH: u32 = 128;
 
-/// Limits for a workload that is opened.
+/// Limits for a newly opened workload.
 pub(super) struct Carried {
-    /// What overrides its file.
+    /// Limits that override its file.
     pub stated: GivenLimits,
-    /// Those that came from the workload before.
+    /// Limits carried over from the workload before.
     pub kept: Vec<LimitKind>,
 }
 
 impl Model {
-    /// The limits of a workload that is opened after the one on the screen.
+    /// Limits for a workload opened after the one on the screen.
     ///
     /// # Errors
-    /// [`MissingLimit`] where neither its file nor the screen says one that it needs.
+    /// [`MissingLimit`] if neither its file nor the screen states a required limit.
     pub(super) fn carried(&self, workload: &Workload) -> Result<Carried, MissingLimit> {
         let (here, file) = (GivenLimits::from(&self.limits), &workload.limits);
         let by_hand = self.set_by_hand();
@@ -36,7 +35,7 @@ impl Model {
             .collect();
         while let Err(missing) = family::resolve(workload, &stated) {
             let needed = LimitKind::ALL.into_iter().find(|kind| kind.flag() == missing.flag);
-            // Devices in machines come from the count.
+            // The sizes of machines follow from the number of devices.
             let kind = needed.unwrap_or(LimitKind::Devices);
             let value = here.get(kind).or((kind == LimitKind::Batch).then_some(f64::from(DEFAULT_BATCH)));
             if stated.get(kind).is_some() || value.is_none() {
@@ -48,7 +47,7 @@ impl Model {
         Ok(Carried { stated, kept })
     }
 
-    /// The limits that flags set, and those that were moved since.
+    /// Limits set by flags, and those changed since.
     fn set_by_hand(&self) -> GivenLimits {
         let mut set = self.asked_limits.clone();
         for kind in LimitKind::ALL {
@@ -63,12 +62,12 @@ impl Model {
     }
 }
 
-/// Which limits a workload's file states, which stay as they were, and which are new because nobody said anything:
-/// `kept devices 16; assumed batch 128; the file states memory`
+/// Message on the origin of limits (kept, assumed, stated by the file): `kept devices 16; assumed batch 128; the file
+/// states memory`
 pub(super) fn origin(workload: &Workload, limits: &Limits, kept: &[LimitKind]) -> String {
     let stated = &workload.limits;
     let family = family::of(workload);
-    // Where the file names no CPUs there are none.
+    // A file that names no CPUs means none.
     let states = |kind: LimitKind| kind == LimitKind::Cpus || stated.get(kind).is_some();
     let (stated, rest): (Vec<LimitKind>, Vec<LimitKind>) = family.limits().iter().partition(|kind| states(**kind));
     if rest.is_empty() {

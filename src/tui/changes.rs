@@ -1,7 +1,7 @@
-//! What a change did: the figures of the plan before and of the one that took its place, for a second bright, then calm.
+//! Effect of a change: figures of the plan before and after, bright for a second, then calm.
 //!
-//! Figures are simulated ones, and compared by samples a second: a batch of another size takes another time for that alone.
-//! What is compared with is the plan before, or the one that was set for it.
+//! Figures are simulated and compared in samples per second, because another batch size changes the iteration by
+//! itself. The baseline is the previous plan, or one that the user set.
 
 use std::{
     collections::BTreeMap,
@@ -19,54 +19,54 @@ use crate::{
     family, units,
 };
 
-/// How long a change is bright.
+/// Time for which a change is bright.
 const BRIGHT: Duration = Duration::from_secs(1);
-/// How long devices that have another stage flash.
+/// Time for which devices with a new stage flash.
 const FLASH: Duration = Duration::from_millis(400);
-/// Differences below this are none.
+/// Relative difference below which two plans count as equal.
 const NOTICEABLE: f64 = units::AS_FAST;
 
-/// What a plan is worth.
+/// Figures of a plan, for comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Worth {
-    /// Time of the batch, seconds.
+    /// Iteration time, seconds.
     pub iteration_s: f64,
     samples_per_s: f64,
     planner: String,
     limits: Limits,
 }
 
-/// What is known of changes.
+/// State of the comparison.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Changes {
     now: Option<Worth>,
     before: Option<Worth>,
-    /// Whether that was set to compare with, so that it stays.
+    /// True if the user set `before` as the baseline: new plans do not replace it.
     set: bool,
-    /// By device: its stage.
+    /// Stage of each device.
     stages: BTreeMap<u32, usize>,
-    /// Devices that have another stage than before.
+    /// Devices whose stage changed.
     moved: Vec<u32>,
     at: Option<Instant>,
 }
 
-/// A change in words.
+/// Change in words.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Told {
-    /// Time of the batch before, seconds; `None` where the batch was another.
+    /// Iteration time before, seconds; `None` if the batch size differs.
     pub before_s: Option<f64>,
-    /// `1.25x faster`.
+    /// Difference: `1.25x faster`.
     pub difference: String,
-    /// `than Equal partition`.
+    /// Baseline: `than Equal partition`.
     pub than: String,
-    /// Whether it is better; `None`: it is the same.
+    /// True if faster, false if slower, `None` if equal.
     pub better: Option<bool>,
-    /// Whether it was just now.
+    /// True if the change is recent.
     pub bright: bool,
 }
 
 impl Changes {
-    /// When something of it ends that is seen.
+    /// Next time at which the flash or the bright phase ends.
     fn due(&self, now: Instant) -> Option<Instant> {
         let at = self.at?;
         let flash = (!self.moved.is_empty()).then_some(at + FLASH);
@@ -75,12 +75,12 @@ impl Changes {
 }
 
 impl Model {
-    /// When the screen must wake to calm down.
+    /// Time of the next redraw that the change needs.
     pub(super) fn change_due(&self) -> Option<Instant> {
         self.changes.due(self.now)
     }
 
-    /// Notes a plan's simulated batch.
+    /// Records the simulated iteration of a plan.
     pub(super) fn note_change(&mut self, simulated: &Arc<Simulated>) {
         let shown = &simulated.shown;
         let timeline = &simulated.timeline;
@@ -110,7 +110,7 @@ impl Model {
         changes.at = changes.before.is_some().then_some(self.now);
     }
 
-    /// What the last change did.
+    /// Effect of the last change.
     pub(super) fn change(&self) -> Option<Told> {
         let changes = &self.changes;
         let (now, before) = (changes.now.as_ref()?, changes.before.as_ref()?);
@@ -127,7 +127,7 @@ impl Model {
         })
     }
 
-    /// What it is compared with, by what is different: `than Piper`, `than with 64 devices`.
+    /// The baseline, named by what differs: `than Piper`, `than with 64 devices`.
     fn than(&self, now: &Worth, before: &Worth) -> String {
         if now.planner != before.planner {
             return format!("than {}", before.planner);
@@ -149,7 +149,7 @@ impl Model {
         }
     }
 
-    /// Sets the plan that is shown to compare with, or leaves the one that was set.
+    /// Sets the shown plan as the baseline, or clears the one that was set.
     pub(super) fn set_baseline(&mut self) {
         let changes = &mut self.changes;
         let text = match (changes.set, changes.now.clone()) {
@@ -178,7 +178,7 @@ impl Model {
     }
 }
 
-/// A limit's value with what it is of: `64 devices`, `memory 8 GiB`.
+/// Limit's value with its name: `64 devices`, `memory 8 GiB`.
 fn with(kind: LimitKind, value: f64) -> String {
     match kind {
         LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches => kind.counted(value),
@@ -186,7 +186,7 @@ fn with(kind: LimitKind, value: f64) -> String {
     }
 }
 
-/// By device: its stage.
+/// Stage of each device.
 fn stages(simulated: &Simulated) -> BTreeMap<u32, usize> {
     let Some((plan, _)) = simulated.shown.plan() else { return BTreeMap::new() };
     let of = |(i, stage): (usize, &crate::plan::Stage)| stage.devices.iter().map(move |&device| (device, i)).collect();

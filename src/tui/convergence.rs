@@ -1,43 +1,43 @@
-//! How a search went: value and bound over time, sampled at the pace of the screen's frames.
+//! Course of a search: value and bound over time, sampled once per frame of the screen.
 //!
-//! The planner is asked for nothing: the loop reads what [`crate::planner::Search::progress`] has and keeps what changed.
-//! A search that improves for hours would fill memory, so a history that is full keeps every other point.
+//! The loop reads [`crate::planner::Search::progress`] and keeps changes, so the planner does no extra work. A full
+//! history drops every other point, because a search that improves for hours would fill memory.
 
 use crate::plan::Measure;
 
-/// The most points that are kept.
+/// Maximum number of points kept.
 const MOST: usize = 2048;
 
-/// What was known at a time.
+/// Values known at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
     /// Seconds since the search began.
     pub at_s: f64,
     /// Objective of the best plan.
     pub best: Option<f64>,
-    /// Proven bound.
+    /// Proven lower bound.
     pub bound: Option<f64>,
 }
 
-/// The course of one search.
+/// Course of one search.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Convergence {
     points: Vec<Point>,
-    /// What its values are.
+    /// Measure of the values.
     pub measure: Measure,
-    /// Seconds it has lasted.
+    /// Duration, seconds.
     pub lasted_s: f64,
 }
 
 impl Convergence {
-    /// The course of a search that begins, with values of this measure.
+    /// Empty course of a search with this measure.
     pub(super) fn of(measure: Measure) -> Self {
         Convergence { measure, ..Convergence::default() }
     }
 
-    /// Takes what is known now; what is not known any more stays as it was.
+    /// Adds a sample. A missing value keeps its last one.
     pub(super) fn sample(&mut self, point: Point) {
-        // The planner's clock and the screen's differ by what a job waits; time does not run back.
+        // The planner's clock and the screen's differ by the time a job waits; keep time monotonic.
         self.lasted_s = self.lasted_s.max(point.at_s);
         let last = self.points.last();
         let known = Point {
@@ -62,7 +62,7 @@ impl Convergence {
         self.points.push(known);
     }
 
-    /// What was known at a time: the last point up to it.
+    /// Values known at a time: the last point up to it.
     pub(super) fn at(&self, time_s: f64) -> Option<Point> {
         let next = self.points.partition_point(|point| point.at_s <= time_s);
         next.checked_sub(1).map(|i| self.points[i])

@@ -1,7 +1,7 @@
 //! Plays the [tour](super::tour) on the screen.
 //!
-//! Things are done one after the other, slowly enough to be followed, and a step that waits for a plan waits until it is
-//! there. Space holds the tour and lets it go on, any other key ends it where it is; at its end the screen stays.
+//! Actions follow each other slowly enough to read. A step that waits for a plan waits until it arrives. Space pauses
+//! and resumes the tour. Any other key ends it, and its end leaves the screen as it is.
 
 use std::time::{Duration, Instant};
 
@@ -15,35 +15,35 @@ use super::{
     update::Effects,
 };
 
-/// Between two things that are done in a step.
+/// Pause between two actions of a step.
 const PACE: Duration = Duration::from_millis(350);
 
-/// Where the tour is.
+/// Position in the tour.
 #[derive(Debug, Clone)]
 pub(super) struct Demo {
-    /// The step, by place.
+    /// Index of the step.
     pub(super) step: usize,
-    /// What of it is done.
+    /// Number of its actions that are done.
     done: usize,
-    /// When to go on.
+    /// Time of the next action.
     due: Instant,
-    /// Whether it is held.
+    /// True while paused.
     pub(super) held: bool,
 }
 
 impl Demo {
-    /// The tour at its beginning.
+    /// Tour at its beginning.
     pub(super) fn new(now: Instant) -> Demo {
         Demo { step: 0, done: 0, due: now, held: false }
     }
 
-    /// The step that is shown.
+    /// Step that is shown.
     pub(super) fn shown(&self) -> &'static Step {
         &TOUR[self.step]
     }
 }
 
-/// A caption with the keys that are in force.
+/// Caption of a step, with the keys in force.
 pub(super) fn caption(step: &Step, keymap: &Keymap) -> String {
     let mut text = step.caption.to_string();
     for (i, entry) in TABLE.iter().enumerate() {
@@ -57,12 +57,12 @@ pub(super) fn caption(step: &Step, keymap: &Keymap) -> String {
 }
 
 impl Model {
-    /// When the tour goes on, if one is played and not held.
+    /// Time of the next action, if a tour is running and not paused.
     pub(super) fn demo_due(&self) -> Option<Instant> {
         self.demo.as_ref().filter(|demo| !demo.held).map(|demo| demo.due)
     }
 
-    /// Does what is due in the tour.
+    /// Performs the action that is due.
     pub(super) fn play_demo(&mut self) -> Effects {
         if self.demo_due().is_none_or(|due| due > self.now) {
             return vec![];
@@ -90,7 +90,7 @@ impl Model {
         vec![]
     }
 
-    /// Does one thing of the tour.
+    /// Performs one action of the tour.
     pub(super) fn perform(&mut self, does: Does) -> Effects {
         match does {
             Does::Act(action) => self.act(action),
@@ -105,7 +105,7 @@ impl Model {
         }
     }
 
-    /// A key while the tour is played: Space holds it or lets it go on, any other ends it.
+    /// Handles a key during the tour: Space pauses or resumes it, any other key ends it.
     pub(super) fn key_in_demo(&mut self, key: &KeyEvent) {
         let now = self.now;
         match &mut self.demo {
@@ -117,7 +117,7 @@ impl Model {
         }
     }
 
-    /// Ends the tour where it is.
+    /// Ends the tour at its current state.
     pub(super) fn end_demo(&mut self) {
         self.demo = None;
         self.overlay = None;

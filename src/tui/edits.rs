@@ -1,9 +1,9 @@
-//! Editing the shown plan by hand: what a key means for the selected row, undo and redo, and the way back to the planner.
+//! Edits of the shown plan by hand: action on the selected row, undo and redo, and the return to the planner's plan.
 //!
-//! The history is a list of versions: the planner's plan, then edits. An edit is measured at once and simulated on a thread of
-//! its own. A changed limit keeps the edited plan and measures it again, and the planner's new plan becomes what it is
-//! compared with; another planner or option puts the planner's plan on the screen, and undo brings the edited one back.
-//! The history lasts as long as the workload does, at most [`MOST`] versions.
+//! The history is a list of versions: the planner's plan, then edits. An edit is measured at once and simulated on its
+//! own thread. A changed limit keeps the edited plan and measures it again, and the planner's new plan becomes its
+//! baseline. Another planner or option shows the planner's plan, and undo restores the edited one. The history lasts as
+//! long as the workload, with at most [`MOST`] versions.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::{
     workload::NodeIndex,
 };
 
-/// Versions that are kept.
+/// Maximum number of versions kept.
 const MOST: usize = 500;
 
-/// Who made an edited plan.
+/// Planner named in an edited plan.
 static HAND: PlannerInfo = PlannerInfo {
     id: "hand-edited",
     name: "Edited plan",
@@ -37,31 +37,31 @@ static HAND: PlannerInfo = PlannerInfo {
     unit: "s",
 };
 
-/// One state of the plan.
+/// State of the plan.
 #[derive(Debug, Clone, PartialEq)]
 enum Version {
-    /// The planner's plan, whatever the newest is.
+    /// The planner's plan, always the newest one.
     Planners,
     /// An edited plan.
     Edited {
         plan: Plan,
-        /// What the last edit did.
+        /// Effect of the last edit.
         what: String,
         /// Edits since the planner's plan.
         edits: usize,
-        /// Whose plan they began with.
+        /// Planner of the original plan.
         from: &'static PlannerInfo,
     },
 }
 
-/// The edited plan and how it came about.
+/// Edit history.
 #[derive(Debug, Default)]
 pub(super) struct Edits {
     /// The newest plan that was not edited.
     base: Option<Arc<ShownRun>>,
-    /// Oldest first; starts with [`Version::Planners`] unless the oldest were dropped.
+    /// Versions, oldest first; starts with [`Version::Planners`] unless the oldest were dropped.
     versions: Vec<Version>,
-    /// Which of them is shown.
+    /// Index of the shown version.
     at: usize,
 }
 
@@ -70,7 +70,7 @@ impl Edits {
         self.versions.get(self.at).unwrap_or(&Version::Planners)
     }
 
-    /// Makes a version the last one and the one that is shown.
+    /// Appends a version after the shown one and shows it.
     fn push(&mut self, version: Version) {
         if self.versions.is_empty() {
             self.versions.push(Version::Planners);
@@ -84,14 +84,14 @@ impl Edits {
 }
 
 impl Model {
-    /// Whether the shown plan is edited by hand.
+    /// True if the shown plan was edited by hand.
     pub(super) fn edited(&self) -> bool {
-        // Looking at a plan of the Compare view leaves the edited one without a version of its own.
+        // Previewing a plan of the Compare view shows a plan that is no version of the edited one.
         let shown = self.shown.as_ref().is_some_and(|shown| shown.standing == Standing::Edited);
         shown && self.previewed().is_none() && matches!(self.edits.now(), Version::Edited { .. })
     }
 
-    /// What the last edit did.
+    /// Effect of the last edit.
     pub(super) fn last_edit(&self) -> Option<&str> {
         match self.edits.now() {
             Version::Edited { what, .. } => Some(what),
@@ -99,17 +99,17 @@ impl Model {
         }
     }
 
-    /// The edited plan against the planner's: `3.4% slower than Piper's`.
+    /// Comparison of the edited plan with the planner's: `3.4% slower than Piper's`.
     pub(super) fn against(&self) -> Option<String> {
         let (edited, base) = (self.shown.as_ref().filter(|_| self.edited())?, self.edits.base.as_ref()?);
-        // The planner's plan for these limits, or of the file as it is now, is still on its way.
+        // The planner's plan for these limits, or for the changed file, has not arrived yet.
         if base.limits != edited.limits || !Arc::ptr_eq(&base.workload, &edited.workload) {
             return None;
         }
         let name = possessive(base.planner.name);
         let Some((plan, _)) = base.plan() else { return Some(format!("{} has no plan", base.planner.name)) };
         let (own, value) = (edited.outcome.objective?, base.outcome.objective?);
-        // Values of two measures are not of one scale.
+        // Values of different measures cannot be compared.
         let same = edited.plan()?.0.measure.name() == plan.measure.name() && value != 0.0;
         let rate = if plan.measure.larger_is_better() { own / value } else { value / own };
         same.then(|| match units::faster(rate) {
@@ -118,13 +118,13 @@ impl Model {
         })
     }
 
-    /// Forgets all edits, with the workload they belong to.
+    /// Drops all edits, with the workload they belong to.
     pub(super) fn forget_edits(&mut self) {
         self.edits = Edits::default();
         self.cancel_study(StudyKind::Edited);
     }
 
-    /// Does an action of the Stages view that changes the plan.
+    /// Performs an action of the Stages view that changes the plan.
     pub(super) fn act_on_plan(&mut self, action: Action) -> Effects {
         match action {
             Action::Undo => return self.step(false),
@@ -143,7 +143,7 @@ impl Model {
             Ok(edited) => {
                 if let Some(name) = self.previewed().map(str::to_string) {
                     self.note_base();
-                    // Undo leads back to the plan that was looked at.
+                    // Undo leads back to the previewed plan.
                     let (plan, what) = (plan.clone(), format!("{name}, unchanged"));
                     self.edits.push(Version::Edited { plan, what, edits: 0, from: shown.planner });
                 } else if !self.edited() {
@@ -168,7 +168,7 @@ impl Model {
         }
     }
 
-    /// Whether what is shown belongs to other limits or another planner.
+    /// True if the shown plan belongs to other limits or another planner.
     fn outdated(&self) -> bool {
         !self.edited()
             && self.previewed().is_none()
@@ -179,12 +179,12 @@ impl Model {
         self.running.as_ref().is_some_and(|running| running.planning)
     }
 
-    /// What an action means for the selected row.
+    /// Edit that an action means for the selected row.
     fn meant(&mut self, action: Action, shown: &ShownRun) -> Option<Edit> {
         let (plan, score) = shown.plan()?;
         let path = self.view.room().edited_row(self);
         let stage = path.first().map_or(0, |&stage| stage as usize).min(plan.stages.len().saturating_sub(1));
-        // A plan from a file may have stages that its kind of workload does not have.
+        // A plan from a file may have stages that its kind of workload does not support.
         if stage >= score.stages.len() {
             self.message = Some((Tone::Refused, "this plan has no such stage that could be edited".into()));
             return None;
@@ -221,7 +221,7 @@ impl Model {
         })
     }
 
-    /// Keeps what was edited under the cursor.
+    /// Keeps the edited item under the cursor.
     fn follow(&mut self, edit: &Edit) {
         for view in View::ALL {
             view.room().follow(self, edit);
@@ -253,10 +253,10 @@ impl Model {
         effects
     }
 
-    /// Keeps in mind what an edited plan is compared with: what is shown, or was before a plan of the table was looked at.
+    /// Stores the baseline of an edited plan: the shown plan, or the one shown before the preview.
     fn note_base(&mut self) {
         let base = self.stay().or_else(|| self.shown.clone());
-        // An edited one has its base already.
+        // An edited plan already has its base.
         if self.edits.base.is_none() || base.as_ref().is_some_and(|base| base.standing != Standing::Edited) {
             self.edits.base = base;
         }
@@ -280,7 +280,7 @@ impl Model {
         effects
     }
 
-    /// Goes back to the planner's plan, if an edited one is shown; undo brings it back.
+    /// Returns to the planner's plan if an edited one is shown. Undo restores the edited one.
     pub(super) fn leave_edits(&mut self) -> Effects {
         if !self.edited() {
             return vec![];
@@ -290,13 +290,13 @@ impl Model {
         self.show_version()
     }
 
-    /// Takes a planner's new plan where an edited one is shown: from now on that is compared with it.
+    /// Sets a planner's new plan as the baseline of the edited plan on the screen.
     pub(super) fn take_base(&mut self, base: Arc<ShownRun>) {
         self.edits.base = Some(base);
         self.generation += 1;
     }
 
-    /// Measures the edited plan under the limits in force, if one is shown.
+    /// Measures the edited plan, if shown, under the limits in force.
     pub(super) fn measure_edited(&mut self) -> Effects {
         if !self.edited() {
             return vec![];
@@ -306,7 +306,7 @@ impl Model {
         self.show_version()
     }
 
-    /// Puts the version in force on the screen.
+    /// Shows the current version.
     fn show_version(&mut self) -> Effects {
         let Some(base) = self.edits.base.clone() else { return vec![] };
         let shown = match self.edits.now() {
@@ -315,7 +315,7 @@ impl Model {
                 let problem = Problem {
                     workload: self.workload.clone(),
                     limits: self.limits.clone(),
-                    // What a plan is measured by may depend on its planner's options.
+                    // The measure of a plan may depend on its planner's options.
                     options: base.options.clone(),
                 };
                 let mut shown = ShownRun::of_plan(&HAND, &problem, plan.clone());
@@ -328,7 +328,7 @@ impl Model {
         self.play_aside(shown)
     }
 
-    /// Plays a shown plan without pushing the planner aside.
+    /// Simulates a shown plan without delaying the planner.
     pub(super) fn play_aside(&mut self, shown: Arc<ShownRun>) -> Effects {
         let setup = self.setup;
         let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
@@ -342,7 +342,7 @@ impl Model {
         vec![self.begin_study(StudyKind::Edited, Box::new(work))]
     }
 
-    /// Takes the timeline of a plan that was simulated aside, if that is shown still.
+    /// Accepts the timeline of such a simulation, if its plan is still shown.
     pub(super) fn take_timeline(&mut self, simulated: Simulated) {
         let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &simulated.shown));
         if current && simulated.setup == self.setup {
@@ -351,7 +351,7 @@ impl Model {
     }
 }
 
-/// Where an edited plan comes from and what it breaks, for whoever reads it in a file.
+/// Notes for exported files: origin of an edited plan and the limits it violates.
 fn notes(from: &PlannerInfo, edits: usize, what: &str, shown: &ShownRun) -> Vec<String> {
     let times = match edits {
         0 => "no edit".to_string(),
@@ -364,7 +364,7 @@ fn notes(from: &PlannerInfo, edits: usize, what: &str, shown: &ShownRun) -> Vec<
     notes
 }
 
-/// The node at which half of a stage's compute is done, in the order of the network.
+/// Node at which half of a stage's compute is done, in topological order.
 fn middle(shown: &ShownRun, stage: usize, scores: &[crate::plan::NodeScore]) -> Option<NodeIndex> {
     let (plan, _) = shown.plan()?;
     let nodes = &plan.stages[stage].nodes;
@@ -383,7 +383,7 @@ fn middle(shown: &ShownRun, stage: usize, scores: &[crate::plan::NodeScore]) -> 
     Some(nodes[last])
 }
 
-/// `Piper's`, `DAPPLE's`, `classes'`.
+/// Possessive form: `Piper's`, `DAPPLE's`, `classes'`.
 fn possessive(name: &str) -> String {
     if name.ends_with('s') { format!("{name}'") } else { format!("{name}'s") }
 }

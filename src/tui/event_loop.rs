@@ -1,8 +1,8 @@
-//! Waiting, updating, drawing: in this order, and never more often than needed.
+//! Event loop: wait, update, draw, no more often than needed.
 //!
-//! The loop sleeps on channels: keys (read by a thread of their own), reports of the worker, signals, a closed terminal. Something
-//! that arrived is taken with everything else that is there already, then one frame is drawn, at most thirty a second.
-//! While a plan is under way a tick shows its progress; otherwise nothing wakes the loop and no processor time is used.
+//! The loop sleeps on channels: keys (read by their own thread), reports of the worker, signals, a closed terminal. It
+//! takes an event with all others that are pending, then draws one frame, at most thirty a second. During planning a
+//! tick shows progress. Otherwise nothing wakes the loop, and it uses no processor time.
 
 use std::{
     io, thread,
@@ -31,27 +31,27 @@ use super::{
     worker::{Report, Worker},
 };
 
-/// The shortest time between two frames.
+/// Minimum time between two frames.
 const FRAME: Duration = Duration::from_millis(33);
 
-/// How long a signal that ends the program waits for the terminal to be given back.
+/// Time that a terminating signal allows for restoring the terminal.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Why the loop ended.
+/// Reason why the loop ended.
 pub(super) enum End {
-    /// The user left.
+    /// The user quit.
     Quit,
-    /// A signal asked for it.
+    /// A signal ended it.
     Signal(i32),
-    /// There is nobody left to show anything to.
+    /// The terminal is gone.
     TerminalGone,
 }
 
 /// Runs the screen until it ends.
 ///
 /// # Errors
-/// If threads or signal handlers cannot be made, or the terminal fails.
-// Long: every source of events stands here, so that their order can be seen.
+/// If threads or signal handlers cannot be created, or the terminal fails.
+// Long on purpose: all event sources are in one place, so that their order is visible.
 pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<End> {
     let mut worker = Worker::start()?;
     let keys = read_keys(late)?;
@@ -99,7 +99,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
                 Ok(event) => {
                     model.now = Instant::now();
                     effects.append(&mut model.on_event(&event?));
-                    // Everything that is there already is taken before the next frame; effects keep their order.
+                    // Take all pending events before the next frame; effects keep their order.
                     while let Ok(event) = keys.try_recv() {
                         effects.append(&mut model.on_event(&event?));
                     }
@@ -138,7 +138,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
             },
             recv(closed) -> told => match told {
                 Ok(()) => return Ok(End::TerminalGone),
-                // Nobody can tell: writing will fail one day.
+                // No hangup detection is possible; a later write will fail instead.
                 Err(_) => closed = never(),
             },
             recv(timer) -> _ => {
@@ -163,7 +163,7 @@ fn take(model: &mut Model, worker: &mut Worker, report: Report, effects: &mut Ef
     effects.append(&mut model.on_report(report));
 }
 
-/// Does what the state asked for.
+/// Performs effects in order.
 fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effects) -> io::Result<Option<End>> {
     for effect in effects {
         match effect {
@@ -178,7 +178,7 @@ fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effec
                     continue;
                 }
                 tty.pause();
-                // Stops the process here; SIGCONT lets it go on, and the loop takes the terminal back when it hears of it.
+                // Stops the process here. SIGCONT resumes it, and the loop then takes the terminal back.
                 emulate_default_handler(SIGTSTP)?;
                 tty.resume()?;
                 model.now = Instant::now();
@@ -189,13 +189,13 @@ fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effec
     Ok(None)
 }
 
-/// Whether somebody could let us go on after a stop. A shell with job control gives each job a process group of its own;
-/// in the group of the session's leader, as under `xterm -e plantui`, a stopped program hangs for good.
+/// True if somebody can resume the process after a stop. A shell with job control gives each job its own process group.
+/// In the group of the session's leader, as under `xterm -e plantui`, a stopped program hangs for good.
 fn comes_back() -> bool {
     getsid(None).is_ok_and(|session| session != getpgrp())
 }
 
-/// Keys as they are pressed; an error is the last thing that comes.
+/// Channel of key events; an error is the last message.
 fn read_keys(mut late: Late) -> io::Result<Receiver<io::Result<Event>>> {
     let (sender, receiver) = unbounded();
     thread::Builder::new().name("keys".into()).spawn(move || {
@@ -213,7 +213,7 @@ fn read_keys(mut late: Late) -> io::Result<Receiver<io::Result<Event>>> {
     Ok(receiver)
 }
 
-/// Signals after which the terminal is restored and the program ends.
+/// Signals that restore the terminal and end the program.
 const ENDS: [i32; 13] = [
     SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGABRT, SIGALRM, SIGVTALRM, SIGXCPU, SIGXFSZ, SIGSYS, SIGTRAP,
 ];
@@ -227,7 +227,7 @@ fn read_signals() -> io::Result<Receiver<i32>> {
                 break;
             }
             if !matches!(signal, SIGTSTP | SIGCONT) {
-                // The loop may be waiting for a terminal that takes nothing.
+                // The loop may be blocked on a terminal that accepts no output.
                 thread::sleep(PATIENCE);
                 drop(emulate_default_handler(signal));
             }

@@ -1,4 +1,4 @@
-//! What comes in from files and goes out to them: exports, other workloads, the clipboard, pictures.
+//! Input and output of files: exports, other workloads, the clipboard, pictures.
 
 use std::{path::Path, sync::Arc};
 
@@ -28,14 +28,14 @@ use crate::{
 };
 
 impl Model {
-    /// The plan on the screen.
+    /// Plan on the screen, for export.
     fn source(&self) -> Option<Source> {
         let shown = self.shown.clone().filter(|shown| shown.plan().is_some())?;
         let simulated = self.simulated.clone().filter(|simulated| Arc::ptr_eq(&simulated.shown, &shown));
         Some(Source { shown, simulated })
     }
 
-    /// Opens the form, on a format if one is asked for.
+    /// Opens the export form, on a given format if any.
     pub(super) fn open_export(&mut self, format: Option<ExportFormat>) -> Effects {
         let Some(source) = self.source() else {
             self.message = Some((Tone::Refused, "there is no plan to export".into()));
@@ -152,12 +152,12 @@ impl Model {
         }
     }
 
-    /// Goes over to another workload. Its own limits hold; what it does not state stays as it is.
+    /// Switches to another workload. Its own limits apply; limits it does not state keep their values.
     pub(super) fn take_workload(&mut self, workload: Arc<Workload>) -> Effects {
         if matches!(self.overlay, Some(Overlay::Open(_))) {
             self.overlay = None;
         }
-        // What was on the screen until now comes back when its file is opened again.
+        // Save the current session, so that it returns when its file is opened again.
         let unkept = self.keep_session().err();
         let session = self.recent.session(&workload).unwrap_or_default().filter(|_| !self.fresh);
         let first_dials = dial::dials(&workload);
@@ -213,7 +213,7 @@ impl Model {
     }
 }
 
-/// Asks how long an export will be whose end the preview does not reach.
+/// Requests the size of an export that is longer than its preview.
 fn measured(form: &ExportForm) -> Effects {
     let unknown = form.bytes.is_none() && form.error.is_none();
     let side_job = || SideJob::Measure { source: form.source.clone(), format: form.format };

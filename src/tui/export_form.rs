@@ -1,4 +1,4 @@
-//! What can be exported, and the form that asks for a format and a path.
+//! Export form: format and path.
 
 use std::{
     io::{self, Write},
@@ -20,10 +20,10 @@ use crate::{
     study::compare::TIME_FOR_EACH,
 };
 
-/// A way to write a plan.
+/// Export format.
 pub(super) type ExportFormat = &'static Format;
 
-/// The plan and the timeline that are exported: those that were on the screen when the form was opened.
+/// Plan and timeline to export: those on the screen when the form was opened.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     pub(super) shown: Arc<ShownRun>,
@@ -31,7 +31,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Whether this is the same plan, simulated the same way.
+    /// True if both are the same plan, simulated the same way.
     fn is(&self, other: &Source) -> bool {
         let simulated = match (&self.simulated, &other.simulated) {
             (Some(own), Some(others)) => Arc::ptr_eq(own, others),
@@ -41,13 +41,13 @@ impl Source {
         simulated && Arc::ptr_eq(&self.shown, &other.shown)
     }
 
-    /// How long a format is, in bytes; 0 where it cannot be written. Takes as long as writing it.
+    /// Size of the exported file, bytes; 0 if it cannot be written. Takes as long as writing it.
     pub(super) fn size(&self, format: ExportFormat) -> u64 {
         let mut counted = Counted(0);
         self.write(format, &mut counted).map_or(0, |()| counted.0)
     }
 
-    /// Writes a format.
+    /// Writes the plan in a format.
     pub(super) fn write(&self, format: ExportFormat, out: &mut dyn Write) -> io::Result<()> {
         let shown = &self.shown;
         let simulation = self.simulated.as_ref().map(|simulated| Simulation {
@@ -66,7 +66,7 @@ impl Source {
         };
         let engine = EngineSettings {
             deadline: Some(TIME_FOR_EACH),
-            // What was chosen on the screen; else every engine takes what it does by itself.
+            // A schedule chosen on the screen; otherwise every engine uses its own default.
             schedule: self
                 .simulated
                 .as_ref()
@@ -79,13 +79,13 @@ impl Source {
         format.write(&Exported { run, engine: &engine }, out)
     }
 
-    /// The schedule that the plan runs where nothing else is chosen.
+    /// Schedule of the plan if no other is chosen.
     fn planned_for(&self) -> Schedule {
         let own = self.shown.plan().and_then(|(plan, _)| plan.execution);
         own.map_or(Schedule::ALL[0], |own| own.schedule)
     }
 
-    /// The plan JSON as text.
+    /// Plan as JSON text.
     pub(super) fn plan_json(&self) -> Option<String> {
         let mut text = vec![];
         self.write(formats::plan_json(), &mut text).ok()?;
@@ -93,7 +93,7 @@ impl Source {
     }
 }
 
-/// Counts what is written to it.
+/// Writer that counts bytes.
 struct Counted(u64);
 
 impl Write for Counted {
@@ -107,10 +107,10 @@ impl Write for Counted {
     }
 }
 
-/// Bytes of the preview.
+/// Size of the preview, bytes.
 pub(super) const PREVIEW: usize = 1 << 16;
 
-/// Keeps the first bytes and refuses the rest, so that a long trace is not written to show its beginning.
+/// Writer that keeps the first bytes and refuses the rest, so that previewing a long trace does not write all of it.
 struct Beginning(Vec<u8>);
 
 impl Write for Beginning {
@@ -129,30 +129,30 @@ impl Write for Beginning {
     }
 }
 
-/// The form.
+/// State of the form.
 #[derive(Debug, Clone)]
 pub(super) struct ExportForm {
     pub(super) source: Source,
     pub(super) format: ExportFormat,
     pub(super) path: Input,
-    /// Whether the path is still the proposed one, which follows the format.
+    /// True while the path is the proposed one, which follows the format.
     proposed: bool,
-    /// Whether the file is there and Enter will write over it.
+    /// True if the file exists and Enter will overwrite it.
     pub(super) overwrite: bool,
-    /// Why it was not written.
+    /// Reason why the file was not written.
     pub(super) error: Option<String>,
-    /// What to know of the plan before it is taken anywhere: devices that are almost full.
+    /// Warning about devices that are almost full.
     pub(super) warning: Option<String>,
-    /// The beginning of what will be written.
+    /// First lines of the file to write.
     pub(super) preview: Vec<String>,
-    /// Its first line that is shown.
+    /// First preview line shown.
     pub(super) first_line: usize,
-    /// How long the whole will be, in bytes; `None` while that is counted.
+    /// Size of the whole file, bytes; `None` while it is counted.
     pub(super) bytes: Option<u64>,
 }
 
 impl ExportForm {
-    /// A form with the first format and a path made of the workload's and the planner's names.
+    /// Form with the first format and a path from the names of workload and planner.
     pub(super) fn new(source: Source) -> Self {
         let limits = &source.shown.limits;
         let other = source.simulated.as_ref().filter(|simulated| simulated.schedule() != source.planned_for());
@@ -176,7 +176,7 @@ impl ExportForm {
         form
     }
 
-    /// Takes a format.
+    /// Selects a format.
     pub(super) fn choose(&mut self, format: ExportFormat) {
         self.format = format;
         if self.proposed {
@@ -186,41 +186,41 @@ impl ExportForm {
         self.overwrite = false;
         let mut beginning = Beginning(vec![]);
         let written = self.source.write(format, &mut beginning);
-        // A full preview ends with an error of its own making.
+        // A full preview always ends with `Beginning`'s own error.
         self.error = written.err().filter(|_| beginning.0.len() < PREVIEW).map(|e| e.to_string());
         self.preview = String::from_utf8_lossy(&beginning.0).lines().map(str::to_string).collect();
         self.first_line = 0;
         self.bytes = (beginning.0.len() < PREVIEW).then_some(beginning.0.len() as u64);
     }
 
-    /// Takes what was counted of a format, if it is of what stands here.
+    /// Stores a counted size, if it belongs to the current plan and format.
     pub(super) fn take_size(&mut self, source: &Source, format: ExportFormat, bytes: u64) {
         if self.format == format && self.source.is(source) {
             self.bytes = Some(bytes);
         }
     }
 
-    /// Moves the preview by lines.
+    /// Scrolls the preview by lines.
     pub(super) fn scroll(&mut self, by: isize) {
         let last = self.preview.len().saturating_sub(1);
         self.first_line = self.first_line.saturating_add_signed(by).min(last);
     }
 
-    /// The next or previous format.
+    /// Selects the next or previous format.
     pub(super) fn step(&mut self, forwards: bool) {
         let all: Vec<_> = formats::of(&self.source.shown.workload).collect();
         let at = all.iter().position(|f| *f == self.format).unwrap_or(0);
         self.choose(all[(at + if forwards { 1 } else { all.len() - 1 }) % all.len()]);
     }
 
-    /// The path was typed.
+    /// Resets what depends on the path after it was typed.
     pub(super) fn typed(&mut self) {
         self.proposed = false;
         self.overwrite = false;
         self.error = None;
     }
 
-    /// Where to write.
+    /// Path to write to.
     pub(super) fn target(&self) -> PathBuf {
         PathBuf::from(self.path.value().trim())
     }

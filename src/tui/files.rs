@@ -1,4 +1,4 @@
-//! Files the screen writes and finds: whole or not at all, and never over another without leave.
+//! Reading and writing of files: each write is atomic and overwrites no file without permission.
 
 use std::{
     collections::VecDeque,
@@ -11,16 +11,16 @@ use std::{
 
 use crate::{export::whole_file, text::printable};
 
-/// Why a file was not written.
+/// Reason why a file was not written.
 #[derive(Debug)]
 pub(super) enum SaveError {
-    /// There is one of that name.
+    /// A file of that name exists.
     Exists,
-    /// The system refused; one sentence.
+    /// The system refused, in one sentence.
     Refused(String),
 }
 
-/// Writes a file as a whole: a reader sees the old one or the new one, never a part.
+/// Writes a file atomically: a reader sees the old or the new one, never a part.
 pub(super) fn save(
     path: &Path,
     overwrite: bool,
@@ -42,7 +42,7 @@ pub(super) fn save(
     }
 }
 
-/// Writes a file of the program's own, for its owner alone, in place of the one that is there.
+/// Replaces one of the program's own files, readable by its owner alone.
 ///
 /// # Errors
 /// One sentence.
@@ -51,19 +51,19 @@ pub(super) fn save_own(path: &Path, text: &[u8]) -> Result<(), String> {
     whole_file::write_own(path, text).map_err(|error| format!("{} cannot be written: {error}", shown()))
 }
 
-/// Keeps other processes from the files that a lock file stands for, until it is dropped.
+/// Lock file, held until dropped, against other processes that use the same files.
 ///
-/// It is a hope, not a promise. Where the lock cannot be had in [`LOCK_WAIT`] the work is done all the same,
-/// and one that is older than [`LOCK_STALE`] belongs to a process that died: nobody shall wait for a file at leaving.
+/// Best effort: after [`LOCK_WAIT`] the work proceeds without the lock, so that no exit waits for a file. A lock older
+/// than [`LOCK_STALE`] belongs to a dead process and is removed.
 pub(super) struct Lock(Option<PathBuf>);
 
-/// The longest that a lock is waited for.
+/// Maximum wait for a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
-/// The age at which a lock counts for nothing.
+/// Age at which a lock is ignored.
 const LOCK_STALE: Duration = Duration::from_secs(5);
 
 impl Lock {
-    /// Takes the lock of this name.
+    /// Acquires the lock of this path.
     pub(super) fn take(path: &Path) -> Lock {
         let begun = Instant::now();
         loop {
@@ -91,7 +91,7 @@ impl Drop for Lock {
     }
 }
 
-/// A typed path with `~` at its beginning replaced by the home directory, as a shell would.
+/// Replaces `~` at the beginning of a path by the home directory, as a shell does.
 pub(super) fn expand_home(path: &str) -> String {
     match (path.strip_prefix('~'), std::env::var("HOME")) {
         (Some(rest), Ok(home)) if !home.is_empty() && (rest.is_empty() || rest.starts_with('/')) => home + rest,
@@ -99,17 +99,17 @@ pub(super) fn expand_home(path: &str) -> String {
     }
 }
 
-/// The first of `stem.ext`, `stem-2.ext`, `stem-3.ext`, .. that is free.
+/// First free path of `stem.ext`, `stem-2.ext`, `stem-3.ext`, ...
 pub(super) fn free_name(directory: &Path, stem: &str, extension: &str) -> PathBuf {
     let name = |i: u32| if i == 1 { format!("{stem}.{extension}") } else { format!("{stem}-{i}.{extension}") };
     (1..).map(|i| directory.join(name(i))).find(|path| !path.exists()).expect("some number is free")
 }
 
-/// The deepest folder that is looked into, and the most entries that are looked at.
+/// Maximum depth of searched folders, and maximum number of visited entries.
 const DEEPEST: usize = 3;
 const MOST_ENTRIES: usize = 5000;
 
-/// JSON files and layer profiles below a folder, nearest first; hidden folders and those of build tools are passed over.
+/// JSON files and layer profiles below a folder, nearest first. Skips hidden folders and those of build tools.
 pub(super) fn workloads(root: &Path) -> Vec<String> {
     let mut found = vec![];
     let mut folders = VecDeque::from([(root.to_path_buf(), 0)]);
@@ -140,10 +140,10 @@ pub(super) fn workloads(root: &Path) -> Vec<String> {
     found
 }
 
-/// Whether a text file begins as a layer profile does: fields parted by ` -- `, below comments.
+/// True if a text file starts like a layer profile: fields separated by ` -- `, below comments.
 fn is_layer_profile(path: &Path) -> bool {
     let mut begin = vec![];
-    // A pipe would be waited for.
+    // Reading a pipe would block.
     path.extension().is_some_and(|e| e == "txt")
         && path.is_file()
         && fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut begin)).is_ok()

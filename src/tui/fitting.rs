@@ -1,4 +1,4 @@
-//! The limit that is in the way of any plan, set to what would do.
+//! Repairs a limit that makes every plan infeasible.
 
 use super::{
     action::Action,
@@ -8,11 +8,11 @@ use super::{
 use crate::{cluster::LimitKind, units};
 
 impl Model {
-    /// The value of a limit that the planner says would do, if no plan keeps it now.
+    /// Value of a limit that the planner says makes a plan feasible, if none is now.
     pub(super) fn fitting(&self, kind: LimitKind) -> Option<f64> {
         let infeasible = self.shown.as_ref()?.outcome.infeasible.as_ref()?;
         match kind {
-            // Rounded up to a size that reads well.
+            // Rounded up to a short number.
             LimitKind::Memory => infeasible.smallest_memory_bytes.map(|bytes| {
                 let (large, small) = match units::is_decimal(self.limits.memory_limit()) {
                     true => (1e9, 1e6),
@@ -26,7 +26,7 @@ impl Model {
         }
     }
 
-    /// Sets it.
+    /// Sets the limit to that value.
     pub(super) fn fit(&mut self, kind: LimitKind) -> Effects {
         match self.fitting(kind) {
             Some(value) => self.set_limits(self.limits.with(kind, value)),

@@ -1,4 +1,4 @@
-//! What lies in a folder that is typed, completed by Tab, and what is known of a file before it is loaded.
+//! Entries of a typed folder, completion by Tab, and facts of a file before it is loaded.
 
 use std::{
     fs,
@@ -10,22 +10,22 @@ use std::{
 use super::files;
 use crate::units;
 
-/// Entries of a folder that are looked at, and bytes of a file that tell its kind.
+/// Maximum number of visited entries of a folder, and bytes read to detect a file's kind.
 const MOST: usize = 2_000;
 const HEAD: u64 = 16 * 1024;
 
-/// What is known of a file before it is loaded.
+/// Facts of a file before it is loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Facts {
-    /// What it seems to be: `Piper profile`, `plan`, `folder`; empty where nothing tells.
+    /// Likely kind: `Piper profile`, `plan`, `folder`; empty if unknown.
     pub(super) kind: &'static str,
-    /// Its size: `84 KiB`.
+    /// Size: `84 KiB`.
     pub(super) size: String,
-    /// When it was changed: `3 h ago`.
+    /// Time since its last change: `3 h ago`.
     pub(super) age: String,
 }
 
-/// Folder and beginning of a name that a typed path is made of, if it names a folder.
+/// Splits a typed path into a folder and the beginning of a name, if the folder exists.
 fn parted(typed: &str) -> Option<(PathBuf, String)> {
     let typed = files::expand_home(typed);
     let (folder, begin) = typed.rsplit_once('/')?;
@@ -33,8 +33,8 @@ fn parted(typed: &str) -> Option<(PathBuf, String)> {
     folder.is_dir().then(|| (folder, begin.to_string()))
 }
 
-/// Folders and files that may be loaded, of the folder that is typed, whose names begin as typed; folders first. `O(n log n)`
-/// in the entries of the folder.
+/// Folders and loadable files in the typed folder whose names start as typed, folders first. `O(n log n)` in the
+/// entries of the folder.
 pub(super) fn inside(typed: &str) -> Vec<PathBuf> {
     let Some((folder, begin)) = parted(typed) else { return vec![] };
     let hidden = begin.starts_with('.');
@@ -51,7 +51,7 @@ pub(super) fn inside(typed: &str) -> Vec<PathBuf> {
     found
 }
 
-/// What is typed, as much longer as everything that it may be agrees; `None` where it is no longer.
+/// Completes the typed path by the common prefix of all matches; `None` if that adds nothing.
 pub(super) fn completed(typed: &str) -> Option<String> {
     let (_, begin) = parted(typed)?;
     let found = inside(typed);
@@ -66,7 +66,7 @@ pub(super) fn completed(typed: &str) -> Option<String> {
     (whole != typed).then_some(whole)
 }
 
-/// What is known of a file or folder.
+/// Facts of a file or folder.
 pub(super) fn facts(path: &Path) -> Facts {
     let Ok(about) = fs::metadata(path) else { return Facts::default() };
     let age = about.modified().ok().and_then(|then| SystemTime::now().duration_since(then).ok());
@@ -86,7 +86,7 @@ fn ago(seconds: u64) -> String {
     }
 }
 
-/// What a file seems to be, by words that only files of its kind have.
+/// Likely kind of a file, by words that only files of that kind contain.
 fn kind(path: &Path) -> &'static str {
     let mut head = vec![];
     if fs::File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)).is_err() {

@@ -1,21 +1,21 @@
-//! Every view at every size in every look, as pictures to look at: what a change of the screen is judged by.
+//! Pictures of every view at every size and look, for judging changes of the screen.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use super::{Action, Depth, Focus, Offscreen, ScreenError, ScreenRequest, View, picture};
 use crate::workload::Workload;
 
-/// The sizes: a small terminal, a usual one, a large one.
+/// Sizes in cells: a small, a usual and a large terminal.
 pub const SIZES: [(u16, u16); 3] = [(80, 24), (120, 36), (200, 60)];
 
-/// A look: what its pictures are called, its theme, and how many colours there are.
+/// Looks: name in file names, theme, and colour depth.
 pub const LOOKS: [(&str, &str, Depth); 3] =
     [("dark", "dark", Depth::True), ("light", "light", Depth::True), ("16", "dark", Depth::Ansi)];
 
-/// A screen of a workload in a look, with nothing of whoever draws it, on a view that has rested.
+/// Screen of a workload in a look, without the user's own settings, after the view has settled.
 ///
 /// # Errors
-/// [`ScreenError`] if the screen cannot be made.
+/// [`ScreenError`] if the screen cannot be created.
 pub fn posed(
     workload: &Arc<Workload>,
     (theme, depth): (&str, Depth),
@@ -24,7 +24,7 @@ pub fn posed(
 ) -> Result<Offscreen, ScreenError> {
     let mut request: ScreenRequest = picture::posed(workload, theme);
     request.depth = depth;
-    // A planner that improves its plan for minutes shows what it has after a moment.
+    // Cut off planners that improve their plan for minutes.
     request.deadline = Some(Duration::from_secs(2));
     let mut screen = Offscreen::new(request, width, height)?;
     screen.act(Action::Show(view));
@@ -34,11 +34,11 @@ pub fn posed(
     Ok(screen)
 }
 
-/// Draws every view of the workloads, which come with the names for their pictures, in every size and look into a folder;
-/// returns the names of the files.
+/// Draws every view of the workloads in every size and look into a folder. Workloads come with names for their
+/// pictures. Returns the file names.
 ///
 /// # Errors
-/// [`ScreenError`] if a screen cannot be made or a file cannot be written.
+/// [`ScreenError`] if a screen cannot be created or a file cannot be written.
 pub fn draw(folder: &Path, workloads: &[(String, Arc<Workload>)]) -> Result<Vec<String>, ScreenError> {
     std::fs::create_dir_all(folder)?;
     let mut names = vec![];

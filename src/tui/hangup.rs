@@ -1,8 +1,8 @@
-//! Noticing that the terminal has gone: its window was closed, its connection was cut.
+//! Detection of a lost terminal: its window was closed or its connection was cut.
 //!
-//! The system sends SIGHUP to whom the terminal controls, and to nobody else: a program that was started in a session of
-//! its own hears nothing. The thread that reads keys does not notice either, because crossterm takes the end of the input
-//! for "nothing yet" and asks again without pause. So a thread sleeps here until the system says that the other end is closed.
+//! The system sends SIGHUP only to processes controlled by the terminal, so a program in its own session gets none. The
+//! thread that reads keys detects nothing either: crossterm reads the end of the input as "nothing yet" and polls
+//! without pause. So a thread sleeps here until the system reports that the other end is closed.
 
 use std::{
     fs::File,
@@ -16,11 +16,11 @@ use rustix::{
     io::Errno,
 };
 
-/// A channel that is sent to once, when the terminal that is drawn on or the one that keys come from has gone. It is
-/// closed without a word where the system cannot tell.
+/// Returns a channel that gets one message when the terminal for output or for keys is gone. It is closed without a
+/// message if the system cannot detect that.
 ///
 /// # Errors
-/// If no thread can be made.
+/// If no thread can be created.
 pub(super) fn listen() -> io::Result<Receiver<()>> {
     let (sender, receiver) = bounded(1);
     thread::Builder::new().name("hangup".into()).spawn(move || {
@@ -31,16 +31,16 @@ pub(super) fn listen() -> io::Result<Receiver<()>> {
     Ok(receiver)
 }
 
-/// Returns when a terminal has gone; false where the system cannot watch them.
+/// Returns when a terminal is gone; false if the system cannot watch them.
 fn sleep_until_gone() -> io::Result<bool> {
     let (stdin, stdout) = (io::stdin(), io::stdout());
-    // As crossterm does: keys come from standard input if that is a terminal, else from the one that controls us.
+    // As in crossterm: keys come from standard input if it is a terminal, else from the controlling terminal.
     let controlling = if stdin.is_terminal() { None } else { Some(File::open(TERMINAL)?) };
     let keys = match &controlling {
         Some(file) => PollFd::new(file, PollFlags::empty()),
         None => PollFd::new(&stdin, PollFlags::empty()),
     };
-    // Nothing is asked for: what has gone is told unasked.
+    // No events are requested: poll always reports hangups and errors.
     let mut watched = [PollFd::new(&stdout, PollFlags::empty()), keys];
     loop {
         match poll(&mut watched, None) {
@@ -51,12 +51,12 @@ fn sleep_until_gone() -> io::Result<bool> {
     }
 }
 
-/// The terminal that controls the process, whatever its standard streams are.
+/// Controlling terminal of the process, independent of its standard streams.
 pub(super) const TERMINAL: &str = "/dev/tty";
 
-/// Whether an error says that the terminal has gone.
+/// True if an error means that the terminal is gone.
 pub(super) fn caused(error: &io::Error) -> bool {
     let told = |errno: Errno| error.raw_os_error() == Some(errno.raw_os_error());
-    // EIO: the other end of a pseudo-terminal is closed; ENXIO: there is no device any more.
+    // EIO: the other end of a pseudo-terminal is closed; ENXIO: the device no longer exists.
     error.kind() == io::ErrorKind::BrokenPipe || told(Errno::IO) || told(Errno::NXIO)
 }

@@ -1,8 +1,8 @@
-//! The best plan so far of a search that goes on, shown like any plan.
+//! Incumbent of a running search, shown like any plan.
 //!
-//! Looked for with every frame, which costs a lock and a comparison; a new one is measured and simulated on a thread of its
-//! own, so that drawing never waits, and at most every [`PACE`], so that the screen does not flicker. A plan that the
-//! check refuses is not shown: the planner may have published it for a converted workload.
+//! Each frame checks for one, at the cost of a lock and a comparison. A new one is measured and simulated on its own
+//! thread, so that drawing never waits. That happens at most every [`PACE`], so that the screen does not flicker. A
+//! plan that the check refuses is not shown: the planner may have published it for a converted workload.
 
 use std::{
     sync::Arc,
@@ -18,21 +18,21 @@ use super::{
 };
 use crate::planner::{Incumbent, Problem, Search};
 
-/// The shortest time between two plans of one search.
+/// Minimum time between two plans of one search.
 const PACE: Duration = Duration::from_millis(300);
 
-/// The last plan of a running search that was looked at.
+/// Last incumbent taken from a running search.
 #[derive(Debug)]
 pub(super) struct Looked {
     job: u64,
     at: Instant,
     incumbent: Arc<Incumbent>,
-    /// What was proven then.
+    /// Proven bound at that time.
     bound: Option<f64>,
 }
 
 impl Model {
-    /// Looks whether the search under way has a better plan to show.
+    /// Takes a better incumbent from the running search, if there is one.
     pub(super) fn look_for_incumbent(&mut self) -> Effects {
         let Some(running) = self.running.as_ref().filter(|r| r.planning) else { return vec![] };
         let Some(incumbent) = running.search.incumbent() else { return vec![] };
@@ -40,7 +40,7 @@ impl Model {
         let bound = search.progress().bound;
         let early = self.now.saturating_duration_since(running.begun) < LONG || self.studying(StudyKind::Incumbent);
         let known = self.looked.as_ref().filter(|looked| looked.job == job).is_some_and(|looked| {
-            // A better bound says more of the same plan: how far it is from the best.
+            // A better bound changes the gap of the same plan.
             let same = Arc::ptr_eq(&looked.incumbent, &incumbent) && looked.bound == bound;
             same || self.now.saturating_duration_since(looked.at) < PACE
         });
@@ -48,7 +48,7 @@ impl Model {
             return vec![];
         }
         self.looked = Some(Looked { job, at: self.now, incumbent: incumbent.clone(), bound });
-        // Whatever changes these begins another search.
+        // Any change of these begins another search.
         let problem = Problem {
             workload: self.workload.clone(),
             limits: self.limits.clone(),
@@ -87,7 +87,7 @@ impl Model {
         }
     }
 
-    /// Whether what is shown is the best so far of the search under way.
+    /// True if the shown plan is the incumbent of the running search.
     pub(super) fn best_so_far_shown(&self) -> bool {
         let job = self.running.as_ref().filter(|running| running.planning).map(|running| running.job);
         match self.shown.as_ref().map(|shown| shown.standing) {

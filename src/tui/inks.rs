@@ -1,11 +1,11 @@
-//! Colours of a theme on the terminal there is: the nearest that it has and that can be told from its ground.
+//! Colours of a theme on the actual terminal: the nearest available ones with enough contrast.
 
 use ratatui::style::Color;
 use serde::Deserialize;
 
 use super::theme::Depth;
 
-/// A colour as a theme file writes it: `#5fa8e8`.
+/// Colour as written in theme files: `#5fa8e8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Rgb(pub(super) u8, pub(super) u8, pub(super) u8);
@@ -22,7 +22,7 @@ impl TryFrom<String> for Rgb {
     }
 }
 
-/// Black or white, whichever reads better on a colour.
+/// Black or white, whichever is more readable on a colour.
 pub(super) fn contrast(color: Color) -> Color {
     let light = match color {
         Color::Rgb(r, g, b) => luma(r, g, b) > 120.0,
@@ -59,15 +59,15 @@ pub(super) const ANSI: [(Color, Rgb); 16] = [
     (Color::White, Rgb(255, 255, 255)),
 ];
 
-/// What a dark terminal is taken to have as its background.
+/// Assumed background of a dark terminal.
 pub(super) const DARK: Rgb = Rgb(14, 16, 22);
-/// The least contrast of what is read, and of what is only seen.
+/// Minimum contrast of text, and of other marks.
 pub(super) const READ: f64 = 4.5;
 pub(super) const SEEN: f64 = 1.5;
 
-/// Brings a colour down the ladder for something drawn on a ground: the nearest that can be told from it. Dark blue, black and
-/// dark grey are as good as black on many a terminal, whatever their values should be; light blue and brown are no better to
-/// read on the Linux console.
+/// Converts a colour for the terminal's depth: the nearest with enough contrast on a ground. Many terminals show dark
+/// blue, black and dark grey almost as black, whatever their nominal values. On the Linux console light blue and brown
+/// are unsuitable for text.
 pub(super) fn lower_ink(rgb: Rgb, depth: Depth, ground: Rgb, least: f64) -> Color {
     let told = |other: Rgb| contrast_of(other, ground) >= least;
     match depth {
@@ -83,7 +83,7 @@ pub(super) fn lower_ink(rgb: Rgb, depth: Depth, ground: Rgb, least: f64) -> Colo
             let usual =
                 |color: Color| !matches!(color, Color::Black | Color::DarkGray) || (light && color == Color::Black);
             let fitting = ANSI.iter().filter(|(color, other)| usual(*color) && sure(*color) && told(*other));
-            // Rules and muted text stay without a hue: the nearest of so few would be magenta.
+            // Rules and muted text stay grey: the nearest of so few colours would be magenta.
             let greys = fitting.clone().filter(|(_, other)| is_grey(rgb) && is_grey(*other));
             let fitting: Vec<_> = if greys.clone().next().is_some() { greys.collect() } else { fitting.collect() };
             fitting
@@ -94,12 +94,12 @@ pub(super) fn lower_ink(rgb: Rgb, depth: Depth, ground: Rgb, least: f64) -> Colo
     }
 }
 
-/// Whether a colour has hardly any hue.
+/// True if a colour has hardly any hue.
 fn is_grey(Rgb(r, g, b): Rgb) -> bool {
     r.max(g).max(b) - r.min(g).min(b) < 40
 }
 
-/// The contrast of two colours as WCAG 2 defines it, from 1 to 21.
+/// Contrast of two colours as defined by WCAG 2, from 1 to 21.
 pub(super) fn contrast_of(a: Rgb, b: Rgb) -> f64 {
     let linear = |c: u8| {
         let c = f64::from(c) / 255.0;
@@ -110,7 +110,7 @@ pub(super) fn contrast_of(a: Rgb, b: Rgb) -> f64 {
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
-/// Brings a colour down the ladder.
+/// Converts a colour for the terminal's depth.
 pub(super) fn lower(rgb: Rgb, depth: Depth, ground: bool) -> Color {
     match depth {
         Depth::None => Color::Reset,
@@ -124,13 +124,13 @@ pub(super) fn lower(rgb: Rgb, depth: Depth, ground: bool) -> Color {
     }
 }
 
-/// Weighted square distance, near enough to what the eye does.
+/// Weighted square distance, close enough to perception.
 pub(super) fn distance(a: Rgb, b: Rgb) -> i64 {
     let square = |x: u8, y: u8| (i64::from(x) - i64::from(y)).pow(2);
     3 * square(a.0, b.0) + 4 * square(a.1, b.1) + 2 * square(a.2, b.2)
 }
 
-/// The colour of entries 16 to 255 of xterm's table: a 6 x 6 x 6 cube, then 24 greys.
+/// Colour of entries 16 to 255 of xterm's table: a 6 x 6 x 6 cube, then 24 greys.
 pub(super) fn indexed_rgb(index: u8) -> Rgb {
     if index >= 232 {
         let grey = 8 + 10 * (index - 232);

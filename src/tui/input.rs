@@ -1,4 +1,4 @@
-//! From what the terminal sends to what the state does.
+//! Dispatch of terminal events to the state.
 
 use ratatui::{
     crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
@@ -16,11 +16,11 @@ use super::{
     widget::filter::Filter,
 };
 
-/// Characters of a pasted text that are taken: more than any path or value has.
+/// Maximum length of a pasted text, characters: more than any path or value has.
 const MOST_PASTED: usize = 1024;
 
 impl Model {
-    /// Takes an event of the terminal.
+    /// Handles an event of the terminal.
     pub(super) fn on_event(&mut self, event: &Event) -> Effects {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.on_key(key),
@@ -34,7 +34,8 @@ impl Model {
         }
     }
 
-    /// Types a text where something is typed, line breaks as blanks; elsewhere its letters would be taken for keys.
+    /// Types a pasted text into a text field, line breaks as blanks. Without a field it is refused, because its letters
+    /// would act as keys.
     fn paste(&mut self, text: &str) -> Effects {
         if self.demo.is_some() {
             return vec![];
@@ -54,7 +55,7 @@ impl Model {
     fn on_key(&mut self, key: &KeyEvent) -> Effects {
         let had_message = self.message.take().is_some();
         self.pause_what_would_help();
-        // These two work whatever is open.
+        // These two work in any state.
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             match key.code {
                 KeyCode::Char('c') => return vec![Effect::Quit],
@@ -81,7 +82,7 @@ impl Model {
 
     pub(super) fn key_in_overlay(&mut self, overlay: Overlay, key: &KeyEvent) -> Effects {
         if key.code == KeyCode::Esc {
-            // A question that is not looked at any more is not worth a core.
+            // Free the core: nobody waits for the answer any more.
             self.cancel_study(StudyKind::Ask);
             return vec![];
         }
@@ -125,7 +126,7 @@ impl Model {
         }
     }
 
-    /// Does an entry of the action table, after going where its keys would be heard.
+    /// Runs an entry of the action table, after moving to a place in its scope.
     pub(super) fn run_entry(&mut self, index: usize) -> Effects {
         use super::action::Scope;
         let entry = &TABLE[index];
@@ -255,7 +256,7 @@ impl Model {
     }
 }
 
-/// A key in an overlay with a list: arrows move, everything else is typed.
+/// Handles a key in an overlay with a list: arrows move, everything else is typed.
 pub(super) fn key_in_list(filter: &mut Filter, key: &KeyEvent, count: usize) {
     match key.code {
         KeyCode::Up => filter.step(-1, count),

@@ -1,8 +1,8 @@
-//! From a key to an action, by what is in front of the user.
+//! Maps a key to an action, given the scopes in force.
 //!
-//! The action table says which keys an action has; a [`Keymap`] holds those in force, which a configuration may have
-//! changed. Help, palette and bottom line ask it, never the table. Ctrl-C and Ctrl-Z cannot be
-//! taken from leaving and suspending, so that no configuration locks anyone in.
+//! The action table declares each action's keys. A [`Keymap`] holds the keys in force, which a configuration may have
+//! changed. Help, palette and bottom line read the keymap, never the table. Ctrl-C and Ctrl-Z always quit and suspend,
+//! so that no configuration can lock users in.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::action::{Action, Scope, TABLE};
 
-/// A key with its modifiers.
+/// Key with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     code: KeyCode,
     modifiers: KeyModifiers,
 }
 
-/// Keys that have a name, and how they are shown.
+/// Named keys, and their signs on the screen.
 const NAMED: [(&str, KeyCode, &str); 15] = [
     ("left", KeyCode::Left, "◂"),
     ("right", KeyCode::Right, "▸"),
@@ -36,7 +36,7 @@ const NAMED: [(&str, KeyCode, &str); 15] = [
     ("space", KeyCode::Char(' '), "space"),
 ];
 
-/// Modifiers that have a name, and how they are shown.
+/// Named modifiers, and their signs on the screen.
 const MODIFIERS: [(&str, KeyModifiers, &str); 3] = [
     ("ctrl-", KeyModifiers::CONTROL, "Ctrl-"),
     ("alt-", KeyModifiers::ALT, "Alt-"),
@@ -44,7 +44,7 @@ const MODIFIERS: [(&str, KeyModifiers, &str); 3] = [
 ];
 
 impl Key {
-    /// Reads the name of a key: `q`, `ctrl-c`, `shift-left`, `f1`. Letters are shifted by writing them large.
+    /// Parses the name of a key: `q`, `ctrl-c`, `shift-left`, `f1`. A capital letter stands for a shifted one.
     pub fn parse(name: &str) -> Option<Key> {
         let (mut rest, mut modifiers) = (name, KeyModifiers::NONE);
         while let Some((prefix, modifier, _)) = MODIFIERS.iter().find(|(prefix, ..)| rest.starts_with(prefix)) {
@@ -61,7 +61,8 @@ impl Key {
                 if chars.next().is_some() {
                     return None;
                 }
-                // A terminal sends no shifted character that is not another one, and none of Ctrl with a capital.
+                // Terminals send Shift with a character as another character, and Ctrl with a capital as a small
+                // letter.
                 let lost = modifiers.contains(KeyModifiers::SHIFT)
                     || (modifiers.contains(KeyModifiers::CONTROL) && only.is_uppercase());
                 if lost {
@@ -73,7 +74,7 @@ impl Key {
         Some(Key { code, modifiers })
     }
 
-    /// As a configuration file writes it.
+    /// Name in configuration files.
     pub fn name(&self) -> String {
         self.spelled(|(prefix, ..)| prefix, |(name, ..)| name)
     }
@@ -94,7 +95,7 @@ impl Key {
         text
     }
 
-    /// Whether a key press is this key. Shift counts only where the key has no shifted character.
+    /// True if a key press is this key. Shift counts only for keys without a shifted character.
     fn is(&self, key: &KeyEvent) -> bool {
         let relevant = match key.code {
             KeyCode::Char(_) | KeyCode::BackTab => KeyModifiers::CONTROL | KeyModifiers::ALT,
@@ -104,12 +105,12 @@ impl Key {
     }
 }
 
-/// As help and hints show it.
+/// Text in help and hints.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.spelled(|(_, _, shown)| shown, |(_, _, shown)| shown);
         match self.code {
-            // With a modifier or a number letters read better large.
+            // Letters with a modifier or a number are shown as capitals for readability.
             KeyCode::Char(c) if !self.modifiers.is_empty() && c.is_ascii_lowercase() => {
                 write!(f, "{}{}", &text[..text.len() - 1], c.to_ascii_uppercase())
             }
@@ -119,51 +120,51 @@ impl fmt::Display for Key {
     }
 }
 
-/// A key of the table as help and hints show it.
+/// Text of a key of the table in help and hints.
 pub(crate) fn shown(name: &str) -> String {
     Key::parse(name).map_or_else(|| name.to_string(), |key| key.to_string())
 }
 
-/// Two actions of one scope that would hear the same key.
+/// Two actions of one scope with the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clash {
     /// The key.
     pub key: Key,
-    /// Places of the two in [`TABLE`].
+    /// Indices of the two in [`TABLE`].
     pub entries: (usize, usize),
 }
 
-/// The keys in force: for each entry of `TABLE`, by place, its keys; the first is the one that is shown.
+/// Keys in force: for each entry of `TABLE`, by index, its keys. The first one is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keymap {
     keys: Vec<Vec<Key>>,
-    /// Whether Enter, Tab and Shift are shown as words.
+    /// True to show Enter, Tab and Shift as words.
     words: bool,
 }
 
 impl Default for Keymap {
-    /// Those of the table.
+    /// Keys of the table.
     fn default() -> Self {
         let keys = TABLE.iter().map(|entry| entry.keys.iter().filter_map(|name| Key::parse(name)).collect());
         Keymap { keys: keys.collect(), words: false }
     }
 }
 
-/// Keys that always do what they do, and what that is.
+/// Keys with a fixed action.
 const HELD: [(&str, Action); 2] = [("ctrl-c", Action::Quit), ("ctrl-z", Action::Suspend)];
 
 impl Keymap {
-    /// What a key does whatever is bound, if it is such a key.
+    /// Fixed action of a key, if it has one.
     pub fn held(key: Key) -> Option<Action> {
         HELD.iter().find(|(name, _)| Key::parse(name) == Some(key)).map(|(_, action)| *action)
     }
 
-    /// The place in the table of an action's first entry in a scope.
+    /// Index in the table of an action's first entry in a scope.
     pub fn find(scope: &str, action: &str) -> Option<usize> {
         TABLE.iter().position(|entry| entry.scope.id() == scope && entry.action.id() == action)
     }
 
-    /// Gives an entry of the table these keys in place of its own. Ctrl-C and Ctrl-Z stay where they are.
+    /// Replaces the keys of an entry. Ctrl-C and Ctrl-Z keep their actions.
     pub fn bind(&mut self, entry: usize, mut keys: Vec<Key>) {
         for key in HELD.iter().filter(|(_, action)| *action == TABLE[entry].action).filter_map(|(k, _)| Key::parse(k)) {
             if !keys.contains(&key) {
@@ -173,12 +174,12 @@ impl Keymap {
         self.keys[entry] = keys;
     }
 
-    /// The keys of an entry of the table.
+    /// Keys of an entry of the table.
     pub fn of(&self, entry: usize) -> &[Key] {
         &self.keys[entry]
     }
 
-    /// Two actions of one scope with one key, if there are such.
+    /// Two actions of one scope with the same key, if any.
     pub fn clash(&self) -> Option<Clash> {
         for (i, entry) in TABLE.iter().enumerate() {
             for (j, _) in TABLE.iter().enumerate().skip(i + 1).filter(|(_, other)| other.scope == entry.scope) {
@@ -190,31 +191,31 @@ impl Keymap {
         None
     }
 
-    /// The action of a key where these scopes are in force.
+    /// Action of a key in these scopes.
     pub fn lookup(&self, key: &KeyEvent, scopes: &[Scope]) -> Option<Action> {
         let mut entries = TABLE.iter().zip(&self.keys);
         let heard = entries.find(|(entry, keys)| scopes.contains(&entry.scope) && keys.iter().any(|k| k.is(key)));
         heard.map(|(entry, _)| entry.action)
     }
 
-    /// The key of an entry that is shown; empty where it has none.
+    /// Shown key of an entry; empty if it has none.
     pub fn shown(&self, entry: usize) -> String {
         self.keys[entry].first().map(|key| self.spell(key)).unwrap_or_default()
     }
 
-    /// All keys of an entry as the help shows them.
+    /// All keys of an entry, for the help.
     pub fn all_shown(&self, entry: usize) -> String {
         let shown: Vec<String> = self.keys[entry].iter().map(|key| self.spell(key)).collect();
         shown.join(" ")
     }
 
-    /// The shown key of the first entry of an action; `None` where it has none.
+    /// Shown key of the first entry of an action; `None` if it has none.
     pub fn of_action(&self, action: Action) -> Option<String> {
         let entry = TABLE.iter().position(|entry| entry.action == action)?;
         self.keys[entry].first().map(|key| self.spell(key))
     }
 
-    /// The same keys, shown with words where ASCII has no sign.
+    /// Returns the same keys, shown as words if ASCII has no sign for them.
     #[must_use]
     pub fn in_words(self) -> Self {
         Keymap { words: true, ..self }

@@ -1,4 +1,4 @@
-//! What a key that goes round leaves out, told with the reason: nobody looks for what is not there.
+//! Message on choices that a key skips, with the reason, because users do not search for missing choices.
 
 use super::{
     action::Action,
@@ -10,11 +10,11 @@ use crate::{
     simulate::Schedule,
 };
 
-/// The option of a planner that makes plans for schedules, by their ids.
+/// Option of planners that plan for given schedules, by their ids.
 const SCHEDULE: &str = "schedule";
 
 impl Model {
-    /// Says which schedules the plan cannot run, since a key that steps over them does not.
+    /// Reports the schedules that the plan cannot run, since the key skips them.
     pub(super) fn tell_left_out(&mut self, playable: &[Schedule], next: Schedule) {
         let Some(simulated) = self.simulated.as_ref().filter(|simulated| !simulated.pipeline.runs_once()) else {
             return;
@@ -33,8 +33,8 @@ impl Model {
         }
     }
 
-    /// Plans anew for a schedule that the plan cannot run, with the planner in force if it can, else with the first that
-    /// does.
+    /// Plans again for a schedule that the plan cannot run: with the planner in force if it supports one, else with the
+    /// first that does.
     pub(super) fn plan_for_schedule(&mut self) -> Effects {
         let Some((planner, spec, value, schedule)) = self.plannable_schedule() else {
             let why = "no planner makes a plan for a schedule that this one cannot run";
@@ -49,7 +49,7 @@ impl Model {
         effects
     }
 
-    /// The first schedule that the plan refuses and that some planner plans for: who, by which option.
+    /// First schedule that the plan refuses and a planner supports, with that planner and its option.
     fn plannable_schedule(&self) -> Option<(usize, &'static OptionSpec, OptionValue, Schedule)> {
         let simulated = self.simulated.as_ref().filter(|simulated| !simulated.pipeline.runs_once())?;
         let refused = Schedule::ALL.into_iter().filter(|&schedule| simulated.pipeline.refusal(schedule).is_some());
@@ -61,7 +61,7 @@ impl Model {
             let OptionKind::Choice { choices, .. } = spec.kind else { return None };
             let (id, _) = choices.iter().find(|(id, _)| *id == schedule.id() && !unheard.contains(&SCHEDULE))?;
             let value = OptionValue::Choice(id);
-            // What it plans for already and did not reach is not worth another try.
+            // Do not retry a schedule that the planner already plans for without reaching it.
             let tried = planner == self.planner && self.option_value(spec) == value;
             (!tried).then_some((planner, spec, value, schedule))
         };

@@ -1,7 +1,7 @@
-//! What drawing found out: where things lie, and how what scrolls or folds was laid out.
+//! Results of drawing: places on the screen, and the layout of lists and trees.
 //!
-//! Drawing changes nothing: it reads the [`Model`] and writes here. [`Model::laid_out`] alone keeps what is written, for the
-//! mouse and for the next keys.
+//! Drawing reads the [`Model`] and writes here; it changes nothing else. Only [`Model::laid_out`] stores the marks, for
+//! the mouse and for the next keys.
 
 use ratatui::layout::Rect;
 
@@ -11,32 +11,32 @@ use super::{
     widget::tree::TreePane,
 };
 
-/// What one drawing of the screen found out.
+/// Results of one drawing.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    /// What can be clicked, and where; later ones lie on top.
+    /// Clickable areas; later ones lie on top.
     pub hits: Vec<(Rect, Hit)>,
-    /// The tree of the view in front: lent by the model, since its widget changes it while it is drawn.
+    /// Tree of the shown view, lent by the model because its widget changes it while drawing.
     pub tree: TreePane,
-    /// Whether there is room for what would help, where the view tells that.
+    /// True if the suggestions fit; `None` if the view does not show them.
     pub help: Option<bool>,
-    /// The first suggestion that is seen, and how many lie side by side, where they are listed.
+    /// First visible suggestion, and number of suggestions side by side, if they are listed.
     pub help_layout: Option<(usize, usize)>,
-    /// How views laid out what is their own.
+    /// Layouts of the views.
     pub views: Laid,
 }
 
 impl Model {
-    /// Makes ready to be drawn on a screen of a size: gives what drawing is to write on.
+    /// Prepares the model for drawing at a size. Returns the marks to fill.
     pub(super) fn lend_marks(&mut self, size: (u16, u16)) -> Marks {
         self.size = size;
-        // A view may have taken rows of the left panel with it.
+        // A change of the view may have removed rows of the left panel.
         self.panel_cursor = self.panel_cursor.min(self.panel_rows().len().saturating_sub(1));
         let tree = self.view.room().tree(self).map(std::mem::take).unwrap_or_default();
         Marks { tree, ..Marks::default() }
     }
 
-    /// Keeps what drawing found out.
+    /// Stores the results of drawing.
     pub(super) fn laid_out(&mut self, marks: Marks) {
         self.hits = marks.hits;
         if let Some(tree) = self.view.room().tree(self) {

@@ -1,11 +1,10 @@
 //! The screen.
 //!
-//! State that all views share (`model`), what a user can do (`action`, one table from which keys, help and palette are
-//! made), how the state changes (`update`, `adjust`, `input`), the thread that plans (`worker`), and the loop that ties
-//! them to a terminal (`event_loop`, `terminal`). Each view has a folder with all that is its own (`views`); what several
-//! draw alike stands in `paint`, what is around them (header, tabs, left panel, bottom line, overlays) in `frame`, colours
-//! in `theme`. State and views know nothing of a terminal:
-//! [`Offscreen`] runs the same screen into a buffer, for tests and pictures.
+//! `model` holds the shared state, and `action` the one table of user actions for keys, help and palette. `update`,
+//! `adjust` and `input` change the state. `worker` is the planning thread. `event_loop` and `terminal` connect
+//! everything to a terminal. Each view has a folder in `views`. `paint` holds drawing that several views share, `frame`
+//! the parts around them (header, tabs, left panel, bottom line, overlays), `theme` the colours. State and views do not
+//! depend on a terminal: [`Offscreen`] runs the same screen into a buffer, for tests and pictures.
 
 pub(crate) mod action;
 mod adjust;
@@ -91,63 +90,63 @@ pub use picture::{film, screenshots};
 pub use recent::user_directory as user_state_directory;
 pub use theme::Depth;
 
-/// What the screen starts with.
+/// Initial settings of the screen.
 pub struct ScreenRequest {
-    /// What is planned first.
+    /// Workload to plan.
     pub workload: Arc<Workload>,
-    /// The same as its file has it, before anything was put over it (a calibration, a stack, the links of a topology): what
-    /// differs stays when the file is read again.
+    /// The workload as in its file, before calibration, stacking or the links of a topology were applied. The
+    /// differences are kept when the file is read again.
     pub as_read: Arc<Workload>,
-    /// Limits that take the place of the workload's.
+    /// Limits that override the workload's.
     pub overrides: GivenLimits,
-    /// Limits where neither those nor the workload say anything.
+    /// Limits that neither of those states.
     pub defaults: GivenLimits,
-    /// The planners to choose from.
+    /// Planners to choose from.
     pub planners: &'static [&'static dyn Planner],
-    /// Id of the one to begin with.
+    /// Id of the initial planner.
     pub planner: String,
-    /// Whether that one was asked for by name, so that no session puts another in its place.
+    /// True if the user named that planner, so that no session replaces it.
     pub planner_asked: bool,
-    /// Its options, as `name=value`.
+    /// Options of the planner, as `name=value`.
     pub settings: Vec<String>,
-    /// How plans are simulated first.
+    /// Initial schedule of the simulator.
     pub schedule: Schedule,
-    /// Whether that was asked for by name.
+    /// True if the user named that schedule.
     pub schedule_asked: bool,
-    /// What the simulator assumes at first.
+    /// Initial settings of the simulator.
     pub simulator: SimulatorSettings,
-    /// Where sessions are kept; `None`: nowhere.
+    /// Folder of sessions; `None`: none are stored.
     pub state_directory: Option<PathBuf>,
-    /// Whether to read the workload again when its file changes.
+    /// True to reload the workload when its file changes.
     pub watch: bool,
-    /// Whether to play the tour.
+    /// True to play the tour.
     pub demo: bool,
-    /// Whether to begin anew, whatever the last session with the workload was.
+    /// True to ignore the last session with the workload.
     pub fresh: bool,
-    /// Dials of the workload that were asked for by name, so that no session turns them.
+    /// Dials of the workload that the user set, so that no session changes them.
     pub dials_asked: Vec<String>,
     /// Seed of every search.
     pub seed: u64,
-    /// The longest a plan may take.
+    /// Time limit of a plan.
     pub deadline: Option<Duration>,
-    /// Which key does what.
+    /// Keys of each action.
     pub keymap: Keymap,
     /// Name of the theme.
     pub theme: String,
-    /// Where the user's themes are.
+    /// Folder of the user's themes.
     pub theme_directory: Option<PathBuf>,
-    /// How many colours to use.
+    /// Colour depth.
     pub depth: Depth,
-    /// Whether to draw with ASCII alone.
+    /// True to draw with ASCII alone.
     pub ascii: bool,
-    /// Whether the terminal is the Linux console, whose font has few signs.
+    /// True on the Linux console, whose font has few signs.
     pub console: bool,
-    /// Whether to listen to the mouse.
+    /// True to use the mouse.
     pub mouse: bool,
 }
 
 impl ScreenRequest {
-    /// The usual: all planners, the first one chosen, the dark theme, colours and signs as the environment says.
+    /// Defaults: all planners, the first one chosen, the dark theme; colours and signs according to the environment.
     pub fn new(workload: Arc<Workload>) -> Self {
         let planners = planner::all();
         ScreenRequest {
@@ -180,7 +179,7 @@ impl ScreenRequest {
     }
 }
 
-/// Whether the locale says that more than ASCII can be shown. No locale at all is taken for a modern terminal.
+/// True if the locale allows more than ASCII. Without any locale a modern terminal is assumed.
 fn utf8_locale(get: impl Fn(&str) -> Option<String>) -> bool {
     let set = |name: &str| get(name).filter(|v| !v.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
@@ -190,49 +189,49 @@ fn utf8_locale(get: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// Why the screen could not be shown.
+/// Reason why the screen could not be shown.
 #[derive(Debug, Error)]
 pub enum ScreenError {
-    /// Standard output is no terminal, or there is none that keys could come from.
+    /// Standard output is no terminal, or there is no terminal for keys.
     #[error("there is no terminal here, so there is no screen; `plantui plan` prints the plan")]
     NoTerminal,
-    /// There is no planner of this id.
+    /// No planner has this id.
     #[error("there is no planner `{asked}`; there are {known}")]
     UnknownPlanner {
-        /// What was asked for.
+        /// Requested id.
         asked: String,
-        /// What there is.
+        /// Existing ids.
         known: String,
     },
-    /// An option was refused.
+    /// Refused option.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// A limit is not given anywhere.
+    /// Limit that is given nowhere.
     #[error("{name} {missing}")]
     MissingLimit {
-        /// The workload.
+        /// Name of the workload.
         name: String,
-        /// Which.
+        /// The limit.
         missing: MissingLimit,
     },
-    /// The theme is not there or is none.
+    /// The theme does not exist or is invalid.
     #[error(transparent)]
     Theme(#[from] theme::ThemeError),
-    /// The terminal failed.
+    /// Failure of the terminal.
     #[error("the terminal failed: {0}")]
     Terminal(#[from] io::Error),
 }
 
-/// Whether there is a terminal to show the screen on.
+/// True if there is a terminal to show the screen on.
 pub fn terminal_is_there() -> bool {
     terminal::is_there()
 }
 
-/// Shows the screen until the user leaves. A signal that asks the program to end gives the terminal back first and then
-/// ends it as that signal does; so does the loss of the terminal, as SIGHUP. The session is kept in every case but a bug's.
+/// Shows the screen until the user quits. A terminating signal first restores the terminal and then ends the program as
+/// it would have; loss of the terminal acts as SIGHUP. The session is stored except after a panic.
 ///
 /// # Errors
-/// [`ScreenError`]; the terminal is as it was.
+/// [`ScreenError`]; the terminal is restored.
 pub fn run(request: ScreenRequest) -> Result<(), ScreenError> {
     if !terminal_is_there() {
         return Err(ScreenError::NoTerminal);
@@ -258,7 +257,7 @@ pub fn run(request: ScreenRequest) -> Result<(), ScreenError> {
     match end {
         Ok(End::Quit) => {}
         Ok(End::Signal(signal)) => emulate_default_handler(signal)?,
-        // However it was noticed, it ends as the system would have ended it.
+        // End as the system would, however the loss was detected.
         Ok(End::TerminalGone) => emulate_default_handler(SIGHUP)?,
         Err(error) if hangup::caused(&error) => emulate_default_handler(SIGHUP)?,
         Err(error) => return Err(error.into()),

@@ -1,4 +1,4 @@
-//! Everything the screen knows; changed only by [`super::update`].
+//! State of the screen; changed only by [`super::update`].
 
 use std::{
     path::PathBuf,
@@ -44,181 +44,182 @@ use crate::{
     workload::{Workload, lint},
 };
 
-/// A job that is under way.
+/// Running job.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
-    /// Its number.
+    /// Number of the job.
     pub job: u64,
-    /// Where its progress is read.
+    /// Search to read its progress from.
     pub search: Search,
-    /// When it was asked for; earlier than `begun` where it took the place of one that was not there yet.
+    /// Time of the first request; earlier than `begun` if the job replaced one without a result.
     pub since: Instant,
-    /// When this job was handed over.
+    /// Start of this job.
     pub begun: Instant,
-    /// Whether a plan is what is waited for.
+    /// True while waiting for a plan.
     pub planning: bool,
 }
 
-/// How long a plan may take before the screen says that it waits: quick plans do not flicker.
+/// Delay before the screen shows that it is planning, so that quick plans do not flicker.
 pub(super) const PATIENCE: Duration = Duration::from_millis(80);
 
-/// How long a search lasts before its course is worth a look.
+/// Minimum duration of a search whose course is shown.
 pub(super) const LONG: Duration = Duration::from_millis(400);
 
-/// The whole state.
+/// Whole state.
 pub(super) struct Model {
-    /// What is planned.
+    /// Workload to plan.
     pub workload: Arc<Workload>,
-    /// Who can plan.
+    /// Available planners.
     pub planners: &'static [&'static dyn Planner],
-    /// Why each of them cannot plan this workload, if so.
+    /// Reason why a planner cannot plan this workload, by planner.
     pub(crate) refusals: Vec<Option<String>>,
-    /// Which planners plan the workload as it is, not a converted one; asked once, not with every frame.
+    /// True for planners that need no conversion of the workload, by planner. Cached, because every frame needs it.
     natives: Vec<bool>,
-    /// Who does, by place.
+    /// Index of the planner in force.
     pub planner: usize,
-    /// Who planned last for each objective, for this workload.
+    /// Last planner used for each objective, for this workload.
     pub last_for: Vec<(&'static str, usize)>,
-    /// Under which limits.
+    /// Limits in force.
     pub limits: Limits,
-    /// Those it started with.
+    /// Initial limits.
     pub first_limits: Limits,
-    /// Those that the command line asked for.
+    /// Limits from the command line.
     pub asked_limits: GivenLimits,
-    /// What of the workload itself can be turned.
+    /// Dials of the workload.
     pub dials: Vec<Dial>,
-    /// How that stood at the start.
+    /// Initial dials.
     pub first_dials: Vec<Dial>,
-    /// Which of them the command line asked for.
+    /// Dials set on the command line.
     pub dials_asked: Vec<String>,
-    /// The workload as its file had it, and as it was asked for.
+    /// The workload as in its file, and as requested.
     pub asked: (Arc<Workload>, Arc<Workload>),
-    /// Those of a workload that does not state its own.
+    /// Limits for a workload that does not state its own.
     pub defaults: GivenLimits,
-    /// With which options, by planner.
+    /// Options, by planner.
     pub options: Vec<Options>,
-    /// Seed and deadline of every search.
+    /// Seed of every search.
     pub seed: u64,
-    /// The longest a plan may take.
+    /// Time limit of a plan.
     pub deadline: Option<Duration>,
 
-    /// Which view is shown.
+    /// Shown view.
     pub view: View,
-    /// Who hears the arrow keys.
+    /// Part that receives the arrow keys.
     pub focus: Focus,
-    /// Whether the left panel is folded; `None`: as the width suggests.
+    /// True if the left panel is folded; `None`: depends on the width.
     pub folded: Option<bool>,
     /// Selected row of the left panel.
     pub panel_cursor: usize,
-    /// Whether the planners that cannot plan this workload are listed.
+    /// True if planners that cannot plan this workload are listed.
     pub others_unfolded: bool,
-    /// The value that is being typed.
+    /// Value being typed.
     pub editing: Option<Editing>,
-    /// What lies over everything else.
+    /// Open overlay.
     pub overlay: Option<Overlay>,
-    /// The last message, until the next key.
+    /// Last message, until the next key.
     pub message: Option<(Tone, String)>,
 
-    /// How plans are simulated.
+    /// Schedule and settings of the simulator.
     pub setup: Setup,
-    /// The settings it started with.
+    /// Initial settings of the simulator.
     pub first_settings: SimulatorSettings,
-    /// The last result.
+    /// Last result.
     pub shown: Option<Arc<ShownRun>>,
-    /// Its edits by hand.
+    /// Edits by hand of its plan.
     pub edits: Edits,
-    /// The timeline of its plan.
+    /// Timeline of its plan.
     pub simulated: Option<Arc<Simulated>>,
-    /// The job under way.
+    /// Running job.
     pub running: Option<Running>,
-    /// What was seen last of its best plan so far.
+    /// Last incumbent taken from it.
     pub looked: Option<Looked>,
-    /// The course of the last search.
+    /// Course of the last search.
     pub convergence: Convergence,
-    /// Whether that course is shown.
+    /// True if that course is shown.
     pub chart: bool,
-    /// Why the chosen planner cannot plan this.
+    /// Reason why the chosen planner cannot plan this workload.
     pub refusal: Option<String>,
-    /// Whether the last run was stopped before it had any plan.
+    /// True if the last run was stopped before it had a plan.
     pub stopped: bool,
-    /// Rises whenever what trees are built from changes.
+    /// Incremented whenever the data that trees are built from changes.
     pub generation: u64,
-    /// Counts jobs.
+    /// Number of jobs so far.
     pub jobs: u64,
-    /// What is asked beside planning.
+    /// Studies that run beside planning.
     pub studies: Studies,
-    /// What would help.
+    /// Suggestions of limits and options to change.
     pub would_help: WouldHelp,
 
-    /// What each view knows.
+    /// State of each view.
     pub views: Views,
-    /// How the simulated batch is played.
+    /// Playback of the simulated iteration.
     pub playing: Playing,
-    /// What the last change did.
+    /// Effect of the last change.
     pub changes: Changes,
 
-    /// What may mislead a planner in the workload.
+    /// Lint findings of the workload.
     pub(crate) findings: Vec<lint::Finding>,
 
     /// Sessions of this and other workloads.
     pub recent: Recent,
-    /// Whether they are not to come back.
+    /// True to ignore them.
     pub fresh: bool,
-    /// The tour, while it is played.
+    /// The tour, while it is running.
     pub demo: Option<Demo>,
-    /// Whether the workload's file is watched.
+    /// True if the workload's file is watched.
     pub watch: bool,
-    /// Readings of the workload's file: how many were asked for, and the latest that was taken.
+    /// Reads of the workload's file: number of requests, and the latest one accepted.
     pub readings: (u64, u64),
-    /// Which key does what.
+    /// Keys of each action.
     pub keymap: Keymap,
-    /// How everything looks.
+    /// Colours.
     pub theme: Theme,
-    /// How many colours there are.
+    /// Colour depth.
     pub depth: Depth,
-    /// Where the user's themes are.
+    /// Folder of the user's themes.
     pub theme_directory: Option<PathBuf>,
-    /// Whether only ASCII is drawn.
+    /// True to draw with ASCII alone.
     pub ascii: bool,
-    /// Whether only the signs of the Linux console are drawn.
+    /// True to draw with the signs of the Linux console alone.
     pub console: bool,
-    /// Whether the screen has been large enough to show anything.
+    /// True once the screen has been large enough to show anything.
     pub seen: bool,
-    /// Size of the screen at the last drawing.
+    /// Size of the screen at the last drawing, cells.
     pub size: (u16, u16),
-    /// The time, as the loop told it.
+    /// Current time, set by the loop.
     pub now: Instant,
-    /// Where the last drawing put what can be clicked; later ones lie on top.
+    /// Clickable areas of the last drawing; later ones lie on top.
     pub hits: Vec<(Rect, Hit)>,
 }
 
 impl Model {
-    /// The planner in force.
+    /// Planner in force.
     pub(super) fn current_planner(&self) -> &'static dyn Planner {
         self.planners[self.planner]
     }
 
-    /// The options that the planner in force declares.
+    /// Options that the planner in force declares.
     pub(super) fn specs(&self) -> &'static [OptionSpec] {
         self.current_planner().options()
     }
 
-    /// Whether a planner plans this workload as it is, not a converted one.
+    /// True if a planner needs no conversion of this workload.
     pub(super) fn is_native(&self, planner: usize) -> bool {
         self.natives[planner]
     }
 
-    /// Whether a planner has lines and answers of its own where all are asked: it converts nothing, and asks no other.
+    /// True if a planner gets its own lines and answers in studies of all planners: it converts nothing and uses no
+    /// other planner.
     pub(super) fn stands_alone(&self, planner: usize) -> bool {
         self.is_native(planner) && !self.planners[planner].asks_others()
     }
 
-    /// Whether the left panel is to be seen.
+    /// True if the left panel is visible.
     pub(super) fn panel_visible(&self) -> bool {
         self.focus == Focus::Panel || !self.folded.unwrap_or(self.size.0 < 100)
     }
 
-    /// Whether what is shown belongs to other limits than those at the left.
+    /// True if the shown plan belongs to other limits than those at the left.
     pub(super) fn stale(&self) -> bool {
         if self.edited() || self.previewed().is_some() {
             return false;
@@ -226,18 +227,17 @@ impl Model {
         self.stopped || self.refusal.is_some() || (self.planning_shown() && !self.best_so_far_shown())
     }
 
-    /// Whether the course of the search is to be seen.
+    /// True if the course of the search is visible.
     pub(super) fn convergence_shown(&self) -> bool {
         self.chart && self.view.room().uses().plan
     }
 
-    /// What plans of the planner in force are measured by.
+    /// Measure of plans of the planner in force.
     pub(super) fn measure(&self) -> Measure {
         self.current_planner().measure(&self.workload, &self.options[self.planner])
     }
 
-    /// Name of what a planner's plans of this workload are best in: its own objective, or that of the workload's family
-    /// where it converts.
+    /// Name of a planner's objective for this workload: its own, or that of the workload's family if it converts.
     pub(super) fn objective_of(&self, planner: usize) -> &'static str {
         let (info, options) = (self.planners[planner].info(), &self.options[planner]);
         if self.is_native(planner) {
@@ -247,7 +247,7 @@ impl Model {
         }
     }
 
-    /// Whether a plan has been waited for long enough to say so.
+    /// True if planning has taken long enough to show it.
     pub(super) fn planning_shown(&self) -> bool {
         self.running
             .as_ref()
@@ -256,10 +256,10 @@ impl Model {
 }
 
 impl Model {
-    /// The state at the start.
+    /// Initial state.
     ///
     /// # Errors
-    /// What of the request cannot be met.
+    /// [`ScreenError`] for a request that cannot be met.
     // Long: every field once.
     pub(super) fn new(request: ScreenRequest) -> Result<Self, ScreenError> {
         let planner = request.planners.iter().position(|p| p.info().id == request.planner).ok_or_else(|| {
@@ -370,7 +370,7 @@ impl Model {
         Ok(model)
     }
 
-    /// Forgets everything that belongs to the last workload's plans.
+    /// Clears everything that depends on the plans of the last workload.
     pub(crate) fn forget_results(&mut self) {
         if let Some(running) = self.running.take() {
             running.search.cancel();
@@ -387,7 +387,7 @@ impl Model {
         }
     }
 
-    /// Takes a workload and looks for what may mislead a planner in it. A planner that refuses it gives way to another.
+    /// Sets the workload and lints it. A planner that refuses it is replaced by another.
     pub(crate) fn set_workload(&mut self, workload: Arc<Workload>) {
         let row = self.panel_row();
         self.refusals = refusals(self.planners, &workload);
@@ -400,14 +400,14 @@ impl Model {
             self.choose_native();
         }
         self.select_panel_row(row.unwrap_or(PanelRow::Limit(LimitKind::Devices)));
-        // What is being typed is of no row that is there.
+        // Drop a typed value whose row no longer exists.
         if self.editing.as_ref().is_some_and(|editing| !self.panel_rows().contains(&editing.row)) {
             self.editing = None;
         }
         self.generation += 1;
     }
 
-    /// Goes over to a planner that plans the workload as it is, where there is one and it is not in force already.
+    /// Switches to a planner that needs no conversion, if there is one and the planner in force needs it.
     pub(crate) fn choose_native(&mut self) {
         if !self.is_native(self.planner) {
             let able = (0..self.planners.len()).filter(|&i| self.refusals[i].is_none());
@@ -418,8 +418,8 @@ impl Model {
         }
     }
 
-    /// Takes the size of the screen. Where the first that is large enough has room for the left panel, that hears the first
-    /// keys: limits are what one turns first.
+    /// Sets the size of the screen. At the first sufficient size the left panel, if visible, gets the focus, because
+    /// users change limits first.
     pub(super) fn start_at(&mut self, size: (u16, u16)) {
         self.size = size;
         if !self.seen && size.0 >= SMALLEST.0 && size.1 >= SMALLEST.1 {

@@ -1,5 +1,5 @@
-//! What the stages of a plan are called: `stage 3` in a pipeline of like devices, `accelerator 2` or `CPU 1` where
-//! every stage is a device of a kind.
+//! Names of a plan's stages: `stage 3` in a pipeline of like devices. If every stage is a device of a kind, the names
+//! are `accelerator 2` or `CPU 1`.
 
 use crate::{
     cluster::Limits,
@@ -9,7 +9,7 @@ use crate::{
     workload::Workload,
 };
 
-/// What one stage is called.
+/// Name of one stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Name {
     long: String,
@@ -21,17 +21,17 @@ struct Name {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Names {
     stages: Vec<Name>,
-    /// What a stage is: `stage` or `device`.
+    /// Noun of a stage: `stage` or `device`.
     pub noun: &'static str,
-    /// What its nodes are: `layers`.
+    /// Noun of its nodes: `layers`.
     pub nodes: &'static str,
-    /// Whether any stage has more than one device, so that degrees tell something.
+    /// True if any stage has several devices, so that its degrees are informative.
     pub degrees: bool,
-    /// How many devices the plan uses, of those there are.
+    /// Number of devices in use, of the total, in words.
     pub used: String,
-    /// Those it does not use: `1 CPU`; empty where it uses all.
+    /// Unused devices: `1 CPU`; empty if all are used.
     pub unused: String,
-    /// The machines of each stage's devices, `machine 2`; empty where there is only one or nothing is known of them.
+    /// Machines of each stage's devices, `machine 2`; empty if there is only one machine or they are unknown.
     machines: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Names {
         Names { stages: stages.collect(), noun: "stage", nodes, degrees, used, unused, machines }
     }
 
-    /// What nodes are, at the head of a column of a width, a blank before it.
+    /// Noun of the nodes as the head of a column of a width, with a blank before it.
     pub(super) fn nodes_head(&self, width: usize) -> &'static str {
         match self.nodes {
             nodes if nodes.len() < width => nodes,
@@ -69,38 +69,38 @@ impl Names {
         }
     }
 
-    /// In a sentence: `stage 3`, `accelerator 2`.
+    /// Name in a sentence: `stage 3`, `accelerator 2`.
     pub(super) fn long(&self, stage: usize) -> &str {
         self.stages.get(stage).map_or("", |name| &name.long)
     }
 
-    /// At the head of a narrow row: `3`, `acc 2`.
+    /// Name at the head of a narrow row: `3`, `acc 2`.
     pub(super) fn short(&self, stage: usize) -> &str {
         self.stages.get(stage).map_or("", |name| &name.short)
     }
 
-    /// At the head of a wide row, under a title that says what the rows are: `3`, `accelerator 2`.
+    /// Name at the head of a wide row whose title states the noun: `3`, `accelerator 2`.
     pub(super) fn row(&self, stage: usize) -> &str {
         if self.noun == "device" { self.long(stage) } else { self.short(stage) }
     }
 
-    /// Which machines a stage's devices are in; empty where that says nothing.
+    /// Machines of a stage's devices; empty if there is only one machine.
     pub(super) fn machines(&self, stage: usize) -> &str {
         self.machines.get(stage).map_or("", String::as_str)
     }
 
-    /// On its own in about nine cells: `stage 3`, `acc 2`.
+    /// Name on its own in about nine cells: `stage 3`, `acc 2`.
     pub(super) fn caption(&self, stage: usize) -> &str {
         if self.noun == "device" { self.short(stage) } else { self.long(stage) }
     }
 
-    /// Whether a stage is a CPU, whose memory nothing limits.
+    /// True if a stage is a CPU, whose memory is unlimited.
     pub(super) fn is_cpu(&self, stage: usize) -> bool {
         self.stages.get(stage).is_some_and(|name| name.cpu)
     }
 }
 
-/// The machines of each stage, where there are several.
+/// Machines of each stage, if there are several.
 fn machines(limits: &Limits, plan: &Plan) -> Vec<String> {
     if limits.machines.sizes().len() < 2 {
         return vec![];
@@ -119,9 +119,9 @@ fn machines(limits: &Limits, plan: &Plan) -> Vec<String> {
     plan.stages.iter().map(of).collect()
 }
 
-/// Names of stages that are devices; a device with several stages counts them.
+/// Names of stages that are devices. Several stages on one device are numbered.
 fn devices(plan: &Plan) -> Vec<Name> {
-    // The devices so far with how many stages they have; one that the plan does not number is like no other.
+    // Devices so far, each with its number of stages. A device without a number counts as a new one.
     let mut known: Vec<((bool, Option<u32>), usize)> = vec![];
     let mut names = vec![];
     for stage in &plan.stages {
@@ -133,7 +133,7 @@ fn devices(plan: &Plan) -> Vec<Name> {
         }
         let part = known[at].1;
         known[at].1 += 1;
-        // The number among the devices of its kind, in the order of their first stages.
+        // Number among the devices of its kind, in order of their first stages.
         let number = known[..=at].iter().filter(|((other, _), _)| *other == cpu).count();
         let (long, short) = if cpu { ("CPU", "CPU") } else { ("accelerator", "acc") };
         let (of_long, of_short) = match part {
@@ -149,12 +149,12 @@ fn devices(plan: &Plan) -> Vec<Name> {
     names
 }
 
-/// How many accelerators, or CPUs, have any of these stages.
+/// Number of accelerators, or CPUs, that have a stage.
 fn whole(names: &[Name], cpu: bool) -> u32 {
     names.iter().filter(|name| name.cpu == cpu && !name.long.contains(',')).count() as u32
 }
 
-/// `5 of 6 accelerators, 1 of 1 CPU`.
+/// Used devices: `5 of 6 accelerators, 1 of 1 CPU`.
 fn used(names: &[Name], limits: &Limits) -> String {
     let accelerators = format!("{} of {}", whole(names, false), units::counted(limits.devices as usize, "accelerator"));
     match limits.cpus {
@@ -163,7 +163,7 @@ fn used(names: &[Name], limits: &Limits) -> String {
     }
 }
 
-/// `2 accelerators, 1 CPU`; empty where none is left.
+/// Unused devices: `2 accelerators, 1 CPU`; empty if none is left.
 fn unused(names: &[Name], limits: &Limits) -> String {
     let kinds = [(limits.devices, false, "accelerator"), (limits.cpus, true, "CPU")];
     let left = kinds.map(|(all, cpu, noun)| (all.saturating_sub(whole(names, cpu)), noun));

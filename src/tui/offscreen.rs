@@ -1,4 +1,4 @@
-//! The screen without a terminal: keys in, a buffer out, planning done in place.
+//! Screen without a terminal: keys in, a buffer out, planning in place.
 
 use std::{
     sync::Arc,
@@ -23,27 +23,27 @@ use super::{
 };
 use crate::{planner::Search, tui::frame};
 
-/// A screen of a size in memory, on which a plan that is done took no time.
+/// Screen of a given size in memory. A finished plan counts as taking no time.
 pub struct Offscreen {
     pub(super) model: Model,
     terminal: Terminal<TestBackend>,
     held: Option<Vec<Job>>,
-    /// How many reports of a study come at once, where studies are slow, and those that are still to come.
+    /// Number of findings that a slow study delivers at once, and its pending reports.
     slow: Option<usize>,
     to_come: Vec<Report>,
-    /// Whether the user left.
+    /// True if the user quit.
     pub quit: bool,
-    /// Why the session was not kept at the end.
+    /// Reason why the session was not stored at the end.
     pub unkept: Option<String>,
-    /// What was copied last.
+    /// Last copied text.
     pub clipboard: Option<String>,
 }
 
 impl Offscreen {
-    /// Starts the screen and plans the workload.
+    /// Creates the screen and plans the workload.
     ///
     /// # Errors
-    /// As [`super::run`].
+    /// Same as [`super::run`].
     pub fn new(request: ScreenRequest, width: u16, height: u16) -> Result<Self, ScreenError> {
         let mut model = Model::new(request)?;
         model.start_at((width, height));
@@ -63,12 +63,12 @@ impl Offscreen {
         Ok(screen)
     }
 
-    /// From now on jobs are kept back until [`Offscreen::release`]: what a slow planner looks like.
+    /// Keeps jobs back until [`Offscreen::release`], to imitate a slow planner.
     pub fn hold(&mut self) {
         self.held.get_or_insert_default();
     }
 
-    /// Does the last job that was kept back, as the worker would; returns how many were dropped for it.
+    /// Runs the last job kept back, as the worker would. Returns the number of jobs dropped for it.
     pub fn release(&mut self) -> usize {
         let mut jobs = self.held.take().unwrap_or_default();
         let Some(job) = jobs.pop() else { return 0 };
@@ -76,13 +76,12 @@ impl Offscreen {
         jobs.len()
     }
 
-    /// From now on a study tells only so many of its findings, until [`Offscreen::finish_studies`]: what a slow one looks
-    /// like.
+    /// Limits a study to this number of findings until [`Offscreen::finish_studies`], to imitate a slow one.
     pub fn slow_studies(&mut self, findings: usize) {
         self.slow = Some(findings);
     }
 
-    /// Lets studies tell the rest of what they found.
+    /// Delivers the pending findings of studies.
     pub fn finish_studies(&mut self) {
         self.slow = None;
         for report in std::mem::take(&mut self.to_come) {
@@ -91,7 +90,7 @@ impl Offscreen {
         }
     }
 
-    /// Lets time pass, as the loop does between two frames.
+    /// Advances the time, as the loop does between two frames.
     pub fn wait(&mut self, time: Duration) {
         self.model.now += time;
         self.model.run_playhead();
@@ -101,18 +100,18 @@ impl Offscreen {
         self.perform(effects);
     }
 
-    /// Whether the loop would wake by itself, with no key pressed: an idle screen does not.
+    /// True if the loop would wake without a key. An idle screen does not.
     pub fn wakes(&self) -> bool {
         self.model.running.is_some()
             || self.model.would_help.due().or(self.model.demo_due()).or(self.model.motion_due()).is_some()
     }
 
-    /// The search that is under way, where a test plays the planner.
+    /// Running search, for tests that act as the planner.
     pub fn search(&self) -> Option<Search> {
         self.model.running.as_ref().map(|running| running.search.clone())
     }
 
-    /// Takes an event.
+    /// Handles an event.
     pub fn event(&mut self, event: &Event) {
         let effects = self.model.on_event(event);
         self.perform(effects);
@@ -130,24 +129,24 @@ impl Offscreen {
         }
     }
 
-    /// Does an action.
+    /// Performs an action.
     pub fn act(&mut self, action: Action) {
         let effects = self.model.act(action);
         self.perform(effects);
     }
 
-    /// Does one thing of the tour.
+    /// Performs one action of the tour.
     pub(super) fn does(&mut self, does: Does) {
         let effects = self.model.perform(does);
         self.perform(effects);
     }
 
-    /// Gives the arrow keys to the left panel or the view.
+    /// Moves the focus to the left panel or the view.
     pub fn focus(&mut self, focus: Focus) {
         self.model.focus = focus;
     }
 
-    /// The view that is shown.
+    /// Shown view.
     pub fn view(&self) -> View {
         self.model.view
     }
@@ -165,7 +164,7 @@ impl Offscreen {
         self.terminal.backend().buffer()
     }
 
-    /// Draws a frame; its text, a line for each row.
+    /// Draws a frame and returns its text, one line per row.
     pub fn text(&mut self) -> String {
         let buffer = self.draw();
         let width = usize::from(buffer.area.width).max(1);
@@ -210,8 +209,7 @@ impl Offscreen {
     fn work(&mut self, job: &Job) {
         let mut reports = vec![];
         worker::perform(job, &mut |report| reports.push(report));
-        // Plans take no time here: neither a picture of one nor what is asked about it by itself depends on how busy the
-        // machine is.
+        // Plans take no time here, so that pictures and automatic studies do not depend on the load of this machine.
         let mut timeless = None;
         for mut report in reports {
             match &mut report.news {

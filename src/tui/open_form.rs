@@ -1,4 +1,4 @@
-//! The overlay that loads another workload.
+//! Overlay that loads another workload.
 
 use std::{
     cell::RefCell,
@@ -8,39 +8,39 @@ use std::{
 
 use super::{files, folder, widget::filter::Filter};
 
-/// What the row of the built-in example says.
+/// Text of the built-in example's row.
 pub(super) const BUILT_IN: &str = "the built-in example";
 
-/// The list of files, narrowed down as a name is typed.
+/// List of files, filtered by the typed name.
 #[derive(Debug, Clone)]
 pub(super) struct OpenForm {
-    /// What was typed.
+    /// Typed text and selection.
     pub(super) filter: Filter,
-    /// What the rows say: files that were on the screen before, the built-in example, files below the working directory.
+    /// Texts of the rows: recent files, the built-in example, files below the working directory.
     pub(super) names: Vec<String>,
-    /// How many of them were on the screen before.
+    /// Number of recent files.
     pub(super) recent: usize,
-    /// Why the last one was not loaded.
+    /// Reason why the last file was not loaded.
     pub(super) error: Option<String>,
-    /// Whether one is being loaded.
+    /// True while a file is loading.
     pub(super) loading: bool,
-    /// What is known of the files that were drawn.
+    /// Facts of the files drawn so far.
     known: RefCell<BTreeMap<PathBuf, folder::Facts>>,
 }
 
-/// A row of the list.
+/// Row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Candidate {
-    /// One of the found files, or the built-in example, by place.
+    /// Index of a found file, or of the built-in example.
     Listed(usize),
-    /// The typed text itself, which is the path of a file.
+    /// The typed text itself, the path of a file.
     Typed(PathBuf),
-    /// A file or folder of the folder that is typed.
+    /// File or folder in the typed folder.
     Inside(PathBuf),
 }
 
 impl OpenForm {
-    /// Lists these recent files and those below a folder.
+    /// Lists recent files and those below a folder.
     pub(super) fn new(root: &Path, recent: &[PathBuf]) -> Self {
         let here = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
         let near = |path: &PathBuf| path.strip_prefix(&here).unwrap_or(path).to_string_lossy().into_owned();
@@ -52,7 +52,7 @@ impl OpenForm {
         OpenForm { filter: Filter::default(), names, recent, error: None, loading: false, known: RefCell::default() }
     }
 
-    /// What may be chosen, best first: a typed path that is one, then what matches.
+    /// Possible choices, best first: a typed path if it exists, then matches.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         let typed = self.filter.input.value().trim();
         let path = PathBuf::from(files::expand_home(typed));
@@ -62,7 +62,7 @@ impl OpenForm {
         } else {
             rows.extend(folder::inside(typed).into_iter().map(Candidate::Inside));
         }
-        // What the folder that is typed shows already is not listed again.
+        // Skip files that the typed folder already shows.
         let shown = |i: &usize| {
             let own = Path::new(&self.names[*i]);
             rows.iter().any(|row| matches!(row, Candidate::Inside(path) if path == own))
@@ -72,7 +72,7 @@ impl OpenForm {
         rows
     }
 
-    /// Completes what is typed as far as the folder it names tells.
+    /// Completes the typed path as far as its folder determines it.
     pub(super) fn complete(&mut self) {
         if let Some(longer) = folder::completed(self.filter.input.value().trim()) {
             self.filter.input = longer.into();
@@ -80,7 +80,7 @@ impl OpenForm {
         }
     }
 
-    /// Goes into the folder that is chosen; whether one is.
+    /// Enters the chosen folder. Returns true if it is one.
     pub(super) fn enter_folder(&mut self, candidate: &Candidate) -> bool {
         let Candidate::Inside(path) = candidate else { return false };
         if !path.is_dir() {
@@ -91,14 +91,14 @@ impl OpenForm {
         true
     }
 
-    /// What is known of a candidate beside its name; asked once for each.
+    /// Facts shown beside a candidate's name, read once per file.
     pub(super) fn facts(&self, candidate: &Candidate) -> folder::Facts {
         let path = self.path(candidate);
         path.map(|path| self.known.borrow_mut().entry(path.clone()).or_insert_with(|| folder::facts(&path)).clone())
             .unwrap_or_default()
     }
 
-    /// The path of a candidate; `None` for the built-in example.
+    /// Path of a candidate; `None` for the built-in example.
     pub(super) fn path(&self, candidate: &Candidate) -> Option<PathBuf> {
         match candidate {
             Candidate::Typed(path) | Candidate::Inside(path) => Some(path.clone()),
@@ -108,7 +108,7 @@ impl OpenForm {
     }
 }
 
-/// Recent files that are listed before all others.
+/// Maximum number of recent files, listed before all others.
 const MOST_RECENT: usize = 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What may lie over the screen, and what it remembers while it does.
+//! Overlays over the screen, with their state.
 
 use tui_input::Input;
 
@@ -11,28 +11,28 @@ use super::{
     widget::filter::Filter,
 };
 
-/// The overlay that is open.
+/// Open overlay.
 #[derive(Debug, Clone)]
 pub(super) enum Overlay {
-    /// Every key.
+    /// List of all keys.
     Help(Filter),
-    /// Actions by name.
+    /// List of actions by name.
     Palette(Filter),
-    /// Write the plan to a file.
+    /// Form to write the plan to a file.
     Export(Box<ExportForm>),
-    /// Load another workload.
+    /// Form to load another workload.
     Open(OpenForm),
-    /// Text to look for in a tree.
+    /// Search text for a tree.
     Find(Input),
     /// Values to sweep over.
     Range(Input),
-    /// The least of a limit for a goal.
+    /// Form for the least value of a limit that reaches a goal.
     Ask(Box<AskForm>),
-    /// The name of a pin, by its number.
+    /// Number of a pin, and its new name.
     Rename(u64, Input),
 }
 
-/// Entries of the action table for the help, by place: while nothing is typed, what is heard where the user is first.
+/// Entries of the action table for the help, by index. Without a search text those of the current context come first.
 pub(super) fn help_order(filter: &Filter, keymap: &Keymap, in_force: &[Scope]) -> Vec<usize> {
     let mut matches = filter.matches(&table_texts(keymap));
     if filter.input.value().trim().is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn help_order(filter: &Filter, keymap: &Keymap, in_force: &[Scope]) -
     matches
 }
 
-/// What is searched in help and palette: a text for each entry of the action table.
+/// Search texts of help and palette, one per entry of the action table.
 pub(super) fn table_texts(keymap: &Keymap) -> Vec<String> {
     let text = |(i, e): (usize, &super::action::Entry)| {
         format!("{} {} {} {}", e.title, e.scope.title(), e.help, keymap.all_shown(i))

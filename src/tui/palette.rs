@@ -1,7 +1,7 @@
-//! What the palette offers: the actions of the table, and every format that the shown plan can leave in.
+//! Contents of the palette: the actions of the table, and the export formats of the shown plan.
 //!
-//! While nothing is typed, what is done most where the user is stands first: the keys of the view, what is done everywhere,
-//! exports, then the rest. Formats are found by all that they are called, `perfetto` as well as `trace`.
+//! Without a search text, the view's keys come first, then common general actions, exports, and the rest. A format is
+//! found by all its names, `perfetto` as well as `trace`.
 
 use super::{
     action::{Action, Scope, TABLE},
@@ -13,17 +13,17 @@ use super::{
 };
 use crate::export::formats;
 
-/// Something the palette can do.
+/// Command of the palette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Command {
-    /// An entry of the action table, by place.
+    /// Index of an entry of the action table.
     Entry(usize),
-    /// Open the export form on a format.
+    /// Opens the export form on a format.
     Export(ExportFormat),
 }
 
 impl Command {
-    /// As the palette calls it.
+    /// Title in the palette.
     pub(super) fn title(self) -> String {
         match self {
             Command::Entry(i) => TABLE[i].title.into(),
@@ -31,7 +31,7 @@ impl Command {
         }
     }
 
-    /// What it does, in a line.
+    /// Help, one line.
     pub(super) fn help(self) -> &'static str {
         match self {
             Command::Entry(i) => TABLE[i].help,
@@ -39,7 +39,7 @@ impl Command {
         }
     }
 
-    /// The key that does the same, if there is one.
+    /// Key of the same action, if any.
     pub(super) fn key(self, keymap: &Keymap) -> String {
         match self {
             Command::Entry(i) => keymap.shown(i),
@@ -47,7 +47,7 @@ impl Command {
         }
     }
 
-    /// What is searched.
+    /// Text to search.
     fn text(self, keymap: &Keymap) -> String {
         let more = match self {
             Command::Entry(i) => format!("{} {}", TABLE[i].scope.title(), keymap.all_shown(i)),
@@ -56,7 +56,7 @@ impl Command {
         format!("{} {} {more}", self.title(), self.help())
     }
 
-    /// How far from the top it stands while nothing is typed.
+    /// Sort key without a search text.
     fn rank(self, in_force: &[Scope]) -> usize {
         let Command::Entry(i) = self else { return 2 };
         let entry = &TABLE[i];
@@ -72,9 +72,9 @@ impl Command {
 }
 
 impl Model {
-    /// What the palette lists, best first.
+    /// Commands that match, best first.
     pub(super) fn palette(&self, filter: &Filter) -> Vec<Command> {
-        // What it would open is open already.
+        // The palette is open already.
         let entries = (0..TABLE.len()).filter(|&i| TABLE[i].action != Action::Palette).map(Command::Entry);
         let exports = formats::of(&self.workload).map(Command::Export);
         let mut all: Vec<Command> = entries.chain(exports).collect();
@@ -84,7 +84,7 @@ impl Model {
         filter.matches(&texts).into_iter().map(|at| all[at]).collect()
     }
 
-    /// Does what was chosen in the palette.
+    /// Runs a command.
     pub(super) fn command(&mut self, command: Command) -> Effects {
         match command {
             Command::Entry(i) => self.run_entry(i),

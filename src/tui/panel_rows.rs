@@ -1,7 +1,6 @@
-//! The rows of the left panel: planners, limits, options, how plans are simulated, in the order in which the arrow keys go through them.
+//! Rows of the left panel in order: planners, limits, options, simulator settings.
 //!
-//! Planners that cannot plan the workload are folded into one row, so that a long list stays short enough to leave the
-//! limits in sight.
+//! Planners that cannot plan the workload are folded into one row, so that the limits stay visible.
 
 use super::{
     model::{Focus, Model},
@@ -13,44 +12,44 @@ use crate::{
     study::explain::limits_of,
 };
 
-/// A row of the left panel that can be selected.
+/// Row of the left panel that can be selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PanelRow {
-    /// A planner, by its place in the list.
+    /// Index of a planner.
     Planner(usize),
-    /// The row that folds and unfolds the planners that cannot plan this workload.
+    /// Row that folds and unfolds the planners that cannot plan this workload.
     Others,
     /// A limit.
     Limit(LimitKind),
-    /// Something of the workload itself, by its place among its dials.
+    /// Index of a dial of the workload.
     Dial(usize),
-    /// An option of the planner, by its place in its list.
+    /// Index of an option of the planner.
     Option(usize),
     /// The schedule.
     Schedule,
-    /// A setting of the simulator.
+    /// Setting of the simulator.
     Setting(Setting),
 }
 
-/// A part of the panel with a title of its own.
+/// Section of the panel with its own title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PanelSection {
-    /// Who plans.
+    /// Planners.
     Planner,
-    /// What a plan must keep.
+    /// Limits on the plan.
     Limits,
-    /// How the planner goes about it.
+    /// Options of the planner.
     Options,
-    /// How the simulator runs the plan.
+    /// Settings of the simulator.
     Setup,
 }
 
 impl PanelSection {
-    /// All sections from the top.
+    /// All sections, from the top.
     pub(super) const ALL: [PanelSection; 4] =
         [PanelSection::Planner, PanelSection::Limits, PanelSection::Options, PanelSection::Setup];
 
-    /// As the panel names it.
+    /// Title in the panel.
     pub(super) fn title(self) -> &'static str {
         match self {
             PanelSection::Planner => "Planner",
@@ -62,7 +61,7 @@ impl PanelSection {
 }
 
 impl PanelRow {
-    /// The part of the panel it is in.
+    /// Section of the row.
     pub(super) fn section(self) -> PanelSection {
         match self {
             PanelRow::Planner(_) | PanelRow::Others => PanelSection::Planner,
@@ -74,8 +73,8 @@ impl PanelRow {
 }
 
 impl Model {
-    /// Rows of the left panel, from the top. The planner in force is always among them; those that would plan a converted
-    /// workload come after those that plan this one.
+    /// Rows of the left panel, from the top. They always include the planner in force. Planners that would convert the
+    /// workload come last.
     pub(super) fn panel_rows(&self) -> Vec<PanelRow> {
         let others = self.other_planners();
         let mut planners: Vec<usize> = (0..self.planners.len()).filter(|i| !others.contains(i)).collect();
@@ -92,7 +91,7 @@ impl Model {
         let unheard = self.current_planner().unheard(&self.workload);
         let heard = |&i: &usize| !unheard.contains(&self.specs()[i].name);
         rows.extend((0..self.specs().len()).filter(heard).map(PanelRow::Option));
-        // Where nothing is simulated, how it is simulated matters to nobody.
+        // Simulator settings have no effect in views without simulation.
         if self.view.room().uses().simulator {
             rows.push(PanelRow::Schedule);
             rows.extend(Setting::ALL.map(PanelRow::Setting));
@@ -100,9 +99,9 @@ impl Model {
         rows
     }
 
-    /// Goes to the rows that say how plans are simulated.
+    /// Moves the focus to the simulator rows.
     pub(super) fn go_to_simulator_rows(&mut self) {
-        // Where many plans are simulated alike there is none to go to.
+        // A view that simulates many plans keeps its place: its rows apply to all of them.
         let many = self.view.room().uses().simulator && !self.view.room().uses().plan;
         if !many {
             self.view = WITH_TIMELINE;
@@ -111,7 +110,7 @@ impl Model {
         self.select_panel_row(PanelRow::Schedule);
     }
 
-    /// Why a row of the simulator's changes nothing about what is shown, in words; `None` where it does.
+    /// Reason why a simulator row has no effect on the shown plan; `None` if it has one.
     pub(super) fn unheard(&self, row: PanelRow) -> Option<String> {
         let pipeline = self.simulated.as_ref().map(|simulated| &simulated.pipeline);
         match row {
@@ -121,35 +120,35 @@ impl Model {
         }
     }
 
-    /// A schedule that is not the first.
+    /// Schedule other than the first.
     fn other_schedule(&self) -> Schedule {
         Some(self.setup.schedule).filter(|schedule| *schedule != Schedule::ALL[0]).unwrap_or(Schedule::GPipe)
     }
 
-    /// The planners behind the folding row: those that cannot plan this workload, unless none can.
+    /// Planners behind the folding row: those that cannot plan this workload, unless none can.
     pub(super) fn other_planners(&self) -> Vec<usize> {
         if self.refusals.iter().all(Option::is_some) {
             return vec![];
         }
         let refused = (0..self.planners.len()).filter(|&i| self.refusals[i].is_some());
-        // Folded away, the planner in force could not be seen.
+        // The planner in force must stay visible.
         refused.filter(|&i| self.others_unfolded || i != self.planner).collect()
     }
 
-    /// The selected row of the left panel.
+    /// Selected row of the left panel.
     pub(super) fn panel_row(&self) -> Option<PanelRow> {
         let rows = self.panel_rows();
         rows.get(self.panel_cursor.min(rows.len().saturating_sub(1))).copied()
     }
 
-    /// Selects a row of the left panel; the first limit where there is no such row.
+    /// Selects a row of the left panel, or the first limit if there is no such row.
     pub(super) fn select_panel_row(&mut self, row: PanelRow) {
         let rows = self.panel_rows();
         let first_limit = || rows.iter().position(|r| r.section() == PanelSection::Limits);
         self.panel_cursor = rows.iter().position(|r| *r == row).or_else(first_limit).unwrap_or(0);
     }
 
-    /// Shows or hides the planners that cannot plan this workload; the selected row stays selected.
+    /// Shows or hides the planners that cannot plan this workload. The selected row stays selected.
     pub(super) fn fold_others(&mut self, unfolded: bool) {
         let row = self.panel_row();
         self.others_unfolded = unfolded;

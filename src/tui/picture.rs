@@ -1,4 +1,4 @@
-//! The screen as a picture: the same views, drawn into a buffer, turned into SVG.
+//! Pictures of the screen: the same views, drawn into a buffer, as SVG.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     workload::{self, Workload},
 };
 
-/// The screen as it is, but for an overlay, as SVG.
+/// Current screen without its overlay, as SVG.
 pub(super) fn of(model: &mut Model) -> String {
     let (width, height) = model.size;
     let overlay = model.overlay.take();
@@ -32,16 +32,16 @@ fn svg(buffer: &Buffer, light: bool, view: View) -> String {
     buffer_to_svg(buffer, &style)
 }
 
-/// Size of the pictures that the README shows.
+/// Size of the README's pictures, cells.
 const SIZE: (u16, u16) = (120, 36);
-/// Size of the moving one.
+/// Size of the animated picture, cells.
 const FILM: (u16, u16) = (100, 30);
 
-/// Draws the pictures of the README from the real views into a folder: those of the tour of the built-in workload, and one
-/// of a device placement; returns their names.
+/// Draws the README's pictures into a folder: those of the tour of the built-in workload, and one of a device
+/// placement. Returns their names.
 ///
 /// # Errors
-/// [`ScreenError`] if the screen cannot be made or a file cannot be written.
+/// [`ScreenError`] if the screen cannot be created or a file cannot be written.
 pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<String>, ScreenError> {
     std::fs::create_dir_all(folder)?;
     let builtin = Arc::new(workload::builtin());
@@ -70,10 +70,10 @@ pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<Strin
     Ok(names)
 }
 
-/// The tour of the built-in workload as one moving picture, with its captions.
+/// Animated picture of the tour of the built-in workload, with captions.
 ///
 /// # Errors
-/// [`ScreenError`] if the screen cannot be made.
+/// [`ScreenError`] if the screen cannot be created.
 pub fn film() -> Result<String, ScreenError> {
     let mut request = posed(&Arc::new(workload::builtin()), "dark");
     request.demo = true;
@@ -96,7 +96,7 @@ pub fn film() -> Result<String, ScreenError> {
     Ok(buffers_to_svg(&frames, &style))
 }
 
-/// The screen of a workload with nothing of whoever draws it.
+/// Request for a screen without the user's own settings.
 pub(super) fn posed(workload: &Arc<Workload>, theme: &str) -> ScreenRequest {
     let mut request = ScreenRequest::new(workload.clone());
     let able = request.planners.iter().find(|planner| planner.is_native(workload));
@@ -109,23 +109,23 @@ pub(super) fn posed(workload: &Arc<Workload>, theme: &str) -> ScreenRequest {
 }
 
 impl Offscreen {
-    /// Does a step of the tour.
+    /// Performs a step of the tour.
     fn play(&mut self, step: &Step) {
         for does in step.does {
-            // A tree knows its rows only once it was drawn.
+            // A tree has its rows only after drawing.
             self.draw();
             self.does(*does);
         }
     }
 
-    /// Lets a plan rest, so that it is asked what would help.
+    /// Waits until suggestions are computed for the plan.
     fn rest(&mut self) {
         self.draw();
         self.wait(Duration::from_millis(10));
         self.wait(Duration::from_millis(500));
     }
 
-    /// A picture of the screen, as SVG.
+    /// Picture of the screen, as SVG.
     pub fn svg(&mut self) -> String {
         let (light, view) = (self.model.theme.is_light(), self.model.view);
         svg(self.draw(), light, view)

@@ -1,19 +1,19 @@
-//! Places of the screen: who hears the arrow keys, what a click means, how a message is meant.
+//! Parts of the screen: focus, click targets, tone of a message.
 
 use super::panel_rows::PanelRow;
 pub use super::views::View;
 use crate::study::columns::Column;
 
-/// Who hears the arrow keys.
+/// Part with the focus, which receives the arrow keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Focus {
-    /// The panel at the left.
+    /// The left panel.
     Panel,
     /// The view.
     View,
 }
 
-/// How a message is meant.
+/// Tone of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     /// Something was done.
@@ -22,31 +22,31 @@ pub(super) enum Tone {
     Refused,
 }
 
-/// What a click at a place means.
+/// Target of a click.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hit {
-    /// A view's tab.
+    /// Tab of a view.
     Tab(View),
-    /// A row of the left panel.
+    /// Row of the left panel.
     Panel(PanelRow),
-    /// The arrow that decreases or increases a row of the left panel.
+    /// Arrow that decreases or increases a row of the left panel.
     Step(PanelRow, bool),
     /// Inside the left panel, beside its rows.
     PanelArea,
     /// Inside the view.
     ViewArea,
-    /// A row of a list, by its place.
+    /// Index of a row of a list.
     ListRow(usize),
-    /// The head of a column to sort by.
+    /// Head of a column to sort by.
     Sort(Column),
-    /// Something that would help, by its place.
+    /// Index of a suggestion.
     Suggestion(usize),
-    /// Among these, beside each.
+    /// Area between the suggestions.
     Suggestions,
-    /// A value along the sweep's chart, by its place.
+    /// Index of a value along the sweep's chart.
     Place(usize),
-    /// A column of the timeline, from its left edge.
+    /// Column of the timeline, from its left edge.
     Time(usize),
-    /// The strip of Overview.
+    /// Strip of Overview.
     Strip,
 }

@@ -1,6 +1,6 @@
-//! Playing the simulated batch: the playhead, which is the cursor of the Timeline too, its time, its speed and its steps.
+//! Playback of the simulated iteration: playhead (also the cursor of the Timeline), time, speed and steps.
 //!
-//! While it runs the screen is drawn at most [`FRAMES`] times a second; held or away it wakes nothing.
+//! While it runs the screen is drawn at most [`FRAMES`] times a second. Paused or hidden it wakes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -10,40 +10,40 @@ use super::{
     views::View,
 };
 
-/// Pictures a second.
+/// Pictures per second.
 const FRAMES: u32 = 10;
 
-/// How long a batch takes at the usual speed, seconds.
+/// Duration of an iteration at the usual speed, seconds.
 const LENGTH_S: f64 = 24.0;
 
-/// How often the speed can be halved or doubled.
+/// Maximum number of times that the speed can be halved or doubled.
 const MOST: i32 = 10;
 
-/// Whether there is a playhead, and whether it runs.
+/// State of the playhead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Playhead {
-    /// The batch is seen as a whole.
+    /// No playhead: the iteration is shown as a whole.
     #[default]
     Away,
-    /// It stands.
+    /// Paused.
     Held,
-    /// It runs since it was moved last.
+    /// Running, with the time of its last move.
     Runs(Instant),
 }
 
-/// How the batch is played.
+/// State of the playback.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Playing {
     /// The playhead.
     pub head: Playhead,
-    /// Its time, or where it was left, in seconds of the batch.
+    /// Time of the playhead, or its last one, in seconds of the iteration.
     pub at_s: f64,
-    /// How often the usual speed was doubled; below 0 halved.
+    /// Number of times that the usual speed was doubled; negative if halved.
     pub speed: i32,
 }
 
 impl Playing {
-    /// The speed against the usual one: `4x`, `1/8x`; empty where it is that.
+    /// Speed relative to the usual one: `4x`, `1/8x`; empty if equal.
     pub(super) fn told(self) -> String {
         match self.speed {
             0 => String::new(),
@@ -52,15 +52,14 @@ impl Playing {
         }
     }
 
-    /// Puts the playhead at a time of a batch, both in seconds: at its ends where that lies beyond them, at its beginning
-    /// where it is no time.
+    /// Sets the time of the playhead in an iteration, both in seconds, clamped to it. A non-finite time gives 0.
     fn put(&mut self, time_s: f64, batch_s: f64) {
         self.at_s = if time_s.is_finite() { time_s.clamp(0.0, batch_s) } else { 0.0 };
     }
 }
 
 impl Model {
-    /// The playhead's time, if there is one, and how long a picture stands, in seconds of the batch.
+    /// Time of the playhead, if there is one, and length of a picture, in seconds of the iteration.
     pub(super) fn playhead(&self) -> Option<(f64, f64)> {
         let batch = self.simulated.as_ref()?.timeline.iteration_s;
         match self.playing.head {
@@ -70,12 +69,12 @@ impl Model {
         }
     }
 
-    /// Seconds of the batch in a second of the clock.
+    /// Seconds of the iteration per second of real time.
     fn pace(&self, batch_s: f64) -> f64 {
         batch_s / LENGTH_S * 2f64.powi(self.playing.speed)
     }
 
-    /// Lets the playhead run, or holds it; at the end of the batch it begins anew.
+    /// Starts or pauses the playhead. At the end of the iteration it restarts.
     pub(super) fn play_or_hold(&mut self) {
         let Some(batch) = self.batch_to_play() else { return };
         self.playing.head = match self.playing.head {
@@ -89,19 +88,19 @@ impl Model {
         };
     }
 
-    /// The length of the batch, where there is one.
+    /// Length of the iteration, if there is one, seconds.
     fn batch_to_play(&self) -> Option<f64> {
         let batch = self.simulated.as_ref().map(|simulated| simulated.timeline.iteration_s);
         batch.filter(|batch| *batch > 0.0 && batch.is_finite())
     }
 
-    /// Half or twice as fast.
+    /// Doubles or halves the speed.
     pub(super) fn change_speed(&mut self, faster: bool) {
         self.run_playhead();
         self.playing.speed = (self.playing.speed + if faster { 1 } else { -1 }).clamp(-MOST, MOST);
     }
 
-    /// When the next picture is due; `None` where nothing runs or nobody looks.
+    /// Time of the next picture; `None` if nothing runs or the view shows no playhead.
     pub(super) fn playing_due(&self) -> Option<Instant> {
         let held = self.demo.as_ref().is_some_and(|demo| demo.held);
         let seen = self.view.room().uses().playhead && !held;
@@ -111,15 +110,15 @@ impl Model {
         }
     }
 
-    /// When the picture changes by itself: the batch is played, or a change calms down.
+    /// Time at which the picture changes by itself: by playback or after a change.
     pub(super) fn motion_due(&self) -> Option<Instant> {
         self.playing_due().into_iter().chain(self.change_due()).min()
     }
 
-    /// Moves a running playhead to where it is by now.
+    /// Moves a running playhead to the current time.
     pub(super) fn run_playhead(&mut self) {
         let Playhead::Runs(last) = self.playing.head else { return };
-        // A tour that is held holds the batch, too.
+        // A paused tour pauses the playback.
         if self.demo.as_ref().is_some_and(|demo| demo.held) {
             self.playing.head = Playhead::Runs(self.now);
             return;
@@ -128,27 +127,28 @@ impl Model {
             self.playing.head = Playhead::Away;
             return;
         };
-        // Who looked away for long does not find it far ahead.
+        // Limit the jump after a long pause without drawing.
         let passed = self.now.saturating_duration_since(last).as_secs_f64().min(0.5);
         let at = self.playing.at_s + passed * self.pace(batch);
         self.put_playhead(at.min(batch), batch);
         self.playing.head = if at >= batch { Playhead::Held } else { Playhead::Runs(self.now) };
     }
 
-    /// Holds the playhead at the next event of any stage, or at the one before.
+    /// Pauses the playhead at the next or the previous event of any stage.
     pub(super) fn step_event(&mut self, forwards: bool) {
         let (Some(batch), Some(simulated)) = (self.batch_to_play(), self.simulated.clone()) else { return };
         let found = neighbour(&simulated, self.playing.at_s, forwards);
         self.hold_at(found.unwrap_or(if forwards { batch } else { 0.0 }), batch);
     }
 
-    /// Holds the playhead at a time of a batch, both in seconds.
+    /// Pauses the playhead at a time of an iteration, both in seconds.
     pub(super) fn hold_at(&mut self, time_s: f64, batch_s: f64) {
         self.put_playhead(time_s, batch_s);
         self.playing.head = Playhead::Held;
     }
 
-    /// Puts the playhead at a time of a batch, both in seconds; views that show a stretch of the batch bring it into sight.
+    /// Sets the playhead to a time of an iteration, both in seconds. Views that show a part of the iteration scroll to
+    /// it.
     pub(super) fn put_playhead(&mut self, time_s: f64, batch_s: f64) {
         self.playing.put(time_s, batch_s);
         for view in View::ALL {
@@ -157,14 +157,14 @@ impl Model {
     }
 }
 
-/// Just inside the next event of the first replica of any stage.
+/// Time just inside the next event of the first replica of any stage.
 fn neighbour(simulated: &Simulated, at_s: f64, forwards: bool) -> Option<f64> {
     let inside = |stage: usize, start: f64| {
         let length = simulated.at(Lane::Compute, stage, 0, start).map_or(0.0, |event| event.end_s - start);
         start + length * 1e-3
     };
     let next = |stage: usize| {
-        // Back from within an event is to the one before it.
+        // A step back from within an event goes to the event before it.
         let here = simulated.at(Lane::Compute, stage, 0, at_s).filter(|_| !forwards);
         let from = here.map_or(at_s, |event| event.start_s);
         Some(inside(stage, simulated.neighbour(stage, 0, from, forwards)?))

@@ -1,5 +1,5 @@
-//! The colour of something drawn, for words about it: brought towards that of text until it can be read. What fills a bar
-//! well is often too near the background to write with. `O(1)`.
+//! Text in the colour of a drawn item, moved towards the text colour until readable. A colour that fills a bar well is
+//! often too close to the background for text. `O(1)`.
 
 use ratatui::style::{Color, Style};
 
@@ -8,15 +8,15 @@ use super::{
     theme::{Role, Theme},
 };
 
-/// Steps on the way to the colour of text.
+/// Number of steps towards the text colour.
 const STEPS: u32 = 10;
 
-/// Words about what has a role, in its colour or one near it.
+/// Style of text about a role, in its colour or a similar one.
 pub(super) fn ink(theme: &Theme, role: Role) -> Style {
     let text = theme.color(Role::Text);
     let (color, ground) = (theme.color(role), theme.base().bg.and_then(rgb).unwrap_or(DARK));
     let (Some(from), Some(to)) = (rgb(color), rgb(text)) else {
-        // Of sixteen colours those that are light everywhere.
+        // Of the sixteen colours, those that are light on every terminal.
         let light =
             [Color::Cyan, Color::Green, Color::LightGreen, Color::LightCyan, Color::LightYellow, Color::LightMagenta];
         let readable = light.contains(&color) && !theme.is_light();
@@ -37,7 +37,7 @@ pub(super) fn ink(theme: &Theme, role: Role) -> Style {
     theme.fg(Role::Text)
 }
 
-/// Red, green and blue, where they are known.
+/// Red, green and blue, if known.
 fn rgb(color: Color) -> Option<Rgb> {
     match color {
         Color::Rgb(r, g, b) => Some(Rgb(r, g, b)),
@@ -46,7 +46,7 @@ fn rgb(color: Color) -> Option<Rgb> {
     }
 }
 
-/// So much of the way from one channel to another.
+/// Interpolates between two channels.
 fn between(from: u8, to: u8, share: f64) -> u8 {
     (f64::from(from) + (f64::from(to) - f64::from(from)) * share).round() as u8
 }

@@ -1,10 +1,10 @@
-//! The file of sessions: one for each workload that was on the screen, the latest first.
+//! File of sessions: one per workload that was on the screen, latest first.
 //!
-//! `sessions.json` in `$XDG_STATE_HOME/plantui` or `~/.local/state/plantui`, at most [`MOST`] of them. A workload is known by
-//! its file's canonical path, not by what is in it: one that is profiled anew keeps its session, and a list of paths is at
-//! the same time the list of recent files. It is read anew before it is written, under a lock, so that two screens that are
-//! left at once lose nothing of each other but the same workload's session. A file that is broken or of another
-//! program is neither used nor written over, and the screen says so.
+//! `sessions.json` in `$XDG_STATE_HOME/plantui` or `~/.local/state/plantui`, at most [`MOST`] of them. The key of a
+//! workload is its file's canonical path, not its contents, so a new profile keeps its session. The paths are also the
+//! list of recent files. The file is read again before it is written, under a lock. So two screens that end together
+//! lose at most a session of the same workload. A broken or foreign file is neither used nor overwritten, and the
+//! screen says so.
 
 use std::{
     fs, io,
@@ -21,12 +21,12 @@ use crate::{
 
 const SCHEMA: &str = "plantui.sessions/1";
 const NAME: &str = "sessions.json";
-/// Who writes it holds this.
+/// Lock held while writing.
 const LOCK: &str = "sessions.lock";
-/// Sessions that are kept.
+/// Maximum number of sessions kept.
 const MOST: usize = 100;
 
-/// Where sessions are kept, if anywhere.
+/// Folder of sessions, if any.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Recent {
     directory: Option<PathBuf>,
@@ -38,7 +38,7 @@ struct Book {
     sessions: Vec<Kept>,
 }
 
-/// A session and whose it is.
+/// Session with its workload.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     workload: String,
@@ -46,14 +46,14 @@ struct Kept {
     session: Session,
 }
 
-/// The user's own folder for sessions, if the environment names a home; `get` reads a variable.
+/// The user's own folder for sessions, if the environment names a home. `get` reads an environment variable.
 pub fn user_directory(get: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let set = |name: &str| get(name).filter(|value| !value.as_os_str().is_empty());
     let state = set("XDG_STATE_HOME").or_else(|| set("HOME").map(|home| home.join(".local").join("state")))?;
     Some(state.join("plantui"))
 }
 
-/// How a workload is known; `None` for one that came through standard input and cannot be found again.
+/// Key of a workload; `None` for one from standard input, which cannot be found again.
 fn key(workload: &Workload) -> Option<String> {
     if workload.source == BUILTIN {
         return Some(BUILTIN.into());
@@ -62,7 +62,7 @@ fn key(workload: &Workload) -> Option<String> {
         return None;
     }
     let path = Path::new(&workload.source);
-    // A watched file may be away just now: its folder still tells where it was.
+    // A watched file may be missing for a moment: then use the path of its folder.
     let found = fs::canonicalize(path).ok().or_else(|| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
@@ -71,22 +71,22 @@ fn key(workload: &Workload) -> Option<String> {
 }
 
 impl Recent {
-    /// Sessions in a folder, which need not be there yet; none are kept without one.
+    /// Sessions in a folder, which may not exist yet. Without a folder none are stored.
     pub(super) fn new(directory: Option<PathBuf>) -> Self {
         Recent { directory }
     }
 
-    /// The session of a workload.
+    /// Session of a workload.
     ///
     /// # Errors
-    /// One sentence, if the file is none of ours.
+    /// One sentence, if the file is not a list of sessions.
     pub(super) fn session(&self, workload: &Workload) -> Result<Option<Session>, String> {
         let kept = self.read()?;
         let found = key(workload).and_then(|key| kept.into_iter().find(|kept| kept.workload == key));
         Ok(found.map(|kept| kept.session))
     }
 
-    /// Files that were on the screen and are still there, the latest first, without the one that is there now.
+    /// Recent files that still exist, latest first, without the current one.
     pub(super) fn files(&self, now: &Workload) -> Vec<PathBuf> {
         let now = key(now);
         let kept = self.read().unwrap_or_default().into_iter().map(|kept| kept.workload);
@@ -94,10 +94,10 @@ impl Recent {
         others.map(PathBuf::from).filter(|path| path.is_file()).collect()
     }
 
-    /// Keeps the session of a workload as the latest.
+    /// Stores the session of a workload as the latest.
     ///
     /// # Errors
-    /// One sentence, if the file is none of ours or cannot be written.
+    /// One sentence, if the file is not a list of sessions or cannot be written.
     pub(super) fn keep(&self, workload: &Workload, session: Session) -> Result<(), String> {
         let (Some(directory), Some(key)) = (&self.directory, key(workload)) else { return Ok(()) };
         let shown = || printable(&directory.display().to_string());

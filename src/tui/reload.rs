@@ -1,4 +1,4 @@
-//! Reading the workload's file again: by hand, or because it has changed.
+//! Reload of the workload's file: by hand, or after it changed.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -17,25 +17,25 @@ use crate::{
 };
 
 impl Model {
-    /// The file of the workload on the screen; `None` for the built-in one and one from standard input.
+    /// File of the workload on the screen; `None` for the built-in one and for standard input.
     pub(super) fn workload_file(&self) -> Option<PathBuf> {
         let source = self.workload.source.as_str();
         (!matches!(source, BUILTIN | "-")).then(|| PathBuf::from(source))
     }
 
-    /// The file to watch, if files are watched.
+    /// File to watch, if files are watched.
     pub(super) fn watched(&self) -> Option<PathBuf> {
         self.workload_file().filter(|_| self.watch)
     }
 
-    /// Says that the watched file is gone.
+    /// Reports that the watched file is gone.
     pub(super) fn file_is_gone(&mut self) {
         let name = printable(&self.workload.source);
         let told = format!("{name} is gone: what was read of it stays, and it is read again when it is back");
         self.message = Some((Tone::Refused, told));
     }
 
-    /// Reads the file again.
+    /// Requests a reload of the file.
     pub(super) fn reload(&mut self) -> Effects {
         match self.workload_file() {
             Some(path) => {
@@ -50,8 +50,8 @@ impl Model {
         }
     }
 
-    /// Plans what stands in the file now. Limits that were changed stay; the old plan stays until the new one is there,
-    /// and for good if the file is broken. Readings overtake one another; what an older one saw is no longer there.
+    /// Plans the reloaded file. Changed limits are kept. The old plan stays until the new one arrives, or for good if
+    /// the file is broken. Results of older reloads than the last accepted one are ignored.
     pub(super) fn take_reloaded(&mut self, number: u64, read: Result<Arc<Workload>, LoadError>) -> Effects {
         if number < self.readings.1 {
             return vec![];
@@ -59,7 +59,7 @@ impl Model {
         self.readings.1 = number;
         let workload = match read {
             Ok(workload) if workload.source == self.workload.source => workload,
-            // Another one was opened in the meantime.
+            // Another workload was opened in the meantime.
             Ok(_) => return vec![],
             Err(error) => {
                 self.message = Some((Tone::Refused, format!("not read again, the old one stays: {error}")));
@@ -67,7 +67,7 @@ impl Model {
             }
         };
         let told = format!("read {} again", workload.name);
-        // As limits do, dials stay where the command line and the user put them, and so does what has no dial.
+        // Like limits, dials keep the values of the command line and the user, and so do changes without a dial.
         let over = turned::over(Arc::clone(&workload), &self.asked);
         let asked = turned::again(over, &turned::values(&self.first_dials, &self.dials_asked));
         let first_dials = dial::dials(&asked);
@@ -85,7 +85,7 @@ impl Model {
         }
     }
 
-    /// Plans the workload as a dial of it was turned. What was reached of limits by hand stays.
+    /// Plans the workload with a changed dial. Limits set by hand are kept.
     pub(super) fn take_turned(&mut self, workload: Workload) -> Effects {
         self.adopt(Arc::new(workload), "").unwrap_or_else(|missing| {
             self.message = Some((Tone::Refused, format!("{} {missing}", self.workload.name)));
@@ -93,10 +93,10 @@ impl Model {
         })
     }
 
-    /// Takes another version of the workload: limits that were changed stay, the others are its own.
+    /// Switches to another version of the workload: changed limits are kept, the others are its own.
     ///
     /// # Errors
-    /// [`MissingLimit`] if it names one no more; nothing is changed then.
+    /// [`MissingLimit`] if it no longer states a required limit; then nothing changes.
     fn adopt(&mut self, workload: Arc<Workload>, told: &str) -> Result<Effects, MissingLimit> {
         let kept = self.session().limits(&GivenLimits::default());
         let unstated = self.defaults.unstated_by(&workload.limits);
@@ -106,7 +106,7 @@ impl Model {
         if std::mem::discriminant(&workload.profile) != std::mem::discriminant(&self.workload.profile) {
             self.forget_results();
         }
-        // Edits speak of nodes by their places, and of edges that must not go backwards.
+        // Edits refer to nodes by index, and depend on edges.
         if !alike(&self.workload, &workload) || self.workload.dag.edges() != workload.dag.edges() {
             self.forget_edits();
         }
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// What is typed into a row goes with the row.
+    /// A typed value is dropped with its row.
     #[test]
     fn another_kind_of_workload_ends_typing_into_rows_that_it_lacks() {
         let folder = tempfile::tempdir().unwrap();

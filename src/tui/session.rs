@@ -1,8 +1,8 @@
-//! What comes back when a workload is shown again: limits and dials, planner and options, how it is simulated, view.
+//! Session of a workload, restored when it is shown again: limits, dials, planner, options, simulator settings, view.
 //!
-//! A session holds only what was changed: a limit that is as the workload and the configuration say is not in it, so that
-//! a workload whose file states new limits later brings them. What no longer applies (a planner that is gone, an option
-//! out of its range) is passed over in silence. Flags of the command line win.
+//! A session holds only changes. A limit equal to that of the workload or the configuration is not stored, so that new
+//! limits in the file take effect later. Entries that no longer apply (a removed planner, an option out of range) are
+//! ignored without a message. Command-line flags win.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,23 +21,23 @@ use crate::{
     workload::Workload,
 };
 
-/// The state of the screen that is worth keeping.
+/// Stored state of the screen.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Session {
-    /// Limits that were changed, by the name of their flag, as text with a unit.
+    /// Changed limits: text with a unit, by name of the flag.
     pub(super) limits: BTreeMap<String, String>,
     /// Id of the planner.
     pub(super) planner: String,
-    /// Options that are not at their defaults, as `name=value`, by planner.
+    /// Options that differ from their defaults, as `name=value`, by planner.
     pub(super) options: BTreeMap<String, Vec<String>>,
     /// Id of the schedule.
     pub(super) schedule: String,
-    /// Settings of the simulator that were changed, as text by id.
+    /// Changed settings of the simulator: text by id.
     pub(super) simulator: BTreeMap<String, String>,
-    /// Dials of the workload that were turned, as text by id.
+    /// Changed dials of the workload: text by id.
     pub(super) dials: Turned,
-    /// The view, in small letters.
+    /// Id of the view.
     pub(super) view: String,
 }
 
@@ -45,10 +45,10 @@ pub(super) struct Session {
 const MACHINES: &str = "--machines";
 
 impl Session {
-    /// The limits that were changed, but for those that `asked` asks for otherwise.
+    /// Changed limits, except those that `asked` sets.
     pub(super) fn limits(&self, asked: &GivenLimits) -> GivenLimits {
         let value = |kind: LimitKind| kind.parse(self.limits.get(kind.flag())?).ok();
-        // Devices are the sum over all machines: who asks for one of the two asks for both.
+        // The number of devices is the sum over machines, so a request for one of them fixes both.
         let place = asked.devices().is_none() && asked.machines.is_none();
         let machines = self.limits.get(MACHINES).and_then(|text| Machines::parse(text).ok());
         let mut changed = GivenLimits::default().on(machines.filter(|_| place));
@@ -58,7 +58,7 @@ impl Session {
         asked.or(&changed)
     }
 
-    /// A workload with its dials as they were left, but for those that are asked for.
+    /// Applies the stored dials to a workload, except those named in `asked`.
     pub(super) fn turn(&self, workload: Arc<Workload>, asked: &[String]) -> Arc<Workload> {
         let own = self.dials.iter().filter(|(id, _)| !asked.contains(id));
         turned::again(workload, &own.map(|(id, value)| (id.clone(), value.clone())).collect())
@@ -66,7 +66,7 @@ impl Session {
 }
 
 impl Model {
-    /// What is on the screen, as the session of its workload.
+    /// Current state, as the session of its workload.
     pub(super) fn session(&self) -> Session {
         let usual = family::resolve(&self.workload, &self.defaults.unstated_by(&self.workload.limits)).ok();
         let changed = |kind: &LimitKind| usual.as_ref().is_none_or(|usual| usual.get(*kind) != self.limits.get(*kind));
@@ -103,14 +103,14 @@ impl Model {
         }
     }
 
-    /// Takes planner, options, schedule and view of the last session, where `asked` asks for none; limits and dials are
-    /// taken already. Says so if anything is then other than it would have been.
+    /// Restores planner, options, schedule and view, except what `asked` sets. Limits and dials are restored earlier.
+    /// Shows a message if anything differs from the initial state.
     pub(super) fn restore(&mut self, session: &Session, asked: &Asked) {
         let before = (self.planner, self.options.clone(), self.setup, self.view);
         for (at, planner) in self.planners.iter().enumerate() {
             let id = planner.info().id;
             let Some(kept) = session.options.get(id) else { continue };
-            // One by one, so that a setting of another version costs only itself.
+            // One by one, so that an option of another version invalidates only itself.
             let parse = |settings: &[&str]| Options::parse(id, planner.options(), settings.iter().copied());
             let mut settings: Vec<&str> = kept.iter().map(String::as_str).filter(|s| parse(&[s]).is_ok()).collect();
             if at == self.planner {
@@ -144,7 +144,7 @@ impl Model {
         }
     }
 
-    /// Keeps the session of the workload on the screen.
+    /// Stores the session of the workload on the screen.
     ///
     /// # Errors
     /// One sentence.
@@ -153,7 +153,7 @@ impl Model {
     }
 }
 
-/// What the command line asks for, which no session changes.
+/// Choices of the command line, which no session changes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asked {
     planner: bool,
@@ -162,15 +162,15 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// What a request asks for by name.
+    /// Choices that a request makes by name.
     pub(super) fn by(request: &ScreenRequest) -> Asked {
-        // Settings are those of a planner: who sets one has chosen it.
+        // An option belongs to a planner, so setting one also chooses the planner.
         let planner = request.planner_asked || !request.settings.is_empty();
         Asked { planner, schedule: request.schedule_asked, settings: request.settings.clone() }
     }
 }
 
-/// A limit so that it is read back as the same number.
+/// Text of a limit that parses back to the same number.
 fn exact(kind: LimitKind, value: f64) -> String {
     let text = kind.format(value);
     if kind.parse(&text) == Ok(value) { text } else { format!("{value}") }

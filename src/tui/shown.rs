@@ -1,4 +1,4 @@
-//! A planner's result as the screen shows it, with everything it rests on.
+//! Result of a planner as the screen shows it, with all its inputs.
 
 use std::sync::Arc;
 
@@ -16,55 +16,55 @@ use crate::{
     workload::Workload,
 };
 
-/// What a shown plan is to its planner.
+/// Standing of a shown plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// What came of a run, or a plan without one.
+    /// Result of a run, or a plan without one.
     Done,
-    /// The best so far of a search that goes on.
+    /// Incumbent of a running search.
     BestSoFar {
-        /// The search's job.
+        /// Job of the search.
         job: u64,
     },
     /// Edited by hand.
     Edited,
 }
 
-/// A finished run.
+/// Finished run.
 #[derive(Debug, Clone)]
 pub(super) struct ShownRun {
-    /// Who planned.
+    /// The planner.
     pub planner: &'static PlannerInfo,
-    /// What was planned.
+    /// Its workload.
     pub workload: Arc<Workload>,
-    /// Under which limits.
+    /// Limits of the run.
     pub limits: Limits,
-    /// With which options.
+    /// Options of the run.
     pub options: Options,
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// What the stages of its plan are called.
+    /// Names of the stages of its plan.
     pub names: Names,
-    /// What the plan is worth in its family's own figures, a line each.
+    /// Figures of the plan's family, one line each.
     pub facts: Vec<String>,
-    /// The same as single figures.
+    /// The same as separate figures.
     pub figures: Vec<family::describe::Figure>,
-    /// What its stages send one another.
+    /// Traffic between its stages.
     pub traffic: Vec<Flow>,
-    /// What it puts on the links of its topology, the fullest first.
+    /// Load of its topology's links, fullest first.
     pub links: Vec<LinkLoad>,
-    /// How its operators use devices and links, where it splits operators.
+    /// Use of devices and links by its operators, if it splits operators.
     pub operators: Option<OperatorUse>,
-    /// The plan as the independent check sees it.
+    /// Score of the independent check.
     pub score: Option<Score>,
-    /// Wall-clock seconds, checking included.
+    /// Wall-clock time including the check, seconds.
     pub seconds: f64,
-    /// Whether there is more to come.
+    /// Standing of the plan.
     pub standing: Standing,
 }
 
 impl ShownRun {
-    /// Puts a run together.
+    /// Assembles a run.
     pub(super) fn new(
         planner: &'static PlannerInfo,
         problem: &Problem,
@@ -95,8 +95,8 @@ impl ShownRun {
         }
     }
 
-    /// A plan that no planner's run stands behind, such as a hand edit or a pinned plan: measured here, and shown whether
-    /// it keeps the rules or not; what it would be worth is told either way. `O(nodes + edges)`.
+    /// Run of a plan without a planner, such as a hand edit or a pinned plan. The plan is measured here, and shown with
+    /// its objective even if it violates a limit. `O(nodes + edges)`.
     pub(super) fn of_plan(planner: &'static PlannerInfo, problem: &Problem, plan: Plan) -> Self {
         let score = family::check(&problem.workload, &problem.limits, &plan);
         let status = if score.is_valid() { Status::Feasible } else { Status::Infeasible };
@@ -106,12 +106,12 @@ impl ShownRun {
         ShownRun::new(planner, problem, outcome, Some(score), 0.0)
     }
 
-    /// Whether there is a plan and it keeps every rule.
+    /// True if there is a plan without violations.
     pub(super) fn is_valid(&self) -> bool {
         self.plan().is_some_and(|(_, score)| score.is_valid())
     }
 
-    /// Plan and score, where there are both.
+    /// Plan and score, if both exist.
     pub(super) fn plan(&self) -> Option<(&Plan, &Score)> {
         self.outcome.plan.as_ref().zip(self.score.as_ref())
     }

@@ -1,6 +1,6 @@
-//! Work beside planning that may take long enough to be felt: loading a workload, writing an export.
+//! Slow work beside planning: loading a workload, writing an export.
 //!
-//! Each runs on a short-lived thread of its own, so that it neither waits for a planner nor pushes a plan aside.
+//! Each side job runs on its own short-lived thread, so that it neither waits for a planner nor replaces a job.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -19,58 +19,58 @@ use crate::{
     workload,
 };
 
-/// One piece of such work.
+/// Side job.
 pub(super) enum SideJob {
-    /// Load a workload; the built-in one without a path.
+    /// Loads a workload; the built-in one without a path.
     Load {
         /// Its file.
         path: Option<PathBuf>,
     },
-    /// Load a file as what it is: a plan to compare with, or another workload.
+    /// Loads a file by its contents: a plan to compare with, or another workload.
     Open {
         /// The file.
         path: PathBuf,
-        /// What a plan must belong to.
+        /// Requirements on a plan.
         terms: Box<PinTerms>,
     },
-    /// Load the workload on the screen again.
+    /// Reloads the workload on the screen.
     Reload {
         /// Its file.
         path: PathBuf,
-        /// Which reading this is: of two, the later one counts.
+        /// Number of the reload; the latest one counts.
         number: u64,
     },
-    /// Write an export.
+    /// Writes an export.
     Export {
-        /// What.
+        /// Plan to export.
         source: Source,
-        /// How.
+        /// Format of the file.
         format: ExportFormat,
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
-        /// Whether a file that is there may be replaced.
+        /// True if an existing file may be replaced.
         overwrite: bool,
     },
-    /// Count how long an export will be.
+    /// Computes the size of an export.
     Measure {
-        /// Of what.
+        /// Plan to export.
         source: Source,
-        /// In which format.
+        /// Format of the file.
         format: ExportFormat,
     },
 }
 
-/// How an export ended.
+/// Result of an export.
 pub(super) enum Exported {
-    /// It is there.
+    /// The file was written.
     Written(PathBuf),
-    /// A file of that name is there: ask.
+    /// A file of that name exists: ask the user.
     Exists,
-    /// One sentence.
+    /// The reason, one sentence.
     Failed(String),
 }
 
-/// Runs a side job on the caller's thread. Side jobs belong to no job: they report as job 0.
+/// Runs a side job on the caller's thread. Side jobs report as job 0.
 pub(super) fn perform(side_job: SideJob) -> Report {
     let news = catch_unwind(AssertUnwindSafe(|| match side_job {
         SideJob::Open { path, terms } => match pins::read(&path, &terms) {

@@ -1,8 +1,8 @@
-//! A plan's timeline, made ready for drawing at any zoom.
+//! Timeline of a plan, prepared for drawing at any zoom.
 //!
-//! A timeline may have a quarter of a million events, and a screen cell may cover hundreds of them. Each row keeps
-//! running sums of the time of each kind of work, so the share of any interval is two binary searches: a frame costs
-//! `O(cells · log events)`, whatever the zoom. The sums take 40 bytes an event and are made once, on the worker.
+//! A timeline may have 250 000 events, and a cell may cover hundreds of them. Each row stores prefix sums of the time
+//! per kind of work. So the work in any interval takes two binary searches, and a frame costs `O(cells · log events)`
+//! at any zoom. The sums take 40 bytes per event and are computed once, on the worker.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -14,16 +14,17 @@ use crate::{
     study::{losses::Losses, promise::Promise},
 };
 
-/// The two lines a row is drawn in.
+/// Lines of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
     /// Forward, backward and the all-reduce.
     Compute,
-    /// Activations to later stages and gradients to earlier ones; of a single sample, to the host and from it.
+    /// Activations to later stages and gradients to earlier ones; in a plan for a single sample, transfers to and from
+    /// the host.
     Links,
 }
 
-/// Kinds of compute that are told apart.
+/// Kinds of compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Work {
     /// Forward.
@@ -32,14 +33,14 @@ pub(super) enum Work {
     Recompute,
     /// Backward.
     Backward,
-    /// Backward of the weights, where it is put off.
+    /// Delayed backward pass of the weights.
     Weights,
     /// Optimizer step.
     Optimizer,
 }
 
 impl Work {
-    /// What a compute event is.
+    /// Kind of a compute event.
     pub(super) fn of(kind: EventKind) -> Work {
         match kind {
             EventKind::Recompute => Work::Recompute,
@@ -51,57 +52,57 @@ impl Work {
     }
 }
 
-/// Where the events of one replica lie, and their running sums.
+/// Events of one replica, and their prefix sums.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Row {
     /// Compute events, in order of start.
     compute: Range<usize>,
-    /// Seconds of each kind of work before each compute event, one entry more than events.
+    /// Seconds of each kind of work before each compute event; one entry more than events.
     before: Vec<[f64; 5]>,
     /// The all-reduce, in buckets.
     reduces: Range<usize>,
     /// Activation sends, then gradient sends.
     sends: [Range<usize>; 2],
-    /// Where a long batch repeats itself and the simulator leaves the events out.
+    /// Intervals in which the simulator leaves out repeating events of a long iteration.
     gaps: Vec<(f64, f64)>,
 }
 
 /// Seconds of each kind of compute within an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Share {
-    /// By number of [`Work`].
+    /// Indexed by [`Work`].
     pub work_s: [f64; 5],
     /// All-reduce.
     pub all_reduce_s: f64,
 }
 
-/// A timeline with what drawing needs.
+/// Timeline with data for drawing.
 #[derive(Debug, Clone)]
 pub(super) struct Simulated {
-    /// Whose plan was simulated.
+    /// Run whose plan was simulated.
     pub(super) shown: Arc<ShownRun>,
-    /// How it was to be simulated; [`Simulated::schedule`] is the schedule that was.
+    /// Requested schedule and settings; [`Simulated::schedule`] is the schedule actually used.
     pub setup: Setup,
-    /// What was simulated.
+    /// Simulated pipeline.
     pub pipeline: Pipeline,
-    /// What came of it.
+    /// Resulting timeline.
     pub timeline: Timeline,
-    /// Which chain of events sets its length.
+    /// Critical path, which determines the length.
     pub path: CriticalPath,
-    /// What the planner promised, and what came of it.
+    /// Planner's objective against the simulated value.
     pub promise: Option<Promise>,
-    /// Where the batch loses time.
+    /// Causes of lost time.
     pub losses: Option<Losses>,
-    /// By stage: the share of its transfers, those it sends and those it receives, during which its device computes.
+    /// By stage: fraction of its transfers, sent and received, during which its device computes.
     hidden: Vec<f64>,
-    /// Indices of the events on the path, in order.
+    /// Indices of the events on the critical path, ascending.
     critical: Vec<usize>,
-    /// By stage, then replica.
+    /// Rows by stage, then replica.
     rows: Vec<Vec<Row>>,
 }
 
 impl Simulated {
-    /// Plays the shown plan, if there is one, unless `search` is cancelled meanwhile.
+    /// Simulates the shown plan, if there is one. `None` if `search` is cancelled meanwhile.
     pub(super) fn new(shown: &Arc<ShownRun>, setup: Setup, search: &Search) -> Option<Self> {
         let (plan, score) = shown.plan()?;
         let setup = setup.of(plan);
@@ -123,17 +124,17 @@ impl Simulated {
         Some(simulated)
     }
 
-    /// The schedule that was simulated: the one asked for, unless the plan cannot be simulated so.
+    /// Schedule used: the requested one, if the plan supports it.
     pub(super) fn schedule(&self) -> Schedule {
         self.pipeline.schedule(self.setup.schedule)
     }
 
-    /// The same under another result that tells of the same plan.
+    /// The same timeline with another run of the same plan.
     pub(super) fn under(&self, shown: Arc<ShownRun>) -> Self {
         Simulated { shown, ..self.clone() }
     }
 
-    /// The share of a stage's transfers that its compute hides; `None` where it sends and receives nothing.
+    /// Fraction of a stage's transfers hidden by compute; `None` if it has no transfers.
     pub(super) fn hidden(&self, stage: usize) -> Option<f64> {
         self.hidden.get(stage).copied().filter(|share| share.is_finite())
     }
@@ -145,7 +146,7 @@ impl Simulated {
         let until = |time: f64| {
             let next = events.partition_point(|e| e.start_s < time);
             let mut sums = row.before[next];
-            // The event that runs across `time` counts only up to it.
+            // An event that spans `time` counts only up to it.
             if let Some(event) = next.checked_sub(1).map(|i| events[i])
                 && event.end_s > time
             {
@@ -161,8 +162,8 @@ impl Simulated {
         share
     }
 
-    /// Events of the critical path that touch an interval on a lane of a replica. With the all-reduce for the first
-    /// replica's compute.
+    /// Events of the critical path that touch an interval on a lane of a replica. The first replica's compute includes
+    /// the all-reduce.
     pub(super) fn critical(&self, lane: Lane, stage: usize, replica: u32, from: f64, to: f64) -> Vec<Event> {
         let Some(row) = self.row(stage, replica) else { return vec![] };
         let ranges = match lane {
@@ -179,18 +180,18 @@ impl Simulated {
         found
     }
 
-    /// Compute events of a replica that touch an interval: a contiguous slice.
+    /// Compute events of a replica that touch an interval, as a contiguous slice.
     pub(super) fn compute(&self, stage: usize, replica: u32, from: f64, to: f64) -> &[Event] {
         self.row(stage, replica).map_or(&[], |row| self.touching(row.compute.clone(), from, to))
     }
 
-    /// Whether activations, and whether gradients, leave a replica in an interval.
+    /// True for activations, and for gradients, if a replica sends them in an interval.
     pub(super) fn sending(&self, stage: usize, replica: u32, from: f64, to: f64) -> [bool; 2] {
         let Some(row) = self.row(stage, replica) else { return [false; 2] };
         row.sends.clone().map(|range| !self.touching(range, from, to).is_empty())
     }
 
-    /// The event of a lane under a time.
+    /// Event of a lane at a time.
     pub(super) fn at(&self, lane: Lane, stage: usize, replica: u32, time: f64) -> Option<Event> {
         let row = self.row(stage, replica)?;
         let under = |range: Range<usize>| {
@@ -202,25 +203,25 @@ impl Simulated {
         }
     }
 
-    /// What an event of a single sample works on, in words; `None` for other events.
+    /// Subject of an event of a single sample, in words; `None` for other events.
     pub(super) fn part(&self, event: &Event) -> Option<String> {
         let run = self.pipeline.single_sample.as_ref()?;
         run.names.get(event.microbatch as usize).cloned()
     }
 
-    /// Long enough to see the pipeline fill and its first microbatches come back: twice the way of one microbatch
-    /// through all stages and back.
+    /// Interval that shows the warm-up and the return of the first microbatches, seconds: twice the time of one
+    /// microbatch through all stages and back.
     pub(super) fn warm_up_s(&self) -> f64 {
         2.0 * self.pipeline.stages.iter().map(|stage| stage.forward_s + stage.backward_s).sum::<f64>()
     }
 
-    /// Whether a time lies where the events of a long batch were left out.
+    /// True if the simulator left out the events at this time.
     pub(super) fn left_out(&self, stage: usize, replica: u32, time: f64) -> bool {
         self.row(stage, replica).is_some_and(|row| row.gaps.iter().any(|gap| gap.0 < time && time < gap.1))
     }
 
-    /// A time, or, where events were left out because the pipeline repeats itself, a time of the stretch before that looks
-    /// the same.
+    /// Maps a time without events, where the pipeline repeats itself, to an equivalent time of the interval before.
+    /// Returns other times unchanged.
     pub(super) fn repeated(&self, stage: usize, replica: u32, time: f64) -> f64 {
         let gap = self.row(stage, replica).and_then(|row| row.gaps.iter().find(|gap| gap.0 < time && time < gap.1));
         match gap {
@@ -232,7 +233,7 @@ impl Simulated {
         }
     }
 
-    /// Start of the next compute event of a replica after a time, or of the one before it.
+    /// Start of the next or the previous compute event of a replica.
     pub(super) fn neighbour(&self, stage: usize, replica: u32, time: f64, forwards: bool) -> Option<f64> {
         let row = self.row(stage, replica)?;
         let events = &self.timeline.events[row.compute.clone()];
@@ -248,7 +249,7 @@ impl Simulated {
         if forwards { starts.min_by(f64::total_cmp) } else { starts.max_by(f64::total_cmp) }
     }
 
-    /// The all-reduce of a stage: for all its replicas, kept with the first.
+    /// All-reduce of a stage: shared by all replicas, stored with the first.
     fn reduces(&self, stage: usize) -> Range<usize> {
         self.row(stage, 0).map_or(0..0, |row| row.reduces.clone())
     }
@@ -257,7 +258,7 @@ impl Simulated {
         self.rows.get(stage)?.get(replica as usize)
     }
 
-    /// Of a range sorted by start, without overlaps, the events that touch an interval.
+    /// Events in a range that touch an interval. The range is sorted by start, without overlaps.
     fn touching(&self, range: Range<usize>, from: f64, to: f64) -> &[Event] {
         let events = &self.timeline.events[range];
         let first = events.partition_point(|e| e.end_s <= from);
@@ -293,7 +294,7 @@ fn row(timeline: &Timeline, stage: usize, replica: u32) -> Row {
     row
 }
 
-/// Stretches between two events of a kind with the left-out microbatches between them.
+/// Intervals between two events of a kind that have the left-out microbatches between them.
 fn gaps(events: &[Event], left_out: Option<&Range<u32>>) -> Vec<(f64, f64)> {
     let Some(left_out) = left_out else { return vec![] };
     let mut gaps = vec![];
@@ -309,10 +310,10 @@ fn gaps(events: &[Event], left_out: Option<&Range<u32>>) -> Vec<(f64, f64)> {
     gaps
 }
 
-/// The most transfers of a batch that are looked at: more tell the same.
+/// Maximum number of transfers examined; more do not change the result.
 const LOOKED_AT: usize = 20_000;
 
-/// By stage, the share of the time of its transfers during which its device computes; NaN where there are none. Binary
+/// By stage, fraction of the time of its transfers during which its device computes; NaN without transfers. Binary
 /// searches for each transfer.
 fn hidden_shares(simulated: &Simulated) -> Vec<f64> {
     let replicas = &simulated.timeline.replicas;

@@ -1,8 +1,8 @@
-//! Questions asked of many plans, answered beside the plan that is shown.
+//! Studies of many plans, answered beside the shown plan.
 //!
-//! Each study has a thread of its own, so that it never waits for the planner nor pushes a plan aside. It hands over its
-//! answer piece by piece; each [`Finding`] says itself how it changes the state. Of one kind only the newest study
-//! counts: beginning another cancels it, and what an older one still says is dropped.
+//! Each study has its own thread, so that it neither waits for the planner nor replaces a job. It delivers its result
+//! in pieces; each [`Finding`] is a change of the state. Only the newest study of a kind counts: starting another
+//! cancels it and drops its later findings.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,32 +13,32 @@ use super::{
 };
 use crate::planner::{Search, panic_message};
 
-/// What is asked.
+/// Kinds of studies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StudyKind {
-    /// All planners side by side.
+    /// All planners, compared.
     Compare,
     /// One limit over a range.
     Sweep,
-    /// One limit moved at a time.
+    /// Limits changed one at a time.
     Help,
-    /// The least of a limit for a goal.
+    /// Least value of a limit that reaches a goal.
     Ask,
-    /// The best plan so far of the search under way.
+    /// Incumbent of the running search.
     Incumbent,
-    /// The timeline of an edited plan.
+    /// Timeline of an edited plan.
     Edited,
 }
 
 const KINDS: usize = 6;
 
-/// A piece of an answer.
+/// Part of a result, as a change of the state.
 pub(super) type Finding = Box<dyn FnOnce(&mut Model) + Send>;
 
-/// What a study does on its thread: ask [`Search::cancelled`] often, hand over each finding.
+/// Work of a study on its thread. It polls [`Search::cancelled`] often and delivers each finding.
 pub(super) type Work = Box<dyn FnOnce(&Search, &mut dyn FnMut(Finding)) + Send>;
 
-/// A study on its way to its thread.
+/// Study to start.
 pub(super) struct Study {
     kind: StudyKind,
     id: u64,
@@ -46,7 +46,7 @@ pub(super) struct Study {
     work: Work,
 }
 
-/// The studies under way, by kind.
+/// Running studies, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Studies {
     count: u64,
@@ -54,7 +54,7 @@ pub(super) struct Studies {
 }
 
 impl Model {
-    /// Begins a study; an older one of its kind ends.
+    /// Starts a study and cancels an older one of its kind.
     pub(super) fn begin_study(&mut self, kind: StudyKind, work: Work) -> Effect {
         self.cancel_study(kind);
         let search = Search::new(None, self.seed);
@@ -64,25 +64,25 @@ impl Model {
         Effect::Study(Study { kind, id, search, work })
     }
 
-    /// Ends a study, if there is one; what it found so far stays.
+    /// Cancels a study, if it is running. Its findings so far are kept.
     pub(super) fn cancel_study(&mut self, kind: StudyKind) {
         if let Some((_, search)) = self.studies.running[kind as usize].take() {
             search.cancel();
         }
     }
 
-    /// Asks a study to end as soon as it can; what it still finds counts. Whether there was one.
+    /// Requests a study to end; later findings still count. Returns true if it was running.
     pub(super) fn stop_study(&self, kind: StudyKind) -> bool {
         let running = self.studies.running[kind as usize].as_ref();
         running.inspect(|(_, search)| search.cancel()).is_some()
     }
 
-    /// Whether a study of a kind is under way.
+    /// True if a study of this kind is running.
     pub(super) fn studying(&self, kind: StudyKind) -> bool {
         self.studies.running[kind as usize].is_some()
     }
 
-    /// Takes what a study found, unless another has taken its place.
+    /// Applies a finding, unless a newer study replaced its own.
     pub(super) fn take_finding(&mut self, kind: StudyKind, id: u64, finding: Option<Finding>) {
         if self.studies.running[kind as usize].as_ref().is_none_or(|(running, _)| *running != id) {
             return;
@@ -94,7 +94,7 @@ impl Model {
     }
 }
 
-/// Does a study on the caller's thread; the last report says that it is done.
+/// Runs a study on the caller's thread. The last report marks its end.
 pub(super) fn perform(study: Study, tell: &mut dyn FnMut(Report)) {
     let Study { kind, id, search, work } = study;
     let mut report = |news| tell(Report { job: 0, news });

@@ -1,10 +1,10 @@
-//! A picture of the screen: a ratatui buffer as SVG.
+//! Conversion of a ratatui buffer to an SVG picture.
 //!
-//! Runs of cells that look alike become one element. Box-drawing, block, braille and arrow-head characters are drawn as
-//! shapes (`svg/glyph.rs`), everything else as text whose width is prescribed, so that the picture has the same grid whatever
-//! fonts there are. `O(cells)`.
+//! A run of cells with the same look becomes one element. Box-drawing, block, braille and arrow-head characters are
+//! drawn as shapes (`svg/glyph.rs`). Other characters are text of a prescribed width, so that the grid does not depend
+//! on the fonts. `O(cells)`.
 //!
-//! A cell is 8 by 16 units: every eighth of a block character falls on a whole unit, so rectangles meet without seams.
+//! A cell is 8 by 16 units: each eighth of a block character falls on a whole unit, so rectangles meet without seams.
 
 mod animation;
 mod glyph;
@@ -23,29 +23,29 @@ pub(super) use animation::buffers_to_svg;
 
 /// Width and height of a cell, in units of the picture.
 const CELL: (u32, u32) = (8, 16);
-/// From the top of a cell to the line its text stands on.
+/// Distance from the top of a cell to the text's baseline.
 const BASELINE: u32 = 12;
 
 /// Red, green and blue.
 type Rgb = (u8, u8, u8);
 
-/// What a buffer does not tell about a picture of it.
+/// Properties of a picture that the buffer does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SvgStyle {
-    /// Colour of text in the terminal's own colour.
+    /// Foreground for the terminal's default colour.
     pub(super) foreground: Rgb,
-    /// Colour behind cells of the terminal's own colour.
+    /// Background for the terminal's default colour.
     pub(super) background: Rgb,
     /// The sixteen named colours, black to bright white.
     pub(super) palette: [Rgb; 16],
-    /// Fonts to try, as CSS has them; they must be of fixed width.
+    /// Font families in CSS syntax; all of fixed width.
     pub(super) font_family: String,
-    /// What the picture is called, for those who cannot see it.
+    /// Title, for screen readers.
     pub(super) title: String,
 }
 
 impl SvgStyle {
-    /// Light text on a dark ground.
+    /// Light text on a dark background.
     pub(super) fn dark() -> Self {
         SvgStyle {
             foreground: (0xd6, 0xd9, 0xe0),
@@ -73,7 +73,7 @@ impl SvgStyle {
         }
     }
 
-    /// Dark text on a light ground.
+    /// Dark text on a light background.
     pub(super) fn light() -> Self {
         SvgStyle {
             foreground: (0x24, 0x29, 0x2f),
@@ -100,7 +100,7 @@ impl SvgStyle {
         }
     }
 
-    /// The colour to paint with; `own` is what the terminal's own colour stands for.
+    /// RGB of a colour; `own` replaces the terminal's default.
     fn rgb(&self, color: Color, own: Rgb) -> Rgb {
         match color {
             Color::Reset => own,
@@ -125,7 +125,7 @@ impl SvgStyle {
         }
     }
 
-    /// xterm's 256 colours: the palette, a cube of 6 x 6 x 6, and 24 greys.
+    /// RGB of xterm's 256 colours: the palette, a cube of 6 x 6 x 6, and 24 greys.
     fn indexed(&self, index: u8) -> Rgb {
         let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
         match index {
@@ -148,7 +148,7 @@ impl Default for SvgStyle {
     }
 }
 
-/// How a cell looks, apart from its character.
+/// Look of a cell, without its character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
     ink: Rgb,
@@ -185,12 +185,12 @@ impl Look {
     }
 }
 
-/// `#rrggbb`.
+/// Colour as `#rrggbb`.
 fn hex((r, g, b): Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// The buffer as a whole SVG document, ending in a newline.
+/// Converts the buffer to a whole SVG document, ending in a newline.
 pub(super) fn buffer_to_svg(buffer: &Buffer, style: &SvgStyle) -> String {
     let (columns, rows) = (u32::from(buffer.area.width), u32::from(buffer.area.height));
     let (width, height) = (columns * CELL.0, rows * CELL.1);
@@ -209,7 +209,7 @@ pub(super) fn buffer_to_svg(buffer: &Buffer, style: &SvgStyle) -> String {
     svg
 }
 
-/// One row: grounds first, then what stands on them.
+/// Draws one row: backgrounds first, then characters.
 fn draw_row(svg: &mut String, buffer: &Buffer, style: &SvgStyle, row: u16) {
     let area = buffer.area;
     let cells: Vec<(&Cell, Look)> = (0..area.width)
@@ -235,7 +235,7 @@ fn draw_row(svg: &mut String, buffer: &Buffer, style: &SvgStyle, row: u16) {
     }
 }
 
-/// Parts a row into the longest runs `start..end` of cells that are alike.
+/// Splits a row into the longest runs `start..end` of equal cells.
 fn runs<T>(cells: &[T], alike: impl Fn(&T, &T) -> bool) -> Vec<(usize, usize)> {
     let mut runs = vec![];
     let mut start = 0;
@@ -253,7 +253,7 @@ fn rectangle(svg: &mut String, start: usize, end: usize, y: u32, height: u32, co
     let _ = writeln!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{}\"/>", hex(color));
 }
 
-/// The characters of a run of cells that look alike: words as text, drawn characters as shapes.
+/// Draws the characters of a run of cells with the same look: words as text, drawn characters as shapes.
 fn draw_run(svg: &mut String, cells: &[(&Cell, Look)], first: usize, top: u32, look: Look) {
     let mut column = 0;
     while column < cells.len() {
@@ -271,7 +271,7 @@ fn draw_run(svg: &mut String, cells: &[(&Cell, Look)], first: usize, top: u32, l
             shape.draw(svg, &hex(look.ink));
             column += repeats;
         } else if symbol.is_ascii() {
-            // A word: up to a gap of two spaces, or the first character that is not plain ASCII.
+            // A word ends at two spaces, or at the first character outside ASCII.
             let plain = cells[column..].iter().take_while(|(cell, _)| cell.symbol().is_ascii()).count();
             let text: String = cells[column..column + plain].iter().map(|(cell, _)| cell.symbol()).collect();
             let text = text.split("  ").next().unwrap_or_default().trim_end();
@@ -288,7 +288,7 @@ fn draw_run(svg: &mut String, cells: &[(&Cell, Look)], first: usize, top: u32, l
 fn draw_text(svg: &mut String, text: &str, columns: u32, x: u32, top: u32, look: Look) {
     let weight = if look.bold { " font-weight=\"bold\"" } else { "" };
     let slant = if look.italic { " font-style=\"italic\"" } else { "" };
-    // A single character is not stretched: fonts differ in how wide they make signs.
+    // Do not stretch a single character: the width of signs depends on the font.
     let length = if text.chars().count() > 1 {
         format!(" textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"", columns * CELL.0)
     } else {

@@ -1,8 +1,8 @@
-//! Taking the terminal and giving it back, whatever happens.
+//! Taking and restoring the terminal.
 //!
-//! ratatui's own panic hook would restore the terminal even for a planner's panic that is caught, and wreck the screen
-//! that goes on. The hook here restores only when the screen's own thread panics; a planner's panic is kept quiet,
-//! because the screen shows what it said.
+//! ratatui's panic hook would restore the terminal even for a caught panic of a planner and damage the screen, which
+//! goes on. The hook here restores only if the screen's own thread panics. It prints nothing for a planner's panic,
+//! because the screen shows its message.
 
 use std::{
     fs::File,
@@ -33,13 +33,13 @@ use ratatui::{
 use super::{hangup, model::Model};
 use crate::tui::frame;
 
-/// The terminal while the screen has it.
+/// Terminal in use by the screen.
 pub(super) struct Tty {
     terminal: Drawn,
     mouse: bool,
 }
 
-/// Whether there is a terminal to draw on, and one that keys come from.
+/// True if there is a terminal for output and one for keys.
 pub(super) fn is_there() -> bool {
     io::stdout().is_terminal() && (io::stdin().is_terminal() || File::open(hangup::TERMINAL).is_ok())
 }
@@ -48,7 +48,7 @@ impl Tty {
     /// Takes the terminal.
     ///
     /// # Errors
-    /// Whatever the terminal says; it is given back first.
+    /// Errors of the terminal; it is restored first.
     pub(super) fn take(mouse: bool) -> io::Result<Tty> {
         install_hook();
         let begun = enter(mouse).and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
@@ -61,7 +61,7 @@ impl Tty {
         }
     }
 
-    /// Draws a frame; the terminal shows it at once or not at all.
+    /// Draws a frame as one synchronized update.
     ///
     /// # Errors
     /// If the terminal cannot be written to.
@@ -71,26 +71,26 @@ impl Tty {
         drawn.and(execute!(io::stdout(), EndSynchronizedUpdate))
     }
 
-    /// Gives the terminal back until [`Tty::resume`].
+    /// Restores the terminal until [`Tty::resume`].
     pub(super) fn pause(&self) {
         leave();
     }
 
-    /// Takes the terminal again, as after the shell's `fg`; everything is drawn anew.
+    /// Takes the terminal again, as after the shell's `fg`, and redraws everything.
     ///
     /// # Errors
     /// If the terminal cannot be taken.
     pub(super) fn resume(&mut self) -> io::Result<()> {
-        // Raw mode may have been undone behind our back: crossterm would think that it is still on.
+        // Another program may have turned raw mode off, while crossterm assumes that it is still on.
         disable_raw_mode()?;
         enter(self.mouse)?;
-        // A new one has nothing drawn yet. `Terminal::clear` would ask for the cursor's place, and the answer would be
-        // lost among the keys that are being read.
+        // A new one redraws everything. `Terminal::clear` would query the cursor's position, and the reply would be
+        // lost among the keys being read.
         self.terminal = Drawn(Some(Terminal::new(CrosstermBackend::new(io::stdout()))?));
         execute!(io::stdout(), Clear(ClearType::All))
     }
 
-    /// Puts a text into the clipboard of the terminal (OSC 52), which works over SSH.
+    /// Copies text to the clipboard of the terminal (OSC 52), which works over SSH.
     ///
     /// # Errors
     /// If the terminal cannot be written to.
@@ -109,8 +109,8 @@ impl Drop for Tty {
     }
 }
 
-/// ratatui's terminal, which says on standard error, when it is dropped, that it cannot show the cursor. Where that is gone
-/// as well this panics, so a terminal that takes nothing is forgotten and not dropped.
+/// ratatui's terminal. Its `Drop` prints to standard error if it cannot show the cursor, and panics if that fails too.
+/// So an unwritable terminal is forgotten instead of dropped.
 struct Drawn(Option<Terminal<CrosstermBackend<Stdout>>>);
 
 impl Drawn {
@@ -129,19 +129,19 @@ impl Drop for Drawn {
     }
 }
 
-/// Presses, the wheel, and motion while a button is down, as SGR tells them. Mere motion (1003) is not asked for: every
-/// movement of the hand would cross the wire for nothing.
+/// Presses, the wheel, and motion with a button down, in SGR encoding. Plain motion (1003) stays off, because every
+/// movement would cost traffic.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
 const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1002l\x1b[?1000l";
 
-/// Whether the terminal is ours. Giving it back twice would move the cursor back over what was printed meanwhile, such
-/// as a panic's message.
+/// True while the terminal is taken. Restoring it twice would move the cursor over later output, such as a panic's
+/// message.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 fn enter(mouse: bool) -> io::Result<()> {
     TAKEN.store(true, Ordering::SeqCst);
     enable_raw_mode()?;
-    // What is pasted comes as one event: as keys it would quit at the first q.
+    // Pasted text must be one event: as keys it would quit at the first q.
     execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
     if mouse {
         execute!(io::stdout(), Print(MOUSE_ON))?;
@@ -149,7 +149,7 @@ fn enter(mouse: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the terminal back. Each step is tried: a terminal that is gone refuses all of them, and that is no error.
+/// Restores the terminal. Every step is tried, and errors are ignored: a lost terminal refuses all of them.
 fn leave() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;

@@ -1,10 +1,9 @@
-//! Themes: what a colour means, and how it is shown on a terminal that has fewer of them.
+//! Themes: roles of colours, and their conversion for terminals with fewer colours.
 //!
-//! A theme is a TOML file that gives a colour to each [`Role`]; a role without one takes the terminal's own. Five are
-//! compiled in; a file of the same form in `plantui/themes` of the user's configuration directory is added, or takes
-//! the place of the built-in one with its name. Colours are written as true colour and brought down the ladder of
-//! [`Depth`] once, when the theme is made, so drawing never thinks about the terminal. On 16
-//! colours a foreground is never black or dark grey, however near, because many terminals show those as nothing.
+//! A theme is a TOML file with a colour for each [`Role`]. A role without one uses the terminal's default. Five themes
+//! are compiled in. A file in `plantui/themes` of the user's configuration directory adds one, or replaces the built-in
+//! one of that name. Colours are written in true colour and converted to the terminal's [`Depth`] once, when the theme
+//! is loaded. With 16 colours a foreground is never black or dark grey, because many terminals show those as invisible.
 
 use std::{
     fs,
@@ -21,10 +20,10 @@ use super::{
 };
 use crate::{source::LoadError, text::is_hostile, workload::formats::file};
 
-/// A theme has a kilobyte; what is larger than this is something else.
+/// Size limit of a theme file, bytes. A real one has a kilobyte; a larger file is something else.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// How many colours the terminal has.
+/// Number of colours of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// None, or `NO_COLOR` is set.
@@ -38,7 +37,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// What the environment says of the terminal; `get` reads a variable.
+    /// Depth according to the environment. `get` reads an environment variable.
     pub fn detect(get: impl Fn(&str) -> Option<String>) -> Depth {
         let term = get("TERM").unwrap_or_default();
         if get("NO_COLOR").is_some_and(|v| !v.is_empty()) || matches!(term.as_str(), "" | "dumb") || term.contains("-m")
@@ -54,7 +53,7 @@ impl Depth {
     }
 }
 
-/// What a colour stands for.
+/// Meaning of a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the documentation")]
 pub enum Role {
@@ -78,7 +77,7 @@ pub enum Role {
     Activations,
 }
 
-/// The file's own form.
+/// Contents of a theme file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ThemeFile {
@@ -105,10 +104,10 @@ struct ThemeFile {
     stages: Vec<Rgb>,
 }
 
-/// A theme, ready to draw with.
+/// Theme, ready for drawing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Theme {
-    /// What `--theme` calls it.
+    /// Name, as in `--theme`.
     pub name: String,
     roles: [Color; 18],
     background: Color,
@@ -117,43 +116,43 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// The colour of a role.
+    /// Colour of a role.
     pub fn color(&self, role: Role) -> Color {
         self.roles[role as usize]
     }
 
-    /// A role as a foreground.
+    /// Style with a role's colour as foreground.
     pub fn fg(&self, role: Role) -> Style {
         Style::new().fg(self.color(role))
     }
 
-    /// A role as a bold foreground.
+    /// Style with a role's colour as bold foreground.
     pub fn bold(&self, role: Role) -> Style {
         self.fg(role).add_modifier(Modifier::BOLD)
     }
 
-    /// What everything is drawn on.
+    /// Style of plain text on the background.
     pub fn base(&self) -> Style {
         Style::new().fg(self.color(Role::Text)).bg(self.background)
     }
 
-    /// What everything is drawn on, as a colour; the terminal's own where the theme has none.
+    /// Background; the terminal's own if the theme has none.
     pub fn background(&self) -> Color {
         self.background
     }
 
-    /// Whether text is dark on light.
+    /// True for dark text on a light background.
     pub(crate) fn is_light(&self) -> bool {
         contrast(self.background) == Color::Black && self.background != Color::Reset
     }
 
-    /// The selected row; beside it there is always a sign, so that the colour is not needed.
+    /// Style of the selected row. A sign always stands beside it, so that the colour is not needed.
     pub fn selected(&self) -> Style {
         let style = Style::new().add_modifier(Modifier::BOLD);
         self.selection.map_or(style, |color| style.bg(color))
     }
 
-    /// A thing on top of a colour: the number in a timeline's box.
+    /// Style of text on a role's colour, such as the number in a timeline's box.
     pub fn on(&self, role: Role) -> Style {
         match self.color(role) {
             Color::Reset => Style::new().add_modifier(Modifier::REVERSED),
@@ -161,7 +160,7 @@ impl Theme {
         }
     }
 
-    /// The colour of a stage; neighbours differ in lightness.
+    /// Style of a stage. Neighbours differ in lightness.
     pub fn stage(&self, stage: usize) -> Style {
         match self.stages.len() {
             0 => Style::new(),
@@ -169,7 +168,7 @@ impl Theme {
         }
     }
 
-    /// The colour of a line of a chart: hues as far from each other as there are.
+    /// Style of a line of a chart, with hues as distinct as possible.
     pub fn series(&self, line: usize) -> Style {
         const PLACES: [usize; 8] = [0, 4, 2, 6, 1, 5, 3, 7];
         self.stage(PLACES[line % 8] * self.stages.len() / 8)
@@ -184,7 +183,7 @@ const BUILT_IN: [(&str, &str); 5] = [
     ("monochrome", include_str!("../../themes/monochrome.toml")),
 ];
 
-/// Where a user's own themes are, if the environment names a home.
+/// Folder of a user's own themes, if the environment names a home.
 pub fn user_directory() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")))?;
@@ -199,7 +198,7 @@ pub fn names(user: Option<&Path>) -> Vec<String> {
         .map(|file| file.path())
         .filter(|path| path.extension().is_some_and(|e| e == "toml"))
         .filter_map(|path| Some(path.file_stem()?.to_str()?.to_string()))
-        // A name that a terminal would obey is listed nowhere.
+        // Leave out names with characters that a terminal would interpret.
         .filter(|name| !names.contains(name) && !name.contains(is_hostile))
         .collect();
     own.sort();
@@ -207,44 +206,44 @@ pub fn names(user: Option<&Path>) -> Vec<String> {
     names
 }
 
-/// Why there is no theme.
+/// Reason why a theme cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ThemeError {
-    /// Nobody has such a one.
+    /// There is no theme of this name.
     #[error("there is no theme `{name}`; there are {known}")]
     Unknown {
-        /// As it was called.
+        /// Requested name.
         name: String,
-        /// Those there are.
+        /// Existing names.
         known: String,
     },
     /// Its file cannot be read.
     #[error(transparent)]
     File(#[from] LoadError),
-    /// Its file holds something else than text.
+    /// The file is not text.
     #[error("{file}: is not text")]
     NoText {
         /// The file.
         file: String,
     },
-    /// Its file is no theme.
+    /// The file is not a valid theme.
     #[error("{file}:{line}: {problem}")]
     Content {
-        /// The file, or the built-in theme.
+        /// The file, or the name of the built-in theme.
         file: String,
-        /// The line, from 1.
+        /// Line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem.
         problem: String,
     },
 }
 
-/// The theme of a name, the user's before the built-in one, for a terminal with so many colours.
+/// Loads a theme by name for a terminal's depth. The user's own takes precedence over the built-in one.
 ///
 /// # Errors
-/// [`ThemeError`]: there is no such theme, or its file is not one.
+/// [`ThemeError`] if there is no such theme, or its file is not valid.
 pub fn load(name: &str, user: Option<&Path>, depth: Depth) -> Result<Theme, ThemeError> {
-    // Nobody has asked the terminal, or it does not say.
+    // The terminal was not queried, or did not answer.
     let name = if name == AUTO { "dark" } else { name };
     let own = user.map(|dir| dir.join(format!("{name}.toml"))).filter(|path| path.is_file());
     let (text, source) = match (&own, BUILT_IN.iter().find(|(n, _)| *n == name)) {
@@ -264,11 +263,11 @@ pub fn load(name: &str, user: Option<&Path>, depth: Depth) -> Result<Theme, Them
     Ok(resolve(name, &file, depth))
 }
 
-/// Roles in which words are written.
+/// Roles of text.
 const TEXTS: [Role; 7] = [Role::Text, Role::Muted, Role::Focus, Role::Accent, Role::Good, Role::Warning, Role::Bad];
 
 fn resolve(name: &str, file: &ThemeFile, depth: Depth) -> Theme {
-    // Without a background of its own the theme is for dark terminals.
+    // Without its own background a theme is for dark terminals.
     let ground = file.background.unwrap_or(DARK);
     let fg = |rgb: Option<Rgb>| rgb.map_or(Color::Reset, |rgb| lower_ink(rgb, depth, ground, SEEN));
     let bg = |rgb: Option<Rgb>| rgb.map_or(Color::Reset, |rgb| lower(rgb, depth, true));
@@ -298,7 +297,8 @@ fn resolve(name: &str, file: &ThemeFile, depth: Depth) -> Theme {
     for (role, rgb) in TEXTS.into_iter().zip(texts) {
         roles[role as usize] = rgb.map_or(Color::Reset, |rgb| lower_ink(rgb, depth, ground, READ));
     }
-    // No ground of the sixteen colours lets all inks be read: bold letters and the sign at the left must do.
+    // None of the sixteen colours as a background keeps all text readable: bold text and the sign at the left must
+    // suffice.
     let selection = file.selection.filter(|_| depth != Depth::Ansi).map(|rgb| lower(rgb, depth, true));
     let selection = selection.filter(|color| *color != Color::Reset);
     let stages = file.stages.iter().map(|&rgb| fg(Some(rgb))).collect();

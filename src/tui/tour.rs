@@ -1,8 +1,7 @@
-//! The tour: what is shown, in which order, with which words.
+//! Data of the tour: actions, order and captions.
 //!
-//! Data alone. [`super::demo`] plays it on the screen, [`super::picture`] takes the README's pictures from it. Steps name
-//! actions, not keys, so that a configuration with other keys shows the same; `{export}` in a caption is the key of that
-//! action.
+//! [`super::demo`] plays it on the screen, [`super::picture`] takes the README's pictures from it. Steps name actions,
+//! not keys, so that any key configuration works; `{export}` in a caption is the key of that action.
 
 use ratatui::crossterm::event::KeyCode;
 
@@ -11,29 +10,29 @@ use super::{
     model::{Focus, View},
 };
 
-/// One thing that is done in a step.
+/// Action of a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Does {
-    /// An action.
+    /// An action of the table.
     Act(Action),
-    /// The arrow keys go to the left panel or the view.
+    /// Moves the focus to the left panel or the view.
     Focus(Focus),
-    /// A key in what lies over the screen.
+    /// A key for the open overlay.
     Press(KeyCode),
 }
 
-/// What is done, then what is said while it is looked at.
+/// Actions, then a caption while the result is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
-    /// Two sentences at the most.
+    /// At most two sentences.
     pub(super) caption: &'static str,
-    /// In this order.
+    /// Actions in order.
     pub(super) does: &'static [Does],
-    /// How long it stays, in seconds.
+    /// Duration, seconds.
     pub(super) seconds: f32,
-    /// The README's picture of it, if there is one.
+    /// Name of the README's picture of it, if any.
     pub(super) picture: Option<&'static str>,
-    /// How many pictures of it the film has: more than one where something moves.
+    /// Number of frames in the animated picture; more than one for motion.
     pub(super) film: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Dials of a workload that were turned, kept over sessions and readings of its file.
+//! Changed dials of a workload, kept over sessions and reloads of its file.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,30 +10,30 @@ use crate::{
     workload::Workload,
 };
 
-/// Values of dials that were turned, by id.
+/// Values of changed dials, by id.
 pub(super) type Turned = BTreeMap<String, String>;
 
-/// Which dials stand elsewhere than they first did.
+/// Dials that differ from their first values.
 pub(super) fn since(first: &[Dial], now: &[Dial]) -> Turned {
     let moved = now.iter().filter(|dial| first.iter().any(|own| own.id == dial.id && own.value != dial.value));
     moved.map(|dial| (dial.id.into(), dial.value.clone())).collect()
 }
 
-/// Where the dials of these ids stand.
+/// Values of the dials with these ids.
 pub(super) fn values(dials: &[Dial], ids: &[String]) -> Turned {
     let named = dials.iter().filter(|dial| ids.iter().any(|id| id == dial.id));
     named.map(|dial| (dial.id.into(), dial.value.clone())).collect()
 }
 
-/// A workload that was read anew with what was put over it before: a stack with its settings, an accelerator with the links
-/// of a topology, calibrated constants, and what is told of them.
+/// Reapplies earlier changes to a reloaded workload: a stack with its settings, an accelerator with the links of a
+/// topology, calibrated constants, and their notes.
 pub(super) fn over(read: Arc<Workload>, (before, asked): &(Arc<Workload>, Arc<Workload>)) -> Arc<Workload> {
     let family = family::of(&read);
     if family.has_platform() { Arc::new(family.with_changes(&read, before, asked)) } else { read }
 }
 
-/// A workload with its dials turned so, in the order in which they are shown: another accelerator brings memory and number
-/// formats of its own, so it comes first. What the workload has not, or does not take, is passed over.
+/// Sets dials of a workload in the order in which they are shown. Another accelerator comes first, because it brings
+/// its own memory and number formats. Dials and values that the workload does not support are ignored.
 pub(super) fn again(workload: Arc<Workload>, turned: &Turned) -> Arc<Workload> {
     let ids: Vec<&str> = dial::dials(&workload).iter().map(|dial| dial.id).collect();
     let values = ids.into_iter().filter_map(|id| Some((id, turned.get(id)?)));

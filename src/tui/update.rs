@@ -1,4 +1,4 @@
-//! From actions and reports to a new state, and what is to be done outside of it.
+//! Transitions of the state by actions and reports, and their effects outside of it.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -24,19 +24,19 @@ use crate::{
     simulate::{Schedule, Setup},
 };
 
-/// What the state cannot do itself.
+/// Effect outside of the state.
 pub(super) enum Effect {
-    /// Hand a job to the worker.
+    /// Submits a job to the worker.
     Submit(Job),
-    /// Do something beside planning.
+    /// Runs a side job.
     Aside(SideJob),
-    /// Ask something of many plans.
+    /// Starts a study.
     Study(Study),
-    /// Text for the terminal's clipboard.
+    /// Copies text to the terminal's clipboard.
     Clipboard(String),
-    /// Back to the shell until called again.
+    /// Suspends to the shell.
     Suspend,
-    /// Leave.
+    /// Quits.
     Quit,
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Effect {
 pub(super) type Effects = Vec<Effect>;
 
 impl Model {
-    /// Where keys are heard, most special first.
+    /// Scopes in force, most specific first.
     pub(super) fn scopes(&self) -> Vec<Scope> {
         let mut scopes = vec![];
         if self.focus == Focus::Panel {
@@ -58,7 +58,7 @@ impl Model {
         scopes
     }
 
-    /// Does an action.
+    /// Performs an action.
     pub(super) fn act(&mut self, action: Action) -> Effects {
         match action {
             Action::Quit => return vec![Effect::Quit],
@@ -173,7 +173,7 @@ impl Model {
         effects
     }
 
-    /// Plays what is shown, and what stands on the table, with another schedule or other settings.
+    /// Changes schedule or settings, and simulates the shown plan and those of Compare again.
     pub(super) fn set_setup(&mut self, setup: Setup) -> Effects {
         self.setup = setup;
         let mut effects = self.play_again();
@@ -185,7 +185,7 @@ impl Model {
         if let Some(shown) = self.shown.clone().filter(|_| self.edited() || self.previewed().is_some()) {
             return self.play_aside(shown);
         }
-        // A plan under way may still come simulated as before: ask for the whole again.
+        // A running plan could still arrive with the old simulation: request all of it again.
         if self.running.as_ref().is_some_and(|r| r.planning) {
             return self.replan();
         }
@@ -206,7 +206,7 @@ impl Model {
         }
     }
 
-    /// Takes new limits and plans again if they differ.
+    /// Sets the limits, and plans again if they differ.
     pub(super) fn set_limits(&mut self, limits: Limits) -> Effects {
         if limits == self.limits {
             return vec![];
@@ -218,7 +218,7 @@ impl Model {
         effects
     }
 
-    /// Plans with what stands at the left.
+    /// Plans with the inputs at the left.
     pub(super) fn replan(&mut self) -> Effects {
         let planner = self.current_planner();
         self.stopped = false;
@@ -240,11 +240,11 @@ impl Model {
         effects
     }
 
-    /// Makes a job of a task, and remembers that it is under way.
+    /// Makes a job of a task, and records it as running.
     pub(super) fn submit(&mut self, task: Task, deadline: Option<Duration>) -> Effect {
         self.jobs += 1;
         let search = Search::new(deadline, self.seed);
-        // A change before the last plan is there does not restart the wait: the screen keeps saying that it waits.
+        // A change before the last plan arrives does not restart the wait: the screen stays in its waiting state.
         let planning = matches!(task, Task::Plan { .. });
         let since = self.running.as_ref().filter(|r| r.planning && planning).map_or(self.now, |r| r.since);
         if planning {
@@ -254,7 +254,7 @@ impl Model {
         Effect::Submit(Job { id: self.jobs, task, search })
     }
 
-    /// Notes how far the search is that is under way, and what it has found; called at every frame.
+    /// Samples progress and incumbent of the running search; called once per frame.
     pub(super) fn sample(&mut self) -> Effects {
         if let Some(running) = self.running.as_ref().filter(|running| running.planning) {
             let progress = running.search.progress();
@@ -266,7 +266,7 @@ impl Model {
         effects
     }
 
-    /// Takes a report of the worker.
+    /// Handles a report of the worker.
     pub(super) fn on_report(&mut self, report: Report) -> Effects {
         let latest = self.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
@@ -301,13 +301,13 @@ impl Model {
         vec![]
     }
 
-    /// Whether a timeline is of the shown plan, and the one to show.
+    /// True if a timeline belongs to the shown plan and to the current setup.
     fn is_wanted(&self, simulated: &Simulated, latest: bool) -> bool {
         let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &simulated.shown));
         current && (latest || self.setup == simulated.setup)
     }
 
-    /// Shows a new plan. One of an older job is shown too while its successor is under way, unless it has nothing.
+    /// Shows a new plan. The plan of an older job is also shown while its successor runs, unless it has no plan.
     fn take_plan(&mut self, shown: Arc<ShownRun>, latest: bool) {
         if latest {
             let (best, bound) = (shown.outcome.objective, shown.outcome.lower_bound);
@@ -356,7 +356,7 @@ impl Model {
         self.tell_plan_changed();
     }
 
-    /// Tells every view that another plan is shown.
+    /// Notifies every view of a changed plan.
     pub(super) fn tell_plan_changed(&mut self) {
         for view in View::ALL {
             view.room().plan_changed(self);
@@ -375,7 +375,7 @@ impl Model {
     }
 }
 
-/// A place in a list of `count` rows after an action of [`Scope::Lists`].
+/// Index in a list of `count` rows after an action of [`Scope::Lists`].
 pub(super) fn moved(at: usize, action: Action, count: usize) -> usize {
     let last = count.saturating_sub(1);
     match action {
@@ -390,7 +390,7 @@ pub(super) fn moved(at: usize, action: Action, count: usize) -> usize {
     .min(last)
 }
 
-/// Puts a value into a list, or takes it out.
+/// Adds a value to a list, or removes it if present.
 pub(super) fn toggle(list: &mut Vec<usize>, value: usize) {
     match list.iter().position(|&v| v == value) {
         Some(at) => drop(list.remove(at)),

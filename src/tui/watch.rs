@@ -1,9 +1,9 @@
-//! Notices that a workload's file has changed.
+//! Detection of changes of a workload's file.
 //!
-//! A thread looks at the file twice a second: its time, length and inode, so that one an editor moved into place counts
-//! as changed too. It asks instead of being told. Notifications miss what happens on network
-//! file systems, where login nodes keep home directories, and a look at one file costs nothing to speak of. A change
-//! counts once two looks agree, so that a file that is still being written is left to finish.
+//! A thread polls time, length and inode of the file twice a second; the inode detects a file that an editor moved into
+//! place. Polling replaces notifications, which miss changes on network file systems, as used for home directories on
+//! login nodes; polling one file costs almost nothing. A change counts once two polls agree, so that a file being
+//! written is complete.
 
 use std::{
     fs, io,
@@ -15,10 +15,10 @@ use std::{
 
 use crossbeam_channel::{Receiver, unbounded};
 
-/// Time between two looks.
+/// Time between two polls.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// What tells one state of a file from another.
+/// Identity of a file's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,
@@ -37,34 +37,34 @@ impl Stamp {
     }
 }
 
-/// What became of a file that is watched.
+/// Event of a watched file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Noticed {
-    /// Something else is in it.
+    /// Its contents changed.
     Changed,
-    /// It is no longer there.
+    /// It no longer exists.
     Gone,
 }
 
-/// What is known of the file that is watched.
+/// Known state of the watched file.
 #[derive(Debug, Default)]
 struct Looked {
     path: Option<PathBuf>,
     known: Option<Stamp>,
     last: Option<Stamp>,
-    /// Whether it was told that the file is gone.
+    /// True once its absence was reported.
     gone: bool,
 }
 
 impl Looked {
-    /// Takes a look at a file; whether it has changed and come to rest, or has gone for good. The first look at another
-    /// file is no change.
+    /// Compares a poll with the known state. Reports a change once two polls agree, and absence once two polls find no
+    /// file. The first poll of another file reports nothing.
     fn at(&mut self, path: &Path, now: Option<Stamp>) -> Option<Noticed> {
         if self.path.as_deref() != Some(path) {
             *self = Looked { path: Some(path.to_path_buf()), known: now, last: now, gone: now.is_none() };
             return None;
         }
-        // While it is away for one look it may be on its way into place.
+        // A file missing in one poll may be on its way into place.
         let noticed = match now {
             None if self.last.is_none() && !self.gone => Some(Noticed::Gone),
             Some(_) if now != self.known && now == self.last => Some(Noticed::Changed),
@@ -81,14 +81,14 @@ impl Looked {
     }
 }
 
-/// The thread that watches, and where its news arrive.
+/// Watching thread, and the receiver of its events.
 pub(super) struct Watch {
     followed: Arc<Mutex<Option<PathBuf>>>,
     changes: Receiver<(PathBuf, Noticed)>,
 }
 
 impl Watch {
-    /// Starts to watch nothing yet.
+    /// Starts the thread, which watches no file yet.
     ///
     /// # Errors
     /// If the system refuses a thread.
@@ -112,12 +112,12 @@ impl Watch {
         Ok(Watch { followed, changes })
     }
 
-    /// Watches this file from now on, and no other.
+    /// Switches to this file.
     pub(super) fn follow(&self, path: Option<PathBuf>) {
         *self.followed.lock().unwrap_or_else(PoisonError::into_inner) = path;
     }
 
-    /// Where files that have changed or are gone are told.
+    /// Receiver of changed and missing files.
     pub(super) fn changes(&self) -> &Receiver<(PathBuf, Noticed)> {
         &self.changes
     }

@@ -1,9 +1,8 @@
-//! The planning thread: one job runs, one waits, and of those that wait the latest wins.
+//! Planning thread: one job runs, and only the latest other one waits.
 //!
-//! The screen submits a [`Job`] and goes on drawing; [`Report`]s come back over a channel. A held-down key therefore
-//! never queues up plans. A running search that something newer waits for is let finish for [`GRACE`], so that quick
-//! plans still follow a held key step by step, and is cancelled after that. A planner that panics is caught here: the
-//! report says so and the thread goes on.
+//! The screen submits a [`Job`] and continues to draw; [`Report`]s return over a channel. So a held key never queues
+//! plans. While a newer job waits, a running search continues for [`GRACE`] and is then cancelled. So quick plans
+//! follow a held key step by step. The panic of a planner is caught and reported, and the thread continues.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -30,95 +29,95 @@ use crate::{
     workload::Workload,
 };
 
-/// How long a search may go on when a newer job waits.
+/// Time for which a search may continue while a newer job waits.
 pub(super) const GRACE: Duration = Duration::from_millis(120);
 
-/// What is to be done.
+/// Task of a job.
 pub(super) enum Task {
-    /// Plan, check, then simulate the plan.
+    /// Plans, checks, and simulates the plan.
     Plan {
-        /// Who plans.
+        /// The planner.
         planner: &'static dyn Planner,
-        /// What.
+        /// The problem.
         problem: Box<Problem>,
-        /// How the plan is simulated.
+        /// Schedule and settings of the simulation.
         setup: Setup,
     },
-    /// Simulate a plan that is there already.
+    /// Simulates an existing plan.
     Simulate {
-        /// The plan.
+        /// Run of the plan.
         shown: Arc<ShownRun>,
-        /// How.
+        /// Schedule and settings of the simulation.
         setup: Setup,
     },
 }
 
-/// A task on its way.
+/// Task with its number and search.
 pub(super) struct Job {
-    /// Counts up; a report names the job it belongs to.
+    /// Increasing number; reports name their job by it.
     pub id: u64,
-    /// What is to be done.
+    /// The task.
     pub task: Task,
-    /// Where progress is read and cancelling is asked for.
+    /// Handle for progress and cancellation.
     pub search: Search,
 }
 
-/// What the worker has to say.
+/// Message of the worker.
 pub(super) enum News {
-    /// A plan, or why there is none.
+    /// Plan, or the reason why there is none.
     Planned(Arc<ShownRun>),
-    /// A plan's timeline.
+    /// Timeline of a plan.
     Simulated(Arc<Simulated>),
-    /// Why a plan has no timeline.
+    /// Reason why a plan has no timeline.
     Unplayed(String),
-    /// A workload, or why not.
+    /// Workload, or the error.
     Loaded(Result<Arc<Workload>, LoadError>),
-    /// A plan from a file, or why not.
+    /// Plan from a file, or the error.
     PlanLoaded(Box<Result<LoadedPin, LoadError>>),
-    /// What stands in the workload's file now.
+    /// Reloaded file of the workload.
     Reloaded {
-        /// Which reading this is.
+        /// Number of the reload.
         number: u64,
-        /// What came of it.
+        /// Workload, or the error.
         read: Result<Arc<Workload>, LoadError>,
     },
-    /// How long an export will be.
+    /// Size of an export.
     Measured {
-        /// Of what.
+        /// Exported plan.
         source: Source,
-        /// In which format.
+        /// Format of the file.
         format: ExportFormat,
-        /// In bytes.
+        /// Size, bytes.
         bytes: u64,
     },
-    /// An export, or why not.
+    /// Result of an export.
     Exported(Exported),
-    /// Loading or exporting panicked; what it said.
+    /// Loading or exporting panicked, with its message.
     ErrandCrashed(String),
-    /// A piece of a study's answer; `None` when it is done.
+    /// Finding of a study; `None` at its end.
     Found {
-        /// Of which kind of study.
+        /// Kind of the study.
         kind: StudyKind,
-        /// Of which one.
+        /// Number of the study.
         id: u64,
-        /// The piece.
+        /// The finding.
         finding: Option<Finding>,
     },
-    /// The task panicked; what it said.
+    /// The task panicked, with its message.
     Crashed(String),
-    /// Nothing more comes of this job.
+    /// End of the job.
     Done,
 }
 
-/// News of a job.
+/// Message of a job.
 pub(super) struct Report {
-    /// Which job.
+    /// Number of the job.
     pub job: u64,
-    /// What of it.
+    /// The message.
     pub news: News,
 }
 
-/// Does a job on the caller's thread; the last report is always [`News::Done`].
+/// Runs a job on the caller's thread. The last report is always [`News::Done`].
 pub(super) fn perform(job: &Job, tell: &mut dyn FnMut(Report)) {
     let result = catch_unwind(AssertUnwindSafe(|| work(job, tell)));
     if let Err(payload) = result {
@@ -139,7 +138,7 @@ fn work(job: &Job, tell: &mut dyn FnMut(Report)) {
             let seconds = started.elapsed().as_secs_f64();
             let shown = Arc::new(ShownRun::new(planner.info(), problem, outcome, score, seconds));
             tell(News::Planned(shown.clone()));
-            // Who stops a search wants to see what it has, simulated; who stops it again, or changes something, does not.
+            // A stopped search still gets its plan simulated; a second stop or a change cancels that.
             simulate(&shown, *how, &job.search.follow(LEAST_TIME), &mut tell);
         }
         Task::Simulate { shown, setup: how } => simulate(shown, *how, &job.search, &mut tell),
@@ -154,7 +153,7 @@ fn simulate(shown: &Arc<ShownRun>, how: Setup, search: &Search, tell: &mut dyn F
     }
 }
 
-/// The screen's end of the planning thread.
+/// The screen's handle of the planning thread.
 pub(super) struct Worker {
     waiting: (Sender<Job>, Receiver<Job>),
     reports: (Sender<Report>, Receiver<Report>),
@@ -166,7 +165,7 @@ impl Worker {
     /// Starts the thread. It ends when the worker is dropped and its last job is done.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system refuses a thread.
     pub(super) fn start() -> std::io::Result<Worker> {
         let (job_sender, job_receiver) = bounded::<Job>(1);
         let reports = unbounded();
@@ -174,14 +173,14 @@ impl Worker {
         let jobs = job_receiver.clone();
         thread::Builder::new().name("planner".into()).stack_size(planner::STACK_BYTES).spawn(move || {
             for job in jobs {
-                // A send fails only when the screen is gone, and then nobody waits for the rest either.
+                // A send fails only after the screen is gone, when nobody needs the rest.
                 perform(&job, &mut |report| drop(report_sender.send(report)));
             }
         })?;
         Ok(Worker { waiting: (job_sender, job_receiver), reports, latest: None, running: None })
     }
 
-    /// Hands over a job; one that was still waiting is dropped.
+    /// Submits a job. A waiting one is dropped.
     pub(super) fn submit(&mut self, job: Job) {
         drop(self.waiting.1.try_recv());
         let (id, search) = (job.id, job.search.clone());
@@ -189,32 +188,32 @@ impl Worker {
             self.running = Some((id, search.clone(), Instant::now()));
         }
         self.latest = Some((id, search));
-        // The place was emptied above, and this is the only sender.
+        // The queue was emptied above, and this is the only sender.
         drop(self.waiting.0.try_send(job));
     }
 
-    /// Runs a side job beside the planning, on a thread of its own.
+    /// Runs a side job on its own thread.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system refuses a thread.
     pub(super) fn aside(&self, side_job: SideJob) -> std::io::Result<()> {
         let sender = self.reports.0.clone();
         let work = move || drop(sender.send(side_job::perform(side_job)));
         thread::Builder::new().name("side job".into()).spawn(work).map(drop)
     }
 
-    /// Runs a study beside the planning, on a thread of its own.
+    /// Runs a study on its own thread.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system refuses a thread.
     pub(super) fn study(&self, study: Study) -> std::io::Result<()> {
         let sender = self.reports.0.clone();
-        // A send fails only when the screen is gone, and then nobody waits for the answer either.
+        // A send fails only after the screen is gone, when nobody needs the answer.
         let work = move || studies::perform(study, &mut |report| drop(sender.send(report)));
         thread::Builder::new().name("study".into()).stack_size(planner::STACK_BYTES).spawn(work).map(drop)
     }
 
-    /// Cancels the running search if something newer has waited for it long enough. Called at every tick.
+    /// Cancels the running search if a newer job has waited long enough. Called at every tick.
     pub(super) fn hurry(&self) {
         if let (Some((running, search, since)), Some((latest, _))) = (&self.running, &self.latest)
             && running != latest
@@ -224,12 +223,12 @@ impl Worker {
         }
     }
 
-    /// Where reports arrive.
+    /// Receiver of the reports.
     pub(super) fn reports(&self) -> &Receiver<Report> {
         &self.reports.1
     }
 
-    /// To be told of every report: a job that is done makes room for the one that waits, if any.
+    /// Must be called for every report: the end of a job starts the waiting one, if any.
     pub(super) fn heard(&mut self, report: &Report) {
         if !matches!(report.news, News::Done) {
             return;

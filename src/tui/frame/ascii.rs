@@ -1,6 +1,6 @@
-//! ASCII mode: every sign that is drawn is replaced by the nearest one of ASCII, after everything was drawn.
+//! ASCII mode: replaces every drawn sign by a similar ASCII one after drawing.
 //!
-//! One pass over the cells instead of a second set of signs in every view: nothing can be forgotten.
+//! One pass over the cells covers every view, so no view needs a second set of signs.
 
 use ratatui::buffer::Buffer;
 
@@ -14,7 +14,7 @@ pub(super) fn replace(buffer: &mut Buffer) {
     }
 }
 
-/// Replaces the signs that the font of the Linux console lacks by those of code page 437 that come nearest.
+/// Replaces signs that the font of the Linux console lacks by similar ones of code page 437.
 pub(super) fn replace_for_console(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if let Some(sign) = cell.symbol().chars().next().and_then(in_code_page_437) {
@@ -23,7 +23,7 @@ pub(super) fn replace_for_console(buffer: &mut Buffer) {
     }
 }
 
-/// What stands for a sign that is not in code page 437; `None` where the sign is.
+/// Replacement of a sign that is not in code page 437; `None` if the sign needs none.
 fn in_code_page_437(c: char) -> Option<char> {
     Some(match c {
         '╭' | '╮' | '╰' | '╯' | '┆' | '┄' | '━' | '┃' => match c {
@@ -35,7 +35,7 @@ fn in_code_page_437(c: char) -> Option<char> {
             _ => '─',
         },
         '●' | '◆' | '◇' => '•',
-        // What is chosen is told from what is not.
+        // Chosen and unchosen items must stay distinct.
         '○' => 'o',
         '▸' | '▶' => '►',
         '◂' | '◀' => '◄',
@@ -59,7 +59,7 @@ fn in_code_page_437(c: char) -> Option<char> {
         '╲' => '\\',
         '⇧' => '^',
         '▔' => '▀',
-        // Braille: lines of dots.
+        // Braille patterns draw lines of dots.
         '\u{2801}'..='\u{28ff}' => '·',
         '\u{2800}' => ' ',
         _ => return None,

@@ -1,4 +1,4 @@
-//! The question: three fields, the answer with the limits around it, and the curve that was walked.
+//! Form of the key `g`: three fields, the answer with its neighbours, and the values tried.
 //!
 //! ```text
 //! least   ◂ devices ▸
@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-/// Cells of the names of the fields.
+/// Width of the field names, cells.
 const NAME: u16 = 9;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &AskForm) {
@@ -88,7 +88,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &AskF
     }
 }
 
-/// A field that is chosen with the arrows.
+/// Field that is chosen with the arrow keys.
 fn field(frame: &mut Frame<'_>, area: Rect, theme: &Theme, name: &str, value: &str, focused: bool) {
     let style = if focused { theme.bold(Role::Text) } else { theme.fg(Role::Text) };
     let arrows = theme.fg(if focused { Role::Focus } else { Role::Border });
@@ -101,7 +101,7 @@ fn field(frame: &mut Frame<'_>, area: Rect, theme: &Theme, name: &str, value: &s
     frame.render_widget(Line::from(line), area);
 }
 
-/// The answer, the value below it, and how sure that is.
+/// Answer, the value below it, and its certainty.
 fn answer(form: &AskForm, sought: &crate::study::seek::Sought) -> Vec<(String, Role)> {
     let goal = &sought.question.goal;
     let shown = |step: &Step| step.figure.map_or_else(|| "no plan".into(), |figure| goal.show(figure));
@@ -143,13 +143,13 @@ fn answer(form: &AskForm, sought: &crate::study::seek::Sought) -> Vec<(String, R
     lines
 }
 
-/// The values asked, ascending, each with a bar as long as its figure.
+/// Values tried, ascending, each with a bar proportional to its figure.
 fn curve(frame: &mut Frame<'_>, area: Rect, theme: &Theme, form: &AskForm, (goal, limit): (&Goal, f64)) {
     let visible = area.height as usize;
     let answer = form.sought.as_ref().and_then(|sought| sought.answer);
     let at =
         form.curve.iter().position(|step| Some(step.value) == answer).unwrap_or(form.curve.len().saturating_sub(1));
-    // The answer in the middle, so that what lies around it is seen.
+    // Centre the answer, so that its neighbours are visible.
     let first = scrolled(at + visible / 2, visible, form.curve.len().max(visible))
         .min(form.curve.len().saturating_sub(visible));
     let largest = form.curve.iter().filter_map(|step| step.figure).fold(goal.value, f64::max);

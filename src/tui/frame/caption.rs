@@ -1,4 +1,4 @@
-//! What the tour says, over the lower end of the screen, and how to hold or end it.
+//! Caption of the tour, over the lower end of the screen, and its keys.
 
 use ratatui::{
     Frame,
@@ -16,7 +16,7 @@ use crate::tui::{
     tour::TOUR,
 };
 
-/// The widest a caption gets.
+/// Maximum width of a caption, cells.
 const WIDTH: u16 = 96;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, demo: &Demo) {

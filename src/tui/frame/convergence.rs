@@ -1,4 +1,4 @@
-//! The course of a search: the best plan's value and the proven bound over time, closing in on one another.
+//! Chart of a search: the best plan's value and the proven bound converge over time.
 //!
 //! ```text
 //! ─ ━ best 81.2 ms  ┄ bound 78.6 ms over time ─────
@@ -19,7 +19,7 @@ use crate::{
     units,
 };
 
-/// Lines that the chart takes of a view.
+/// Height of the chart, lines.
 pub(super) const HEIGHT: u16 = 9;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, course: &Convergence, theme: &Theme) {
@@ -32,7 +32,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, course: &Convergence, them
         let bound = last.and_then(|p| p.bound).map(|bound| format!("┄{} {}", words[1], objective(bound)));
         [best, bound].into_iter().flatten().collect::<Vec<_>>().join("  ")
     };
-    // The signs say enough where words have no room.
+    // The signs alone suffice in narrow places.
     let long = format!("{} over time", values([" best", " bound"]));
     let told = if long.chars().count() + 4 <= width { long } else { values(["", ""]) };
     let told = format!(" {} ", told.trim());
@@ -61,7 +61,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, course: &Convergence, them
     frame.render_widget(Span::styled(axis, muted), axis_line);
 }
 
-/// Both lines, a sign for every column; between them what is still open.
+/// Draws both lines, one sign per column, with the gap between them.
 fn draw_lines(buffer: &mut Buffer, place: Rect, course: &Convergence, (low, high): (f64, f64), theme: &Theme) {
     let row = |value: f64| {
         let share = if high > low { (high - value) / (high - low) } else { 0.0 };
@@ -71,7 +71,7 @@ fn draw_lines(buffer: &mut Buffer, place: Rect, course: &Convergence, (low, high
         buffer[(x, y)].set_symbol(sign).set_style(style);
     };
     for column in 0..place.width {
-        // The end of a column's time, so that the last column has what is known last.
+        // Use the end of a column's time, so that the last column shows the last values.
         let time = course.lasted_s * f64::from(column + 1) / f64::from(place.width);
         let Some(point) = course.at(time) else { continue };
         let x = place.x + column;

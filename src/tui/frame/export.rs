@@ -1,4 +1,4 @@
-//! Export: format, path, and the beginning of what will be written.
+//! Export form: format, path, and preview.
 
 use ratatui::{
     Frame,
@@ -24,9 +24,9 @@ use crate::{
     units,
 };
 
-/// Rows that must be left below the list of formats: path, what is said of it, and a little preview.
+/// Rows reserved below the list of formats: path, message about it, and a short preview.
 const BELOW: usize = 7;
-/// Cells of a format's title and the gap behind it.
+/// Width of a format's title and the gap behind it, cells.
 const TITLE: usize = 20;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &ExportForm) {
@@ -73,7 +73,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
     } else if let Some(warning) = &form.warning {
         (format!("! {warning}"), Role::Warning)
     } else if form.format.help.width() > width.saturating_sub(TITLE + 2) {
-        // What is cut in the list is said in full here.
+        // Show in full a help text that is cut in the list.
         (form.format.help.to_string(), Role::Muted)
     } else {
         (String::new(), Role::Muted)
@@ -102,13 +102,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
         .map(|l| Line::styled(clip(&printable_line(l), width), theme.fg(Role::Muted)))
         .collect();
     frame.render_widget(Paragraph::new(preview), list);
-    // Of a long text only the beginning is there.
+    // The preview holds only the beginning of a long text.
     let whole = form.bytes.is_some_and(|bytes| bytes < PREVIEW as u64);
     let seen = (form.first_line, list.height as usize, form.preview.len());
     draw_position(frame, inner, theme, seen, if whole { "lines" } else { "of the first lines" });
 }
 
-/// A line fit for the terminal, with its indent.
+/// Line that is safe to print, with its indent.
 fn printable_line(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     " ".repeat(indent.min(40)) + &printable(line)

@@ -1,4 +1,4 @@
-//! The last line: the keys that matter where the user is, the last message, or the text that is looked for.
+//! Bottom line: keys that matter in the current context, the last message, or a search text.
 
 use ratatui::{
     Frame,
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// The most lines that a message takes.
+/// Maximum number of lines of a message.
 const MESSAGE: usize = 4;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
@@ -31,7 +31,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
             Tone::Done => ("✓", Role::Good),
             Tone::Refused => ("✗", Role::Bad),
         };
-        // What one line has no room for takes lines of the view until the next key: half a reason is none.
+        // A long message covers lines of the view until the next key, because a cut reason explains nothing.
         let width = usize::from(area.width.saturating_sub(4));
         let mut lines = wrap(text, width);
         lines.truncate(MESSAGE.min(usize::from(area.y)));
@@ -49,7 +49,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let mut spans = vec![Span::raw(" ")];
     let width = |(keys, word): &Hint| keys.chars().count() + word.chars().count() + 3;
     let (mut hints, always) = hints(model);
-    // Help and quit are seen at any width; of the others as many as there is room for.
+    // Help and quit are always visible; the others as far as they fit.
     let mut used = 1 + always.iter().map(width).sum::<usize>();
     let fitting = hints.iter().take_while(|hint| {
         used += width(hint);
@@ -63,10 +63,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     frame.render_widget(Line::from(spans), area);
 }
 
-/// A key and its word.
+/// Key and its word.
 type Hint = (String, String);
 
-/// Whether a boundary between the shown plan's stages may move: not where there is one stage, nor between equal virtual ones.
+/// True if a boundary between stages of the shown plan can move: needs several stages that are not equal virtual ones.
 fn moves_boundaries(model: &Model) -> bool {
     model.shown.as_ref().and_then(|shown| shown.plan()).is_some_and(|(plan, _)| {
         let equal = plan.configuration().is_some_and(|configuration| configuration.layout.virtual_stages > 1);
@@ -74,8 +74,8 @@ fn moves_boundaries(model: &Model) -> bool {
     })
 }
 
-/// Keys and words for the bottom line, what closes or stops first, then this place, then everywhere; and those that
-/// are always there.
+/// Hints of the bottom line: first keys that close or stop, then those of this place, then general ones. The second
+/// list is always shown.
 fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     let pair = |key: &str, word: &str| (keymap::shown(key), word.to_string());
     if model.editing.is_some() {
@@ -121,7 +121,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
         };
         hints.push((key, entry.hint.to_string()));
     }
-    // While the left panel hears the arrow keys, what plays the batch is heard too.
+    // The key that plays the batch also works while the left panel has the focus.
     let plays = model.focus == Focus::Panel && model.simulated.is_some();
     if let Some(key) = model.keymap.of_action(Action::PlayBatch).filter(|_| plays && near(overview::HERE)) {
         hints.insert(hints.len().min(2), (key, "play".into()));
@@ -134,7 +134,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     (hints, always)
 }
 
-/// The keys of what lies over the screen.
+/// Keys of an overlay.
 fn overlay_hints(overlay: &Overlay, ascii: bool) -> Vec<Hint> {
     let keys: &[(&[&str], &str)] = match overlay {
         Overlay::Help(_) => {
@@ -148,13 +148,13 @@ fn overlay_hints(overlay: &Overlay, ascii: bool) -> Vec<Hint> {
             (&["esc"], "close"),
         ],
         Overlay::Open(_) => &[(&["enter"], "open"), (&["up", "down"], "choose"), (&["esc"], "close")],
-        // These two are drawn over this line.
         Overlay::Ask(_) => &[
             (&["enter"], "ask, take"),
             (&["up", "down"], "field"),
             (&["left", "right"], "choose"),
             (&["esc"], "close"),
         ],
+        // Drawn over this line.
         Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_) => &[],
     };
     let spelled = |key: &&str| if ascii && *key == "enter" { "Enter".into() } else { keymap::shown(key) };
@@ -169,7 +169,7 @@ fn overlay_hints(overlay: &Overlay, ascii: bool) -> Vec<Hint> {
     keys.iter().map(hint).chain(typed).collect()
 }
 
-/// The text that is looked for, over the last line.
+/// Draws the search text over the last line.
 pub(super) fn draw_find(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
     let keys = [Action::FindNext, Action::FindPrevious].map(|action| model.keymap.of_action(action));
     let keys: Vec<String> = keys.into_iter().flatten().collect();
@@ -177,12 +177,12 @@ pub(super) fn draw_find(frame: &mut Frame<'_>, area: Rect, model: &Model, input:
     draw_line(frame, area, model, input, "/", &format!("Enter keep  Esc close{then}"));
 }
 
-/// The name of a pin, over the last line.
+/// Draws the name of a pin over the last line.
 pub(super) fn draw_rename(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
     draw_line(frame, area, model, input, "name:", "Enter keep  Esc leave it");
 }
 
-/// Values to sweep over, over the last line; what was wrong with them stays beside it.
+/// Draws the values to sweep over the last line. An error stays beside them.
 pub(super) fn draw_range(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
     let kind = model.sweep_axis();
     let told = match &model.message {

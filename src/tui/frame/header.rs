@@ -1,4 +1,4 @@
-//! The first line: what is planned at the left; who planned it, how it ended and what it is worth at the right.
+//! Top line: workload at the left; planner, status and objective at the right.
 
 use ratatui::{
     Frame,
@@ -20,12 +20,12 @@ use crate::{
     units,
 };
 
-/// Width of the progress bar.
+/// Width of the progress bar, cells.
 const BAR: usize = 12;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let width = area.width as usize;
-    // Parts at the right are left out from the end until they fit.
+    // Drop parts at the right from the end until they fit.
     let mut right = if model.planning_shown() { planning(model) } else { result(model) };
     while right.len() > 2 && width_of(&right) + model.workload.name.len().min(24) + 12 > width {
         right.pop();
@@ -36,7 +36,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         last.content = last.content.trim_end().to_string().into();
     }
     let used = (width_of(&right) as u16).min(area.width);
-    // A column of air, as everywhere.
+    // One blank column, as everywhere.
     let margin = 1.min(area.width - used);
     let place = Rect { x: area.right() - used - margin, width: used, ..area };
     frame.render_widget(Line::from(right), place);
@@ -104,7 +104,7 @@ fn result(model: &Model) -> Vec<Span<'static>> {
     spans
 }
 
-/// An edited plan: whether it keeps the rules, what it is worth, and against the planner's.
+/// Status of an edited plan: violated rules, objective, comparison with the planner's.
 fn edited(model: &Model) -> Vec<Span<'static>> {
     let theme = &model.theme;
     let Some((shown, (_, score))) = model.shown.as_ref().and_then(|shown| Some((shown, shown.plan()?))) else {
@@ -151,7 +151,7 @@ fn planning(model: &Model) -> Vec<Span<'static>> {
     spans
 }
 
-/// A waiting time in as few digits as say enough: `8 ms`, `1.2 s`.
+/// Short text of a time: `8 ms`, `1.2 s`.
 fn short_seconds(seconds: f64) -> String {
     if seconds < 0.001 {
         "<1 ms".into()

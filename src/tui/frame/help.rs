@@ -1,4 +1,4 @@
-//! Help and palette: two lists over the one action table; the palette's has the exports, too.
+//! Help and palette: two lists of the action table. The palette also lists exports.
 
 use ratatui::{
     Frame,
@@ -21,10 +21,10 @@ use crate::tui::{
     widget::{filter::Filter, scrollbar::scrollbar},
 };
 
-/// Cells between two columns, and before the keys of the help.
+/// Gap between columns and indent of the keys in the help, cells.
 const GAP: usize = 2;
 const INDENT: usize = 2;
-/// From this width on the help has two columns.
+/// Minimum width for two columns of help, cells.
 const BOTH: u16 = 160;
 
 /// Draws the typed text with its cursor in a line.
@@ -42,33 +42,33 @@ pub(super) fn draw_input(frame: &mut Frame<'_>, line: Rect, model: &Model, filte
     }
 }
 
-/// Cells of the widest of some texts.
+/// Width of the widest text, cells.
 fn widest<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> usize {
     texts.map(|text| text.as_ref().width()).max().unwrap_or(0)
 }
 
-/// A line of the help.
+/// Line of the help.
 enum HelpLine {
-    /// Where the keys below are heard.
+    /// Scope of the keys below.
     Heading(&'static str),
-    /// Keys, title and the first line of what they do, or only a further line of it; of which match.
+    /// Line of an entry: with keys and title if `first`, else a continuation. `place` is the index among the matches.
     Entry { place: usize, first: bool, help: String },
 }
 
-/// Every key, for where the user is first.
+/// Draws all keys, those of the current context first.
 pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
     let beside = if area.width >= BOTH { 2 } else { 1 };
     let inner = modal(frame, area, &model.theme, "Keys", 96 * beside, area.height.saturating_sub(2));
     draw_input(frame, rows(inner, 0, 1), model, filter, "type to search keys and words, Esc closes");
-    // What a word means stands first, but never in place of the keys.
+    // Definitions come first, but leave at least half of the lines to keys.
     let mut meant = term::lines(model, filter, inner.width.into());
     meant.truncate(usize::from(inner.height.saturating_sub(2)) / 2);
     let top = 2 + meant.len() as u16;
     frame.render_widget(Paragraph::new(meant), rows(inner, 2, inner.height));
     let whole = rows(inner, top, inner.height);
-    // The last column of all is the scrollbar's.
+    // The rightmost column belongs to the scrollbar.
     let list = Rect { width: (whole.width + 1) / beside - if beside > 1 { 3 } else { 2 }, ..whole };
-    // The first column goes on in the second.
+    // The first column continues in the second.
     let places: Vec<Rect> = (0..beside)
         .flat_map(|column| {
             let x = list.x + column * (list.width + 3);
@@ -90,7 +90,7 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
     }
     let of_cursor = |line: &HelpLine| matches!(line, HelpLine::Entry { place, .. } if *place == filter.cursor);
     let last = lines.iter().rposition(of_cursor).unwrap_or(0);
-    // The selected one in the middle: a page of it is a page of the list, too.
+    // Keep the selected line in the middle, so that a page of the cursor is a page of the list.
     let first = (last + 1).saturating_sub(places.len() / 2).min(lines.len().saturating_sub(places.len()));
     for (&place, line) in places.iter().zip(lines.iter().skip(first)) {
         let spans = match line {
@@ -121,7 +121,7 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
     draw_position(frame, inner, &model.theme, seen, "lines");
 }
 
-/// Actions and exports by name; Enter does the selected one.
+/// Draws actions and exports by name. Enter runs the selected one.
 pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
     let inner = modal(frame, area, &model.theme, "Command", 96, area.height.saturating_sub(2).min(24));
     let width = inner.width as usize;
@@ -130,7 +130,7 @@ pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, fil
     let titles = widest(commands.iter().map(|command| command.title())) + GAP;
     let keys = widest(commands.iter().map(|command| command.key(&model.keymap))) + GAP;
     let room = width.saturating_sub(2 + titles + keys);
-    // What is cut in the list is said in full below it, for the selected one.
+    // Show in full, below the list, the help of the selected entry if the list cuts it.
     let told = commands.get(filter.cursor).filter(|command| command.help().width() > room);
     let told = told.map(|command| wrap(command.help(), width)).unwrap_or_default();
     let below = if widest(commands.iter().map(|command| command.help())) > room { 3 } else { 0 };

@@ -1,12 +1,12 @@
-//! Drawing the state: one file per panel.
+//! Drawing of the state: one file per panel.
 //!
 //! ```text
 //! header           workload · planner, how it ended, objective, time
 //! panel | view     what can be set | what came of it
 //! footer           the keys that matter here, or the last message
 //! ```
-//! Areas are made by arithmetic and cut to the frame, so any size can be drawn. Drawing reads the model and changes nothing
-//! of it; where things lie, for the mouse, is handed back ([`Marks`]).
+//! Areas are computed by arithmetic and clipped to the frame, so any size can be drawn. Drawing does not change the
+//! model. It records clickable places in [`Marks`].
 
 mod ascii;
 mod ask;
@@ -45,13 +45,12 @@ use crate::{
     },
 };
 
-/// The smallest screen on which everything has its place.
+/// Smallest screen on which everything fits, cells.
 pub(super) const SMALLEST: (u16, u16) = (60, 16);
-/// Width of the left panel.
+/// Width of the left panel, cells.
 const PANEL_WIDTH: u16 = 30;
 
-/// Shows everything on a frame: draws it from the model, and has that keep where things lie. What lies on top is drawn from
-/// what was kept.
+/// Draws a whole frame. The model stores the resulting places first, because the parts drawn on top need them.
 pub(super) fn show(frame: &mut Frame<'_>, model: &mut Model) {
     let area = frame.area();
     let mut marks = model.lend_marks((area.width, area.height));
@@ -69,7 +68,7 @@ pub(super) fn show(frame: &mut Frame<'_>, model: &mut Model) {
     replace(frame, model);
 }
 
-/// The first line, and below it the left panel and the view.
+/// Draws the top line, and below it the left panel and the view.
 fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
     let mut middle = middle(area);
     header::draw(frame, Rect { height: 1, ..area }, model);
@@ -80,7 +79,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
     draw_view(frame, middle, model, marks);
 }
 
-/// What follows from where things lie: the note beside a field, the keys in force, and what lies over everything else.
+/// Draws the parts that depend on stored places: the note beside a field, the keys in force, and overlays.
 fn draw_over(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     panel::draw_note(frame, middle(area), model);
     footer::draw(frame, Rect { y: area.bottom() - 1, height: 1, ..area }, model);
@@ -90,12 +89,12 @@ fn draw_over(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     }
 }
 
-/// All but the first and the last line.
+/// All lines but the first and the last.
 fn middle(area: Rect) -> Rect {
     Rect { y: area.y + 1, height: area.height - 2, ..area }
 }
 
-/// Puts signs that the terminal has in the place of others, and takes out what it would obey.
+/// Replaces signs that the terminal lacks, and removes characters that it would interpret.
 fn replace(frame: &mut Frame<'_>, model: &Model) {
     if model.ascii {
         ascii::replace(frame.buffer_mut());
@@ -105,8 +104,8 @@ fn replace(frame: &mut Frame<'_>, model: &Model) {
     harmless(frame.buffer_mut());
 }
 
-/// Takes out what a terminal would obey: marks without a width of their own come along with the character before them,
-/// whichever widget drew it.
+/// Removes characters that a terminal would interpret. Zero-width marks share a cell with the character before them, in
+/// any widget.
 fn harmless(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         let symbol = cell.symbol();
@@ -117,8 +116,7 @@ fn harmless(buffer: &mut Buffer) {
     }
 }
 
-/// What is said on a screen that is too small, in lines for it: the longest text that fits, none where nothing does, since
-/// half a number would be another one.
+/// Message for a screen that is too small: the longest text that fits, or nothing, since a cut number would be wrong.
 fn too_small(width: u16, height: u16) -> Vec<String> {
     let needed = format!("plantui needs {} x {}", SMALLEST.0, SMALLEST.1);
     let short = format!("{}x{}", SMALLEST.0, SMALLEST.1);
@@ -143,7 +141,7 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     let mut inner = rows(area, 2 + air, area.height);
     inner = Rect { x: inner.x + 2.min(inner.width), width: inner.width.saturating_sub(3), ..inner };
     if model.convergence_shown() {
-        // The view keeps the larger part.
+        // The view gets the larger part.
         let height = convergence::HEIGHT.min(inner.height / 2);
         let chart = rows(inner, inner.height - height, height);
         inner.height -= height;
@@ -173,7 +171,7 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     }
 }
 
-/// What the shown plan is if it is no planner's last word.
+/// Standing of the shown plan, unless it is a planner's final one.
 fn standing(model: &Model) -> Option<&'static str> {
     let shown = model.shown.as_ref().filter(|shown| shown.plan().is_some())?;
     match shown.standing {
@@ -184,8 +182,8 @@ fn standing(model: &Model) -> Option<&'static str> {
     }
 }
 
-/// The views' names, and below them a rule that is strong under the one that is shown. At the rule's right end stands what
-/// the plan is, and the limits when the left panel is away.
+/// Draws the names of the views over a rule that is strong under the shown one. At the rule's right end stands the
+/// plan's standing, and the limits if the left panel is hidden.
 fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, focused: bool) {
     let titles: Vec<(View, String, &'static str)> =
         View::ALL.into_iter().enumerate().map(|(i, view)| (view, format!("{} ", i + 1), view.title())).collect();
@@ -193,7 +191,7 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     let names: usize = titles.iter().map(|(_, _, name)| name.len() + 1).sum();
     let numbers: usize = titles.iter().map(|(_, number, _)| number.len()).sum();
     let numbered = names + numbers <= room + 1;
-    // Where not all names have room, the others are as short as they must be: keys and a few letters say which is which.
+    // If the names do not all fit, shorten the others: keys and a few letters suffice.
     let short = |most: usize| {
         let name =
             |view: View, name: &'static str| if view == model.view { name } else { &name[..most.min(name.len())] };
@@ -208,7 +206,7 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
         }
         false => shortest,
     };
-    // Where there is little room names stand closer, so that none is lost.
+    // Reduce the gaps in narrow places, so that no name is lost.
     let whole: usize = titles.iter().map(|(_, number, name)| number.len() + name.len()).sum();
     let gap = (room.saturating_sub(whole) / titles.len()).clamp(1, 3) as u16;
     let rule = Rect { y: area.y + 1, height: 1.min(area.height.saturating_sub(1)), ..area };
@@ -231,14 +229,14 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
             let strong = Span::styled("━".repeat(usize::from(width)), model.theme.fg(Role::Focus));
             frame.render_widget(strong, Rect { x, width, ..rule });
         }
-        // The blank after a name is a part of it, for the mouse.
+        // A tab includes no gap: clicks between names count for the view.
         marks.hits.push((tab, Hit::Tab(view)));
         x += width + gap;
     }
     draw_on_rule(frame, rule, model);
 }
 
-/// Words on the rule below the tabs, as many as there is room for right of the longest tab that may be underlined.
+/// Draws words on the rule below the tabs, as many as fit.
 fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model) {
     if rule.height == 0 {
         return;
@@ -269,7 +267,7 @@ fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model) {
 fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let Some(overlay) = &model.overlay else { return };
     if !matches!(overlay, Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_)) {
-        // The last line has the overlay's keys.
+        // The bottom line shows the overlay's keys.
         let behind = Rect { height: area.height.saturating_sub(1), ..area };
         dim(frame.buffer_mut(), behind, &model.theme);
     }
@@ -285,13 +283,13 @@ fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     }
 }
 
-/// A frame with rounded corners.
+/// Block with rounded corners.
 fn bordered(theme: &Theme, focused: bool) -> Block<'static> {
     let role = if focused { Role::Focus } else { Role::Border };
     Block::bordered().border_type(BorderType::Rounded).border_style(theme.fg(role))
 }
 
-/// What is inside a border and a column of air.
+/// Area inside a border and a blank column.
 fn inside(area: Rect) -> Rect {
     Rect {
         x: area.x + 2.min(area.width),
@@ -301,7 +299,7 @@ fn inside(area: Rect) -> Rect {
     }
 }
 
-/// An emptied box of a size in the middle of an area, cut to it; returns its inside.
+/// Draws an empty box in the middle of an area, clipped to it. Returns its inside.
 fn modal(frame: &mut Frame<'_>, area: Rect, theme: &Theme, title: &str, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     let place = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
@@ -313,8 +311,8 @@ fn modal(frame: &mut Frame<'_>, area: Rect, theme: &Theme, title: &str, width: u
     inside(place)
 }
 
-/// In the lower border of a modal, which part of its list is seen: the first place, how many, of how many. Nothing where
-/// all is.
+/// Draws, in the lower border of a modal, the visible part of its list (first index, visible count, total). Draws
+/// nothing if all is visible.
 fn draw_position(
     frame: &mut Frame<'_>,
     inner: Rect,

@@ -1,4 +1,4 @@
-//! Instead of a plan: which limit stands in the way, what would do, and the key that does it.
+//! Screen without a plan: the limits that exclude one, sufficient values, and their keys.
 
 use ratatui::{
     Frame,
@@ -71,7 +71,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// Why the chosen planner cannot plan this workload.
+/// Reason why the chosen planner cannot plan this workload.
 pub(super) fn draw_refusal(frame: &mut Frame<'_>, area: Rect, model: &Model, reason: &str) {
     let theme = &model.theme;
     let name = model.current_planner().info().name;

@@ -1,4 +1,4 @@
-//! Open: workloads nearby, narrowed down as a name is typed; what is wrong with one is said here.
+//! Open form: workloads nearby, filtered by the typed name, and the error of the last attempt.
 
 use ratatui::{
     Frame,
@@ -48,7 +48,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Open
         let name = match candidate {
             Candidate::Listed(i) => printable(&form.names[*i]),
             Candidate::Typed(path) => printable(&path.display().to_string()),
-            // The folder stands in the line that is typed.
+            // The typed line already shows the folder.
             Candidate::Inside(path) => {
                 let name = path.file_name().unwrap_or(path.as_os_str());
                 printable(&name.to_string_lossy()) + if path.is_dir() { "/" } else { "" }

@@ -1,7 +1,7 @@
-//! The left panel: planners, limits, options and how plans are simulated, all that can be set.
+//! Left panel: planners, limits, options and simulator settings.
 //!
-//! Limits are always whole; where there is no room for everything, the other parts share what is left and show what is
-//! around the selected row, and their title says which part.
+//! All limits stay visible. In a low panel the other sections share the remaining rows: each shows the rows around the
+//! selected one, and its title says which.
 
 use ratatui::{
     Frame,
@@ -34,7 +34,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
         let rule = Rect { x: area.right() - 1, y, width: 1, height: 1 };
         frame.render_widget(Span::styled("│", model.theme.fg(Role::Border)), rule);
     }
-    // The first title has a line of its own.
+    // The first title has its own line.
     let inner = Rect { x: area.x, y: area.y + 1, width: area.width - 2, height: area.height.saturating_sub(1) };
     let mut help = help_lines(model, inner.width as usize - 2);
     let rows = model.panel_rows();
@@ -43,8 +43,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     };
     let sections = PanelSection::ALL.map(|section| (section, of(section)));
     let counts = sections.each_ref().map(|(_, rows)| rows.len());
-    // The help of the selected row stands at the bottom, if everything else has room; why a planner cannot plan always, as
-    // what the simulator assumes.
+    // The help of the selected row appears at the bottom if everything else fits. A refusal and the help of simulator
+    // settings always appear.
     let all = counts.iter().sum::<usize>() + counts[1..].iter().filter(|&&count| count > 0).count();
     let height = inner.height as usize;
     let refused = match model.panel_row() {
@@ -84,8 +84,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     }
 }
 
-/// How many rows of each section are seen in a height that their titles share (the first is above it). Limits go
-/// first, and of the others none takes more than its share of the rest from another.
+/// Visible rows of each section in a height that includes the titles but the first. Limits come first; the other
+/// sections share the rest evenly.
 fn shares(height: usize, counts: [usize; 4]) -> [usize; 4] {
     const LIMITS: usize = 1;
     let height = height.saturating_sub(counts[1..].iter().filter(|&&count| count > 0).count());
@@ -102,7 +102,7 @@ fn shares(height: usize, counts: [usize; 4]) -> [usize; 4] {
     rooms
 }
 
-/// The row of a section that must be seen, by place: the selected one, else the planner in force.
+/// Index in the section of the row that must be visible: the selected one, else the planner in force.
 fn anchor(model: &Model, rows: &[(usize, PanelRow)]) -> usize {
     let selected = rows.iter().position(|(i, _)| *i == model.panel_cursor);
     let in_force = || rows.iter().position(|(_, row)| *row == PanelRow::Planner(model.planner));
@@ -155,7 +155,7 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
     wrap(&text, width)
 }
 
-/// What a row is, after why it changes nothing now.
+/// Help of a row, after the reason why it has no effect now.
 fn not_used(model: &Model, row: PanelRow, help: &str) -> String {
     model.unheard(row).map_or_else(|| help.to_string(), |reason| format!("not used: {reason}. {help}"))
 }
@@ -172,7 +172,7 @@ fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, see
     frame.render_widget(Line::from(spans), line);
 }
 
-// Long: one arm for each kind of row.
+// Long: one arm per kind of row.
 fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks, (index, row): (usize, PanelRow)) {
     let here = index == model.panel_cursor;
     let selected = here && model.focus == Focus::Panel;
@@ -224,7 +224,7 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
                 OptionValue::Flag(true) => "on".to_string(),
                 OptionValue::Flag(false) => "off".to_string(),
                 OptionValue::File(text) | OptionValue::Text(text) if text.is_empty() => "none".to_string(),
-                // The end of a path tells more than its beginning.
+                // The end of a path is more informative than its beginning.
                 OptionValue::File(path) | OptionValue::Text(path) => {
                     clip_start(&path, width.saturating_sub(LEAST_LABEL + ARROWS))
                 }
@@ -235,7 +235,7 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
         }
         PanelRow::Schedule => {
             let changed = model.setup.schedule != Schedule::ALL[0];
-            // Beside the others it is plain whose variants they are.
+            // The neighbouring rows make clear that these are variants of 1F1B.
             let name = model.setup.schedule.name().trim_end_matches(" 1F1B");
             (simulator_pair(model, row, "schedule", name, changed, width), true)
         }
@@ -253,7 +253,7 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
     all.extend(spans);
     frame.render_widget(Line::from(all), line);
     if steps && here {
-        // The arrows at the right end, for the mouse and as a sign of what the keys do.
+        // Arrows at the right end: mouse targets, and a hint at the keys.
         let style = if selected { model.theme.bold(Role::Focus) } else { model.theme.fg(Role::Muted) };
         let less = Rect { x: line.right().saturating_sub(4), width: 1, ..line };
         let more = Rect { x: line.right().saturating_sub(2), width: 1, ..line };
@@ -268,11 +268,11 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
     place_cursor(frame, line, model, row);
 }
 
-/// Cells for the arrows at the right end of a row, and those that a name keeps beside a long value.
+/// Cells of the arrows at the right end of a row, and minimum width of a name beside a long value.
 const ARROWS: usize = 6;
 const LEAST_LABEL: usize = 8;
 
-/// A label and its value at the right; what was changed is marked.
+/// Label with its value at the right. A changed value is highlighted.
 fn pair(model: &Model, label: &str, value: &str, changed: bool, width: usize) -> Vec<Span<'static>> {
     let theme = &model.theme;
     let space = width.saturating_sub(ARROWS);
@@ -282,7 +282,7 @@ fn pair(model: &Model, label: &str, value: &str, changed: bool, width: usize) ->
     vec![Span::styled(fit(label, label_width), plain()), Span::raw(" "), Span::styled(value, style)]
 }
 
-/// The same of what the simulator assumes: muted and in brackets where nothing listens to it.
+/// The same for a simulator setting: muted and in brackets if it has no effect.
 fn simulator_pair(
     model: &Model,
     row: PanelRow,
@@ -299,7 +299,7 @@ fn simulator_pair(
     spans.into_iter().map(|span| Span::styled(span.content, muted)).collect()
 }
 
-/// The end of a text, with a sign where its beginning is missing.
+/// End of a text, with a sign if its beginning is cut.
 fn clip_start(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width {
@@ -308,12 +308,12 @@ fn clip_start(text: &str, width: usize) -> String {
     std::iter::once('…').chain(text.chars().skip(count + 1 - width)).collect()
 }
 
-/// Whether a row's value is being typed.
+/// True if the row's value is being typed.
 fn editing(model: &Model, row: PanelRow) -> bool {
     model.editing.as_ref().is_some_and(|editing| editing.row == row)
 }
 
-/// What a row that can be typed into is called.
+/// Label of a row with a text field.
 fn label(model: &Model, row: PanelRow) -> &'static str {
     match row {
         PanelRow::Limit(kind) => kind.label(),
@@ -324,14 +324,14 @@ fn label(model: &Model, row: PanelRow) -> &'static str {
     }
 }
 
-/// The name before the field of a row and the cells of the field: a long name leaves room for a value.
+/// Name before the field of a row, and width of the field in cells. A long name is cut to leave space for a value.
 fn field_widths(model: &Model, row: PanelRow, width: usize) -> (String, usize) {
     let name = clip(label(model, row), width.saturating_sub(4) / 2);
     let field = width.saturating_sub(name.chars().count() + 4);
     (name, field)
 }
 
-/// The row while its value is being typed.
+/// Row while its value is being typed.
 fn field(model: &Model, row: PanelRow, width: usize) -> Vec<Span<'static>> {
     let Some(editing) = &model.editing else { return vec![] };
     let (name, field) = field_widths(model, row, width);
@@ -355,7 +355,7 @@ fn place_cursor(frame: &mut Frame<'_>, line: Rect, model: &Model, row: PanelRow)
     }
 }
 
-/// Beside the field: why what was typed cannot be taken, or what is known of it already.
+/// Draws a note beside the field: why the value is refused, or a fact about it.
 pub(super) fn draw_note(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let Some(editing) = &model.editing else { return };
     let (title, text, role) = match (&editing.error, &editing.known) {

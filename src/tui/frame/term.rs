@@ -1,5 +1,4 @@
-//! What a word of the screen means, at the head of the help: of the field that the left panel's cursor is on, or of what is
-//! searched for.
+//! Definition of a word at the top of the help: of the field under the left panel's cursor, or of the search text.
 
 use ratatui::text::{Line, Span};
 
@@ -14,12 +13,12 @@ use crate::{
     },
 };
 
-/// The least letters of a search for words.
+/// Minimum length of a search text for definitions, characters.
 const LEAST: usize = 3;
-/// Words told of a search.
+/// Maximum number of definitions of a search.
 const MOST: usize = 2;
 
-/// The lines of what is meant, wrapped to a width; none where no word is.
+/// Lines of the definitions, wrapped to a width; empty if there is no such word.
 pub(super) fn lines(model: &Model, filter: &Filter, width: usize) -> Vec<Line<'static>> {
     let typed = filter.input.value().trim();
     let terms: Vec<&Term> = if typed.is_empty() {
@@ -46,7 +45,7 @@ pub(super) fn lines(model: &Model, filter: &Filter, width: usize) -> Vec<Line<'s
     lines
 }
 
-/// What the field is called that the left panel's cursor is on, while the panel hears the keys.
+/// Name of the field under the left panel's cursor, while the panel has the focus.
 fn field(model: &Model) -> Option<&'static str> {
     if model.focus != Focus::Panel {
         return None;

@@ -1,8 +1,7 @@
-//! Who sits where: every device of a plan with its stage, its share of memory and its load, in the groups in which a map
-//! shows them.
+//! Map of devices: stage, memory fraction and load of every device of a plan, in groups.
 //!
-//! Devices are grouped by machine where the limits know machines, by kind where every stage is one device, else by stage
-//! and within it by replica. `O(devices)`.
+//! Devices are grouped by machine if the limits define machines, or by kind if every stage is one device. Otherwise
+//! they are grouped by stage and within it by replica. `O(devices)`.
 
 use std::ops::Range;
 
@@ -12,55 +11,54 @@ use crate::{
     units,
 };
 
-/// Where no device needs this share of its memory, cells are filled against the fullest.
+/// Memory fraction below which cells are scaled to the fullest device.
 const NEARLY_EMPTY: f64 = 0.125;
 
-/// A device.
+/// Device on the map.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::tui) struct Seat {
-    /// Its number.
+    /// Number of the device.
     pub device: u32,
-    /// The stage it works for; `None`: idle. Where it works for several, the one it spends most time on.
+    /// Stage on it; `None`: idle. Of several, the one that takes most time.
     pub stage: Option<usize>,
-    /// Which replica of the stage it belongs to.
+    /// Replica of the stage that it belongs to.
     pub replica: u32,
-    /// Memory it needs, of what it has; `None` where nothing limits it.
+    /// Memory need as a fraction of the limit; `None` if unlimited.
     pub memory: Option<f64>,
-    /// Its time against that of the busiest.
+    /// Time relative to that of the busiest device.
     pub load: f64,
-    /// Whether another replica begins with it.
+    /// True if it is the first of a replica.
     pub begins: bool,
-    /// How many devices it stands for.
+    /// Number of devices it stands for.
     pub stands_for: u32,
 }
 
-/// Devices that belong together.
+/// Group of devices.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::tui) struct Group {
-    /// What is written over it; may be empty.
+    /// Title; may be empty.
     pub name: String,
-    /// Its seats.
+    /// Range of its seats.
     pub seats: Range<usize>,
-    /// Whether it stays in one piece.
+    /// True if it must not be split.
     pub whole: bool,
 }
 
-/// All devices.
+/// All devices of a plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(in crate::tui) struct Atlas {
-    /// In the order of the map.
+    /// Seats in the order of the map.
     pub seats: Vec<Seat>,
-    /// Every seat is in one.
+    /// Groups; every seat is in one.
     pub groups: Vec<Group>,
-    /// How many there are and how they are grouped, in words.
+    /// Number and grouping of the devices, in words.
     pub told: String,
-    /// The share of a device's memory that fills a cell: all of it, or, where every device is nearly empty, that of the
-    /// fullest.
+    /// Memory fraction that fills a cell: 1, or that of the fullest device if all are nearly empty.
     pub full: f64,
 }
 
 impl Atlas {
-    /// The devices of a plan, those included that it leaves idle.
+    /// Map of the devices of a plan, idle ones included.
     pub(in crate::tui) fn of(shown: &ShownRun) -> Atlas {
         let mut atlas = Atlas::grouped(shown);
         let fullest = atlas.seats.iter().filter_map(|seat| seat.memory).fold(0.0, f64::max);
@@ -79,7 +77,7 @@ impl Atlas {
         if sizes.len() > 1 && numbered { by_machine(shown, seats, sizes) } else { by_stage(shown, plan, seats) }
     }
 
-    /// The same with a seat for every `count` devices of a group and stage.
+    /// The same with one seat for every `count` devices of a group and stage.
     pub(in crate::tui) fn thinned(&self, count: usize) -> Atlas {
         let mut atlas = Atlas { told: self.told.clone(), full: self.full, ..Atlas::default() };
         for group in &self.groups {
@@ -102,7 +100,7 @@ impl Atlas {
     }
 }
 
-/// The devices of all stages in order, then those that are left.
+/// Seats of all stages in order, then idle devices.
 fn seats(shown: &ShownRun, plan: &Plan, score: &Score) -> Vec<Seat> {
     let slowest = score.slowest_s.max(f64::MIN_POSITIVE);
     let limit = shown.limits.memory_limit();
@@ -129,7 +127,7 @@ fn seats(shown: &ShownRun, plan: &Plan, score: &Score) -> Vec<Seat> {
     seats
 }
 
-/// The part of a step during which a device waits because an operator has fewer pieces than there are devices.
+/// Fraction of a step during which a device waits, because an operator has fewer pieces than devices.
 fn idle_share(shown: &ShownRun, at: u32) -> f64 {
     let Some(used) = &shown.operators else { return 0.0 };
     let waited: f64 = used.idle.iter().filter(|idle| f64::from(at) >= idle.pieces).map(|idle| idle.seconds).sum();
@@ -181,17 +179,17 @@ fn by_stage(shown: &ShownRun, plan: &Plan, seats: Vec<Seat>) -> Atlas {
     Atlas { seats, groups, told: format!("{}{by}", used(shown)), full: 1.0 }
 }
 
-/// `126 of 128 devices`.
+/// Used devices: `126 of 128 devices`.
 fn used(shown: &ShownRun) -> String {
     let used = shown.plan().map_or(0, |(plan, _)| plan.devices_used());
     format!("{used} of {}", units::counted(shown.limits.devices as usize, "device"))
 }
 
-/// Accelerators, then CPUs: a device may have several stages.
+/// Groups accelerators, then CPUs. A device may have several stages.
 fn by_kind(shown: &ShownRun, plan: &Plan, score: &Score) -> Atlas {
     let mut kinds: [Vec<Seat>; 2] = [vec![], vec![]];
     let limit = shown.limits.memory_limit();
-    // Of each seat, the time of the stage it is shown with.
+    // Time of the stage that each seat is shown with.
     let mut most: [Vec<f64>; 2] = [vec![], vec![]];
     for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
         let kind = usize::from(stage.on_cpus());

@@ -1,4 +1,4 @@
-//! What the stages do over the simulated batch, in the room that a list leaves below it.
+//! Strip of the stages over the simulated iteration, in the space below a list.
 
 use ratatui::{
     Frame,
@@ -19,7 +19,7 @@ use crate::{
     units,
 };
 
-/// Draws it where there is room; `selected`: the stage whose name stands out.
+/// Draws the strip if it fits; `selected` is the stage with a highlighted name.
 pub(in crate::tui) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,

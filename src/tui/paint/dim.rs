@@ -1,7 +1,7 @@
-//! What lies behind an overlay: still there, still readable, plainly not what keys go to.
+//! Dims the screen behind an overlay: readable, but clearly without the focus.
 //!
-//! Letters take the muted colour, which holds its contrast; colours that fill cells go most of the way to the ground. Where
-//! colours cannot be mixed, letters alone change. `O(cells)`.
+//! Text takes the muted colour, which keeps its contrast. Colours that fill cells are mixed with the background. If
+//! colours cannot be mixed, only text changes. `O(cells)`.
 
 use ratatui::{
     Frame,
@@ -12,7 +12,7 @@ use ratatui::{
 
 use crate::tui::theme::{Role, Theme};
 
-/// How much of a colour is left.
+/// Fraction of a colour that is left.
 const LEFT: f64 = 0.3;
 
 /// Dims a part of the screen.
@@ -20,7 +20,7 @@ pub(in crate::tui) fn dim(buffer: &mut Buffer, area: Rect, theme: &Theme) {
     let (text, muted) = (theme.color(Role::Text), theme.color(Role::Muted));
     let ground = match (theme.background(), text) {
         (Color::Rgb(r, g, b), _) => [r, g, b],
-        // The terminal's own: as light as what is written on it is dark.
+        // The terminal's own background: light if its text colour is dark.
         (_, Color::Rgb(r, g, b)) if u32::from(r) + u32::from(g) + u32::from(b) < 380 => [250; 3],
         _ => [14, 16, 22],
     };
@@ -44,7 +44,7 @@ fn towards(color: Color, ground: [u8; 3]) -> Color {
     Color::Rgb(mix(r, ground[0]), mix(g, ground[1]), mix(b, ground[2]))
 }
 
-/// Takes the colours out of what no longer holds: still readable, plainly not current.
+/// Removes the colours of an outdated plan: readable, but clearly not current.
 pub(in crate::tui) fn fade(frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let muted = theme.color(Role::Muted);
     let buffer = frame.buffer_mut();

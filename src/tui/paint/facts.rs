@@ -1,4 +1,4 @@
-//! A stage in figures: what its time and its memory are made of, its degrees, how far it is from the slowest.
+//! Figures of a stage: parts of its time and memory, degrees, distance from the slowest.
 
 use crate::{
     plan::{Plan, Score, StageScore},
@@ -10,35 +10,35 @@ use crate::{
     units,
 };
 
-/// The row of a stage's degrees.
+/// Name of the row of a stage's degrees.
 pub(in crate::tui) const DEGREES: &str = "DP × TP";
 
-/// The part of the time that goes into transfers.
+/// Name of the part of the time for transfers.
 pub(in crate::tui) const COMMUNICATION: &str = "communication";
 
-/// What there is to say of a stage.
+/// Figures of a stage.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::tui) struct Facts {
-    /// `Stage 4`, `Accelerator 2`.
+    /// Title: `Stage 4`, `Accelerator 2`.
     pub title: String,
-    /// `devices 22–29`.
+    /// Devices: `devices 22–29`.
     pub devices: String,
-    /// What its times are of, and what becomes of communication; empty where there is nothing to tell.
+    /// Reference of its times, and what hides communication; empty if there is nothing to say.
     pub per: &'static str,
-    /// What its time goes into, seconds a microbatch; nothing is left out but what no stage has.
+    /// Parts of its time, seconds per microbatch. Parts that no stage has are left out.
     pub time: Vec<(Activity, &'static str, f64)>,
-    /// How much of its communication passes hide, seconds of the same; `None` where that is not known.
+    /// Communication hidden by passes, seconds per microbatch; `None` if unknown.
     pub hidden_s: Option<f64>,
-    /// What its memory is made of, bytes.
+    /// Parts of its memory, bytes.
     pub memory: Vec<(Memory, &'static str, f64)>,
-    /// What it needs at the most, bytes; `None` where nothing limits it.
+    /// Peak memory, bytes; `None` if unlimited.
     pub peak_bytes: Option<f64>,
     /// Names and values.
     pub rows: Vec<(&'static str, String)>,
 }
 
 impl Facts {
-    /// The facts of a stage; `simulated`: the plan's simulated batch, if it is there.
+    /// Figures of a stage; `simulated` is the plan's simulated iteration, if known.
     pub(in crate::tui) fn of(
         shown: &ShownRun,
         plan: &Plan,
@@ -56,13 +56,13 @@ impl Facts {
             machines => machines.to_string(),
         };
         facts.time = match simulated {
-            // The simulator knows a step of operators as two passes, not what each is made of.
+            // The simulator plays a step of operators as two passes, without their parts.
             _ if shown.operators.is_some() => vec![
                 (Activity::Forward, "compute", scored.compute_s),
                 (Activity::Communication, "transfers", scored.communication_s),
                 (Activity::Recompute, "all-reduce", scored.sync_s),
             ],
-            // What passes hand over is within them in the simulator, and apart in the check.
+            // The simulator includes these transfers in passes; the check counts them separately.
             Some(simulated) if within_passes(simulated, scored) => planned(simulated, index, scored),
             Some(simulated) => time(simulated, index),
             None => vec![
@@ -74,7 +74,7 @@ impl Facts {
         let whole = told(COMMUNICATION).filter(|seconds| *seconds > 0.0 && shown.operators.is_none());
         let share = simulated.filter(|simulated| simulated.setup.settings.overlap).and_then(|s| s.hidden(index));
         facts.hidden_s = whole.zip(share).map(|(seconds, share)| seconds * share);
-        // Where replicas take microbatches in turn, the parts are of one of these, loads of a share of it.
+        // If replicas take turns, the parts are per microbatch of one replica, and loads a fraction of that.
         let own = simulated.and_then(|simulated| simulated.pipeline.stages.get(index));
         let replicas = own.filter(|_| shown.operators.is_none()).map_or(1.0, |own| f64::from(own.replicas.max(1)));
         facts.memory = simulated.map(|simulated| memory(simulated, index)).unwrap_or_default();
@@ -115,13 +115,13 @@ impl Facts {
     }
 }
 
-/// Whether the simulator knows no time of transfers apart, though there is some.
+/// True if there are transfers, but the simulator has no separate time for them.
 fn within_passes(simulated: &Simulated, scored: &StageScore) -> bool {
     let apart = simulated.pipeline.transfers.iter().any(|transfer| transfer.seconds > 0.0);
     !apart && scored.communication_s > 0.0 && scored.backward_compute_s > 0.0 && simulated.pipeline.steps.is_empty()
 }
 
-/// The same as the independent check counts it.
+/// Parts of the time as the independent check counts them.
 fn planned(simulated: &Simulated, index: usize, scored: &StageScore) -> Vec<(Activity, &'static str, f64)> {
     let mut time = vec![(Activity::Forward, "forward", scored.compute_s - scored.backward_compute_s)];
     let again = simulated.pipeline.stages.get(index).map_or(0.0, |stage| stage.recompute_s);
@@ -136,7 +136,7 @@ fn planned(simulated: &Simulated, index: usize, scored: &StageScore) -> Vec<(Act
     time
 }
 
-/// What a microbatch costs on a replica, in the simulator.
+/// Parts of the time of a microbatch on a replica, as simulated.
 fn time(simulated: &Simulated, index: usize) -> Vec<(Activity, &'static str, f64)> {
     let pipeline = &simulated.pipeline;
     let Some(stage) = pipeline.stages.get(index) else { return vec![] };
@@ -152,7 +152,7 @@ fn time(simulated: &Simulated, index: usize) -> Vec<(Activity, &'static str, f64
         time.push((Activity::Backward, "backward", stage.backward_s - stage.recompute_s));
     }
     if pipeline.transfers.iter().any(|transfer| transfer.seconds > 0.0) {
-        // Gradients go back on the same links.
+        // Gradients return over the same links.
         time.push((Activity::Communication, COMMUNICATION, if backward { 2.0 * one_way } else { one_way }));
     }
     if any(|stage| stage.all_reduce_s) {
@@ -174,7 +174,7 @@ fn memory(simulated: &Simulated, index: usize) -> Vec<(Memory, &'static str, f64
     all.into_iter().filter(|part| part.2 > 0.0).collect()
 }
 
-/// `devices 22–29`, `device 3`, `8 devices`.
+/// Devices in words: `devices 22–29`, `device 3`, `8 devices`.
 fn devices(devices: &[u32]) -> String {
     match devices {
         [] => String::new(),
@@ -189,12 +189,12 @@ fn capital(text: &str) -> String {
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
-/// Whether a limit of memory is none.
+/// True if a memory limit means unlimited.
 pub(in crate::tui) fn is_unlimited(limit: f64) -> bool {
     !limit.is_finite() || units::bytes_exact(limit) == "unlimited"
 }
 
-/// A value of memory without its unit where the limit's has the same: `78.4 of 80 GiB`.
+/// Memory value and limit, with the unit once if both have the same: `78.4 of 80 GiB`.
 pub(in crate::tui) fn of_limit(bytes: f64, limit: f64) -> (String, String) {
     let held = units::bytes_beside(bytes, limit);
     let all = units::bytes_exact(limit);

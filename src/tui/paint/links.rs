@@ -1,5 +1,5 @@
-//! Who sends how much to whom: a row for each stage that sends, a square of two cells for each that receives, the more the
-//! stronger. The selected row has its figures behind it. Where not all fit, those around the selected stage are shown.
+//! Traffic matrix: a row per sending stage, a square of two cells per receiving one, stronger for more traffic. Figures
+//! stand beside the selected row. A matrix that does not fit shows the part around the selected stage.
 
 use ratatui::{
     style::Style,
@@ -21,25 +21,25 @@ use crate::{
     },
 };
 
-/// Cells of a square, and most of the names at the left.
+/// Width of a square, and maximum width of the names at the left, cells.
 const CELL: usize = 2;
 const NAME: usize = 18;
-/// Cells that the figures of a row take.
+/// Width of the figures of a row, cells.
 const FIGURES: usize = 34;
 
-/// What a matrix is drawn from.
+/// Inputs of a matrix.
 pub(in crate::tui) struct Matrix<'a> {
     pub shown: &'a ShownRun,
-    /// The batch in the simulator, which tells how busy links are.
+    /// Simulated iteration, for the load of links.
     pub simulated: Option<&'a Simulated>,
     pub theme: &'a Theme,
     pub shades: Shades,
-    /// The stage that must be seen.
+    /// Stage that must be visible.
     pub selected: usize,
 }
 
 impl Matrix<'_> {
-    /// Lines that all of it takes; none where nobody sends anything.
+    /// Number of lines of the full matrix; 0 if there is no traffic.
     pub(in crate::tui) fn wanted(&self) -> usize {
         if self.flows().next().is_none() { 0 } else { self.stages() + 2 }
     }
@@ -52,7 +52,7 @@ impl Matrix<'_> {
         self.shown.traffic.iter().filter(|flow| flow.amount.value() > 0.0)
     }
 
-    /// The matrix in so many cells and lines.
+    /// Lines of the matrix for a width and height in cells.
     pub(in crate::tui) fn lines(&self, width: usize, height: usize) -> Vec<Line<'static>> {
         let count = self.stages();
         let columns = (width.saturating_sub(NAME + FIGURES.min(width / 3)) / CELL).min(count);
@@ -61,10 +61,10 @@ impl Matrix<'_> {
             return vec![];
         }
         let selected = self.selected.min(count - 1);
-        // The neighbour that the selected stage sends to is seen with it.
+        // Show the selected stage together with the next one, which it sends to.
         let right = scrolled((selected + 1).min(count - 1), columns, count);
         let top = scrolled(selected, seen, count);
-        // What is seen of it stands where it is not cut.
+        // State the visible part first, where it cannot be cut.
         let mut part = String::new();
         if seen < count {
             part += &format!(" {}–{} of {count}", top + 1, top + seen);
@@ -72,7 +72,7 @@ impl Matrix<'_> {
         if columns < count {
             part += &format!(" to {}–{} of {count}", right + 1, right + columns);
         }
-        // Gradients of activations go back on the same links.
+        // Gradients of activations return over the same links.
         let what = family::of(&self.shown.workload).flows_of();
         let fullest = self.flows().max_by(|a, b| a.amount.value().total_cmp(&b.amount.value()));
         let most = fullest.map_or(String::new(), |flow| {
@@ -81,7 +81,7 @@ impl Matrix<'_> {
         });
         let mut lines = vec![title(&format!("who sends to whom{part}: {what}{most}"), width, self.theme)];
         let mut head = vec![Span::styled(fit("  from / to", NAME), self.theme.fg(Role::Muted))];
-        // Numbers of two digits leave no blank: every fifth stage has its own.
+        // Two-digit numbers fill a square, so only every fifth stage is numbered.
         for to in right..right + columns {
             let told = count < 10 || (to + 1) % 5 == 0 || to == right;
             let number = if told { (to + 1).to_string() } else { String::new() };
@@ -115,7 +115,7 @@ impl Matrix<'_> {
         lines
     }
 
-    /// How strongly a stage sends to another, against the strongest.
+    /// Square of the traffic between two stages, relative to the largest.
     fn square(&self, from: usize, to: usize, strongest: f64) -> Span<'static> {
         let Some(flow) = self.flows().find(|flow| (flow.from, flow.to) == (from, to)) else {
             return Span::styled("· ", self.theme.fg(Role::Border));
@@ -130,7 +130,7 @@ impl Matrix<'_> {
         Span::styled(sign.repeat(CELL), self.theme.fg(Role::Transfer))
     }
 
-    /// An amount, and how busy its link is.
+    /// Amount of a flow, and load of its link.
     fn figure(&self, flow: &Flow) -> String {
         match self.busy(flow.from, flow.to) {
             Some(busy) => format!("{} {}", flow.amount.text(), crate::units::percent_whole(busy)),
@@ -138,7 +138,7 @@ impl Matrix<'_> {
         }
     }
 
-    /// What a stage sends, in figures, the most first.
+    /// Flows that a stage sends, in figures, largest first.
     fn figures(&self, from: usize) -> String {
         let mut flows: Vec<&Flow> = self.flows().filter(|flow| flow.from == from).collect();
         flows.sort_by(|a, b| b.amount.value().total_cmp(&a.amount.value()));
@@ -147,19 +147,19 @@ impl Matrix<'_> {
         if told.is_empty() { "sends nothing".into() } else { told.join(", ") }
     }
 
-    /// Share of the batch during which the link between two stages carries activations.
+    /// Fraction of the iteration during which the link between two stages carries activations.
     fn busy(&self, from: usize, to: usize) -> Option<f64> {
         let simulated = self.simulated?;
         let transfer =
             simulated.pipeline.transfers.iter().find(|transfer| (transfer.from, transfer.to) == (from, to))?;
         let whole = simulated.timeline.iteration_s;
-        // Where the simulator counts it within the passes it tells nothing of the link.
+        // Transfers simulated within passes give no load of the link.
         (whole > 0.0 && transfer.seconds > 0.0)
             .then(|| (transfer.seconds * f64::from(simulated.pipeline.microbatches) / whole).min(1.0))
     }
 }
 
-/// A line with a title in it.
+/// Rule with a title in it.
 pub(in crate::tui) fn title(text: &str, width: usize, theme: &Theme) -> Line<'static> {
     let text = format!("─ {} ", whole(text, width.saturating_sub(4)));
     let rule = "─".repeat(width.saturating_sub(text.chars().count()));

@@ -1,4 +1,4 @@
-//! What a stage's time is made of, as far as the profile tells: the parts of every bar, legend and sentence about loads.
+//! Parts of a stage's load, as far as the profile distinguishes them, for all bars, legends and sentences.
 
 use ratatui::{
     style::{Color, Style},
@@ -17,17 +17,17 @@ use crate::{
 /// One part of a load.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tui) struct LoadPart {
-    /// One word.
+    /// Name, one word.
     pub name: &'static str,
-    /// Sign that fills its stretch of a bar.
+    /// Sign that fills its section of a bar.
     pub fill: &'static str,
-    /// Its colour.
+    /// Colour.
     pub role: Role,
-    /// How long it takes on a stage, seconds.
+    /// Time of the part on a stage, seconds.
     pub of: fn(&StageScore) -> f64,
 }
 
-/// The parts that a plan's loads have; a part that is nothing on every stage is left out.
+/// Parts of a plan's loads. Parts that are 0 on every stage are left out.
 pub(in crate::tui) fn load_parts(score: &Score) -> Vec<LoadPart> {
     let any = |of: fn(&StageScore) -> f64| score.stages.iter().any(|stage| of(stage) > 0.0);
     let part = |name, fill, role, of| LoadPart { name, fill, role, of };
@@ -50,18 +50,18 @@ pub(in crate::tui) fn load_parts(score: &Score) -> Vec<LoadPart> {
     parts
 }
 
-/// What a part fills a bar with: half a line in its colour, a sign of its own where it has none.
+/// Fill of a part in a bar: half a line in its colour, or its own sign without colours.
 fn half(part: &LoadPart, theme: &Theme) -> &'static str {
     if theme.color(part.role) == Color::Reset { part.fill } else { "▄" }
 }
 
-/// The parts of a stage as parts of a bar that `whole` seconds fill.
+/// Parts of a stage in a bar whose full width is `whole` seconds.
 pub(in crate::tui) fn bar_parts(parts: &[LoadPart], stage: &StageScore, whole: f64, theme: &Theme) -> Vec<Part> {
     let part = |p: &LoadPart| Part { share: (p.of)(stage) / whole, fill: half(p, theme), style: theme.fg(p.role) };
     parts.iter().map(part).collect()
 }
 
-/// The same for one node, whose transfers are told in one sum; `backward`: whether it is of that pass.
+/// The same for one node, whose transfers are one sum; `backward` is true for nodes of that pass.
 pub(in crate::tui) fn node_parts(
     parts: &[LoadPart],
     node: &NodeScore,
@@ -87,15 +87,15 @@ pub(in crate::tui) fn node_parts(
     .collect()
 }
 
-/// A part's colour as that of words.
+/// Style of text in a part's colour.
 pub(in crate::tui) fn words(theme: &Theme, role: Role) -> Style {
     ink(theme, role)
 }
 
-/// Every part's sign and name, as many as fit.
+/// Sign and name of each part, as many as fit.
 pub(in crate::tui) fn legend(parts: &[LoadPart], theme: &Theme, width: usize) -> Vec<Span<'static>> {
     let mut used = 0;
-    // As the bars are: where fills tell nothing, colours do.
+    // Same signs as in the bars: colours if there are any, else fills.
     let sign = |part: &LoadPart| if theme.color(part.role) == Color::Reset { part.fill } else { "■" };
     let texts = parts.iter().map(|part| (format!("{}{} ", sign(part), part.name), part.role));
     let fitting = texts.take_while(|(text, _)| {

@@ -1,8 +1,9 @@
-//! Drawing a map: hue is the stage, height the memory, brightness the load; at a moment of the batch what a device does.
+//! Drawing of the device map: hue is the stage, height the memory, brightness the load. At a moment of the iteration,
+//! colour is the activity.
 //!
-//! A cell of several rows fills from below in eighths of a row. Cells of half a row show memory as brightness. The first
-//! cell of a run has the number of its stage. Without colours the number and the height are all there is, and what a device
-//! does is told by its fill.
+//! A cell of several rows fills from below in eighths of a row. Cells of half a row show memory as brightness. The
+//! first cell of a run has the number of its stage. Without colours only number, height and fill remain; the fill shows
+//! the activity.
 
 use ratatui::{
     buffer::Buffer,
@@ -18,35 +19,35 @@ use super::{
 };
 use crate::tui::theme::{Role, Theme};
 
-/// Lower parts of a row, by eighths.
+/// Lower blocks, by eighths of a row.
 pub(in crate::tui) const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// What a map is drawn with.
+/// Inputs of a map.
 pub(in crate::tui) struct Map<'a> {
     pub layout: &'a MapLayout,
     pub shades: &'a Shades,
     pub theme: &'a Theme,
-    /// Stages of the plan.
+    /// Number of stages of the plan.
     pub stages: usize,
-    /// The seat under the cursor.
+    /// Seat under the cursor.
     pub cursor: Option<usize>,
-    /// The moment that is shown; `None`: the batch as a whole.
+    /// Moment to show; `None`: the whole iteration.
     pub moment: Option<Moment<'a>>,
-    /// Devices that have another stage than before, while that is told.
+    /// Devices whose stage changed, while that is highlighted.
     pub changed: &'a [u32],
 }
 
-/// What a cell looks like.
+/// Look of a cell.
 struct Look {
     shade: Shade,
-    /// How much of it is filled, 0 to 1.
+    /// Filled fraction, 0 to 1.
     level: f64,
-    /// What fills it where there are no colours.
+    /// Fill without colours.
     fill: &'static str,
 }
 
 impl Map<'_> {
-    /// Draws it.
+    /// Draws the map.
     pub(in crate::tui) fn draw(&self, buffer: &mut Buffer, area: Rect) {
         for (x, y, name) in &self.layout.names {
             let room = usize::from(area.width.saturating_sub(*x));
@@ -79,7 +80,7 @@ impl Map<'_> {
         let full = self.layout.atlas.full.max(f64::MIN_POSITIVE);
         let Some(moment) = &self.moment else {
             let shade = self.shades.loaded(hue, seat.load);
-            // Nothing limits it: full, as far as anybody can tell.
+            // Memory without a limit is shown as full.
             return Some(Look { shade, level: seat.memory.map_or(1.0, |share| share / full), fill: "█" });
         };
         let shares = moment.shares(stage, seat.replica);
@@ -96,7 +97,7 @@ impl Map<'_> {
         })
     }
 
-    /// Whether the number of the stage stands in a cell: where a run of it begins, on every line anew.
+    /// True if a cell shows the number of its stage: at the start of a run, again on every line.
     fn begins_run(&self, i: usize) -> bool {
         let Some(before) = i.checked_sub(1) else { return true };
         let seats = &self.layout.atlas.seats;
@@ -110,7 +111,7 @@ impl Map<'_> {
         let (full, empty) = (self.shades.color(look.shade), self.shades.color(self.shades.empty(look.shade)));
         let empty = match (self.shades.mixes(), &self.moment) {
             (true, None) => empty,
-            // While the batch is played a ground that stays is not sent again with every picture.
+            // A constant background during playback saves output, because unchanged cells are not sent again.
             (true, Some(_)) => self.shades.track(),
             (false, _) => Color::Reset,
         };
@@ -129,7 +130,7 @@ impl Map<'_> {
                 }
             }
         }
-        // The number stands on what is filled of the lowest row.
+        // The number is drawn on the filled part of the lowest row.
         if let Some(stage) = seat.stage.filter(|_| self.begins_run(i)) {
             let number = (stage + 1).to_string();
             if number.len() <= usize::from(place.width) {
@@ -147,7 +148,7 @@ impl Map<'_> {
         self.mark(buffer, place, area, i, seat);
     }
 
-    /// Underlines the stage under the cursor, the device itself most; where lines lie close, the device alone is marked.
+    /// Underlines the stage under the cursor, its device most. Without a free line below, marks the device alone.
     fn mark(&self, buffer: &mut Buffer, place: Rect, area: Rect, i: usize, seat: &Seat) {
         let Some(cursor) = self.cursor else { return };
         let here = i == cursor;
@@ -168,7 +169,7 @@ impl Map<'_> {
         }
     }
 
-    /// Half a row: upper or lower half of a character cell.
+    /// Draws half a row: the upper or lower half of a character cell.
     fn draw_half(&self, buffer: &mut Buffer, place: Rect, i: usize, seat: &Seat, low: bool) {
         let cell = &mut buffer[(place.x, place.y)];
         let here = self.cursor == Some(i);
@@ -190,7 +191,7 @@ impl Map<'_> {
             };
             cell.set_symbol(if here { "◆" } else { sign });
         } else if low {
-            // The upper half is there already.
+            // The upper half is drawn already.
             cell.set_bg(color);
         } else {
             cell.set_symbol("▀").set_fg(color);
@@ -198,7 +199,7 @@ impl Map<'_> {
     }
 }
 
-/// A device that does nothing.
+/// Draws an idle device.
 fn hollow(buffer: &mut Buffer, place: Rect, theme: &Theme) {
     let style = theme.fg(Role::Border);
     let rows: Vec<String> = match (place.width, place.height) {

@@ -1,22 +1,22 @@
-//! Where the cells of a map lie: the largest cells that fit, in lines, groups apart.
+//! Layout of the cells of a map: the largest cells that fit, in lines, with groups apart.
 //!
-//! A layout is found by trying cell sizes from large to small; the smallest are half a character high, and where even those
-//! do not fit, a cell stands for two devices, then four, and so on. `O(devices)` for each size that is tried.
+//! Cell sizes are tried from large to small. The smallest are half a character high; if even those do not fit, a cell
+//! stands for two devices, then four, and so on. `O(devices)` per size tried.
 
 use super::atlas::{Atlas, Group};
 
-/// A size of cells and the gaps between them.
+/// Size of cells and of the gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tui) struct CellSize {
-    /// Columns of a cell.
+    /// Width of a cell, columns.
     pub width: u16,
-    /// Rows of a cell; 0: half a row, two devices one over the other.
+    /// Height of a cell, rows; 0: half a row, with two devices stacked.
     pub height: u16,
-    /// Columns between devices, between replicas, between groups.
+    /// Columns between devices, between replicas, and between groups.
     gaps: [u16; 3],
     /// Rows between lines.
     between: u16,
-    /// Whether names stand over groups.
+    /// True if groups have names over them.
     named: bool,
 }
 
@@ -24,7 +24,7 @@ const fn size(width: u16, height: u16, gaps: [u16; 3], between: u16, named: bool
     CellSize { width, height, gaps, between, named }
 }
 
-/// From the largest to the smallest.
+/// Sizes from the largest to the smallest.
 const SIZES: [CellSize; 18] = [
     size(14, 6, [2, 3, 5], 1, true),
     size(12, 5, [2, 3, 5], 1, true),
@@ -46,40 +46,40 @@ const SIZES: [CellSize; 18] = [
     size(1, 0, [0, 0, 1], 0, false),
 ];
 
-/// Cells of so many columns are large.
+/// Minimum width of a large cell, columns.
 const LARGE: u16 = 4;
-/// So many devices of a group look well in one line.
+/// Maximum size of a group that is kept on one line, devices.
 const A_LINE: usize = 16;
 
-/// Columns for the number of the first machine of a line, where names have no line of their own.
+/// Columns for the number of a line's first machine, if names have no line of their own.
 const NUMBERS: u16 = 4;
 
-/// A map that fits.
+/// Map that fits.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::tui) struct MapLayout {
-    /// The cells.
+    /// Size of the cells.
     pub size: CellSize,
-    /// The devices; thinned where a cell stands for several.
+    /// Devices; thinned if a cell stands for several.
     pub atlas: Atlas,
-    /// By seat: column, row, and whether it is the lower half of that row.
+    /// By seat: column, row, and true for the lower half of that row.
     pub places: Vec<(u16, u16, bool)>,
-    /// Names of groups and where they begin.
+    /// Names of groups with column and row.
     pub names: Vec<(u16, u16, String)>,
-    /// Rows it takes.
+    /// Height of the map, rows.
     pub rows: u16,
-    /// Devices of a cell.
+    /// Devices per cell.
     pub stands_for: usize,
 }
 
 impl MapLayout {
-    /// The map of all devices in so many columns and rows; `None` where there is no room for any.
+    /// Map of all devices for a width and height; `None` if it cannot fit.
     pub(in crate::tui) fn new(atlas: &Atlas, width: u16, height: u16) -> Option<MapLayout> {
         if atlas.seats.is_empty() || width == 0 || height == 0 {
             return None;
         }
         let named = atlas.groups.iter().any(|group| !group.name.is_empty());
         let mut tried = SIZES.iter().filter(|size| named || !size.named || size.height > 1);
-        // Large cells are worth less than groups in one line each.
+        // Prefer one line per group over larger cells.
         let mut large = tried.clone().filter(|size| size.width >= LARGE);
         if let Some(layout) = large.find_map(|&size| lay(atlas, size, (width, height), 1, true)) {
             return Some(layout);
@@ -99,7 +99,7 @@ impl MapLayout {
         None
     }
 
-    /// The seat at a place of the map, if there is one.
+    /// Seat at a place of the map, if any.
     pub(in crate::tui) fn seat_at(&self, column: u16, row: u16) -> Option<usize> {
         let rows = self.size.height.max(1);
         self.places
@@ -107,7 +107,7 @@ impl MapLayout {
             .position(|&(x, y, _)| (x..x + self.size.width).contains(&column) && (y..y + rows).contains(&row))
     }
 
-    /// The nearest seat in the next line, or the line before.
+    /// Nearest seat in the next or the previous line.
     pub(in crate::tui) fn beside(&self, seat: usize, down: bool) -> usize {
         let Some(&(x, y, low)) = self.places.get(seat) else { return 0 };
         let here = (y, low);
@@ -119,7 +119,7 @@ impl MapLayout {
     }
 }
 
-/// Columns of a group in one line.
+/// Width of a group on one line, columns.
 fn line_of(atlas: &Atlas, group: &Group, size: CellSize) -> u16 {
     let begins = |i: usize| atlas.seats[i].begins && !group.whole;
     let alone = |i: usize| begins(i) && (i + 1 >= group.seats.end || begins(i + 1));
@@ -128,7 +128,7 @@ fn line_of(atlas: &Atlas, group: &Group, size: CellSize) -> u16 {
     group.seats.len() as u16 * size.width + gaps
 }
 
-/// Lays cells of a size, if they fit; `together`: small groups stay on one line each.
+/// Places cells of a size, if they fit; `together` keeps each small group on one line.
 fn lay(
     atlas: &Atlas,
     size: CellSize,
@@ -152,7 +152,7 @@ fn lay(
             return None;
         }
         while begin < group.seats.end {
-            // What stays in one piece: the group, else a replica; piled cells need the run of a stage.
+            // Unit that stays together: the group, else a replica; stacked cells need the whole run of a stage.
             let end = if group.whole || pile > 1 {
                 group.seats.end
             } else {
@@ -168,7 +168,7 @@ fn lay(
                 (true, false) => size.gaps[0],
             };
             let fits = x + gap + piece <= width;
-            // A group with a name over it needs the room of the name, too.
+            // A group with a name over it also needs the width of the name.
             let named = !over || !first || x + gap + group.name.len() as u16 <= width;
             let apart = together && first && x > left && x + gap + line > width;
             if apart || x > left && (!fits || !named) && (piece <= width - left || !fits && x > width * 3 / 4) {

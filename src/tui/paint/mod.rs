@@ -1,6 +1,6 @@
-//! What several views draw alike: texts cut to a width, colours that are made, devices as cells of a map, a batch as a strip.
+//! Drawing that several views share: text cut to a width, computed colours, the device map, the strip of an iteration.
 //!
-//! Views know nothing of each other; what they share stands here.
+//! Views do not use each other; shared code stands here.
 
 pub(in crate::tui) mod area;
 pub(in crate::tui) mod atlas;

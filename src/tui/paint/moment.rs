@@ -1,7 +1,7 @@
-//! What every device does at a moment of the simulated batch, and how much memory it holds then.
+//! State of every device at a moment of the simulated iteration: activity and memory.
 //!
-//! Where the simulator left out the middle of a long batch, because the pipeline repeats itself there, the stretch before
-//! goes on: a moment in the middle is looked up as much later in that stretch. `O(log events)` for a device.
+//! The simulator skips the middle of a long iteration, where the pipeline repeats itself. A moment there is mapped to
+//! the same phase of the repeating interval before it. `O(log events)` per device.
 
 use super::shades::{Activity, Shade, Shades};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     tui::simulated::{Lane, Share, Simulated, Work},
 };
 
-/// A moment, and how long it lasts: as long as a picture stands.
+/// Moment and its length: the time between two pictures.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tui) struct Moment<'a> {
     pub simulated: &'a Simulated,
@@ -17,11 +17,11 @@ pub(in crate::tui) struct Moment<'a> {
     pub span_s: f64,
 }
 
-/// Shares of an interval by [`Activity`], 0 to 1 each.
+/// Fraction of an interval by [`Activity`], 0 to 1 each.
 pub(in crate::tui) type Shares = [f64; 4];
 
 impl Moment<'_> {
-    /// What a replica of a stage does. Of a plan for one sample all rows of the stage are one device.
+    /// Activities of a replica of a stage. In a plan for one sample all rows of a stage are one device.
     pub(in crate::tui) fn shares(&self, stage: usize, replica: u32) -> Shares {
         let rows = self.simulated.timeline.replicas.get(stage).copied().unwrap_or(0);
         if rows == 0 {
@@ -54,7 +54,7 @@ impl Moment<'_> {
         [0.0, 0.0, 0.0, if sends { 1.0 } else { 0.0 }]
     }
 
-    /// Bytes on a device of a stage.
+    /// Memory of a device of a stage, bytes.
     pub(in crate::tui) fn memory(&self, stage: usize) -> f64 {
         let Some(steps) = self.simulated.timeline.memory.get(stage) else { return 0.0 };
         let at = self.simulated.repeated(stage, 0, self.at_s);
@@ -63,13 +63,13 @@ impl Moment<'_> {
     }
 }
 
-/// The row of a replica among so many; the last where a stage's devices share one.
+/// Row of a replica; the last row if a stage's devices share one.
 fn last(replica: u32, rows: u32) -> std::ops::Range<u32> {
     let row = replica.min(rows - 1);
     row..row + 1
 }
 
-/// What an event is.
+/// Activity of a kind of event.
 pub(in crate::tui) fn of(kind: EventKind) -> Activity {
     match kind {
         EventKind::Forward => Activity::Forward,
@@ -79,7 +79,7 @@ pub(in crate::tui) fn of(kind: EventKind) -> Activity {
     }
 }
 
-/// Seconds of an interval as shares of it.
+/// Converts seconds of an interval to fractions of it.
 pub(in crate::tui) fn shares(share: &Share, length_s: f64) -> Shares {
     let length = length_s.max(f64::MIN_POSITIVE);
     let work = |kind: Work| share.work_s[kind as usize] / length;
@@ -87,7 +87,7 @@ pub(in crate::tui) fn shares(share: &Share, length_s: f64) -> Shares {
     [work(Work::Forward), work(Work::Recompute), backward, share.all_reduce_s / length]
 }
 
-/// The colour of shares: a mix, in steps of a half so that what hardly differs is not drawn anew.
+/// Mixed colour of activities. Weights are rounded to halves, so that small changes cause no redraw.
 pub(in crate::tui) fn stepped(shades: &Shades, shares: &Shares) -> Shade {
     let whole: f64 = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     let parts = Activity::ALL.map(|activity| {
@@ -97,7 +97,7 @@ pub(in crate::tui) fn stepped(shades: &Shades, shares: &Shares) -> Shade {
     shades.mix(&parts)
 }
 
-/// The activity with the largest share; `None` where nothing happens.
+/// Activity with the largest fraction; `None` if there is none.
 pub(in crate::tui) fn most(shares: &Shares) -> Option<Activity> {
     let most = Activity::ALL.into_iter().max_by(|a, b| shares[*a as usize].total_cmp(&shares[*b as usize]))?;
     (shares[most as usize] > 0.02).then_some(most)

@@ -1,15 +1,15 @@
-//! Lines made of phrases that are never cut: a figure with half its digits is worse than none.
+//! Lines of phrases that are never cut, because a figure with half its digits misleads.
 
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use crate::tui::paint::text::wrap;
 
-/// What belongs together on a line.
+/// Spans that stay together on a line.
 pub(in crate::tui) type Phrase = Vec<Span<'static>>;
 
-/// Puts phrases on lines of a width, `gap` between two of them, on at most `most` lines: those that do not fit any more are
-/// left out whole, and a sign says so. A phrase that is wider than a line is broken at its blanks, as unstyled text.
+/// Puts phrases with `gap` between them on at most `most` lines of a width. Phrases that do not fit are left out whole,
+/// with a sign for it. A phrase wider than a line is wrapped as text in one style.
 pub(in crate::tui) fn flow(phrases: Vec<Phrase>, gap: &'static str, width: usize, most: usize) -> Vec<Line<'static>> {
     let mut lines: Vec<Phrase> = vec![vec![]];
     let mut left_out = false;
@@ -39,7 +39,7 @@ pub(in crate::tui) fn flow(phrases: Vec<Phrase>, gap: &'static str, width: usize
         }
     }
     if let Some(line) = lines.last_mut().filter(|_| left_out) {
-        // Words make way for the sign.
+        // Drop words to make space for the sign.
         while of(line) + 2 > width {
             let Some(span) = line.last_mut() else { break };
             let shorter = span.content.trim_end().rsplit_once(' ').map(|(before, _)| before.to_string());
@@ -56,7 +56,7 @@ pub(in crate::tui) fn flow(phrases: Vec<Phrase>, gap: &'static str, width: usize
     lines.into_iter().map(Line::from).collect()
 }
 
-/// As many parts of what stands in parentheses as fit; `None` where not even one does.
+/// As many parts in parentheses as fit; `None` if none does.
 fn shortened(phrase: &[Span<'_>], room: usize) -> Option<Span<'static>> {
     let [span] = phrase else { return None };
     let parts: Vec<&str> = span.content.strip_prefix('(')?.split(", ").collect();
@@ -64,7 +64,7 @@ fn shortened(phrase: &[Span<'_>], room: usize) -> Option<Span<'static>> {
     fewer.find(|text| text.width() <= room).map(|text| Span::styled(text, span.style))
 }
 
-/// Phrases of a text: its parts between commas and semicolons, with these; what stands in parentheses is one.
+/// Phrases of a text: parts up to each comma or semicolon. Parentheses are one phrase.
 pub(in crate::tui) fn of_text(text: &str) -> Vec<String> {
     let mut phrases = vec![String::new()];
     let mut open = 0_usize;
@@ -86,13 +86,13 @@ pub(in crate::tui) fn of_text(text: &str) -> Vec<String> {
     phrases
 }
 
-/// As much of a text as fits a width, whole phrases only, with a sign where there is more.
+/// As many whole phrases of a text as fit, with a sign if some are missing.
 pub(in crate::tui) fn whole(text: &str, width: usize) -> String {
     let phrases = of_text(text).into_iter().map(|phrase| vec![Span::raw(phrase)]).collect();
     flow(phrases, " ", width, 1).iter().flat_map(|line| &line.spans).map(|span| span.content.as_ref()).collect()
 }
 
-/// Cells of a phrase.
+/// Width of a phrase, cells.
 fn of(phrase: &[Span<'_>]) -> usize {
     phrase.iter().map(Span::width).sum()
 }

@@ -1,10 +1,10 @@
-//! Colours that are made, not listed: hues of stages round the wheel, mixes of activities, loads that dim.
+//! Computed colours: hues of stages on the colour wheel, mixes of activities, dimming by load.
 //!
-//! Mixing happens in OKLab, whose distances are those of the eye (Ottosson 2020). A pipeline of `n` stages takes its hues on
-//! one walk round the wheel, so a hue also says where in the pipeline a stage is; lightness alternates, so neighbours differ
-//! for everybody. Themes other than the two wheels (`dark`, `light`) bring a list of their own. Where a terminal has sixteen
-//! colours nothing is mixed: the larger share wins; where it has none, nothing is coloured. Every function is `O(1)` but the
-//! way down to 256 colours, which looks at all of them.
+//! Colours are mixed in OKLab, whose distances match perception (Ottosson 2020). A pipeline of `n` stages takes its
+//! hues in one walk round the wheel, so a hue shows the position in the pipeline. Lightness alternates, so that
+//! neighbours differ even without colour vision. Themes other than `dark` and `light` have a list of hues of their own.
+//! With sixteen colours the larger weight wins instead of a mix; without colours nothing is coloured. Every function is
+//! `O(1)` except the search of 256 colours.
 
 use std::sync::OnceLock;
 
@@ -15,19 +15,19 @@ use crate::tui::{
     theme::{Depth, Role, Theme},
 };
 
-/// Red, green and blue of a screen.
+/// Red, green and blue.
 pub(in crate::tui) type Rgb = (u8, u8, u8);
 
 /// Lightness and the two axes of OKLab.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Lab(f64, f64, f64);
 
-/// What a device does.
+/// Activity of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tui) enum Activity {
     /// Forward passes.
     Forward,
-    /// Activations computed again.
+    /// Recomputation of activations.
     Recompute,
     /// Backward passes.
     Backward,
@@ -36,11 +36,11 @@ pub(in crate::tui) enum Activity {
 }
 
 impl Activity {
-    /// All of them, in the order of a stacked bar.
+    /// All activities, in the order of a stacked bar.
     pub(in crate::tui) const ALL: [Activity; 4] =
         [Activity::Forward, Activity::Recompute, Activity::Backward, Activity::Communication];
 
-    /// A fill that tells it apart without colour.
+    /// Fill that distinguishes it without colour.
     pub(in crate::tui) fn fill(self) -> &'static str {
         match self {
             Activity::Forward => "▒",
@@ -51,14 +51,14 @@ impl Activity {
     }
 }
 
-/// A part of memory.
+/// Part of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tui) enum Memory {
-    /// Weights, or all of the training state where it is not told apart.
+    /// Weights, or all training state if it is not split.
     State,
     /// Activations in flight.
     Activations,
-    /// What one microbatch at a time needs.
+    /// Memory of one microbatch at a time.
     Buffers,
     /// Gradients.
     Gradients,
@@ -66,15 +66,15 @@ pub(in crate::tui) enum Memory {
     Optimizer,
 }
 
-/// A colour that can still be mixed.
+/// Colour that can still be mixed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::tui) struct Shade {
     lab: Option<Lab>,
-    /// What a terminal of sixteen colours, or of none, shows.
+    /// Colour on a terminal with sixteen colours or none.
     named: Color,
 }
 
-/// The colours of a theme on a terminal.
+/// Colours of a theme on a terminal.
 #[derive(Debug, Clone)]
 pub(in crate::tui) struct Shades {
     depth: Depth,
@@ -89,7 +89,7 @@ pub(in crate::tui) struct Shades {
 }
 
 impl Shades {
-    /// The colours of a theme.
+    /// Colours of a theme.
     pub(in crate::tui) fn new(theme: &Theme, depth: Depth) -> Shades {
         let light = theme.is_light();
         let coloured = theme.color(Role::Text) != Color::Reset;
@@ -131,17 +131,17 @@ impl Shades {
         }
     }
 
-    /// Whether colours can be mixed at all.
+    /// True if colours can be mixed.
     pub(in crate::tui) fn mixes(&self) -> bool {
         matches!(self.depth, Depth::True | Depth::Indexed)
     }
 
-    /// Whether there is any colour.
+    /// True if there are colours.
     pub(in crate::tui) fn coloured(&self) -> bool {
         self.depth != Depth::None
     }
 
-    /// The hue of a stage among so many.
+    /// Hue of a stage among `count`.
     pub(in crate::tui) fn stage(&self, stage: usize, count: usize) -> Shade {
         let listed = self.own[stage % self.own.len()];
         if !self.wheel {
@@ -153,7 +153,7 @@ impl Shades {
             _ => 15.0,
         };
         let hue = (250.0 + step * stage as f64) % 360.0;
-        // Yellows would turn olive.
+        // Raise the lightness of yellows, which would turn olive.
         let lift = (hue - 100.0).to_radians().cos().max(0.0);
         let (lightness, chroma) = match (self.light, stage % 2) {
             (false, 0) => (0.80 + 0.05 * lift, 0.13),
@@ -164,33 +164,33 @@ impl Shades {
         Shade { lab: Some(within_srgb(lightness, chroma, hue)), named: listed.named }
     }
 
-    /// The colour of an activity.
+    /// Colour of an activity.
     pub(in crate::tui) fn activity(&self, activity: Activity) -> Shade {
         self.activities[activity as usize]
     }
 
-    /// The colour of a part of memory.
+    /// Colour of a part of memory.
     pub(in crate::tui) fn memory(&self, part: Memory) -> Shade {
         self.memory[part as usize]
     }
 
-    /// What an empty stretch is drawn on.
+    /// Background of an empty section.
     pub(in crate::tui) fn track(&self) -> Color {
         if self.mixes() { self.color(self.track) } else { Color::Reset }
     }
 
-    /// What flashes: white on a dark ground, black on a light one.
+    /// Colour of flashing cells: white on a dark background, black on a light one.
     pub(in crate::tui) fn flash(&self) -> Shade {
         let rgb = if self.light { (0, 0, 0) } else { (0xff, 0xff, 0xff) };
         Shade { lab: self.mixes().then(|| lab(rgb)), named: self.text }
     }
 
-    /// The track as something to mix with.
+    /// Background of an empty section, for mixing.
     pub(in crate::tui) fn track_shade(&self) -> Shade {
         self.track
     }
 
-    /// A colour for a terminal.
+    /// Converts a shade to a colour of the terminal.
     pub(in crate::tui) fn color(&self, shade: Shade) -> Color {
         match (self.depth, shade.lab) {
             (Depth::None, _) => Color::Reset,
@@ -203,7 +203,7 @@ impl Shades {
         }
     }
 
-    /// The mean of shades by their weights; without mixing the heaviest.
+    /// Mean of shades by weight, or the heaviest if they cannot be mixed.
     pub(in crate::tui) fn mix(&self, parts: &[(Shade, f64)]) -> Shade {
         let heaviest = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(self.track, |part| part.0);
         let whole: f64 = parts.iter().map(|part| part.1).sum();
@@ -218,7 +218,7 @@ impl Shades {
         Shade { lab: Some(sum), ..heaviest }
     }
 
-    /// A shade with only a part of it left, the rest is ground.
+    /// Shade mixed with the background, with the fraction `left` of itself.
     pub(in crate::tui) fn towards_ground(&self, shade: Shade, left: f64) -> Shade {
         let Some(Lab(l, a, b)) = shade.lab else { return shade };
         let Lab(gl, ga, gb) = self.ground;
@@ -226,21 +226,21 @@ impl Shades {
         Shade { lab: Some(Lab(mix(gl, l), mix(ga, a), mix(gb, b))), ..shade }
     }
 
-    /// A hue at a load from 0 to 1 of the busiest: 62 % of it up to half load, all of it at full load.
+    /// Hue at a load of 0 to 1, relative to the busiest: 62 % strength up to half load, full strength at full load.
     pub(in crate::tui) fn loaded(&self, shade: Shade, load: f64) -> Shade {
         self.towards_ground(shade, 0.62 + 0.38 * ((load - 0.5) / 0.5).clamp(0.0, 1.0))
     }
 
-    /// The part of a cell that is empty.
+    /// Shade of the empty part of a cell.
     pub(in crate::tui) fn empty(&self, shade: Shade) -> Shade {
         self.towards_ground(shade, if self.light { 0.22 } else { 0.18 })
     }
 
-    /// Near-black or white, whichever reads better on a shade.
+    /// Black or white, whichever is more readable on a shade.
     pub(in crate::tui) fn ink(&self, shade: Shade) -> Color {
         match (self.mixes(), shade.lab) {
             (true, Some(lab)) => {
-                // One of the two is always 4.5 times as light or dark.
+                // At this luminance both have a contrast of 4.5.
                 let dark = luminance(rgb(lab)) > 0.179;
                 let ink = if dark { (0, 0, 0) } else { (0xff, 0xff, 0xff) };
                 self.color(Shade { lab: Some(self::lab(ink)), named: Color::Black })
@@ -253,15 +253,15 @@ impl Shades {
     }
 }
 
-/// The colour of a role, as a function of the role.
+/// Function from a role to its colour.
 fn theme_color(theme: &Theme) -> impl Fn(Role) -> Color + '_ {
     |role| theme.color(role)
 }
 
-/// How many of a theme's own stage colours are taken before they repeat.
+/// Number of a theme's own stage colours.
 const LIST: usize = 24;
 
-/// The colours of a look that no role of a theme has.
+/// Colours of a look that no role of a theme has.
 struct Set {
     ground: Rgb,
     track: Rgb,
@@ -291,7 +291,7 @@ fn rgb_of(color: Color) -> Option<Rgb> {
     }
 }
 
-/// Entries 16 to 255 of xterm's table: a cube of six levels, then greys.
+/// Colour of entries 16 to 255 of xterm's table: a cube of six levels, then greys.
 fn indexed(index: u8) -> Rgb {
     if index >= 232 {
         let grey = 8 + 10 * (index - 232);
@@ -302,7 +302,7 @@ fn indexed(index: u8) -> Rgb {
     (level(i / 36), level(i / 6 % 6), level(i % 6))
 }
 
-/// The entry of xterm's table that looks most alike.
+/// Most similar entry of xterm's table.
 fn nearest(Lab(l, a, b): Lab) -> u8 {
     static TABLE: OnceLock<Vec<Lab>> = OnceLock::new();
     let table = TABLE.get_or_init(|| (16..=255).map(|i| lab(indexed(i))).collect());
@@ -316,7 +316,7 @@ fn linear(value: u8) -> f64 {
     if v <= 0.040_45 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
 }
 
-/// Relative luminance, as WCAG has it.
+/// Relative luminance as defined by WCAG.
 fn luminance((r, g, b): Rgb) -> f64 {
     0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
 }
@@ -333,7 +333,7 @@ fn lab((r, g, b): Rgb) -> Lab {
     )
 }
 
-/// Linear red, green and blue; outside 0 to 1 where sRGB has no such colour.
+/// Linear red, green and blue; outside 0 to 1 if sRGB lacks the colour.
 fn linear_rgb(Lab(lightness, a, b): Lab) -> [f64; 3] {
     let l = (lightness + 0.396_337_777_4 * a + 0.215_803_757_3 * b).powi(3);
     let m = (lightness - 0.105_561_345_8 * a - 0.063_854_172_8 * b).powi(3);
@@ -355,7 +355,7 @@ fn rgb(lab: Lab) -> Rgb {
     (r, g, b)
 }
 
-/// A colour by lightness, chroma and hue in degrees, with as much less chroma as sRGB asks for.
+/// Colour by lightness, chroma and hue in degrees. Chroma is reduced until the colour is within sRGB.
 fn within_srgb(lightness: f64, chroma: f64, hue: f64) -> Lab {
     let (sin, cos) = hue.to_radians().sin_cos();
     let mut chroma = chroma;

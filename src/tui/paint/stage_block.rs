@@ -1,4 +1,4 @@
-//! A stage as a block of figures: one below the other, or in three columns where there is width and no height.
+//! Block of a stage's figures: in one column, or in three if the area is wide and low.
 
 use ratatui::{
     Frame,
@@ -16,14 +16,14 @@ use crate::{
     units,
 };
 
-/// What a block is drawn with.
+/// Inputs of a block.
 pub(in crate::tui) struct Block<'a> {
     pub theme: &'a Theme,
     pub shades: &'a Shades,
     pub facts: &'a Facts,
     /// Colour of the stage.
     pub hue: Style,
-    /// Bytes of a device.
+    /// Memory of a device, bytes.
     pub limit: f64,
 }
 
@@ -73,7 +73,7 @@ impl Block<'_> {
         }
         let (held, of) = of_limit(peak, limit);
         let told = format!("{held}{of}");
-        // Without the limit where there is no room for it.
+        // Omit the limit if it does not fit.
         let told = if told.chars().count() + TOGETHER.len() + 3 <= width { told } else { bytes(peak) };
         lines.push(entry(Span::raw("  "), TOGETHER, &told, theme, width));
         lines
@@ -84,7 +84,7 @@ impl Block<'_> {
         self.facts.rows.iter().map(line).collect()
     }
 
-    /// All of it, one below the other, with air where the height allows it.
+    /// All parts in one column, with blank lines if the height allows them.
     fn stacked(&self, width: usize, height: usize) -> Vec<Line<'static>> {
         let parts = [self.time(width), self.memory(width), self.rows(width)];
         let all: usize = parts.iter().map(Vec::len).sum();
@@ -100,7 +100,7 @@ impl Block<'_> {
         lines
     }
 
-    /// Draws it into an area; gives the lines it took.
+    /// Draws the block into an area. Returns the number of lines used.
     pub(in crate::tui) fn draw(&self, frame: &mut Frame<'_>, area: Rect) -> u16 {
         let lines = self.stacked(area.width.into(), area.height.into());
         let count = lines.len() as u16;
@@ -110,13 +110,13 @@ impl Block<'_> {
         count
     }
 
-    /// Lines of the block in three columns.
+    /// Height of the block in three columns, lines.
     pub(in crate::tui) fn wide_height(&self) -> u16 {
         let parts = [self.time(20).len(), self.memory(20).len(), self.facts.rows.len()];
         1 + parts.into_iter().max().unwrap_or(0) as u16
     }
 
-    /// Draws it in three columns below its title.
+    /// Draws the block in three columns below its title.
     pub(in crate::tui) fn draw_wide(&self, frame: &mut Frame<'_>, area: Rect) {
         if area.height == 0 {
             return;
@@ -134,14 +134,14 @@ impl Block<'_> {
     }
 }
 
-/// What all of a device's memory is called.
+/// Name of the sum of a device's memory.
 const TOGETHER: &str = "together";
 
-/// Columns of a part where three stand side by side, and between two.
+/// Width of each of three columns, and the gap between them.
 const COLUMN: u16 = 30;
 const GAP: u16 = 4;
 
-/// A bar of half the height of a row: parts, then what is left of it.
+/// Bar of half a row's height: parts, then the empty rest.
 fn bar(parts: Vec<(Color, f64)>, shades: &Shades, width: usize) -> Line<'static> {
     let mut spans = vec![];
     let (mut sum, mut drawn) = (0.0, 0);
@@ -158,7 +158,7 @@ fn bar(parts: Vec<(Color, f64)>, shades: &Shades, width: usize) -> Line<'static>
     Line::from(spans)
 }
 
-/// A sign, a name, and a value at the right end.
+/// Line of a sign, a name, and a right-aligned value.
 fn entry(sign: Span<'static>, name: &str, value: &str, theme: &Theme, width: usize) -> Line<'static> {
     let (number, unit) = match value.split_once(' ') {
         Some((number, unit)) if unit.chars().next().is_some_and(char::is_alphabetic) => (number, format!(" {unit}")),
@@ -174,7 +174,7 @@ fn entry(sign: Span<'static>, name: &str, value: &str, theme: &Theme, width: usi
     Line::from(spans)
 }
 
-/// A line with something at both ends; what is at the right goes first where both do not fit.
+/// Line with text at both ends. The right one is dropped if both do not fit.
 pub(in crate::tui) fn ends(left: Vec<Span<'static>>, right: Span<'static>, width: usize) -> Line<'static> {
     let used: usize = left.iter().map(Span::width).sum();
     let mut spans = left;

@@ -1,4 +1,4 @@
-//! A stage in one line, where there is no room for its block.
+//! One-line form of a stage, if its block does not fit.
 
 use ratatui::{
     style::Style,
@@ -11,7 +11,7 @@ use crate::{
     units,
 };
 
-/// As many phrases as fit, whole.
+/// As many whole phrases as fit.
 pub(in crate::tui) fn line(phrases: Vec<Vec<Span<'static>>>, width: usize) -> Line<'static> {
     let mut spans: Vec<Span<'static>> = vec![];
     let mut used = 0;
@@ -30,7 +30,7 @@ pub(in crate::tui) fn line(phrases: Vec<Vec<Span<'static>>>, width: usize) -> Li
     Line::from(spans)
 }
 
-/// A stage in figures, a phrase each, what matters most first.
+/// Figures of a stage, one phrase each, most important first.
 pub(in crate::tui) fn stage(theme: &Theme, facts: &Facts, hue: Style, limit: f64) -> Vec<Vec<Span<'static>>> {
     let pair = |name: &str, value: String| {
         vec![Span::styled(format!("{name} "), theme.fg(Role::Muted)), Span::styled(value, theme.fg(Role::Text))]

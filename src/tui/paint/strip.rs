@@ -1,8 +1,8 @@
-//! A batch as a strip: a row a stage, a column a stretch of time, shades for what the stage does in it.
+//! Strip of an iteration: a row per stage, a column per interval, coloured by activity.
 //!
-//! The height of a column is the busy share, its colour the mix of activities, so that the bubble is seen at every zoom. Where
-//! stages are more than rows, two share a row as its halves; where they are more than that, a half shows the mean of several.
-//! `O(cells · log events)`.
+//! The height of a column is its busy fraction and its colour the mix of activities, so the bubble is visible at every
+//! zoom. If there are more stages than rows, two share a row as its halves; with even more, a half shows the mean of
+//! several. `O(cells · log events)`.
 
 use ratatui::{
     buffer::Buffer,
@@ -24,44 +24,44 @@ use crate::{
     units,
 };
 
-/// Least columns for numbers and hues of stages at the left of a strip, and the most.
+/// Minimum and maximum columns for numbers and hues of stages at the left.
 const NAMES: (u16, u16) = (5, 10);
 
-/// Columns that names and hues take, the longest name so long.
+/// Columns for names and hues, given the length of the longest name.
 pub(in crate::tui) fn names_width(longest: usize) -> u16 {
     (longest as u16 + 3).clamp(NAMES.0, NAMES.1)
 }
 
-/// What a strip is drawn from.
+/// Inputs of a strip.
 #[derive(Clone, Copy)]
 pub(in crate::tui) struct Strip<'a> {
     pub simulated: &'a Simulated,
     pub shades: &'a Shades,
     pub theme: &'a Theme,
-    /// Seconds, from and to.
+    /// Start and end of the visible interval, seconds.
     pub window: (f64, f64),
 }
 
-/// How stages are laid over rows.
+/// Mapping of stages to rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tui) enum Rows {
-    /// So many rows for each stage.
+    /// Number of rows per stage.
     Whole(u16),
-    /// Half a row for so many stages.
+    /// Number of stages per half row.
     Half(usize),
 }
 
-/// Columns that a time takes on either side of the playhead.
+/// Columns that the time takes on either side of the playhead.
 const TIME: u16 = 6;
 
-/// The most replicas that a mean is taken of.
+/// Maximum number of replicas in a mean.
 const MOST_REPLICAS: u32 = 6;
 
-/// The most rows of a stage: more say nothing.
+/// Maximum rows of a stage: more add no information.
 const TALLEST: u16 = 4;
 
 impl Rows {
-    /// Rows for stages in a height.
+    /// Rows for a number of stages in a height.
     pub(in crate::tui) fn new(stages: usize, height: u16) -> Rows {
         let height = usize::from(height.max(1));
         match height / stages.max(1) {
@@ -70,7 +70,7 @@ impl Rows {
         }
     }
 
-    /// Rows that all stages take.
+    /// Height of all stages, rows.
     pub(in crate::tui) fn height(self, stages: usize) -> u16 {
         match self {
             Rows::Whole(rows) => stages as u16 * rows,
@@ -78,7 +78,7 @@ impl Rows {
         }
     }
 
-    /// The stage that a row shows first.
+    /// First stage of a row.
     pub(in crate::tui) fn stage_at(self, row: u16) -> usize {
         match self {
             Rows::Whole(rows) => usize::from(row / rows.max(1)),
@@ -92,14 +92,14 @@ impl Strip<'_> {
         (self.window.1 - self.window.0) / f64::from(width.max(1))
     }
 
-    /// The column of a time, from the left; `None` outside.
+    /// Column of a time, from the left; `None` outside.
     pub(in crate::tui) fn column(&self, time: f64, width: u16) -> Option<u16> {
         let share = (time - self.window.0) / (self.window.1 - self.window.0);
         (0.0..=1.0).contains(&share).then(|| ((share * f64::from(width)) as u16).min(width.saturating_sub(1)))
     }
 
-    /// What a stage does in a column, the mean over its replicas where a column is shorter than the time of a microbatch:
-    /// one replica alone would flicker.
+    /// Activities of a stage in a column: the mean over replicas if a column is shorter than a microbatch, because one
+    /// replica alone would flicker.
     fn shares_of_stage(&self, stage: usize, column: u16, width: u16) -> Shares {
         let of = self.simulated.pipeline.stages.get(stage);
         let replicas = self.simulated.timeline.replicas.get(stage).copied().unwrap_or(1);
@@ -115,7 +115,7 @@ impl Strip<'_> {
         mean
     }
 
-    /// What a replica of a stage does in a column.
+    /// Activities of a replica of a stage in a column.
     pub(in crate::tui) fn shares(&self, stage: usize, replica: u32, column: u16, width: u16) -> Shares {
         let length = self.per_column(width);
         let from = self.window.0 + f64::from(column) * length;
@@ -124,7 +124,7 @@ impl Strip<'_> {
         shares(&self.simulated.share(stage, replica, from + shift, from + shift + length), length)
     }
 
-    /// The rows of all stages, without their names.
+    /// Draws the rows of all stages, without their names.
     pub(in crate::tui) fn draw(&self, buffer: &mut Buffer, area: Rect, rows: Rows) {
         if self.window.1 <= self.window.0 {
             return;
@@ -149,7 +149,7 @@ impl Strip<'_> {
         }
     }
 
-    /// One replica of a stage.
+    /// Draws one replica of a stage.
     pub(in crate::tui) fn draw_replica(&self, buffer: &mut Buffer, row: Rect, stage: usize, replica: u32) {
         self.draw_row(buffer, row, |column| self.shares(stage, replica, column, row.width));
     }
@@ -158,7 +158,7 @@ impl Strip<'_> {
         for column in 0..row.width {
             let shares = shares(column);
             let (level, shade, most) = self.paint(&shares);
-            // The eighth that is left over is the line between rows.
+            // The last eighth separates rows.
             let whole = row.height * 8 - 1;
             let eighths = (level * f64::from(whole)).round() as u16;
             let eighths = if level > 0.02 { eighths.max(1) } else { 0 };
@@ -177,7 +177,7 @@ impl Strip<'_> {
         }
     }
 
-    /// Two stages, or means of several, on one row.
+    /// Draws two stages, or means of several, on one row.
     fn draw_halves(&self, buffer: &mut Buffer, row: Rect, halves: &[std::ops::Range<usize>; 2]) {
         for column in 0..row.width {
             let colors = halves.clone().map(|stages| {
@@ -207,7 +207,7 @@ impl Strip<'_> {
                     cell.set_bg(color);
                 }
             } else {
-                // One colour, or none: what more than half of both do.
+                // With one colour or none, show halves that are busy for more than half of the interval.
                 let busy = |level: f64| level > 0.5;
                 let sign = match (busy(colors[0].1), busy(colors[1].1)) {
                     (true, true) if !self.shades.coloured() => colors[0].2.map_or(" ", Activity::fill),
@@ -222,7 +222,7 @@ impl Strip<'_> {
         }
     }
 
-    /// The busy share, the colour and the main activity of shares. An all-reduce wins its column: mixed in it would vanish.
+    /// Busy fraction, colour and main activity. An all-reduce takes its whole column, because it would vanish in a mix.
     pub(in crate::tui) fn paint(&self, shares: &Shares) -> (f64, Shade, Option<Activity>) {
         let compute: f64 = shares[..3].iter().sum();
         let reduce = shares[Activity::Communication as usize];
@@ -234,7 +234,7 @@ impl Strip<'_> {
         (compute.min(1.0), self.shades.mix(&parts[..3]), most(shares))
     }
 
-    /// The playhead over a strip, and its time on the line below.
+    /// Draws the playhead over a strip, and its time on the line below.
     pub(in crate::tui) fn draw_playhead(&self, buffer: &mut Buffer, strip: Rect, line: Rect, at_s: f64) {
         let Some(column) = self.column(at_s, strip.width) else { return };
         let x = strip.x + column;
@@ -253,7 +253,7 @@ impl Strip<'_> {
         }
     }
 
-    /// Warm-up, steady state and drain on a line below the strip; times where a batch has no such phases.
+    /// Draws warm-up, steady state and drain on a line below the strip, or times if the iteration has no such phases.
     pub(in crate::tui) fn draw_phases(&self, buffer: &mut Buffer, line: Rect, playhead_s: Option<f64>) {
         if line.height == 0 || line.width < 12 {
             return;
@@ -279,7 +279,7 @@ impl Strip<'_> {
             let text = [whole.as_str(), apart.as_str(), name, ""].into_iter().find(fits);
             let text = text.unwrap_or("");
             let long = text.chars().count();
-            // The playhead's time stands on this line, too: the larger part beside it has the name.
+            // The playhead's time is on the same line, so the name goes to the larger part beside it.
             let (mut from, mut room) = (0, width);
             if let Some(column) = playhead_s.and_then(|at| self.column(at, line.width)) {
                 let (left, right) = (column.saturating_sub(TIME), column + TIME);
@@ -305,7 +305,7 @@ impl Strip<'_> {
         }
     }
 
-    /// Numbers and hues of the stages at the left of the strip, the selected one bright.
+    /// Draws numbers and hues of the stages at the left of the strip, the selected one bright.
     pub(in crate::tui) fn draw_names(&self, buffer: &mut Buffer, area: Rect, rows: Rows, selected: Option<usize>) {
         let count = self.simulated.timeline.replicas.len();
         let hue = |stage: usize| self.shades.color(self.shades.stage(stage.min(count.saturating_sub(1)), count));
@@ -330,7 +330,7 @@ impl Strip<'_> {
             }
             let told = match rows {
                 Rows::Whole(height) => row % height == (height - 1) / 2,
-                // Numbers of many stages stand a few rows apart.
+                // Number only every fifth row of many stages.
                 Rows::Half(_) => count <= 30 || row % 5 == 0,
             };
             if told {
@@ -345,16 +345,16 @@ impl Strip<'_> {
         }
     }
 
-    /// Cells that the legend takes, so many between two entries.
+    /// Width of the legend with a gap between entries, cells.
     pub(in crate::tui) fn legend_width(&self, gap: u16) -> u16 {
         let words = legend(self.simulated).into_iter().map(|(_, word)| word.chars().count() as u16 + 2 + gap);
         words.sum::<u16>().saturating_sub(gap)
     }
 
-    /// One line: what the shades mean; as many as fit, right-aligned.
+    /// Draws the legend on one line, right-aligned, as many entries as fit.
     pub(in crate::tui) fn draw_legend(&self, buffer: &mut Buffer, line: Rect) {
         let entries = legend(self.simulated);
-        // Closer together before one is left out.
+        // Reduce the gap before leaving entries out.
         let gap = if self.legend_width(2) <= line.width { 2 } else { 1 };
         let mut x = line.right().saturating_sub(self.legend_width(gap)).max(line.x);
         for (activity, word) in entries {
@@ -371,7 +371,7 @@ impl Strip<'_> {
     }
 }
 
-/// The activities that a batch has, with their words.
+/// Activities of an iteration, with their names.
 pub(in crate::tui) fn legend(simulated: &Simulated) -> Vec<(Activity, &'static str)> {
     let stages = &simulated.pipeline.stages;
     let backward = stages.iter().any(|stage| stage.backward_s > stage.recompute_s);
@@ -388,8 +388,8 @@ pub(in crate::tui) fn legend(simulated: &Simulated) -> Vec<(Activity, &'static s
     entries
 }
 
-/// When warm-up ends and drain begins: the first backward of the first stage, and its last forward. `None` where a batch
-/// has no such phases.
+/// End of warm-up and start of drain: the first backward pass of the first stage, and its last forward pass. `None` if
+/// the iteration has no such phases.
 fn phases(simulated: &Simulated) -> Option<(f64, f64)> {
     if simulated.timeline.replicas.len() < 2 || simulated.pipeline.single_sample.is_some() {
         return None;

@@ -1,5 +1,5 @@
-//! The plan in two lines: how good it is and how much better one could be; what limits it. A third compares it with what
-//! the planner says of simpler ways to do the same, where it does.
+//! Summary of the plan in two lines: its quality and proof, and what limits it. A third compares it with the planner's
+//! figures for simpler plans, if there are any.
 
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
@@ -22,7 +22,7 @@ use crate::{
     units,
 };
 
-/// The lines of an edited plan, for a width: what it is worth against the planner's, what it breaks, what was done.
+/// Lines for an edited plan: comparison with the planner's, violated limits, and the last edit. `width` is in cells.
 pub(in crate::tui) fn of_edited(
     model: &Model,
     shown: &ShownRun,
@@ -68,7 +68,7 @@ pub(in crate::tui) fn of_edited(
     lines
 }
 
-/// The lines, for a width.
+/// Lines for a plan; `width` is in cells.
 pub(in crate::tui) fn summary(
     model: &Model,
     shown: &ShownRun,
@@ -79,11 +79,11 @@ pub(in crate::tui) fn summary(
     let theme = &model.theme;
     let value = shown.outcome.objective.unwrap_or(score.value);
     let (proof, role) = proof(&shown.outcome);
-    // The simulated figure comes first; what is proven is proven of the planner's own.
+    // The simulated figure comes first; the proof is about the planner's own objective.
     let simulated_run = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
     let promise = simulated_run.and_then(|simulated| simulated.promise);
     let (figure, of_what, proof) = match promise {
-        // Narrow: the header shows the objective's value.
+        // In narrow places the header shows the objective's value.
         Some(promise) if width < 100 => {
             let known = shown.outcome.proof().is_some_and(|proof| proof.gap.is_some());
             let proof = if known { format!("objective {proof}") } else { "objective: not proven".into() };
@@ -94,18 +94,18 @@ pub(in crate::tui) fn summary(
     };
     let mut first = vec![Span::styled(figure, theme.bold(Role::Text)), Span::raw(of_what), Span::raw("   ")];
     let room = usize::from(width).saturating_sub(first.iter().map(Span::width).sum());
-    // How far from the best says more than half of among what.
+    // The distance from the best matters more than half of the text on the searched plans.
     let short = proof.split(" among ").next().unwrap_or_default();
     let among = proof.split(", ").next().unwrap_or_default().width() + 3 <= room;
     let proof = if proof.width() <= room || among { whole(&proof, room) } else { whole(short, room) };
     first.push(Span::styled(proof, theme.fg(role)));
-    // The devices first: how fast can be worked out from the rest.
+    // Devices come first, because the rate follows from the other figures.
     let mut more = vec![Span::raw(shown.names.used.clone())];
     if matches!(plan.measure, Measure::TimePerSample | Measure::MaxLoad) {
         let rate = simulated_run.map_or(1.0 / score.slowest_s, |simulated| simulated.timeline.samples_per_s);
         more.push(Span::raw(format!("{} samples/s", units::number(rate))));
     }
-    // What does not fit goes to the line of remarks, whole: half a number misleads.
+    // Figures that do not fit move whole to the line of remarks: half a number misleads.
     let mut used: usize = first.iter().map(Span::width).sum();
     let whole = used + more.iter().map(|span| span.width() + 3).sum::<usize>();
     let gap = if whole <= usize::from(width) { "   " } else { "  " };
@@ -122,7 +122,7 @@ pub(in crate::tui) fn summary(
     }
     if shown.facts.len() > 1 {
         let phrases = shown.facts[1..].iter().chain(&shown.facts[..1]);
-        // A blank more between two facts than within one.
+        // Separate facts by one blank more than phrases of a fact.
         let phrases = phrases.flat_map(|fact| of_text(&format!("{fact}\u{a0}")));
         let phrases = phrases.map(|text| vec![Span::raw(text.replace('\u{a0}', " "))]).collect();
         return std::iter::once(Line::from(first)).chain(flow(phrases, " ", width.into(), 2)).collect();
@@ -140,21 +140,21 @@ pub(in crate::tui) fn summary(
     lines
 }
 
-/// What the plan is worth in its family's own figures, where it has some.
+/// Figures of the plan's own family, if any.
 fn figures(shown: &ShownRun, width: u16) -> Option<Line<'static>> {
     let figures = shown.facts.get(1..).filter(|figures| !figures.is_empty())?;
     let phrases = figures.iter().map(|figure| vec![Span::raw(figure.clone())]).collect();
     flow(phrases, "   ", width.into(), 1).into_iter().next()
 }
 
-/// Of what the plan is proven to be the best.
+/// Space in which the plan is proven optimal.
 fn proven_of(outcome: &Outcome) -> Option<String> {
     outcome.proof().filter(Proof::is_closed).map(|proof| proof.to_string())
 }
 
-/// What became of the planner's promise in the simulator, which knows the schedule, and why: `simulated as 1F1B: 9.2% more
-/// (uneven replicas 14.9%, transfers 1.6%), bubble 19.3%`; the value stands above it. Not for one sample alone, whose time the
-/// planner counts in the same way.
+/// Simulated result against the planner's objective, with causes: `simulated as 1F1B: 9.2% more (uneven replicas 14.9%,
+/// transfers 1.6%), bubble 19.3%`. The value itself is in the line above. `None` for a plan of one sample, whose time
+/// the planner counts in the same way.
 fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
     let simulated = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown))?;
     let schedule = simulated.pipeline.schedule(simulated.schedule());
@@ -173,7 +173,7 @@ fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
     Some(format!("simulated as {}: {worth}{lost}, bubble {bubble}", schedule.name()))
 }
 
-/// The speed-ups among a planner's statistics, in words: `speed-up: data parallel 12.1x, over one device 30x`.
+/// Speed-ups among a planner's statistics: `speed-up: data parallel 12.1x, over one device 30x`.
 fn speedups(counts: &[(&'static str, f64)]) -> String {
     let words = counts.iter().filter(|(name, _)| name.contains("speedup")).map(|(name, value)| {
         let what: Vec<&str> = name.split('_').filter(|word| *word != "speedup").collect();
@@ -183,7 +183,7 @@ fn speedups(counts: &[(&'static str, f64)]) -> String {
     if words.is_empty() { String::new() } else { format!("speed-up: {}", words.join(", ")) }
 }
 
-/// What the objective is the time of, where its unit does not say.
+/// Subject of the objective, if its unit does not state it.
 fn of_what(measure: Measure) -> &'static str {
     match measure {
         Measure::TimePerSample | Measure::IterationTime | Measure::Speedup(_) => "",
@@ -194,7 +194,7 @@ fn of_what(measure: Measure) -> &'static str {
     }
 }
 
-/// How far from the best a plan is, in a few words.
+/// Distance of a plan from the best, in a few words.
 pub(in crate::tui) fn proof(outcome: &Outcome) -> (String, Role) {
     let stopped = if outcome.status == Status::Cancelled { "stopped " } else { "" };
     match outcome.proof() {
@@ -204,12 +204,12 @@ pub(in crate::tui) fn proof(outcome: &Outcome) -> (String, Role) {
     }
 }
 
-/// When the last stage is finished, seconds after the sample's arrival.
+/// Finish of the last stage, seconds after the sample's arrival.
 fn latency(score: &Score) -> f64 {
     score.stages.iter().filter_map(|stage| stage.sample).map(|times| times.finish_s).fold(0.0, f64::max)
 }
 
-/// What the slowest device does with its time.
+/// Parts of the slowest device's time.
 fn limited_by(shown: &ShownRun, plan: &Plan, score: &Score, (theme, width): (&Theme, u16)) -> Line<'static> {
     let parts = load_parts(score);
     let most = |of: fn(&crate::plan::StageScore) -> f64| {
@@ -233,12 +233,12 @@ fn limited_by(shown: &ShownRun, plan: &Plan, score: &Score, (theme, width): (&Th
     let stage = &score.stages[i];
     let name = shown.names.long(i);
     let mut spans = match stage.sample {
-        // A device may be busy while others are, too: what counts is how long everything waits for it.
+        // Devices may work at the same time, so the time that the whole plan waits for one counts.
         Some(times) => {
             let (waited, whole) = (units::seconds(times.critical_s), units::seconds(latency(score)));
             vec![bold(format!("limited by {name}")), Span::raw(format!(", waited for {waited} of {whole}"))]
         }
-        // Operators share all devices: nobody waits for another stage.
+        // Operators share all devices: no stage waits for another.
         None if shown.operators.is_some() => vec![bold("a step is spent on".into())],
         None => vec![bold(format!("limited by {name}"))],
     };

@@ -1,8 +1,8 @@
-//! Texts cut, filled and broken to a width.
+//! Text that is cut, padded or wrapped to a width in cells.
 
 use ratatui::style::Style;
 
-/// A text cut to a width, with a sign where something is missing.
+/// Text cut to a width, with a sign if something is missing.
 pub(in crate::tui) fn clip(text: &str, width: usize) -> String {
     use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
     if text.width() <= width {
@@ -24,7 +24,7 @@ pub(in crate::tui) fn clip(text: &str, width: usize) -> String {
     clipped
 }
 
-/// A text clipped and filled up to a width.
+/// Text cut or padded to a width.
 pub(in crate::tui) fn fit(text: &str, width: usize) -> String {
     use unicode_width::UnicodeWidthStr;
     let clipped = clip(text, width);
@@ -32,14 +32,14 @@ pub(in crate::tui) fn fit(text: &str, width: usize) -> String {
     clipped + &" ".repeat(missing)
 }
 
-/// A text filled up from the left, or clipped.
+/// Right-aligned text, or cut to a width.
 pub(in crate::tui) fn fit_right(text: &str, width: usize) -> String {
     use unicode_width::UnicodeWidthStr;
     let clipped = clip(text, width);
     " ".repeat(width.saturating_sub(clipped.width())) + &clipped
 }
 
-/// A text broken at blanks into lines of at most `width` cells.
+/// Text wrapped at blanks into lines of at most `width` cells.
 pub(in crate::tui) fn wrap(text: &str, width: usize) -> Vec<String> {
     use unicode_width::UnicodeWidthStr;
     let mut lines = vec![String::new()];
@@ -57,7 +57,7 @@ pub(in crate::tui) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Nothing but a style, for texts that take it from their line.
+/// Empty style, for text that takes the style of its line.
 pub(in crate::tui) fn plain() -> Style {
     Style::new()
 }

@@ -1,4 +1,4 @@
-//! What several places of the screen call the same.
+//! Words used at several places of the screen.
 
 use ratatui::text::Span;
 
@@ -8,14 +8,14 @@ use crate::{
     units,
 };
 
-/// A plan proven to be as near to the best is as good as any.
+/// Proven gap below which a plan is not marked with a warning.
 const NEAR: f64 = 0.03;
 
-/// A sign and a word for how a run ended.
+/// Sign and word for the end of a run.
 pub(in crate::tui) fn status(status: Status, gap: Option<f64>, theme: &Theme) -> Span<'static> {
     match status {
         Status::Optimal => Span::styled("✓ optimal", theme.bold(Role::Good)),
-        // Near enough that it is no warning.
+        // Close enough to need no warning.
         Status::Feasible if gap.is_some_and(|gap| gap <= NEAR) => {
             let gap = units::percent(gap.unwrap_or_default());
             Span::styled(format!("≈ within {gap}"), theme.bold(Role::Good))
@@ -28,7 +28,7 @@ pub(in crate::tui) fn status(status: Status, gap: Option<f64>, theme: &Theme) ->
     }
 }
 
-/// A gap behind another word, if one is known.
+/// Text of a gap after another word, if known.
 fn open_gap(gap: Option<f64>) -> String {
     match gap {
         None => String::new(),
@@ -37,7 +37,7 @@ fn open_gap(gap: Option<f64>) -> String {
     }
 }
 
-/// What stands over bars of memory.
+/// Title over bars of memory.
 pub(in crate::tui) fn memory_title(limit: f64) -> String {
     match units::bytes_exact(limit).as_str() {
         "unlimited" => "memory, no limit".into(),

@@ -1,7 +1,7 @@
-//! Several buffers as one moving picture: an SVG whose frames are switched by CSS, without a script.
+//! Conversion of several buffers to an animated SVG: CSS switches the frames, without a script.
 //!
-//! A row that looks the same in several places or frames is drawn once and referred to, so that a picture of a screen
-//! that changes little stays small. Who does not animate, or asks for less motion, sees the first frame.
+//! Equal rows of any places or frames are drawn once and referenced, so that small changes need little space. Without
+//! animation, or with reduced motion, only the first frame is shown.
 
 use std::{collections::HashMap, fmt::Write, time::Duration};
 
@@ -12,7 +12,7 @@ use ratatui::{
 
 use super::{CELL, SvgStyle, draw_row, escaped, hex};
 
-/// Buffers of one size, each with the time it is shown, as an SVG document that plays them over and over.
+/// SVG document that plays buffers of one size in a loop, each for its given time.
 pub(in crate::tui) fn buffers_to_svg(frames: &[(Buffer, Duration)], style: &SvgStyle) -> String {
     let size = frames.first().map_or(Rect::ZERO, |(buffer, _)| buffer.area);
     let (width, height) = (u32::from(size.width) * CELL.0, u32::from(size.height) * CELL.1);

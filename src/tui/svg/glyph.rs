@@ -1,12 +1,12 @@
-//! Characters that are drawn, not written: frames, blocks, shades, braille dots and arrow heads.
+//! Characters that are drawn as shapes: frames, blocks, shades, braille dots and arrow heads.
 //!
-//! A run of equal characters is one shape where they join sideways, else one path with a part for each.
+//! A run of equal characters is one shape if they join sideways, else one path with a part for each.
 
 use std::fmt::Write;
 
 use super::CELL;
 
-/// What to draw, with coordinates filled in.
+/// Shape with its coordinates.
 #[derive(Debug, PartialEq)]
 pub(super) struct Shape {
     /// SVG path data.
@@ -16,11 +16,11 @@ pub(super) struct Shape {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Paint {
-    /// Fills the path with this opacity; edges are kept sharp.
+    /// Fill of this opacity, with sharp edges.
     Sharp(f32),
-    /// Fills the path, with soft edges.
+    /// Fill with soft edges.
     Soft,
-    /// Draws along the path with this width.
+    /// Stroke of this width.
     Line(f32),
 }
 
@@ -39,7 +39,7 @@ impl Shape {
     }
 }
 
-/// The shape of `repeats` equal characters whose first cell has its corner at `(x, y)`; `None` for what is written.
+/// Shape of `repeats` equal characters, the first cell's corner at `(x, y)`; `None` for text characters.
 pub(super) fn shape(character: char, x: u32, y: u32, repeats: u32) -> Option<Shape> {
     match character {
         '\u{2500}'..='\u{257f}' => Some(frame(character, x, y, repeats)),
@@ -66,14 +66,14 @@ const ARMS: [&str; 8] = [
     "1100 0000 0000 0000 0001 1000 0100 0010 0002 2000 0200 0020 0201 1020 0102 2010",
 ];
 
-/// Lines from the edges of the cell to its middle.
+/// Draws lines from the edges of the cell to its middle.
 fn frame(character: char, x: u32, y: u32, repeats: u32) -> Shape {
     let index = character as usize - 0x2500;
     let arms: Vec<u8> = ARMS[index / 16].as_bytes()[index % 16 * 5..][..4].iter().map(|digit| digit - b'0').collect();
     let (up, right, down, left) = (arms[0], arms[1], arms[2], arms[3]);
     let (w, h) = CELL;
     let mut path = String::new();
-    // A plain horizontal line is one stroke, however long; a dashed one is drawn solid.
+    // A plain horizontal line is one stroke of any length. Dashed lines are drawn solid.
     if (up, down) == (0, 0) && right == left && right != 3 && right != 0 {
         let _ = write!(path, "M{x} {}H{}", y + h / 2, x + repeats * w);
         return Shape { path, paint: Paint::Line(f32::from(right)) };
@@ -94,7 +94,7 @@ fn frame(character: char, x: u32, y: u32, repeats: u32) -> Shape {
         if matches!(character, '╭'..='╳') {
             continue;
         }
-        // Heavy and double arms are two strokes beside the middle; double ones reach past it to meet round a corner.
+        // Heavy and double arms are two strokes beside the middle. Double ones extend past it to join at corners.
         let strokes = |arm: u8| match arm {
             0 => &[][..],
             1 => &[0.0],
@@ -119,7 +119,7 @@ fn frame(character: char, x: u32, y: u32, repeats: u32) -> Shape {
     Shape { path, paint: Paint::Line(1.0) }
 }
 
-/// The part of a cell that a block character fills: left, top, right, bottom, in eighths; and how densely.
+/// Filled parts of a block character (left, top, right, bottom, in eighths of a cell), and the density.
 fn filled(character: char) -> (Vec<[u32; 4]>, f32) {
     let code = character as u32;
     let quarters = |mask: u32| {
@@ -135,7 +135,7 @@ fn filled(character: char) -> (Vec<[u32; 4]>, f32) {
         0x2591..=0x2593 => (vec![[0, 0, 8, 8]], [0.25, 0.5, 0.75][(code - 0x2591) as usize]),
         0x2594 => one([0, 0, 8, 1]),
         0x2595 => one([7, 0, 8, 8]),
-        // Upper left 1, upper right 2, lower left 4, lower right 8.
+        // Bits: upper left 1, upper right 2, lower left 4, lower right 8.
         _ => (quarters([4, 8, 1, 13, 9, 7, 11, 2, 6, 14][(code - 0x2596).min(9) as usize]), 1.0),
     }
 }
@@ -145,7 +145,7 @@ fn block(character: char, x: u32, y: u32, repeats: u32) -> Shape {
     let (w, h) = (CELL.0 / 8, CELL.1 / 8);
     let mut path = String::new();
     for [left, top, right, bottom] in parts {
-        // Blocks as wide as the cell join.
+        // Blocks of the cell's full width join.
         let (cells, width) = if right - left == 8 { (1, repeats * CELL.0) } else { (repeats, (right - left) * w) };
         for x in columns(x, cells) {
             let (x, y) = (x + left * w, y + top * h);
@@ -155,7 +155,7 @@ fn block(character: char, x: u32, y: u32, repeats: u32) -> Shape {
     Shape { path, paint: Paint::Sharp(opacity) }
 }
 
-/// Braille dots, two by four: bit 0 to 2 down the left, 3 to 5 down the right, then the lowest two.
+/// Braille dots, two by four: bits 0 to 2 down the left, 3 to 5 down the right, then the lowest two.
 fn braille(character: char, x: u32, y: u32, repeats: u32) -> Shape {
     let bits = character as u32 - 0x2800;
     let place = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3)];

@@ -1,9 +1,9 @@
-//! The views, a folder each, and the one list of them.
+//! The views, one folder each, and their list.
 //!
-//! A folder declares what its tab is called (`TAB`), which keys it hears (`KEYS`), what it knows (`State`), and a unit
-//! that is a [`Room`]: what the view does with keys and clicks, and how it is drawn. Tabs, the number keys, help, palette,
-//! the names in session files and the dispatch of actions all follow from the list at the end of this file. No view knows
-//! another; what several draw alike is in [`super::paint`].
+//! A folder declares its tab (`TAB`), its keys (`KEYS`), its state (`State`) and a unit struct that implements
+//! [`Room`]: actions, clicks and drawing. Tabs, number keys, help, palette, names in session files and the dispatch of
+//! actions follow from the list at the end of this file. Views do not use each other; shared drawing is in
+//! [`super::paint`].
 
 pub(super) mod compare;
 pub(super) mod devices;
@@ -28,131 +28,130 @@ use super::{
 };
 use crate::family::edit::Edit;
 
-/// How a view is found.
+/// Tab of a view.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tab {
-    /// As the tab names it; in small letters it is the view's name in session files.
+    /// Title of the tab; in lower case the view's name in session files.
     pub title: &'static str,
-    /// In a line what the view shows, for help and palette.
+    /// Help in one line, also for the palette.
     pub help: &'static str,
 }
 
-/// Which of the things around it a view makes use of.
+/// Parts of the screen that a view uses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Uses {
-    /// It shows a plan: without one, what stands in the way is told in its place, and below it there may be the course of
-    /// the search.
+    /// It shows a plan. Without one, the reason takes its place. Below it the course of the search may be shown.
     pub plan: bool,
-    /// It moves while the batch is played.
+    /// It follows the playback of the iteration.
     pub playhead: bool,
-    /// What it shows depends on how plans are simulated: the left panel has those settings.
+    /// It depends on the simulator settings, which the left panel then shows.
     pub simulator: bool,
-    /// It tells what would help.
+    /// It shows suggestions.
     pub help: bool,
 }
 
-/// What a view does. State is in the [`Model`]: of each view its own in [`Views`].
+/// Behaviour of a view. Its state is in the [`Model`], in [`Views`].
 pub(super) trait Room: Sync {
-    /// Where keys are heard in it, most special first.
+    /// All scopes of its keys, most specific first.
     fn hears(&self) -> &'static [Scope];
 
-    /// Those of them that are in force.
+    /// Scopes in force.
     fn scopes(&self, _: &Model) -> &'static [Scope] {
         self.hears()
     }
 
-    /// Makes ready to hear the keys of a scope; whether it can.
+    /// Prepares for the keys of a scope. Returns true if it can.
     fn turn_to(&self, _: &mut Model, scope: Scope) -> bool {
         self.hears().contains(&scope)
     }
 
-    /// Scopes whose keys have nothing to do as things are: the bottom line leaves them out.
+    /// Scopes whose keys have no effect at present: the bottom line omits them.
     fn idle(&self, _: &Model) -> &'static [Scope] {
         &[]
     }
 
-    /// What of the screen around it belongs to it.
+    /// Parts of the screen that it uses.
     fn uses(&self) -> Uses;
 
-    /// Draws it, and marks where things lie. A view that uses a plan is drawn only while there is one.
+    /// Draws the view, and records clickable areas. A view that uses a plan is drawn only while there is one.
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks);
 
-    /// Whether it shows something older than the plan, so that it is drawn without colours.
+    /// True if it shows something older than the plan, and is therefore drawn without colours.
     fn outdated(&self, _: &Model) -> bool {
         false
     }
 
-    /// It was asked for. Who asks for a view wants to use it.
+    /// Handles the opening of the view, which gives it the focus.
     fn opened(&self, model: &mut Model) -> Effects {
         model.focus = Focus::View;
         vec![]
     }
 
-    /// Does an action that is for the view.
+    /// Performs an action of the view.
     fn act(&self, model: &mut Model, action: Action) -> Effects;
 
-    /// A click on something of its own.
+    /// Handles a click on one of its own areas.
     fn click(&self, _: &mut Model, _: Hit, _: Position) -> Effects {
         vec![]
     }
 
-    /// The mouse is moved over something of its own while its button is held.
+    /// Handles a mouse movement over one of its own areas with the button down.
     fn drag(&self, _: &mut Model, _: Hit, _: Position) {}
 
-    /// The wheel is turned over something of its own; whether that did anything. Else it moves as the arrow keys do.
+    /// Handles the wheel over one of its own areas. Returns false to let it act as the arrow keys.
     fn scroll(&self, _: &mut Model, _: Hit, _down: bool) -> bool {
         false
     }
 
-    /// The tree that is searched and drawn.
+    /// Tree that is searched and drawn.
     fn tree<'a>(&self, _: &'a mut Model) -> Option<&'a mut TreePane> {
         None
     }
 
-    /// Leaves what is open in it or under way for it, before anything else that is left by the same key; whether there was
-    /// such a thing.
+    /// Closes or stops something of the view, before anything else that the same key closes. Returns true if there was
+    /// something.
     fn leave(&self, _: &mut Model) -> bool {
         false
     }
 
-    /// Leaves what is left last; whether there was such a thing.
+    /// Closes the part that is closed last. Returns true if there was one.
     fn leave_last(&self, _: &mut Model) -> bool {
         false
     }
 
-    /// The row that an edit of the plan is about: the stage, then places within it. Empty where none is chosen.
+    /// Row that an edit of the plan applies to: the stage, then indices within it. Empty if none is selected.
     fn edited_row(&self, _: &Model) -> Vec<u32> {
         vec![]
     }
 
-    /// The playhead was put elsewhere in a batch of so many seconds: brings it into sight.
+    /// Scrolls to a moved playhead, in an iteration of `_batch_s` seconds.
     fn seek(&self, _: &mut Model, _batch_s: f64) {}
 
-    /// The plan was edited: keeps what was edited under the cursor.
+    /// Keeps the edited item under the cursor after an edit of the plan.
     fn follow(&self, _: &mut Model, _: &Edit) {}
 
-    /// Another plan is shown.
+    /// Handles a change of the shown plan.
     fn plan_changed(&self, _: &mut Model) {}
 
-    /// The timeline of the plan is there.
+    /// Handles the arrival of the plan's timeline.
     fn simulated(&self, _: &mut Model, _: &Simulated) {}
 
-    /// Forgets what belongs to the last workload's plans.
+    /// Drops data that depends on the last workload's plans.
     fn forget(&self, _: &mut Model) {}
 }
 
-/// Keys of the views, in their order.
+/// Keys of the views, in order.
 const NUMBERS: [&[&str]; 9] = [&["1"], &["2"], &["3"], &["4"], &["5"], &["6"], &["7"], &["8"], &["9"]];
 
-/// Where a plan is shown that was chosen elsewhere, and what would help where the view in front has no list of it.
+/// View for a plan chosen elsewhere, and for suggestions if the current view has no list of them.
 pub(super) const WITH_PLAN: View = View::Stages;
 
-/// Where it is seen how the plan is simulated.
+/// View of the plan's simulation.
 pub(super) const WITH_TIMELINE: View = View::Timeline;
 
 macro_rules! views {
     ($($name:ident in $folder:ident $(lays out $laid:ty)?,)*) => {
-        /// One of the views.
+        /// Views of the screen.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[allow(missing_docs, reason = "each folder says what its view shows")]
         pub enum View {
@@ -164,20 +163,20 @@ macro_rules! views {
             pub const ALL: [View; [$(View::$name),*].len()] = [$(View::$name),*];
         }
 
-        /// What each view knows.
+        /// State of each view.
         #[derive(Debug, Default)]
         pub(super) struct Views {
             $(pub $folder: $folder::State,)*
         }
 
-        /// What drawing a view laid out and its state keeps.
+        /// Layouts that drawing computed and the views store.
         #[derive(Debug, Default)]
         pub(super) struct Laid {
             $($(pub $folder: Option<$laid>,)?)*
         }
 
         impl Views {
-            /// Keeps what drawing laid out.
+            /// Stores the layouts.
             pub(super) fn laid_out(&mut self, laid: Laid) {
                 $($(
                     let laid_out: Option<$laid> = laid.$folder;
@@ -192,31 +191,31 @@ macro_rules! views {
 
         static ROOMS: [&dyn Room; View::ALL.len()] = [$(&$folder::$name),*];
 
-        /// The keys of each view.
+        /// Keys of each view.
         pub(super) const KEYS: [&[Entry]; View::ALL.len()] = [$($folder::KEYS),*];
 
-        /// The keys that lead to the views.
+        /// Keys that open the views.
         pub(super) const SHOWS: [Entry; View::ALL.len()] = [$(View::$name.shown_by()),*];
     };
 }
 
 impl View {
-    /// As the tab names it.
+    /// Title of the tab.
     pub fn title(self) -> &'static str {
         TABS[self as usize].title
     }
 
-    /// As session files and configuration name it.
+    /// Name in session files and configuration.
     pub(super) fn id(self) -> String {
         self.title().to_lowercase()
     }
 
-    /// What it does.
+    /// Behaviour of the view.
     pub(super) fn room(self) -> &'static dyn Room {
         ROOMS[self as usize]
     }
 
-    /// The view in which the keys of a scope are heard most specially, if there is one.
+    /// View in which a scope's keys are most specific, if any.
     pub(super) fn hearing(scope: Scope) -> Option<View> {
         let place = |view: &View| view.room().hears().iter().position(|heard| *heard == scope);
         View::ALL.into_iter().filter(|view| place(view).is_some()).min_by_key(place)

@@ -1,14 +1,14 @@
 //! Horizontal bars with a resolution of an eighth of a cell, whole or in parts.
 //!
-//! Parts are told apart by their fill as well as by their colour: `█ ▓ ▒ ░`.
+//! Parts differ in their fill as well as in their colour: `█ ▓ ▒ ░`.
 
 use ratatui::{style::Style, text::Span};
 
-/// Left parts of a cell, by eighths.
+/// Left blocks, by eighths of a cell.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// A bar for a share from 0 to 1 of `width` cells, filled up with blanks to that width. What is not nothing shows as
-/// an eighth at least.
+/// Bar for a fraction of `width` cells, padded with blanks to that width. A positive fraction shows at least an eighth
+/// of a cell.
 pub(crate) fn solid(share: f64, width: usize) -> String {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let mut eighths = (share * (width * 8) as f64).round() as usize;
@@ -22,18 +22,18 @@ pub(crate) fn solid(share: f64, width: usize) -> String {
     text
 }
 
-/// A part of a bar.
+/// Part of a bar.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
-    /// Its share of the whole width.
+    /// Fraction of the whole width.
     pub share: f64,
-    /// What it is filled with.
+    /// Fill sign.
     pub fill: &'static str,
-    /// Its colour.
+    /// Colour.
     pub style: Style,
 }
 
-/// Parts side by side over `width` cells; borders are rounded to cells from the left, so parts never drift.
+/// Bar of parts over `width` cells. Borders are cumulative sums rounded to cells, so that errors do not add up.
 pub(crate) fn stacked(parts: &[Part], width: usize) -> Vec<Span<'static>> {
     let mut spans = vec![];
     let (mut sum, mut drawn) = (0.0, 0);

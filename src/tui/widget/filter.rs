@@ -1,4 +1,4 @@
-//! A list that narrows down as a text is typed, best match first.
+//! List filtered by a typed text, best match first.
 
 use nucleo_matcher::{
     Config, Matcher, Utf32Str,
@@ -7,17 +7,17 @@ use nucleo_matcher::{
 use ratatui::crossterm::event::Event;
 use tui_input::{Input, backend::crossterm::EventHandler};
 
-/// The typed text and the selected row among what it leaves.
+/// Typed text, and the selected row among the matches.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Filter {
-    /// What was typed.
+    /// Typed text.
     pub input: Input,
-    /// Selected row among the matches.
+    /// Index of the selected row among the matches.
     pub cursor: usize,
 }
 
 impl Filter {
-    /// Takes a key; whether the text changed.
+    /// Handles a key. Returns true if the text changed.
     pub(crate) fn type_key(&mut self, event: &Event) -> bool {
         let changed = self.input.handle_event(event).is_some_and(|change| change.value);
         if changed {
@@ -26,18 +26,18 @@ impl Filter {
         changed
     }
 
-    /// Moves the selection, kept within `count` rows.
+    /// Moves the selection within `count` rows.
     pub(crate) fn step(&mut self, by: isize, count: usize) {
         self.cursor = self.cursor.saturating_add_signed(by).min(count.saturating_sub(1));
     }
 
-    /// Indices of the texts that match, best first; all of them, in order, while nothing is typed.
+    /// Indices of the matching texts, best first; all of them, in order, without a search text.
     pub(crate) fn matches<T: AsRef<str>>(&self, texts: &[T]) -> Vec<usize> {
         if self.input.value().trim().is_empty() {
             return (0..texts.len()).collect();
         }
         let pattern = Pattern::parse(self.input.value(), CaseMatching::Ignore, Normalization::Smart);
-        // Texts begin with what a row is called, which counts more than what is said of it.
+        // Texts start with the title of a row, which counts more than its help.
         let mut config = Config::DEFAULT;
         config.prefer_prefix = true;
         let mut matcher = Matcher::new(config);
@@ -52,22 +52,22 @@ impl Filter {
             })
             .collect();
         scored.sort_by_key(|&(near, score, i)| (near, std::cmp::Reverse(score), i));
-        // Letters strewn over a text are a guess, of use only where nothing has the words.
+        // Matches of scattered letters are guesses, useful only without better ones.
         let sure = scored.first().is_some_and(|(near, ..)| *near < Near::Letters);
         scored.into_iter().filter(|(near, ..)| !sure || *near < Near::Letters).map(|(.., i)| i).collect()
     }
 }
 
-/// How a text has what was typed, the nearest first.
+/// Quality of a match, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Near {
-    /// As whole words.
+    /// Whole words.
     Words,
-    /// As beginnings of words.
+    /// Beginnings of words.
     Beginnings,
-    /// In one piece.
+    /// Parts of words.
     Piece,
-    /// As letters in this order.
+    /// Letters in this order.
     Letters,
 }
 

@@ -1,4 +1,4 @@
-//! Parts that several views are made of.
+//! Widgets that several views share.
 
 pub(super) mod bar;
 pub(super) mod filter;

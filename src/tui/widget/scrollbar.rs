@@ -1,10 +1,10 @@
-//! Which part of a list is seen, as a bar at its right edge.
+//! Scrollbar of a list.
 
 use ratatui::{Frame, layout::Rect};
 
 use crate::tui::theme::{Role, Theme};
 
-/// At the right edge of a list that does not fit, which part of it is seen: the first place, how many, of how many.
+/// Draws, at the right edge of a list that does not fit, its visible part: first index, visible count, total.
 pub(in crate::tui) fn scrollbar(
     frame: &mut Frame<'_>,
     list: Rect,

@@ -1,8 +1,7 @@
-//! A tree of rows that is built once for what it shows, and kept until that changes.
+//! Tree of rows, cached until its contents change.
 //!
-//! Building the items of a large tree costs milliseconds, drawing them does not: [`TreePane::prepare`] builds only when
-//! its key is new. Rows are addressed by the places of their ancestors and themselves, so a selection survives a new
-//! plan of the same shape.
+//! Building the items of a large tree takes milliseconds, while drawing is cheap: [`TreePane::prepare`] builds only for
+//! a new key. Rows are addressed by paths of indices, so a selection survives a new plan of the same shape.
 
 use ratatui::{
     Frame,
@@ -14,18 +13,18 @@ use tui_tree_widget::{Tree, TreeItem, TreeState};
 use super::scrollbar::scrollbar;
 use crate::tui::{action::Action, theme::Theme};
 
-/// A row and what is inside it.
+/// Row with its children.
 #[derive(Debug, Clone)]
 pub(crate) struct Branch {
-    /// What is searched.
+    /// Text to search.
     pub label: String,
-    /// What is drawn.
+    /// Line to draw.
     pub line: Line<'static>,
-    /// What is inside.
+    /// Child rows.
     pub children: Vec<Branch>,
 }
 
-/// What the built rows depend on: a count that rises with every change, and the width.
+/// Cache key of the rows: a counter of changes, and the width.
 pub(crate) type Key = (u64, u16);
 
 /// State and built rows of one tree.
@@ -35,9 +34,9 @@ pub(crate) struct TreePane {
     items: Vec<TreeItem<'static, u32>>,
     labels: Vec<(Vec<u32>, String)>,
     key: Option<Key>,
-    /// Whether there was one row only, which is opened once: what is in it is all there is to see.
+    /// True if there was only one top row, which is unfolded once because its children are the whole content.
     alone: bool,
-    /// What is searched for.
+    /// Search text.
     pub needle: String,
 }
 
@@ -67,14 +66,14 @@ impl TreePane {
         }
     }
 
-    /// How many rows there are to draw, without those that are folded away.
+    /// Number of rows to draw, without folded ones.
     pub(crate) fn rows(&self) -> usize {
         self.state.flatten(&self.items).len()
     }
 
-    /// Draws the visible rows; where they are not all, the last column says which.
+    /// Draws the visible rows. If they are not all, the last column is a scrollbar.
     pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
-        // Only duplicate ids are refused, and ids are places.
+        // Only duplicate ids are refused, and ids are indices.
         if let Ok(tree) = Tree::new(&self.items) {
             let tree = tree
                 .highlight_style(theme.selected())
@@ -89,12 +88,12 @@ impl TreePane {
         scrollbar(frame, list, theme, (self.state.get_offset(), visible, rows));
     }
 
-    /// The path of the selected row.
+    /// Path of the selected row.
     pub(crate) fn selected(&self) -> &[u32] {
         self.state.selected()
     }
 
-    /// Selects a row, and opens what it is in.
+    /// Selects a row, and unfolds its ancestors.
     pub(crate) fn select(&mut self, path: &[u32]) {
         for end in 1..path.len() {
             self.state.open(path[..end].to_vec());
@@ -103,7 +102,7 @@ impl TreePane {
         self.state.scroll_selected_into_view();
     }
 
-    /// Selects the row under a click; a second click on it folds or unfolds it.
+    /// Selects the clicked row. A second click folds or unfolds it.
     pub(crate) fn click(&mut self, position: Position) {
         self.state.click_at(position);
     }
@@ -117,7 +116,7 @@ impl TreePane {
         };
     }
 
-    /// Does what a list or tree action asks for; whether it was one.
+    /// Performs an action of lists or trees. Returns false for other actions.
     pub(crate) fn act(&mut self, action: Action) -> bool {
         match action {
             Action::Up => drop(self.state.key_up()),
@@ -150,7 +149,7 @@ impl TreePane {
         true
     }
 
-    /// Goes to the next or previous row with the needle in it, going round; `here`: the selected row counts too.
+    /// Selects the next or previous row that contains the needle, cyclically; `here` includes the selected row.
     pub(crate) fn find(&mut self, forwards: bool, here: bool) -> bool {
         let needle = self.needle.to_lowercase();
         let n = self.labels.len();
@@ -181,7 +180,7 @@ fn items(
         labels.push((path.clone(), branch.label));
         let children = items(branch.children, path, labels);
         path.pop();
-        // Ids are places, so `new` has nothing to refuse.
+        // Ids are indices, so `new` never fails.
         built.extend(TreeItem::new(place, branch.line, children));
     }
     built

@@ -1,4 +1,4 @@
-//! Going through what would help, and taking one of it.
+//! Selection and application of a suggestion.
 
 use super::Phase;
 use crate::{
@@ -11,21 +11,21 @@ use crate::{
     },
 };
 
-/// Rows of a screen on which Stages has room for what would help.
+/// Minimum height of the screen at which Stages shows suggestions, rows.
 const STAGES_WITH_HELP: u16 = 22;
 
 impl Model {
-    /// Goes to the panel, asks if nothing was asked yet, or leaves.
+    /// Moves the focus to the suggestions, requests them if necessary, or leaves them.
     pub(in crate::tui) fn ask_what_would_help(&mut self) -> Effects {
         if self.suggestion().is_some() {
             self.would_help.selected = None;
             return vec![];
         }
-        // Another view has a list of its own only where there is room for it.
+        // Another view may have its own list, but only if it fits.
         let listed = self.view == WITH_PLAN || (self.view_has_help() && self.would_help.drawn);
         if !listed {
             self.view = WITH_PLAN;
-            // It is there with the next frame.
+            // Drawn with the next frame.
             self.would_help.drawn |= self.size.1 >= STAGES_WITH_HELP;
         }
         self.would_help.folded = false;
@@ -38,7 +38,7 @@ impl Model {
         effects
     }
 
-    /// Gives the arrow keys to the panel, if there is something to choose.
+    /// Moves the focus to the suggestions, if there are any.
     pub(in crate::tui) fn go_to_suggestions(&mut self) {
         if !self.view_has_help() {
             self.view = WITH_PLAN;
@@ -59,17 +59,17 @@ impl Model {
         }
     }
 
-    /// Whether the view shows what would help.
+    /// True if the view shows suggestions.
     pub(super) fn view_has_help(&self) -> bool {
         self.view.room().uses().help
     }
 
-    /// Whether the shown plan is none that is asked about: edited by hand, or one of the Compare table.
+    /// True if the shown plan gets no suggestions: it was edited by hand, or is a preview of the Compare table.
     pub(in crate::tui) fn aside(&self) -> bool {
         self.edited() || self.previewed().is_some()
     }
 
-    /// Hides or shows the panel; hidden it asks nothing.
+    /// Hides or shows the panel. A hidden panel runs no study.
     pub(in crate::tui) fn fold_what_would_help(&mut self) -> Effects {
         let help = &mut self.would_help;
         help.folded = !help.folded;
@@ -80,25 +80,25 @@ impl Model {
         vec![]
     }
 
-    /// The selected row, while the keys are for the panel.
+    /// Selected row, while the panel has the focus.
     pub(in crate::tui) fn suggestion(&self) -> Option<usize> {
         self.suggestion_where(self.would_help.drawn)
     }
 
-    /// The same where the panel is drawn or is not.
+    /// The same, given whether the panel is drawn.
     pub(in crate::tui) fn suggestion_where(&self, drawn: bool) -> Option<usize> {
         let help = &self.would_help;
         let heard = self.view_has_help() && self.focus == Focus::View && help.fresh && drawn;
         help.selected.filter(|&row| heard && row < help.rows.len())
     }
 
-    /// Whether an action moves among the suggestions or takes one.
+    /// True if an action moves among the suggestions or applies one.
     pub(in crate::tui) fn is_for_suggestions(action: Action) -> bool {
         use Action::{Decrease, Down, Edit, First, Increase, Last, PageDown, PageUp, Up};
         matches!(action, Up | Down | PageUp | PageDown | First | Last | Decrease | Increase | Edit)
     }
 
-    /// Moves among the suggestions, or takes the selected one.
+    /// Moves among the suggestions, or applies the selected one.
     pub(in crate::tui) fn act_on_suggestion(&mut self, action: Action) -> Effects {
         let Some(at) = self.suggestion() else { return vec![] };
         let last = self.would_help.rows.len() - 1;
@@ -116,7 +116,7 @@ impl Model {
         vec![]
     }
 
-    /// A click selects a suggestion, another takes it.
+    /// Selects a clicked suggestion. A second click applies it.
     pub(in crate::tui) fn click_suggestion(&mut self, place: usize) -> Effects {
         self.focus = Focus::View;
         if self.suggestion() == Some(place) {
@@ -126,7 +126,7 @@ impl Model {
         vec![]
     }
 
-    /// Moves the list under the wheel.
+    /// Moves the selection with the wheel.
     pub(in crate::tui) fn scroll_suggestions(&mut self, down: bool) {
         let (first, beside) = self.would_help.layout;
         let at = self.would_help.selected.unwrap_or(first);
@@ -137,7 +137,7 @@ impl Model {
         }
     }
 
-    /// Sets what a suggestion moves, and plans with it.
+    /// Sets the limit or option of a suggestion, and plans with it.
     fn take_suggestion(&mut self, place: usize) -> Effects {
         let Some(answer) = self.would_help.rows.get(place) else { return vec![] };
         let answer = &answer.answer;

@@ -1,5 +1,5 @@
-//! Of a plan on a topology: what a batch takes where a link, or all links of a kind, are twice as fast. Nothing that can be
-//! set, but what an architect asks.
+//! Effect of faster links on a plan's iteration, if it has a topology: one link, or all of a kind, at twice the
+//! bandwidth. It cannot be set here, but helps to design a machine.
 
 use crate::{
     planner::Search,
@@ -11,17 +11,17 @@ use crate::{
     units,
 };
 
-/// Less than this shortens nothing.
+/// Relative gain below which a link is left out.
 const TOLD: f64 = 5e-4;
 
-/// Links twice as fast, and what a batch gains.
+/// Links at twice the bandwidth, and the effect on the iteration.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::tui) struct Widened {
-    /// Which: `2x link gpu0 → gpu4`, `2x links: NVLink 2`.
+    /// Name of the links: `2x link gpu0 → gpu4`, `2x links: NVLink 2`.
     pub label: String,
-    /// How many times as fast the batch is.
+    /// Speed-up of the iteration.
     pub rate: f64,
-    /// Seconds of it.
+    /// Iteration time, seconds.
     pub batch_s: f64,
 }
 
@@ -34,23 +34,23 @@ impl Widened {
         Widened { label: format!("2x {what}"), rate: now_s / wider.iteration_s, batch_s: wider.iteration_s }
     }
 
-    /// The gain, above 0.
+    /// Relative gain, above 0.
     pub(in crate::tui) fn gain(&self) -> f64 {
         self.rate - 1.0
     }
 
-    /// `1.06x`; with another digit where that would be told as nothing.
+    /// Speed-up in words: `1.06x`, with another digit for small ones.
     pub(in crate::tui) fn told(&self) -> String {
         if self.rate < 1.01 { format!("{:.3}x", self.rate) } else { format!("{:.2}x", self.rate) }
     }
 
-    /// `2x link gpu0 → gpu4 31.20 s`.
+    /// Links and iteration time in words: `2x link gpu0 → gpu4 31.20 s`.
     pub(in crate::tui) fn in_words(&self) -> String {
         format!("{} {}", self.label, units::seconds(self.batch_s))
     }
 }
 
-/// What shortens the batch, the most first; a simulation each.
+/// Links that shorten the iteration, best first. Each takes a simulation.
 pub(super) fn widened(base: &Base, search: &Search) -> Vec<Widened> {
     let found = links::twice_as_fast(&base.problem.workload, &base.problem.limits, &base.plan, search);
     let Some((now_s, found)) = found else { return vec![] };

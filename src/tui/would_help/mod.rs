@@ -1,12 +1,12 @@
-//! What would help: the plan on the screen, planned again with one limit or option moved at a time, and simulated.
+//! Suggestions: the plan on the screen, planned again with one limit or option changed at a time, and simulated.
 //!
-//! Asked in the background once the plan has rested for [`REST`], so that dragging a limit starts nothing; whatever plans
-//! anew ends it. A planner that took longer than [`QUICK`] is asked only when the user wants it. Answers of the plan before
-//! stay, muted, until the first new one: the panel neither jumps nor goes blank. When all are there nothing wakes the
-//! screen any more.
+//! The study starts in the background once the plan has been unchanged for [`REST`], so that dragging a limit starts
+//! none. Any new plan cancels it. With a planner slower than [`QUICK`] it starts only on request. Old results stay,
+//! muted, until the first new one, so that the panel neither jumps nor turns blank. When the study is done, nothing
+//! wakes the screen.
 //!
-//! What is told and what the order goes by is the simulated batch, under the settings of the one on the screen: a planner's
-//! model knows no fill and no schedule, so a change that it praises may help little. See [`Tried`].
+//! Figures and order are those of the simulated iteration, under the settings of the one on the screen. A planner's
+//! model ignores warm-up, drain and schedule, so a change that it rates highly may help little. See [`Tried`].
 
 mod choosing;
 mod links;
@@ -34,32 +34,32 @@ use crate::{
     },
 };
 
-/// How long a plan must rest before anything is asked.
+/// Time for which a plan must be unchanged before a study starts.
 const REST: Duration = Duration::from_millis(150);
 
-/// Plans that took longer are explained only when asked for, seconds.
+/// Planning time from which a study starts only on request, seconds.
 const QUICK: f64 = 2.0;
 
-/// The least time that a re-plan is given.
+/// Minimum time limit of a re-plan.
 const LEAST_SHARE: Duration = Duration::from_secs(1);
 
-/// How far the answers are.
+/// Phase of the study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Phase {
-    /// There is no plan to ask about.
+    /// No plan to study.
     #[default]
     Idle,
-    /// The plan rests until then.
+    /// Waiting until this time.
     Resting(Instant),
-    /// The planner is slow: the user must ask.
+    /// Slow planner: waiting for a request of the user.
     Unasked,
-    /// Answers are coming.
+    /// Study running.
     Asking,
-    /// All answers are there.
+    /// Study done.
     Done,
 }
 
-/// A plan, and how it is simulated.
+/// Plan, with schedule and settings of its simulation.
 #[derive(Clone)]
 struct Of {
     shown: Arc<ShownRun>,
@@ -72,43 +72,43 @@ impl PartialEq for Of {
     }
 }
 
-/// The panel's state.
+/// State of the panel.
 #[derive(Default)]
 pub(super) struct WouldHelp {
-    /// How far the answers are.
+    /// Phase of the study.
     pub phase: Phase,
-    /// Whether the user folded the panel away.
+    /// True if the user hid the panel.
     pub folded: bool,
-    /// What would help and what is next best, best first.
+    /// Suggestions, best first.
     pub rows: Vec<Tried>,
-    /// Links of the topology twice as fast, where that helps, the best first.
+    /// Links of the topology at twice the bandwidth, if that helps, best first.
     pub wider: Vec<Widened>,
-    /// What published planners' plans would take, the fastest first.
+    /// Plans of published planners in the simulator, fastest first.
     pub rivals: Vec<Rival>,
-    /// What binds, the most costly first.
+    /// Binding limits, most costly first.
     pub causes: Vec<Cause>,
-    /// Whether `rows` are of the plan that is shown.
+    /// True if `rows` belong to the shown plan.
     pub fresh: bool,
-    /// Answers so far, and how many there will be.
+    /// Number of results so far, and of all.
     pub answered: (usize, usize),
-    /// The selected row, while the keys are for this panel.
+    /// Index of the selected row, while the panel has the focus.
     pub selected: Option<usize>,
-    /// First visible row, and how many lie side by side, as last drawn.
+    /// First visible row, and number of rows side by side, at the last drawing.
     pub layout: (usize, usize),
-    /// Whether the last drawing had room for the panel.
+    /// True if the panel fitted at the last drawing.
     pub drawn: bool,
-    /// The plan that was asked about, or will be.
+    /// Plan of the current or the next study.
     of: Option<Of>,
-    /// The same for the study; `None` until it begins.
+    /// Inputs of the study; `None` until it starts.
     pub base: Option<Arc<Base>>,
-    /// The plan that the answers so far are of.
+    /// Plan that the results so far belong to.
     asked: Option<Of>,
     explanation: Explanation,
     tried: Vec<Tried>,
 }
 
 impl WouldHelp {
-    /// When the screen must wake to ask, if nothing else wakes it.
+    /// Time at which the screen must wake to start a study, if nothing else wakes it.
     pub(super) fn due(&self) -> Option<Instant> {
         match self.phase {
             Phase::Resting(due) => Some(due),
@@ -118,10 +118,10 @@ impl WouldHelp {
 }
 
 impl Model {
-    /// Looks whether there is a plan to ask about; called at every frame.
+    /// Starts or stops the study according to the shown plan. Called once per frame.
     pub(super) fn look_what_would_help(&mut self) -> Effects {
         let planning = self.running.as_ref().is_some_and(|running| running.planning);
-        // A plan that was made under other limits, or by hand, is no answer to what stands at the left.
+        // A plan for other limits, or edited by hand, does not match the inputs at the left.
         let answers = |shown: &Arc<ShownRun>| {
             shown.plan().is_some() && shown.standing == Standing::Done && shown.limits == self.limits
         };
@@ -143,12 +143,12 @@ impl Model {
         }
         match self.would_help.phase {
             Phase::Resting(due) if visible && self.now >= due => self.begin_what_would_help(),
-            // Nobody looks: ask when somebody does, and do not wake the screen until then.
+            // The panel is hidden: start once it is visible, and do not wake the screen before.
             Phase::Resting(_) if !visible => {
                 self.leave_what_would_help();
                 vec![]
             }
-            // The study ended before its last answer.
+            // The study ended before its last result.
             Phase::Asking if !self.studying(StudyKind::Help) => {
                 self.would_help.phase = Phase::Done;
                 vec![]
@@ -157,7 +157,7 @@ impl Model {
         }
     }
 
-    /// A key was pressed: what is asked in the background makes way, and goes on when the keys rest.
+    /// Pauses the study at a key press, until no key is pressed for a while.
     pub(super) fn pause_what_would_help(&mut self) {
         if self.would_help.phase == Phase::Asking {
             self.cancel_study(StudyKind::Help);
@@ -165,7 +165,7 @@ impl Model {
         }
     }
 
-    /// Ends what is asked about a plan that is no longer in force.
+    /// Cancels the study of a plan that is no longer in force.
     fn leave_what_would_help(&mut self) {
         if self.would_help.phase != Phase::Idle {
             self.cancel_study(StudyKind::Help);
@@ -176,7 +176,7 @@ impl Model {
         }
     }
 
-    /// Forgets the answers too: they are of another workload.
+    /// Also drops the results, which belong to another workload.
     pub(super) fn forget_what_would_help(&mut self) {
         self.leave_what_would_help();
         self.would_help.of = None;
@@ -187,7 +187,7 @@ impl Model {
         self.would_help.causes.clear();
     }
 
-    /// Asks, one question after the other, on a thread of its own.
+    /// Starts the study on its own thread, one query after the other.
     fn begin_what_would_help(&mut self) -> Effects {
         self.would_help.phase = Phase::Done;
         let Some(of) = self.would_help.of.clone() else { return vec![] };
@@ -199,7 +199,7 @@ impl Model {
         let Some(base) = base.map(Arc::new) else { return vec![] };
         let mut questions = base.quick_questions();
         let help = &mut self.would_help;
-        // After a key that changed nothing it goes on where it was; answers come in the order of the questions.
+        // After a key without effect, continue where it stopped; results come in the order of the queries.
         let known = if help.asked.as_ref() == Some(&of) { help.answered.0 } else { 0 };
         help.phase = Phase::Asking;
         if known == 0 {
@@ -209,7 +209,7 @@ impl Model {
             help.rivals.clear();
             help.base = Some(base.clone());
         }
-        // Those that are there already are of this plan.
+        // Existing results belong to this plan.
         help.fresh = known > 0;
         help.answered = (known, questions.len());
         help.asked = Some(of);
@@ -221,7 +221,7 @@ impl Model {
             .filter(|simulated| Arc::ptr_eq(&simulated.shown, &shown) && simulated.setup == setup);
         let now = simulated.map(|simulated| tried::rate(&simulated.timeline));
         let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {
-            // One core: the others are for what is asked next.
+            // Use one core, and leave the others to the next plan.
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).stack_size(planner::STACK_BYTES).build();
             let mut now = now;
             let mut ask = |question: &Question| {
@@ -258,7 +258,7 @@ impl Model {
 }
 
 impl WouldHelp {
-    /// Takes an answer; the list stays sorted and what was selected stays selected.
+    /// Adds a result. The list stays sorted, and the selected row stays selected.
     fn take(&mut self, tried: Tried) {
         let Some(base) = self.base.clone() else { return };
         let selected = self.selected.filter(|_| self.fresh).and_then(|row| self.rows.get(row)).cloned();

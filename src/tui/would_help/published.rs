@@ -1,4 +1,4 @@
-//! What published planners' plans would take in the same simulator, where the plan on the screen minimises just that.
+//! Plans of published planners in the simulator, if the shown plan minimises the simulated iteration.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Their plans, the fastest first; each is planned within `share`, and simulated as the one on the screen.
+/// Their plans, fastest first. Each is planned within `share`, and simulated with the settings of the screen.
 pub(super) fn plans(base: &Base, setup: Setup, share: Duration, search: &Search) -> Vec<Rival> {
     let others = rivals::asked(base);
     if others.is_empty() {

@@ -1,6 +1,6 @@
-//! A re-plan and its simulated batch, held against the batch of the plan at hand.
+//! Re-plan and its simulated iteration, compared with that of the shown plan.
 //!
-//! One simulation an answer, beside its re-plan; the list is sorted anew with each, `O(answers log answers)`.
+//! One simulation per result, beside its re-plan. The list is sorted again with each, `O(answers log answers)`.
 
 use crate::{
     cluster::LimitKind,
@@ -11,26 +11,26 @@ use crate::{
     units,
 };
 
-/// An answer, and what it is worth in the simulator.
+/// Result of a query, with its simulated effect.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::tui) struct Tried {
     /// The re-plan.
     pub answer: Answer,
-    /// Its simulated batch; `None` where there is no plan, or the simulator was given up.
+    /// Its simulated iteration; `None` if there is no plan, or the simulation was stopped.
     pub simulated: Option<Simulated>,
 }
 
-/// The simulated batch of a re-plan.
+/// Simulated iteration of a re-plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::tui) struct Simulated {
-    /// Samples a second against those of the plan at hand: 1.2 is 1.2x faster.
+    /// Samples per second relative to the shown plan: 1.2 is 1.2x faster.
     pub rate: f64,
-    /// Time of the batch, seconds, where it is the same batch.
+    /// Iteration time, seconds, if the batch size is the same.
     pub batch_s: Option<f64>,
 }
 
 impl Tried {
-    /// Simulates an answer, where it can be set and the plan at hand does `now` samples a second.
+    /// Simulates a result that can be applied, if the shown plan's rate `now` (samples per second) is known.
     pub(super) fn new(base: &Base, answer: Answer, (setup, now): (Setup, Option<f64>), search: &Search) -> Self {
         let simulated = now.filter(|_| settable_one(&answer)).and_then(|now| {
             let timeline = timeline(base, Some(&answer), setup, search)?;
@@ -44,7 +44,7 @@ impl Tried {
         Tried { answer, simulated }
     }
 
-    /// How many times as fast, simulated, or by the planner's model where there is no simulation; `None` without a plan.
+    /// Speed-up: simulated, or else by the planner's model; `None` without a plan.
     pub(in crate::tui) fn rate(&self) -> Option<f64> {
         self.simulated.map(|simulated| simulated.rate).or_else(|| {
             let change = self.answer.change?;
@@ -52,12 +52,12 @@ impl Tried {
         })
     }
 
-    /// The difference, above 0 where the change makes the plan faster.
+    /// Relative difference, above 0 if the change makes the plan faster.
     pub(in crate::tui) fn gain(&self) -> Option<f64> {
         self.rate().map(|rate| rate - 1.0)
     }
 
-    /// `1.98x` where it helps, `5%` where it hurts; what only the model says has a sign where that is not proven.
+    /// Text: `1.98x` if it helps, `5%` if it hurts. A value of the model has a sign unless it is proven.
     pub(in crate::tui) fn told(&self) -> String {
         let sign = match (self.simulated, self.answer.certainty) {
             (Some(_), _) | (None, Certainty::Exact) => "",
@@ -74,12 +74,12 @@ impl Tried {
     }
 }
 
-/// Samples a second of a simulated batch; batches a second where it is not known what a sample is.
+/// Samples per second of a simulated iteration, or iterations per second if the number of samples is unknown.
 pub(super) fn rate(timeline: &Timeline) -> f64 {
     if timeline.samples_per_s > 0.0 { timeline.samples_per_s } else { 1.0 / timeline.iteration_s }
 }
 
-/// Samples a second of the plan at hand, or of an answer's.
+/// Samples per second of the shown plan, or of a result's.
 pub(super) fn simulated(base: &Base, answer: Option<&Answer>, setup: Setup, search: &Search) -> Option<f64> {
     timeline(base, answer, setup, search).map(|timeline| rate(&timeline)).filter(|rate| *rate > 0.0 && rate.is_finite())
 }
@@ -93,11 +93,11 @@ fn timeline(base: &Base, answer: Option<&Answer>, setup: Setup, search: &Search)
     Some(simulation.timeline)
 }
 
-/// Smaller differences would be told as none, and say nothing to who looks for what to set.
+/// Relative difference below which a result is left out as equal.
 const TOLD: f64 = 5e-4;
 
-/// What can be set of all answers and changes something, the best first: simulated ones before those that only the model knows, and those
-/// without a plan last. Equals stay in the order they were asked.
+/// Results that can be applied and have an effect, best first: simulated ones, then those of the model alone, then
+/// those without a plan. Equal ones keep the order of the queries.
 pub(super) fn settable(all: &[Tried]) -> Vec<Tried> {
     let told = |tried: &&Tried| tried.gain().is_none_or(|gain| gain.abs() >= TOLD);
     let mut rows: Vec<Tried> = all.iter().filter(|tried| settable_one(&tried.answer)).filter(told).cloned().collect();
@@ -110,7 +110,8 @@ pub(super) fn settable(all: &[Tried]) -> Vec<Tried> {
     rows.into_iter().zip(costlier).filter_map(|(row, costlier)| (!costlier).then_some(row)).collect()
 }
 
-/// Whether one change does what another does with less of the same limit. More microbatches cost nothing: they are kept.
+/// True if one change has the same effect as another with less of the same limit. Does not apply to microbatches, which
+/// cost nothing.
 fn cheaper(one: &Tried, other: &Tried) -> bool {
     let limit = |tried: &Tried| match tried.answer.question.change {
         Change::Limit(LimitKind::Microbatches | LimitKind::Batch, _) => None,

@@ -1,8 +1,8 @@
-//! Wires as lines of a character grid, below a row of columns: a wire between two columns is an arc, a hub is a line on
-//! which all hang that it joins, hubs further away lie further down.
+//! Wires as lines of a character grid below a row of columns. A wire between two columns is an arc, a hub is a line
+//! that joins its wires, and farther hubs are lower.
 //!
-//! Arcs take the first row in which nothing is in their way, the short ones first, and wires leave a column in such an
-//! order that arcs of one column do not cross. Where lines must cross the fuller one is on top. `O(wires · rows)`.
+//! Arcs take the first free row, short ones first. Wires leave a column in such an order that its arcs do not cross. At
+//! other crossings the fuller wire is on top. `O(wires · rows)`.
 
 use crate::tui::paint::topology::wiring::{Wire, Wiring};
 
@@ -12,38 +12,38 @@ const DOWN: u8 = 2;
 const LEFT: u8 = 4;
 const RIGHT: u8 = 8;
 
-/// Cells between two columns' wires and the next column.
+/// Cells between a column's wires and the next column.
 const MARGIN: usize = 1;
-/// The most cells of a column.
+/// Maximum width of a column, cells.
 const WIDEST: usize = 14;
-/// The least: a number must fit.
+/// Minimum width of a column, cells: a number must fit.
 const NARROWEST: usize = 4;
 
-/// A cell: what goes across, what goes down, and how full each is.
+/// Cell: directions and load of its horizontal and its vertical line.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Cell {
     across: u8,
     across_share: f64,
     down: u8,
     down_share: f64,
-    /// Whether both belong together.
+    /// True if both lines belong together.
     joint: bool,
 }
 
-/// A sign of the picture.
+/// Sign of the picture.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::tui) enum Sign {
     Blank,
-    /// A line, and how full it is: 0 carries nothing.
+    /// Line with its load relative to the fullest; 0 carries nothing.
     Line(char, f64),
-    /// A letter of a hub's name.
+    /// Letter of a hub's name.
     Letter(char),
 }
 
-/// The lines below the columns.
+/// Lines below the columns.
 #[derive(Debug, Clone, Default)]
 pub(in crate::tui) struct Grid {
-    /// Cells of a column.
+    /// Width of a column, cells.
     pub pitch: usize,
     width: usize,
     cells: Vec<Vec<Cell>>,
@@ -51,7 +51,7 @@ pub(in crate::tui) struct Grid {
 }
 
 impl Grid {
-    /// The wires in so many columns of characters; `None` where they do not fit side by side.
+    /// Grid of the wires in a width; `None` if the columns do not fit side by side.
     pub(in crate::tui) fn new(wiring: &Wiring, width: usize) -> Option<Grid> {
         let count = wiring.columns.len();
         let most = (0..count).map(|column| wiring.degree(column)).max().unwrap_or(0);
@@ -67,7 +67,7 @@ impl Grid {
         Some(grid)
     }
 
-    /// The wires below columns that begin at these cells and are so wide; `None` where they do not fit there.
+    /// Grid of the wires below columns with these starts and widths; `None` if they do not fit.
     pub(in crate::tui) fn below(wiring: &Wiring, width: usize, places: &[(usize, usize)]) -> Option<Grid> {
         let fits = |(column, &(first, cells)): (usize, &(usize, usize))| {
             wiring.degree(column) <= cells && first + cells <= width
@@ -76,13 +76,13 @@ impl Grid {
             return None;
         }
         let mut grid = Grid { width, ..Grid::default() };
-        // What is left free at the right of a column is free already.
+        // The right end of a column is already free.
         let places: Vec<(usize, usize)> = places.iter().map(|&(first, cells)| (first, cells + MARGIN)).collect();
         grid.lay(wiring, &places);
         Some(grid)
     }
 
-    /// Rows that it takes.
+    /// Height of the grid, rows.
     pub(in crate::tui) fn rows(&self) -> usize {
         self.cells.len()
     }
@@ -91,7 +91,7 @@ impl Grid {
         let count = wiring.columns.len();
         let levels = levels(wiring);
         let slots = slots(wiring, places);
-        // Where a wire leaves an end: a column's slot and the row above all, or a hub's middle and its row.
+        // Start of a wire: the column's slot above all rows, or the middle and row of a hub.
         let mut hubs: Vec<Option<(usize, usize)>> = vec![None; wiring.hubs.len()];
         let leaves = |wire: usize, end: usize, hubs: &[Option<(usize, usize)>]| match end.checked_sub(count) {
             None => Some((slots[wire][usize::from(wiring.wires[wire].ends[1] == end)], None)),
@@ -113,7 +113,7 @@ impl Grid {
                     hubs[hub - count] = self.hub(&hangs, first, &wiring.hubs[hub - count]);
                 }
             }
-            // Arcs between two of one level.
+            // Arcs between two vertices of one level.
             let first = self.cells.len();
             let mut arcs: Vec<[(usize, usize, f64); 2]> = vec![];
             for (i, wire) in wiring.wires.iter().enumerate() {
@@ -131,7 +131,7 @@ impl Grid {
         }
     }
 
-    /// A hub on the first free row from a row on; where it is joined with what lies further down: column and row.
+    /// Adds a hub in the first free row from `first` on. Returns the column and row for wires to lower vertices.
     fn hub(&mut self, hangs: &[(usize, usize, f64)], first: usize, name: &str) -> Option<(usize, usize)> {
         if hangs.is_empty() {
             return None;
@@ -149,8 +149,8 @@ impl Grid {
         Some((xs[xs.len() / 2], row))
     }
 
-    /// Joins ends (column, the row from which on they go down, share) by a line on the first row from `first` on that is free, with
-    /// `more` cells free behind it; the row, and the line's right end.
+    /// Joins ends by a line in the first free row from `first` on, with `more` free cells behind it. An end is a
+    /// column, the first row of its vertical line, and a load. Returns the row and the line's right end.
     fn net(&mut self, ends: &[(usize, usize, f64)], first: usize, more: usize) -> (usize, usize) {
         let left = ends.iter().map(|end| end.0).min().unwrap_or(0);
         let right = ends.iter().map(|end| end.0).max().unwrap_or(0);
@@ -189,7 +189,7 @@ impl Grid {
         (row, right)
     }
 
-    /// The signs of a row.
+    /// Signs of a row.
     pub(in crate::tui) fn signs(&self, row: usize) -> Vec<Sign> {
         let mut signs: Vec<Sign> = self.cells[row].iter().map(Cell::sign).collect();
         for (from, _, name) in self.names.iter().filter(|(_, on, _)| *on == row) {
@@ -210,7 +210,7 @@ impl Cell {
             (across, down) if self.joint => (across | down, self.across_share.max(self.down_share)),
             (across, 0) => (across, self.across_share),
             (0, down) => (down, self.down_share),
-            // Where lines cross, one is on top.
+            // At a crossing, the fuller line is on top.
             (across, _) if self.across_share > self.down_share => (across, self.across_share),
             (_, down) => (down, self.down_share),
         };
@@ -231,7 +231,7 @@ impl Cell {
     }
 }
 
-/// From this share on a link is one of the fullest.
+/// Load from which a link counts as one of the fullest.
 pub(in crate::tui) const FULLEST: f64 = 0.999;
 
 fn straight(share: f64, [idle, some, most]: [char; 3]) -> char {
@@ -250,7 +250,7 @@ fn other_end(wire: &Wire, end: usize) -> Option<usize> {
     }
 }
 
-/// How many hubs lie between each vertex and the nearest column; columns are 0.
+/// Number of hubs between each vertex and the nearest column; columns are 0.
 fn levels(wiring: &Wiring) -> Vec<Option<usize>> {
     let count = wiring.columns.len();
     let mut levels: Vec<Option<usize>> = (0..count + wiring.hubs.len()).map(|v| (v < count).then_some(0)).collect();
@@ -266,8 +266,8 @@ fn levels(wiring: &Wiring) -> Vec<Option<usize>> {
     levels
 }
 
-/// Of each wire, where it leaves its ends that are columns: to the left the short ones first, then down, then to the right
-/// the long ones first.
+/// Columns at which each wire leaves its ends: to the left short ones first, then down, then to the right long ones
+/// first.
 fn slots(wiring: &Wiring, places: &[(usize, usize)]) -> Vec<[usize; 2]> {
     let count = wiring.columns.len();
     let mut slots = vec![[0; 2]; wiring.wires.len()];

@@ -1,5 +1,5 @@
-//! The topology that a plan sits on, with the load of each link: machines with one bundle each, the selected machine with
-//! all its links, and the fullest links in figures.
+//! Topology of a plan with the load of each link. Shows machines with one bundle each, the selected machine with all
+//! its links, and the fullest links in figures.
 //!
 //! ```text
 //! ─ dgx-1: links under this plan; fullest gpu3 → gpu0: 1.659 ms a microbatch ──────
@@ -9,8 +9,8 @@
 //! ┃  ╰─────────╯  ╰┄┄┄┄┄┄┄┄┄╯  ┆         │ ┃
 //! gpu3 → gpu0   2 x NVLink 2   50 GB/s   1.659 ms  ▄▄▄▄▄▄▄▄▄▄
 //! ```
-//! What carries nothing is dotted, the fullest is heavy: colour is not needed. Where a machine has no room with all its
-//! links, those that carry something are drawn. `O(links · rows)` a frame.
+//! Idle links are dotted and the fullest are heavy, so colour is not needed. If a machine does not fit with all its
+//! links, only the loaded ones are drawn. `O(links · rows)` per frame.
 
 pub(in crate::tui) mod grid;
 pub(in crate::tui) mod wiring;
@@ -41,21 +41,21 @@ use crate::{
     units,
 };
 
-/// The least and the most rows of the list of links, where pictures take what they need.
+/// Minimum and maximum rows of the list of links below pictures.
 const LISTED: (usize, usize) = (3, 8);
-/// Most machines that are drawn side by side.
+/// Maximum number of machines drawn side by side.
 const MACHINES: usize = 16;
 
-/// What the section is drawn from.
+/// Inputs of the section.
 pub(in crate::tui) struct Section<'a> {
     pub shown: &'a ShownRun,
     pub theme: &'a Theme,
     pub shades: Shades,
-    /// The stage whose machine is drawn.
+    /// Stage whose machine is drawn.
     pub selected: usize,
 }
 
-/// A picture: columns, and the lines below them.
+/// Columns, and the lines below them.
 struct Picture {
     wiring: Wiring,
     grid: Grid,
@@ -67,7 +67,7 @@ impl Picture {
         (grid.rows() > 0).then_some(Picture { wiring, grid })
     }
 
-    /// Rows with the names of the columns.
+    /// Height including the names of the columns, rows.
     fn rows(&self) -> usize {
         self.grid.rows() + 2
     }
@@ -78,7 +78,7 @@ impl Section<'_> {
         self.shown.plan()?.0.topology.as_ref()
     }
 
-    /// By link, its load against the fullest.
+    /// Load of each link relative to the fullest.
     fn shares(&self, topology: &Topology) -> Vec<f64> {
         let mut shares = vec![0.0_f64; topology.links().len()];
         let fullest = self.shown.links.first().map_or(1.0, |load| load.seconds).max(f64::MIN_POSITIVE);
@@ -89,7 +89,7 @@ impl Section<'_> {
         shares
     }
 
-    /// Lines that all of it takes at a width; none where the plan sits on no topology.
+    /// Lines of the full section at a width; 0 if the plan has no topology.
     pub(in crate::tui) fn wanted(&self, width: usize) -> usize {
         if self.topology().is_none() {
             return 0;
@@ -99,7 +99,7 @@ impl Section<'_> {
             + self.shown.links.len().clamp(1, LISTED.1)
     }
 
-    /// The pictures for a width that fit so many rows, machines before what is in one.
+    /// Pictures for a width that fit into `rows`: machines first, then the inside of one.
     fn pictures(&self, width: usize, rows: usize) -> Vec<Picture> {
         let Some(topology) = self.topology() else { return vec![] };
         let (shares, machines) = (self.shares(topology), topology.machines().sizes().len());
@@ -126,7 +126,7 @@ impl Section<'_> {
         pictures
     }
 
-    /// The section in so many cells and lines.
+    /// Lines of the section for a width and height in cells.
     pub(in crate::tui) fn lines(&self, width: usize, height: usize) -> Vec<Line<'static>> {
         let Some(topology) = self.topology().filter(|_| height > 1) else { return vec![] };
         let links = &self.shown.links;
@@ -146,7 +146,7 @@ impl Section<'_> {
         lines
     }
 
-    /// The names of the columns, and what sits there.
+    /// Names of the columns, with the stages on them.
     fn columns(&self, picture: &Picture) -> [Line<'static>; 2] {
         let mut lines = [vec![], vec![]];
         let Some((plan, _)) = self.shown.plan() else { return lines.map(Line::from) };
@@ -163,7 +163,7 @@ impl Section<'_> {
                 [only] => format!("stage {only}"),
                 [first, .., last] => format!("stages {first}–{last}"),
             };
-            // Where words have no room, the number has.
+            // Where words do not fit, show the number alone.
             let told =
                 if told.chars().count() + 3 > pitch { told.replace("stages ", "").replace("stage ", "") } else { told };
             lines[0].push(Span::styled(if stages.is_empty() { "□ " } else { "█ " }, hue));
@@ -173,7 +173,7 @@ impl Section<'_> {
         lines.map(Line::from)
     }
 
-    /// A link in figures.
+    /// Link in figures.
     fn listed(&self, load: &LinkLoad, width: usize) -> Line<'static> {
         let fullest = self.shown.links.first().map_or(1.0, |load| load.seconds).max(f64::MIN_POSITIVE);
         let text = self.theme.fg(Role::Text);
@@ -197,7 +197,7 @@ impl Section<'_> {
     }
 }
 
-/// A row of a grid.
+/// Row of a grid.
 pub(in crate::tui) fn line(grid: &Grid, row: usize, look: (&Theme, &Shades)) -> Line<'static> {
     let mut spans: Vec<Span<'static>> = vec![];
     for sign in grid.signs(row) {
@@ -214,7 +214,7 @@ pub(in crate::tui) fn line(grid: &Grid, row: usize, look: (&Theme, &Shades)) -> 
     Line::from(spans)
 }
 
-/// How a link looks that is so full.
+/// Style of a link by its load.
 fn strength(share: f64, (theme, shades): (&Theme, &Shades)) -> Style {
     match share {
         share if share <= 0.0 => theme.fg(Role::Border),
@@ -226,7 +226,7 @@ fn strength(share: f64, (theme, shades): (&Theme, &Shades)) -> Style {
     }
 }
 
-/// A link's name with an arrow.
+/// Name of a link, with an arrow.
 pub(in crate::tui) fn arrowed(name: &str) -> String {
     name.replace("->", "→").replace("<>", "↔")
 }

@@ -1,22 +1,22 @@
-//! What of a topology is drawn as one picture: the devices of a machine with what joins them, or all machines with what
-//! leads from one to another in one bundle. `O(links)`.
+//! Part of a topology for one picture: the devices of a machine and their connections, or all machines with one bundle
+//! between each two. `O(links)`.
 
 use std::collections::BTreeMap;
 
 use crate::cluster::topology::{Topology, VertexKind};
 
-/// A line between two vertices; columns come first, then hubs.
+/// Line between two vertices. Columns are numbered first, then hubs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::tui) struct Wire {
     pub ends: [usize; 2],
-    /// How long it carries something, against the fullest link of all.
+    /// Load time relative to that of the fullest link of all.
     pub share: f64,
 }
 
-/// Columns, what stands between them, and the wires.
+/// Columns, hubs and wires.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::tui) struct Wiring {
-    /// What stands in the row at the top.
+    /// Names of the columns in the top row.
     pub columns: Vec<String>,
     /// Devices of each column.
     pub devices: Vec<Vec<u32>>,
@@ -26,7 +26,7 @@ pub(in crate::tui) struct Wiring {
 }
 
 impl Wiring {
-    /// A machine by itself; `shares` by link.
+    /// One machine; `shares` is by link.
     pub(super) fn of_machine(topology: &Topology, shares: &[f64], machine: usize) -> Wiring {
         let mut wiring = Wiring::default();
         let mut places: BTreeMap<u32, usize> = BTreeMap::new();
@@ -41,7 +41,7 @@ impl Wiring {
         for (at, vertex) in (0..).zip(vertices).filter(|(_, vertex)| vertex.kind != VertexKind::Device) {
             if alone || (vertex.machine.is_some() && vertex.machine == own) {
                 places.insert(at, wiring.columns.len() + wiring.hubs.len());
-                // The machine is told elsewhere.
+                // The machine's name is shown elsewhere.
                 let name = vertex.name.split_once('.').map_or(vertex.name.as_str(), |(_, name)| name);
                 wiring.hubs.push(name.to_string());
             }
@@ -50,7 +50,7 @@ impl Wiring {
         wiring
     }
 
-    /// All machines, and one hub for whatever stands between them.
+    /// All machines, and one hub for all vertices between them.
     pub(super) fn of_machines(topology: &Topology, shares: &[f64]) -> Wiring {
         let machines = topology.machines();
         let count = machines.sizes().len();
@@ -73,7 +73,7 @@ impl Wiring {
         wiring
     }
 
-    /// Adds the links whose ends have places, one wire for all between two of them: as full as the fullest.
+    /// Adds links whose ends have places: one wire between two places, as full as its fullest link.
     fn join(&mut self, topology: &Topology, shares: &[f64], place: &dyn Fn(u32) -> Option<usize>) {
         let mut wires: BTreeMap<[usize; 2], f64> = BTreeMap::new();
         for (link, &share) in topology.links().iter().zip(shares) {
@@ -86,12 +86,12 @@ impl Wiring {
         self.wires = wires.into_iter().map(|(ends, share)| Wire { ends, share }).collect();
     }
 
-    /// Wires that end at a column or hub.
+    /// Number of wires that end at a column or hub.
     pub(super) fn degree(&self, end: usize) -> usize {
         self.wires.iter().filter(|wire| wire.ends.contains(&end)).count()
     }
 
-    /// The same with the wires alone that carry something.
+    /// The same with loaded wires only.
     pub(super) fn loaded(&self) -> Wiring {
         let wires = self.wires.iter().copied().filter(|wire| wire.share > 0.0).collect();
         Wiring { wires, ..self.clone() }

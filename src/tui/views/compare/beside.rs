@@ -1,4 +1,4 @@
-//! Two plans stage by stage: the stages that share most nodes stand in one line, and every difference has a sign.
+//! Two plans stage by stage: stages with most nodes in common share a line, and every difference has a sign.
 //!
 //! ```text
 //! Piper  20.20 ms/sample  38.79 s            │ Equal partition  25.57 ms/sample  49.10 s  +26.6%
@@ -31,17 +31,17 @@ use crate::{
     },
 };
 
-/// Cells of each column of one plan: stage, nodes, degrees, time, memory; each but the first with room for its sign.
+/// Widths of one plan's columns, cells: stage, nodes, degrees, time, memory. All but the first include their sign.
 const STAGE: usize = 7;
 const NODES: usize = 7;
 const DEGREES: usize = 9;
 const TIME: usize = 10;
 const MEMORY: usize = 11;
 const BORDER: usize = 8;
-/// Cells between the plans.
+/// Gap between the plans, cells.
 const BETWEEN: usize = 3;
 
-/// Which columns there is room for.
+/// Columns that fit.
 #[derive(Clone, Copy)]
 struct Columns {
     nodes: bool,
@@ -85,7 +85,7 @@ struct Half<'a> {
     compared: &'a Compared,
 }
 
-/// Draws two plans, if both are there; gives the first row that is seen of them.
+/// Draws two plans, if both exist. Returns the first visible row.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, side: Side) -> Option<usize> {
     let lines = model.rows_of(side)?;
     let theme = &model.theme;
@@ -112,7 +112,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     Some(from)
 }
 
-/// A line for each plan with its figures; the second with what it is more or less by.
+/// Line of figures for each plan, the second with its differences.
 fn totals(first: &Half<'_>, second: &Half<'_>, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let figures =
         [Column::Time, Column::Objective, Column::Memory, Column::Devices, Column::Throughput, Column::Bubble];
@@ -146,7 +146,7 @@ fn totals(first: &Half<'_>, second: &Half<'_>, width: usize, theme: &Theme) -> V
     vec![line("A", first, None), line("B", second, Some(first)), Line::default()]
 }
 
-/// By how much a figure of the second is more or less, in words; `None` where both are alike or cannot be compared.
+/// Change of a figure from the first to the second plan, in words; `None` if equal or not comparable.
 fn change(column: Column, first: &Half<'_>, second: &Half<'_>) -> Option<String> {
     let (before, after) = (column.figure(&first.compared.entry)?, column.figure(&second.compared.entry)?);
     let of = |half: &Half<'_>| half.compared.entry.score.as_ref().map(|score| score.measure);
@@ -229,7 +229,7 @@ fn compared(first: &Half<'_>, i: usize, second: &Half<'_>, j: usize) -> Differen
     }
 }
 
-/// The cells of a stage; with signs where it differs from its partner.
+/// Cells of a stage, with signs at differences.
 fn stage_spans(
     half: &Half<'_>,
     stage: usize,
@@ -268,7 +268,7 @@ fn stage_spans(
     spans
 }
 
-/// Differences in words, where there is room: `+1 −2 nodes, 3 other modes, +4 devices`.
+/// Differences in words, if they fit: `+1 −2 nodes, 3 other modes, +4 devices`.
 fn in_words(different: &Difference, nodes: &str) -> String {
     if different.is_none() {
         return "alike".into();

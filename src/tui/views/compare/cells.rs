@@ -1,20 +1,20 @@
-//! What Compare tells of a stage, in words: alike for one plan below the table and for two side by side.
+//! Cells of a stage in Compare, both below the table and side by side.
 
 use crate::{tui::shown::ShownRun, units};
 
-/// The cells of a stage.
+/// Cells of a stage, as text.
 pub(super) struct StageCells {
     pub name: String,
-    /// How many replicas and shards: `4 × 2`.
+    /// Replicas × shards: `4 × 2`.
     pub degrees: String,
     pub nodes: String,
     pub time: String,
-    /// In the unit of the limit.
+    /// Memory in the unit of the limit.
     pub memory: String,
 }
 
 impl StageCells {
-    /// The cells of a stage of the plan that is shown; `None` where there is no such stage.
+    /// Cells of a stage of the shown plan; `None` if there is no such stage.
     pub(super) fn of(shown: &ShownRun, stage: usize) -> Option<StageCells> {
         let (plan, score) = shown.plan()?;
         let (part, scored) = (plan.stages.get(stage)?, score.stages.get(stage));

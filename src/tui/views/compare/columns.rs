@@ -1,4 +1,4 @@
-//! Which columns of Compare's table there is room for, and what each says of a plan. `O(plans · columns)`.
+//! Columns of Compare's table: which ones fit, and their texts. `O(plans · columns)`.
 
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
@@ -17,25 +17,26 @@ use crate::{
     },
 };
 
-/// Which columns are drawn, and how wide.
+/// Columns to draw, with their widths.
 pub(super) struct Columns {
     pub(super) name: usize,
-    /// Cells of the strip of stages, and of the bar of times with the difference in words; 0 where there is no room.
+    /// Widths of the strip of stages, and of the bar of times with the difference in words, cells; 0 if they do not
+    /// fit.
     pub(super) strip: usize,
     pub(super) bar: usize,
-    /// The least and the greatest simulated time on the table, seconds: of batches, then of single samples.
+    /// Minimum and maximum simulated time on the table, seconds: of iterations, then of single samples.
     times: [(f64, f64); 2],
     pub(super) columns: Vec<(Column, usize)>,
-    /// Whether bubble and memory have a bar before their figures, and what the largest bubble is.
+    /// True if bubble and memory have a bar before their figures; then the largest bubble.
     meters: bool,
     most_bubble: f64,
-    /// Those for which there is no room.
+    /// Columns that do not fit.
     pub(super) hidden: Vec<Column>,
-    /// Whether all objectives are times of a sample, which the title says once.
+    /// True if all objectives are times per sample, which the title then says once.
     pub(super) each: bool,
 }
 
-/// What stands over a column: shorter than elsewhere, so that more columns fit.
+/// Title of a column, shortened so that more columns fit.
 pub(super) fn head_of(column: Column, each: bool) -> &'static str {
     match column {
         Column::Objective if each => "per sample",
@@ -47,12 +48,12 @@ pub(super) fn head_of(column: Column, each: bool) -> &'static str {
     }
 }
 
-/// The objective as a time, where that is of one sample.
+/// Objective as a time, if it is per sample.
 pub(super) fn per_sample(entry: &ComparedPlan) -> Option<String> {
     Column::Objective.cell(entry).strip_suffix("/sample").map(str::to_string)
 }
 
-/// What a column says of a plan; no unit that its title says.
+/// Text of a column for a plan, without a unit that the title has.
 pub(super) fn cell(column: Column, compared: &Compared, each: bool) -> String {
     match column {
         Column::Objective if each => per_sample(&compared.entry).unwrap_or_else(|| column.cell(&compared.entry)),
@@ -69,12 +70,12 @@ impl Columns {
         let each = measured.map(|c| per_sample(&c.entry)).all(|text| text.is_some());
         let needed = |column: Column| {
             let cells = keys.iter().filter_map(|key| model.compared(*key)).map(|c| cell(column, c, each).width());
-            // The sign of the order stands behind the title.
+            // The sort sign follows the title.
             let title = head_of(column, each).width() + if column == sort { 2 } else { 0 };
             cells.max().unwrap_or(1).max(title) + 2
         };
         let longest = keys.iter().map(|key| model.compared_name(*key).width() + SHOWN.width()).max().unwrap_or(0);
-        // Cut names are worse than a figure less; the whole name stands below the table.
+        // Drop a figure rather than cut a name; the full name is below the table.
         let reserved = longest.clamp(NAME.0, NAME.1.min(width / 4).max(NAME.0));
         let mut used = GUTTER + reserved + needed(sort);
         let mut columns = vec![];
@@ -86,7 +87,7 @@ impl Columns {
                 columns.push((column, needed(column)));
             }
         }
-        // What is left goes to the names, and then to the pictures.
+        // The remaining width goes to the names, then to the pictures.
         let left = width.saturating_sub(used - reserved);
         let name = longest.clamp(NAME.0, NAME.1).min(left);
         let metered = columns.iter().filter(|(column, _)| is_metered(*column)).count() * pictures::METERED;
@@ -110,7 +111,7 @@ impl Columns {
     }
 }
 
-/// Cells that pictures have before bars for bubble and memory take any.
+/// Minimum width of the pictures before bars for bubble and memory are added, cells.
 const ENOUGH: usize = 52;
 
 fn is_metered(column: Column) -> bool {
@@ -118,18 +119,18 @@ fn is_metered(column: Column) -> bool {
 }
 
 impl Columns {
-    /// The least and the greatest time of those that a plan can be told against.
+    /// Minimum and maximum time among plans comparable with this one, seconds.
     pub(super) fn times(&self, entry: &ComparedPlan) -> (f64, f64) {
         self.times[usize::from(entry.runs_alone())]
     }
 
-    /// Cells of the bar before a column's figures.
+    /// Width of the bar before a column's figures, cells.
     pub(super) fn meter(&self, column: Column) -> usize {
         if self.meters && is_metered(column) { pictures::METERED } else { 0 }
     }
 }
 
-/// The bar before a figure: of bubble against the largest, of memory against the limit.
+/// Bar before a figure: bubble relative to the largest, memory relative to the limit.
 pub(super) fn meter(column: Column, compared: &Compared, columns: &Columns, theme: &Theme) -> Vec<Span<'static>> {
     let figure = column.figure(&compared.entry).unwrap_or(0.0);
     let whole = if column == Column::Bubble { columns.most_bubble } else { compared.memory_limit() };

@@ -1,4 +1,4 @@
-//! A plan of the Compare view: its result, its line of the comparison, and how it was simulated.
+//! Plan of the Compare view: its result, its line of the comparison, and its simulation.
 
 use std::sync::Arc;
 
@@ -9,36 +9,36 @@ use crate::{
     tui::{shown::ShownRun, simulated::Simulated},
 };
 
-/// A plan on the table.
+/// Plan of the table.
 #[derive(Debug, Clone)]
 pub(in crate::tui) struct Compared {
-    /// The plan with all it rests on.
+    /// Run of the plan, with its inputs.
     pub shown: Arc<ShownRun>,
-    /// Its line of the comparison.
+    /// Line of the comparison.
     pub entry: ComparedPlan,
-    /// How it was to be simulated.
+    /// Requested schedule and settings of the simulation.
     pub setup: Setup,
 }
 
 impl Compared {
-    /// Whether the schedule needs more memory than a device has, though the planner's own count kept the limit.
+    /// True if the schedule needs more memory than a device has, although the planner's own count is within the limit.
     pub(in crate::tui) fn overflows(&self) -> bool {
         let limit = self.shown.limits.memory_limit() * (1.0 + 1e-9);
         self.entry.simulated.as_ref().is_some_and(|simulated| simulated.peak_memory_bytes > limit)
     }
 
-    /// A result and its figures in the simulator, if it was simulated.
+    /// Assembles a result with its simulated figures, if any.
     pub(in crate::tui) fn new(shown: Arc<ShownRun>, figures: Option<compare::SimulatedFigures>, setup: Setup) -> Self {
         let mut entry =
             compare::line(shown.planner, (&shown.outcome, shown.score.as_ref()), &shown.limits, shown.seconds, figures);
-        // What took no time at all was not planned but made or read.
+        // A time of 0 means that the plan was edited or read, not planned.
         entry.seconds = entry.seconds.filter(|&seconds| seconds > 0.0);
         let violations = shown.score.iter().flat_map(|score| &score.violations);
         entry.remarks.extend(violations.map(|violation| format!("not valid: {violation}")));
         Compared { shown, entry, setup }
     }
 
-    /// The same, simulated here, unless the search ends meanwhile: takes as long as the simulator does.
+    /// The same, simulated here as long as the search is not cancelled. Takes the time of a simulation.
     pub(in crate::tui) fn simulate(shown: Arc<ShownRun>, setup: Setup, search: &Search) -> Self {
         let plan = shown.plan().filter(|(_, score)| score.is_valid());
         let figures = plan
@@ -52,15 +52,15 @@ impl Compared {
         compared
     }
 
-    /// A plan whose timeline is there already.
+    /// Assembles a plan from an existing timeline.
     pub(in crate::tui) fn of(simulated: &Simulated) -> Self {
-        // Of a plan that breaks a rule, too: what it would take is what one wants to know of it.
+        // Plans that violate a limit have figures too: users want to see what they would need.
         let figures = compare::SimulatedFigures::of(&simulated.pipeline, simulated.setup.schedule, &simulated.timeline);
         let figures = Some(figures).filter(compare::SimulatedFigures::is_there);
         Compared::new(simulated.shown.clone(), figures, simulated.setup)
     }
 
-    /// The limit on memory that it was made under, bytes.
+    /// Memory limit that the plan was made under, bytes.
     pub(in crate::tui) fn memory_limit(&self) -> f64 {
         self.shown.limits.memory_limit()
     }

@@ -1,4 +1,4 @@
-//! What is said of the selected row below the table.
+//! Details of the selected row, below the table.
 
 use ratatui::text::{Line, Span};
 
@@ -20,7 +20,7 @@ use crate::{
     units,
 };
 
-/// What the selected row rests on: how it ended, its limits, what was assumed.
+/// Lines on the selected row: status, limits, assumptions.
 pub(super) fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = vec![];
     let mut tell = |text: &str| lines.extend(wrap(text, width).into_iter().map(Line::from));
@@ -55,7 +55,7 @@ pub(super) fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, th
                     (Some(promised), Some(error)) => tell(&format!(
                         "· its objective promises {promised} per sample, simulated as {} it takes {}",
                         simulated.schedule.name(),
-                        // The error is the promise against the simulator: here the simulator is told against the promise.
+                        // The prediction error relates the promise to the simulator; invert it.
                         promise_kept(&units::seconds(1.0 / simulated.samples_per_s), 1.0 / (1.0 + error) - 1.0),
                     )),
                     _ if simulated.schedule != compared.setup.schedule => {
@@ -68,7 +68,7 @@ pub(super) fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, th
                 tell(&told);
             }
             for remark in &compared.entry.remarks {
-                // The star is that of the column, which may be hidden here.
+                // The star refers to a column that may be hidden here.
                 let gap = match compared.entry.gap().filter(|gap| *gap > 0.0) {
                     Some(gap) if gap > WEAK_GAP => "its bound, which is too weak for a gap,".into(),
                     Some(gap) => format!("its gap of {}*", units::percent(gap)),
@@ -93,7 +93,7 @@ pub(super) fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, th
     lines
 }
 
-/// What a sample takes in the simulator against what was promised, in words: `21.90 ms, 9.2% more`.
+/// Simulated time per sample against the promised one, in words: `21.90 ms, 9.2% more`.
 fn promise_kept(takes: &str, more: f64) -> String {
     match more {
         more if more.abs() < units::AS_FAST => format!("{takes}, as promised"),
@@ -102,7 +102,7 @@ fn promise_kept(takes: &str, more: f64) -> String {
     }
 }
 
-/// Whether a pin of other limits would also keep those in force.
+/// Message on whether a pin of other limits also satisfies those in force.
 fn holds_now(model: &Model, key: Key) -> Option<String> {
     let compared = model.compared(key).filter(|_| model.terms(key) == Terms::OtherLimits)?;
     let (plan, _) = compared.shown.plan()?;
@@ -114,7 +114,7 @@ fn holds_now(model: &Model, key: Key) -> Option<String> {
     })
 }
 
-/// Why the two marked plans differ; else why the selected one and the best do.
+/// Reason why the two marked plans differ, or else the selected one and the best.
 fn why_they_differ(model: &Model, all: &[Row], selected: Key) -> Option<String> {
     let alone = |key: Key| model.compared(key).map(|compared| compared.entry.runs_alone());
     let best = || model.fastest(all).into_iter().find(|&key| alone(key) == alone(selected));

@@ -1,4 +1,4 @@
-//! Compare: a row per plan, all simulated in one simulator under one schedule; below, what the selected one rests on.
+//! Compare: a row per plan, all in one simulator under one schedule, with details of the selected one below.
 //!
 //! ```text
 //! simulated as 1F1B, 1920 microbatches                     a asks every planner, 10 s each
@@ -8,7 +8,7 @@
 //!   ▸ 11 planners cannot plan this workload
 //! Piper: optimal, planned for 64 devices, 8 GiB, ..
 //! ```
-//! Columns are left out whole, the least telling first; the one that is sorted by is always there.
+//! Columns are dropped whole, the least informative first. The sort column always stays.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ use crate::{
 pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
     if let Some(side) = model.views.compare.side {
         let drawn = beside::draw(frame, area, model, marks, side);
-        // So that the next step starts from what is seen.
+        // The next step scrolls from the visible position.
         marks.views.compare = Some(drawn.map(|top| Side { top, ..side }));
         if drawn.is_some() {
             return;
@@ -52,7 +52,7 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, mar
     frame.render_widget(Paragraph::new(head), rows(area, 0, top));
     let detail = detail(model, &all, cursor, width, theme);
     let below = (detail.len() as u16 + 1).min(area.height.saturating_sub(top) / 3).min(10);
-    // What is said of the selected row stands right below the table, not at the bottom edge.
+    // The details stand directly below the table, not at the bottom edge.
     let lines = table::height(model, &all);
     let place = rows(area, top, area.height.saturating_sub(top + below).min(lines));
     let told = top + place.height;
@@ -73,7 +73,7 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, mar
     }
 }
 
-/// The two marked plans stage by stage, where there is room below the table.
+/// Draws the two marked plans stage by stage, if they fit below the table.
 fn preview(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
     const LEAST: u16 = 9;
     let &[first, second] = &model.views.compare.marked[..] else { return };
@@ -94,14 +94,14 @@ fn simulated_as(model: &Model) -> String {
         Row::Plan(key) => model.compared(*key)?.entry.simulated.as_ref().map(|simulated| simulated.schedule.name()),
         _ => None,
     };
-    // Of one plan alone what it was simulated as; of several those that run another one say so below.
+    // A single plan shows its actual schedule. With several, plans under another schedule say so below.
     let mut run: Vec<&str> = model.compare_rows().iter().filter_map(own).collect();
     run.dedup();
     let name = if let [only] = run[..] { only } else { wanted };
     format!("{name}{with}")
 }
 
-/// How everything is simulated, and what is being asked or could be.
+/// Head of the view: simulation settings, and the running or the possible study.
 fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let family = family::of(&model.workload);
     let batch = family.batch(&model.limits);

@@ -5,10 +5,10 @@ use crate::tui::{
     views::View,
 };
 
-/// Where they are heard.
+/// Scope of the keys.
 pub(super) const HERE: Scope = Scope::Of(View::Compare);
 
-/// Where two have one key, the first wins.
+/// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
     entry(HERE, A::CompareAll, &["a"], "Ask all planners", "plan with every planner that can, side by side", "all"),
     entry(HERE, A::Preview, &["enter"], "Show this plan", "show it in the other views; Esc goes back", "show"),

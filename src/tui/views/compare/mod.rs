@@ -1,4 +1,4 @@
-//! Compare: every planner's plan, and those that were pinned, on one table.
+//! Compare: plans of all planners, and pinned ones, in one table.
 
 mod beside;
 mod cells;

@@ -1,4 +1,4 @@
-//! What of a plan is seen at a glance in Compare: its stages as a strip, its time as a bar against the best.
+//! Pictures of a plan in Compare: its stages as a strip, its time as a bar relative to the best.
 //!
 //! ```text
 //! ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄  ▄▄▄▄▄▄▄▄▄▄      8 % slower
@@ -15,17 +15,18 @@ use crate::{
     },
 };
 
-/// Cells of the strip and of the bar, each with the gap before it, and of the words behind the bar.
+/// Minimum and maximum widths of the strip and of the bar without their gap, and width of the words after the bar,
+/// cells.
 const STRIP: (usize, usize) = (14, 30);
 const BAR: (usize, usize) = (10, 24);
 const WORDS: usize = 14;
 const GAP: usize = 2;
 
-/// Cells of the bars before the figures of bubble and memory, and with their gap.
+/// Widths of the bars before bubble and memory, without and with their gap, cells.
 const METER: usize = 6;
 pub(super) const METERED: usize = METER + GAP;
 
-/// How wide strip and bar are where so many cells are free.
+/// Widths of strip and bar for a number of free cells.
 pub(super) fn widths(free: usize) -> (usize, usize) {
     let least = (STRIP.0 + GAP, BAR.0 + GAP + WORDS);
     if free < least.1 {
@@ -38,7 +39,7 @@ pub(super) fn widths(free: usize) -> (usize, usize) {
     (strip, (free - strip).min(BAR.1 + GAP + WORDS))
 }
 
-/// The stages in their hues, each as wide as its time; a stage that is too short for a cell has none.
+/// Strip of the stages in their hues, each as wide as its time. A stage too short for a cell has none.
 pub(super) fn strip(compared: &Compared, width: usize, shades: &Shades) -> Vec<Span<'static>> {
     let mut spans = vec![Span::raw(" ".repeat(GAP))];
     let loads: Vec<f64> =
@@ -61,7 +62,7 @@ pub(super) fn strip(compared: &Compared, width: usize, shades: &Shades) -> Vec<S
     spans
 }
 
-/// The time as a bar, the slowest plan's being the whole, and how much slower it is than the best.
+/// Bar of the time relative to the slowest plan, and the difference from the best in words.
 pub(super) fn against_best(entry: &ComparedPlan, columns: &Columns, best: bool, theme: &Theme) -> Vec<Span<'static>> {
     let width = columns.bar - GAP - WORDS;
     let (least, most) = columns.times(entry);
@@ -85,13 +86,13 @@ pub(super) fn against_best(entry: &ComparedPlan, columns: &Columns, best: bool, 
     ]
 }
 
-/// A share as a bar before its figure.
+/// Bar of a fraction, before its figure.
 pub(super) fn meter(share: f64, style: Style) -> Vec<Span<'static>> {
     let cells = ((share * METER as f64).round() as usize).min(METER);
     vec![Span::raw(" ".repeat(GAP)), Span::styled("▄".repeat(cells), style), Span::raw(" ".repeat(METER - cells))]
 }
 
-/// `8 % slower`, `2.31x slower`, `as fast`.
+/// Difference in words: `8 % slower`, `2.31x slower`, `as fast`.
 fn slower(times: f64) -> String {
     match times {
         times if times >= 2.0 => format!("{times:.2}x slower"),

@@ -1,7 +1,7 @@
-//! Plans that were put aside to be compared with: from the screen, or from files.
+//! Pinned plans, from the screen or from files, for comparison.
 //!
-//! A pin remembers the limits it was made under and keeps its figures under them, whatever is turned at the left later. Pins
-//! of another workload are not shown, and are there again when it is.
+//! A pin stores the limits it was made under and keeps its figures under them, whatever limits change later. Pins of
+//! another workload are hidden until it is shown again.
 
 use std::{path::Path, sync::Arc};
 
@@ -32,12 +32,12 @@ use crate::{
     },
 };
 
-/// The most pins: more than a table of which one still sees the point.
+/// Maximum number of pins, so that the table stays readable.
 const MOST: usize = 48;
-/// The longest name of a pin, in characters.
+/// Maximum length of a pin's name, characters.
 const LONGEST: usize = 60;
 
-/// Who stands behind a plan from a file that does not say.
+/// Planner of a plan from a file that names none.
 static A_FILE: PlannerInfo = PlannerInfo {
     id: "file",
     name: "A plan from a file",
@@ -47,18 +47,18 @@ static A_FILE: PlannerInfo = PlannerInfo {
     unit: "s",
 };
 
-/// A plan that was put aside.
+/// Pinned plan.
 #[derive(Debug, Clone)]
 pub(in crate::tui) struct Pin {
-    /// Its number, never given twice.
+    /// Number of the pin, never reused.
     pub id: u64,
-    /// What it is called.
+    /// Name of the pin.
     pub name: String,
     /// The plan.
     pub compared: Compared,
 }
 
-/// All pins, in the order in which they came.
+/// All pins, oldest first.
 #[derive(Debug, Default)]
 pub(in crate::tui) struct Pins {
     /// The pins.
@@ -66,30 +66,30 @@ pub(in crate::tui) struct Pins {
     count: u64,
 }
 
-/// A plan that was read from a file, checked and simulated.
+/// Plan from a file, checked and simulated.
 pub(in crate::tui) struct LoadedPin {
     name: String,
     compared: Compared,
 }
 
-/// What a plan's file is read for.
+/// Requirements on a plan from a file.
 #[derive(Debug, Clone)]
 pub(in crate::tui) struct PinTerms {
-    /// The workload it must belong to.
+    /// Workload that it must belong to.
     pub workload: Arc<Workload>,
-    /// Limits where the file states none.
+    /// Limits that apply if the file states none.
     pub limits: Limits,
-    /// How it is simulated.
+    /// Schedule and settings of the simulation.
     pub setup: Setup,
 }
 
 impl Pins {
-    /// The pin of this number.
+    /// Pin of this number.
     pub(in crate::tui) fn get(&self, id: u64) -> Option<&Pin> {
         self.list.iter().find(|pin| pin.id == id)
     }
 
-    /// Adds a plan; one of the same name gets a number behind it. `None` if there are too many.
+    /// Adds a plan. A duplicate name gets a number. `None` if there are too many.
     fn add(&mut self, name: &str, compared: Compared) -> Option<u64> {
         if self.list.len() >= MOST {
             return None;
@@ -103,10 +103,10 @@ impl Pins {
     }
 }
 
-/// Reads a file as a plan, if it is meant as one.
+/// Reads a file as a plan; `None` if it is not meant as one.
 ///
 /// # Errors
-/// Why it is no plan of this workload.
+/// The reason why it is no plan of this workload.
 pub(in crate::tui) fn read(path: &Path, terms: &PinTerms) -> Option<Result<LoadedPin, LoadError>> {
     let source = printable(&path.display().to_string());
     let bytes = read_file(path).ok()?;
@@ -131,7 +131,7 @@ pub(in crate::tui) fn read(path: &Path, terms: &PinTerms) -> Option<Result<Loade
     }))
 }
 
-/// The limits that a file states, and those in force where it states none.
+/// Limits of a file, completed by those in force.
 fn limits(loaded: &LoadedPlan, terms: &PinTerms, source: &str) -> Result<Limits, LoadError> {
     validate_limits(&loaded.limits, source)?;
     let overrides = loaded.limits.or(&GivenLimits::from(&terms.limits));
@@ -145,20 +145,20 @@ fn shortened(name: &str) -> String {
     name.chars().take(LONGEST).collect()
 }
 
-/// The limits a plan was made under, in a few words: those that this kind of workload is limited by.
+/// Limits that a plan was made under, in a few words: those that this kind of workload supports.
 pub(in crate::tui) fn limits_in_words(workload: &Workload, limits: &Limits, most: usize) -> String {
     let word = |&kind: &LimitKind| kind.counted(limits.get(kind));
     family::of(workload).limits().iter().take(most).map(word).collect::<Vec<_>>().join(", ")
 }
 
 impl Model {
-    /// The pins of this workload.
+    /// Pins of this workload.
     pub(in crate::tui) fn pins_here(&self) -> impl Iterator<Item = &Pin> {
         let here = |of: &Arc<Workload>| Arc::ptr_eq(of, &self.workload) || alike(of, &self.workload);
         self.views.compare.pins.list.iter().filter(move |pin| here(&pin.compared.shown.workload))
     }
 
-    /// Pins the plan that is shown; in Compare the selected one, or unpins it.
+    /// Pins the shown plan. In Compare, pins the selected plan, or unpins it.
     pub(in crate::tui) fn pin(&mut self) {
         if self.view == View::Compare {
             let rows = self.compare_rows();
@@ -224,12 +224,12 @@ impl Model {
         self.views.compare.cursor = rows.get(at.min(rows.len().saturating_sub(1))).copied();
     }
 
-    /// What a plan's file would be read for now.
+    /// Requirements on a plan's file at this moment.
     pub(in crate::tui) fn pin_terms(&self) -> PinTerms {
         PinTerms { workload: self.workload.clone(), limits: self.limits.clone(), setup: self.setup }
     }
 
-    /// Takes a plan from a file, or says why it is none of this workload.
+    /// Pins a plan from a file, or reports why it is no plan of this workload.
     pub(in crate::tui) fn take_loaded_plan(&mut self, loaded: Result<LoadedPin, LoadError>) {
         match loaded {
             Ok(LoadedPin { name, compared }) => {
@@ -243,14 +243,14 @@ impl Model {
         }
     }
 
-    /// Opens the line in which a pin's name is typed.
+    /// Opens the line for a pin's name.
     pub(in crate::tui) fn begin_renaming(&mut self, id: u64) {
         if let Some(pin) = self.views.compare.pins.get(id) {
             self.overlay = Some(Overlay::Rename(id, Input::new(pin.name.clone())));
         }
     }
 
-    /// A key while a name is typed.
+    /// Handles a key while a name is typed.
     pub(in crate::tui) fn key_in_rename(&mut self, id: u64, mut input: Input, key: &KeyEvent) -> Effects {
         if key.code != KeyCode::Enter {
             input.handle_event(&Event::Key(*key));

@@ -1,7 +1,7 @@
-//! A plan of the Compare table shown in the other views, and the way back.
+//! Preview: a plan of the Compare table shown in the other views, and the way back.
 //!
-//! What is at the left stays as it is: it says what would be planned next, not what is looked at. Turning anything there ends
-//! the preview, since then there is a new plan to see.
+//! The inputs at the left stay unchanged: they apply to the next plan, not to the preview. Changing one ends the
+//! preview, because a new plan follows.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// What was shown before, and what is shown now.
+/// Preview, and the state before it.
 #[derive(Debug, Clone)]
 pub(in crate::tui) struct Preview {
-    /// What the plan on the screen is called in the table.
+    /// Name of the previewed plan in the table.
     pub name: String,
     shown: Option<Arc<ShownRun>>,
     simulated: Option<Arc<Simulated>>,
@@ -60,7 +60,7 @@ impl Model {
         self.look_at(Some(shown))
     }
 
-    /// Goes back to what was shown before a plan of the table was looked at.
+    /// Ends a preview and restores the state before it.
     pub(in crate::tui) fn end_preview(&mut self) -> Effects {
         let Some(preview) = self.views.compare.preview.take() else { return vec![] };
         self.view = View::Compare;
@@ -70,7 +70,7 @@ impl Model {
         self.look_at(preview.shown)
     }
 
-    /// Ends a preview but stays with what is looked at; hands over what was shown before.
+    /// Ends a preview but keeps its plan on the screen. Returns the run that was shown before.
     pub(in crate::tui) fn stay(&mut self) -> Option<Arc<ShownRun>> {
         let preview = self.views.compare.preview.take()?;
         self.refusal = preview.refusal;
@@ -78,7 +78,7 @@ impl Model {
         preview.shown
     }
 
-    /// Puts a plan on the screen, and has it simulated if it was not yet; a search under way goes on.
+    /// Puts a plan on the screen and simulates it if necessary. A running search continues.
     fn look_at(&mut self, shown: Option<Arc<ShownRun>>) -> Effects {
         self.shown.clone_from(&shown);
         self.generation += 1;
@@ -89,7 +89,7 @@ impl Model {
         }
     }
 
-    /// During a preview a plan that comes late waits for the way back; whether there is a preview.
+    /// Stores a plan that arrives during a preview for the way back. Returns true during a preview.
     pub(in crate::tui) fn keep_for_later(&mut self, shown: &Arc<ShownRun>, latest: bool) -> bool {
         let Some(preview) = &mut self.views.compare.preview else { return false };
         if shown.outcome.plan.is_none() && shown.outcome.status == Status::Cancelled {
@@ -103,7 +103,7 @@ impl Model {
         true
     }
 
-    /// Whether a timeline belongs to a plan that is not looked at now; it is kept for the way back.
+    /// Stores a timeline that belongs to the state before a preview. Returns true if it does.
     pub(in crate::tui) fn keep_simulated_for_later(&mut self, simulated: &Arc<Simulated>) -> bool {
         let Some(preview) = &mut self.views.compare.preview else { return false };
         let later = preview.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &simulated.shown));
@@ -114,7 +114,7 @@ impl Model {
         later
     }
 
-    /// What is shown is a plan of the table: its name there.
+    /// Name in the table of the previewed plan, if any.
     pub(in crate::tui) fn previewed(&self) -> Option<&str> {
         self.views.compare.preview.as_ref().map(|preview| preview.name.as_str())
     }

@@ -1,4 +1,4 @@
-//! Two plans of the table side by side: which two, and how far down one has scrolled.
+//! Two plans of the table side by side, with their scroll position.
 
 use super::state::{Key, Row};
 use crate::{
@@ -10,19 +10,19 @@ use crate::{
     },
 };
 
-/// Two plans, and the first row that is seen.
+/// Two plans, and the first visible row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tui) struct Side {
-    /// The plan at the left: what the other is measured against.
+    /// Plan at the left: the baseline of the other.
     pub first: Key,
-    /// The plan at the right.
+    /// Plan at the right.
     pub second: Key,
-    /// Rows scrolled past.
+    /// Number of rows scrolled past.
     pub top: usize,
 }
 
 impl Model {
-    /// Opens the two marked plans; where fewer are marked, the selected one beside the marked or the shown one.
+    /// Opens the two marked plans, or else the selected one beside the marked or the shown one.
     pub(in crate::tui) fn open_beside(&mut self, selected: Option<Row>) {
         let selected = match selected {
             Some(Row::Plan(key)) => Some(key),
@@ -47,7 +47,7 @@ impl Model {
         self.views.compare.side = Some(Side { first, second, top: 0 });
     }
 
-    /// The plan of the table that the other views show.
+    /// Plan of the table that the other views show.
     pub(in crate::tui) fn shown_key(&self) -> Option<Key> {
         let shown = self.shown.as_ref()?;
         let rows = self.compare_rows();
@@ -57,19 +57,19 @@ impl Model {
         })
     }
 
-    /// The rows of two plans; `None` where one of them is gone.
+    /// Rows of two plans; `None` if one no longer exists.
     pub(super) fn rows_of(&self, side: Side) -> Option<Vec<side_by_side::Row>> {
         let (first, second) = (self.compared(side.first)?, self.compared(side.second)?);
         Some(align(first.shown.plan()?.0, second.shown.plan()?.0))
     }
 
-    /// An action while two plans are side by side.
+    /// Performs an action while two plans are side by side.
     pub(in crate::tui) fn act_beside(&mut self, action: Action) -> Effects {
         let count = self.views.compare.side.and_then(|side| self.rows_of(side)).map_or(0, |rows| rows.len());
         let Some(side) = &mut self.views.compare.side else { return vec![] };
         match action {
             Action::SideBySide => self.views.compare.side = None,
-            // The other way round: what was gained is then lost.
+            // Swap the plans: gains become losses.
             Action::Mark => *side = Side { first: side.second, second: side.first, top: side.top },
             _ => side.top = moved(side.top, action, count),
         }

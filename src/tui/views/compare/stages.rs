@@ -1,4 +1,4 @@
-//! The stages of the plan under Compare's cursor, below the table, where no two plans are marked.
+//! Stages of the plan under Compare's cursor, below the table, unless two plans are marked.
 //!
 //! ```text
 //! stage  DP × TP   nodes  time                                   memory
@@ -26,16 +26,16 @@ use crate::tui::{
     widget::scrollbar::scrollbar,
 };
 
-/// The least height.
+/// Minimum height, rows.
 const LEAST: u16 = 5;
-/// Cells of the columns, and the longest bar.
+/// Widths of the columns, and maximum length of the bar, cells.
 const NAME: usize = 14;
 const DEGREES: usize = 10;
 const NODES: usize = 9;
 const VALUE: usize = 12;
 const LONGEST: usize = 40;
 
-/// Draws them, as many as there is room for.
+/// Draws the stages that fit.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun) {
     let Some((_, score)) = shown.plan() else { return };
     let fixed = NAME + DEGREES + NODES + 2 * VALUE + 3;

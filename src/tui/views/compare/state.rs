@@ -1,9 +1,9 @@
-//! The Compare view's state: who stands on the table, in which order, and how plans get there.
+//! State of the Compare view: rows of the table, their order, and the study that fills it.
 //!
-//! A planner has one row, its newest answer; a pin has one for as long as it is pinned. The plan that is shown stands on the
-//! table without being asked for: its timeline was simulated anyway, and its figures come from that. Asking every planner is
-//! a study of its own beside the planning; rows arrive one by one. Nothing is thrown away when a limit changes: a row says
-//! that it is old, because an old figure next to a new one is what one wants to see.
+//! A planner has one row, its newest answer; a pin has one until it is unpinned. The shown plan is on the table without
+//! a query: its figures come from the timeline that was simulated anyway. Running all planners is a study beside
+//! planning, and its rows arrive one by one. A changed limit removes no row but marks it as old, so that old and new
+//! figures can be compared.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -30,85 +30,85 @@ use crate::{
     workload::Workload,
 };
 
-/// What came of asking a planner.
+/// Answer of a planner.
 #[derive(Debug, Clone)]
 pub(in crate::tui) enum Answer {
     /// A plan, or a proof that there is none.
     Plan(Box<Compared>),
-    /// It cannot be asked with its options as they are.
+    /// The planner refuses its current options.
     Refused(String),
-    /// It fell over.
+    /// The planner failed.
     Failed(String),
 }
 
-/// A plan of the table by who stands behind it.
+/// Plan of the table, by its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tui) enum Key {
-    /// A planner, by its place in the list.
+    /// Index of a planner.
     Planner(usize),
-    /// The plan that is shown, where no planner's run and no pin is behind it.
+    /// The shown plan, if it comes from neither a planner's run nor a pin.
     Other,
-    /// A pin, by its number.
+    /// Number of a pin.
     Pin(u64),
 }
 
-/// A row that can be selected.
+/// Row that can be selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tui) enum Row {
-    /// A plan, or a planner that found none.
+    /// Plan, or planner that found none.
     Plan(Key),
-    /// A planner that fell over.
+    /// Planner that failed.
     Failed(usize),
-    /// A planner that is still to answer.
+    /// Planner without an answer yet.
     Waiting(usize),
-    /// The row that folds and unfolds the planners that cannot.
+    /// Row that folds and unfolds the planners that cannot plan.
     Folded,
-    /// A planner that cannot.
+    /// Planner that cannot plan.
     Refused(usize),
 }
 
-/// Whether a row's figures belong to what stands at the left.
+/// Relation of a row's figures to the inputs at the left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tui) enum Terms {
-    /// They do.
+    /// Same inputs.
     Current,
-    /// They are from before a change: of other limits, options, schedule or settings of the simulator, or of the file as it was.
+    /// From before a change: of limits, options, schedule, settings of the simulator, or the file.
     Old,
-    /// They are of other limits: a pin's own.
+    /// A pin's own limits.
     OtherLimits,
 }
 
 /// State of the view.
 #[derive(Debug)]
 pub(in crate::tui) struct CompareState {
-    /// The newest answer of each planner that gave one, in the order of their places.
+    /// Newest answers of planners, ordered by index.
     pub answers: Vec<(usize, Answer)>,
-    /// The last plan that the planner at the left made.
+    /// Last plan of the planner at the left.
     pub planned: Option<(usize, Arc<ShownRun>)>,
-    /// The plan that is shown, where nothing else on the table is it.
+    /// The shown plan, if no other row holds it.
     pub other: Option<Compared>,
-    /// Plans that were put aside.
+    /// Pinned plans.
     pub pins: Pins,
-    /// Planners that are still to answer.
+    /// Planners without an answer yet.
     pub queue: Vec<usize>,
-    /// What is sorted by, and whether the worst comes first.
+    /// Column to sort by.
     pub sort: Column,
-    /// Whether the worst comes first.
+    /// True to show the worst first.
     pub reversed: bool,
-    /// The selected row; the first one where there is no such row any more.
+    /// Selected row; the first one if it no longer exists.
     pub cursor: Option<Row>,
     /// Marked plans, at most two.
     pub marked: Vec<Key>,
-    /// Whether the planners that cannot are listed.
+    /// True to list the planners that cannot plan.
     pub unfolded: bool,
-    /// Two plans side by side.
+    /// Two plans side by side, if open.
     pub side: Option<Side>,
-    /// The plan of the table that is shown in the other views.
+    /// Preview of a plan in the other views, if any.
     pub preview: Option<Preview>,
 }
 
 impl CompareState {
-    /// Keeps how far down the two plans side by side were drawn; `None` where one of them is gone.
+    /// Stores the scroll position of the two plans side by side; `None` if one of them no longer exists.
     pub(in crate::tui) fn laid_out(&mut self, side: Option<Side>) {
         self.side = side;
     }
@@ -134,7 +134,7 @@ impl Default for CompareState {
 }
 
 impl CompareState {
-    /// The answer of a planner, if it gave one.
+    /// Answer of a planner, if any.
     pub(in crate::tui) fn answer(&self, planner: usize) -> Option<&Answer> {
         self.answers.iter().find(|(known, _)| *known == planner).map(|(_, answer)| answer)
     }
@@ -150,7 +150,7 @@ impl CompareState {
         }
     }
 
-    /// All plans on the table, pins of other workloads included.
+    /// All plans on the table, including pins of other workloads.
     fn compared_plans(&mut self) -> impl Iterator<Item = (Key, &mut Compared)> {
         let answers = self.answers.iter_mut().filter_map(|(planner, answer)| match answer {
             Answer::Plan(compared) => Some((Key::Planner(*planner), compared.as_mut())),
@@ -161,7 +161,7 @@ impl CompareState {
         answers.chain(other).chain(pins)
     }
 
-    /// Forgets the answers of planners, which were about the file as it was; pins are measured again.
+    /// Drops the answers of planners, which depend on the old file. Pins are measured again.
     pub(in crate::tui) fn forget_answers(&mut self) {
         self.answers.clear();
         self.planned = None;
@@ -171,7 +171,7 @@ impl CompareState {
         self.marked.retain(|key| matches!(key, Key::Pin(_)));
     }
 
-    /// Forgets what belongs to a workload that is no longer there; pins stay for when it comes back.
+    /// Drops the results of a workload that is no longer shown. Pins are kept for its return.
     pub(in crate::tui) fn forget_results(&mut self) {
         let old = std::mem::take(self);
         *self = CompareState { pins: old.pins, sort: old.sort, reversed: old.reversed, ..CompareState::default() };
@@ -179,7 +179,7 @@ impl CompareState {
 }
 
 impl Model {
-    /// The rows of the table, from the top.
+    /// Rows of the table, from the top.
     pub(in crate::tui) fn compare_rows(&self) -> Vec<Row> {
         let state = &self.views.compare;
         let mut plans: Vec<(Key, &ComparedPlan)> = vec![];
@@ -210,18 +210,18 @@ impl Model {
         rows
     }
 
-    /// How many planners cannot plan this workload.
+    /// Number of planners that cannot plan this workload.
     pub(in crate::tui) fn compare_refused(&self) -> usize {
         let unset = self.views.compare.answers.iter().filter(|(_, answer)| matches!(answer, Answer::Refused(_)));
         unset.count() + self.refusals.iter().flatten().count()
     }
 
-    /// The place of the selected row.
+    /// Index of the selected row.
     pub(in crate::tui) fn compare_cursor(&self, rows: &[Row]) -> usize {
         self.views.compare.cursor.and_then(|row| rows.iter().position(|other| *other == row)).unwrap_or(0)
     }
 
-    /// A plan of the table.
+    /// Plan of the table.
     pub(in crate::tui) fn compared(&self, key: Key) -> Option<&Compared> {
         match key {
             Key::Planner(planner) => match self.views.compare.answer(planner)? {
@@ -233,7 +233,7 @@ impl Model {
         }
     }
 
-    /// What a plan of the table is called.
+    /// Name of a plan of the table.
     pub(in crate::tui) fn compared_name(&self, key: Key) -> &str {
         match key {
             Key::Planner(planner) => self.planners[planner].info().name,
@@ -242,16 +242,16 @@ impl Model {
         }
     }
 
-    /// The plan that is shown, where nobody else on the table is behind it.
+    /// The shown plan, if no other row holds it.
     fn other_compared(&self) -> Option<&Compared> {
         let shown = self.shown.as_ref()?;
         self.views.compare.other.as_ref().filter(|other| other.is_of(shown))
     }
 
-    /// Whether the figures of a plan belong to what stands at the left.
+    /// Relation of a plan's figures to the inputs at the left.
     pub(in crate::tui) fn terms(&self, key: Key) -> Terms {
         let Some(compared) = self.compared(key) else { return Terms::Old };
-        // The file was read again since.
+        // The file was reloaded since.
         if !Arc::ptr_eq(&compared.shown.workload, &self.workload) {
             return Terms::Old;
         }
@@ -265,9 +265,9 @@ impl Model {
         }
     }
 
-    /// The fastest plans in the simulator under the limits in force: one among those that are simulated as batches, one among
-    /// those that are simulated as a single sample. Alone on the table nobody is the fastest, and nobody who needs more memory
-    /// than there is.
+    /// Fastest simulated plans under the limits in force: one among plans simulated as iterations, one among those
+    /// simulated as a single sample. A class with one plan has no fastest, and plans that exceed the memory do not
+    /// count.
     pub(in crate::tui) fn fastest(&self, rows: &[Row]) -> Vec<Key> {
         let mut fastest = vec![];
         for alone in [true, false] {
@@ -275,7 +275,7 @@ impl Model {
             for row in rows {
                 let Row::Plan(key) = *row else { continue };
                 let compared = self.compared(key).filter(|compared| !compared.overflows());
-                // One that breaks a rule has figures, but nobody can run it.
+                // A plan that violates a limit has figures, but cannot run.
                 let compared = compared.filter(|compared| compared.entry.value().is_some());
                 let simulated = compared.and_then(|compared| compared.entry.simulated.as_ref());
                 if let Some(simulated) = simulated
@@ -293,12 +293,12 @@ impl Model {
         fastest
     }
 
-    /// The longest that each planner may take when all are asked.
+    /// Time limit of each planner when all are run.
     pub(in crate::tui) fn time_for_each(&self) -> Duration {
         self.deadline.map_or(TIME_FOR_EACH, |deadline| deadline.min(TIME_FOR_EACH))
     }
 
-    /// Puts a result of the planner at the left on the table.
+    /// Adds a result of the planner at the left to the table.
     pub(in crate::tui) fn note_planned(&mut self, shown: &Arc<ShownRun>) {
         let Some(planner) = self.planners.iter().position(|planner| planner.info().id == shown.planner.id) else {
             return;
@@ -313,7 +313,7 @@ impl Model {
         }
     }
 
-    /// Takes the figures of a timeline.
+    /// Stores the figures of a timeline.
     pub(in crate::tui) fn note_simulated(&mut self, simulated: &Simulated) {
         let compared = Compared::of(simulated);
         let planned = self.views.compare.planned.as_ref().filter(|(_, shown)| compared.is_of(shown));
@@ -330,10 +330,10 @@ impl Model {
         }
     }
 
-    /// Asks every planner that has no answer for what stands at the left.
+    /// Runs every planner without an answer for the inputs at the left.
     pub(in crate::tui) fn compare_all(&mut self) -> Effects {
         let able = (0..self.planners.len()).filter(|&planner| self.refusals[planner].is_none());
-        // Who asks the others would plan the same plans once more.
+        // Planners that use the others would plan the same again.
         let able = able.filter(|&planner| planner == self.planner || !self.planners[planner].asks_others());
         let planning = self.running.as_ref().is_some_and(|running| running.planning).then_some(self.planner);
         let answered = |planner: usize| match self.views.compare.answer(planner) {
@@ -347,13 +347,13 @@ impl Model {
             self.message = Some((Tone::Done, "every planner that can has planned under these limits".into()));
             return vec![];
         }
-        // Those that plan the workload as it is are the ones to hear first.
+        // Planners that need no conversion come first.
         queue.sort_by_key(|&planner| !self.is_native(planner));
         self.views.compare.queue = queue;
         self.begin_compare()
     }
 
-    /// Simulates again what was simulated otherwise, and goes on with those that were to be asked.
+    /// Simulates plans of another setup again, and continues the pending planners.
     pub(in crate::tui) fn compare_again(&mut self) -> Effects {
         if !self.studying(StudyKind::Compare) {
             self.views.compare.queue.clear();
@@ -403,16 +403,16 @@ impl Model {
     }
 
     fn replace_compared(&mut self, key: Key, new: Compared) {
-        // An answer that came meanwhile is of another plan; a pin stays what it is.
+        // An answer that arrived meanwhile is another plan; a pin remains the same.
         let same = |other: &Compared| matches!(key, Key::Pin(_)) || other.is_of(&new.shown);
         if let Some((_, known)) =
             self.views.compare.compared_plans().find(|(known, other)| *known == key && same(other))
         {
-            // Who read it from a file says more than who scored it.
+            // The remarks of the file's reader are more informative than those of the check.
             let (status, remarks) = (known.entry.status, std::mem::take(&mut known.entry.remarks));
             let unchanged = known.is_of(&new.shown);
             *known = new;
-            // A proof does not outlive a change of the file; where none was known, none is known now.
+            // A proof is invalid after a change of the file; an unknown status stays unknown.
             if unchanged || status.is_none() {
                 known.entry.status = status;
             }
@@ -422,20 +422,20 @@ impl Model {
         }
     }
 
-    /// What was asked under other limits would come too late.
+    /// Cancels the study, because its answers would be for other limits.
     pub(in crate::tui) fn compare_outdated(&mut self) {
         self.cancel_study(StudyKind::Compare);
         self.views.compare.queue.clear();
     }
 }
 
-/// Whether plans of one workload could be plans of the other: it was loaded again, perhaps after a change.
+/// True if plans of one workload fit the other: it was loaded again, perhaps after a change.
 pub(in crate::tui) fn alike(one: &Workload, other: &Workload) -> bool {
     let ids = |workload: &Workload| workload.nodes.iter().map(|node| node.id).collect::<Vec<_>>();
     one.name == other.name && one.format == other.format && ids(one) == ids(other)
 }
 
-/// The plan under this workload: measured anew where it was of another one.
+/// Run of the same plan for this workload, measured again if it belonged to another one.
 fn of_workload(shown: Arc<ShownRun>, workload: &Arc<Workload>) -> Arc<ShownRun> {
     match &shown.outcome.plan {
         Some(plan) if !Arc::ptr_eq(&shown.workload, workload) => {
@@ -451,7 +451,7 @@ fn planned_is(state: &CompareState, compared: &Compared) -> bool {
     state.planned.as_ref().is_some_and(|(_, shown)| compared.is_of(shown))
 }
 
-/// Asks one planner and simulates its plan. Nothing where it was stopped before it had any.
+/// Runs one planner and simulates its plan. `None` if it was stopped before it had one.
 fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, setup: Setup) -> Option<Answer> {
     if let Err(error) = planner.check_options(problem) {
         return Some(Answer::Refused(error.to_string()));

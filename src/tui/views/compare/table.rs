@@ -1,4 +1,4 @@
-//! The table of plans: titles to sort by, groups by what is measured, a row for each plan and each planner without one.
+//! Table of plans: titles to sort by, groups by measure, a row for each plan and each planner without one.
 
 use ratatui::{
     Frame,
@@ -30,27 +30,27 @@ use crate::{
     },
 };
 
-/// Cells before a name: selection, mark, sign, a blank.
+/// Cells before a name: selection, mark, sign, blank.
 pub(super) const GUTTER: usize = 4;
-/// The least and the most cells of a name.
+/// Minimum and maximum width of a name, cells.
 pub(super) const NAME: (usize, usize) = (18, 46);
-/// The sign of the plan that the other views show.
+/// Sign of the plan that the other views show.
 pub(super) const SHOWN: &str = " ◂";
 
-/// What is drawn in a line of the table.
+/// Line of the table.
 enum TableLine {
-    /// What the plans below are measured by.
+    /// Measure of the plans below.
     Title(String),
-    /// A row, by its place.
+    /// Index of a row.
     Row(usize),
 }
 
-/// Lines that the whole table takes, its titles and a blank included.
+/// Height of the whole table with its titles and a blank line, lines.
 pub(super) fn height(model: &Model, all: &[Row]) -> u16 {
     table_lines(model, all).len() as u16 + 2
 }
 
-/// The table, with the rows that are seen around the cursor.
+/// Draws the table with the rows around the cursor.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -100,7 +100,7 @@ pub(super) fn draw(
     }
 }
 
-/// The rows with titles between them, where there is more than one objective.
+/// Rows, with titles between them if there are several objectives.
 fn table_lines(model: &Model, all: &[Row]) -> Vec<TableLine> {
     let entry = |row: &Row| match row {
         Row::Plan(key) => model.compared(*key).map(|compared| &compared.entry),
@@ -150,7 +150,7 @@ fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Mar
     }
 }
 
-/// A row: of a plan, or of a planner that has none.
+/// Row of a plan, or of a planner without one.
 fn row_spans(
     model: &Model,
     row: Row,
@@ -191,7 +191,7 @@ fn row_spans(
     }
 }
 
-/// The row of a plan from its left to its right.
+/// Row of a plan, from left to right.
 fn plan_spans(
     model: &Model,
     key: Key,
@@ -225,7 +225,7 @@ fn plan_spans(
     ];
     if !valid && compared.entry.simulated.is_none() {
         let why = match compared.entry.status {
-            // Its planner says what is in the way.
+            // The planner's own explanation.
             Some(Status::Infeasible) if compared.entry.plan.is_none() => {
                 compared.entry.remarks.first().map_or("no plan keeps the limits", String::as_str)
             }
@@ -253,7 +253,7 @@ fn plan_spans(
     spans
 }
 
-/// Why a planner has no plan of this workload.
+/// Reason why a planner has no plan of this workload.
 pub(super) fn refusal(model: &Model, planner: usize) -> &str {
     match (&model.refusals[planner], model.views.compare.answer(planner)) {
         (Some(reason), _) | (None, Some(Answer::Refused(reason))) => reason,

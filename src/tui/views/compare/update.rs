@@ -1,4 +1,4 @@
-//! What keys and clicks do in Compare: choosing, marking, sorting, showing a plan, asking every planner.
+//! Actions and clicks of Compare: select, mark, sort, preview, run all planners.
 
 use super::state::{Key, Row};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Model {
-    /// An action in the view.
+    /// Performs an action of the view.
     pub(in crate::tui) fn act_in_compare(&mut self, action: Action) -> Effects {
         if self.views.compare.side.is_some() {
             return self.act_beside(action);
@@ -43,13 +43,13 @@ impl Model {
         vec![]
     }
 
-    /// Sorts by a column, best first; by the same one again: worst first.
+    /// Sorts by a column, best first. The same column again reverses the order.
     pub(in crate::tui) fn sort_by(&mut self, column: Column) {
         self.views.compare.reversed = column == self.views.compare.sort && !self.views.compare.reversed;
         self.views.compare.sort = column;
     }
 
-    /// A click on a row selects it; on the selected one it does what Enter does.
+    /// Selects a clicked row. A click on the selected row acts as Enter.
     pub(in crate::tui) fn click_in_compare(&mut self, row: usize) -> Effects {
         let rows = self.compare_rows();
         if self.compare_cursor(&rows) == row {
@@ -59,7 +59,7 @@ impl Model {
         vec![]
     }
 
-    /// Marks a plan or takes its mark away; a third mark takes the place of the first.
+    /// Marks or unmarks a plan. A third mark replaces the first.
     fn mark(&mut self, key: Key) {
         let marked = &mut self.views.compare.marked;
         match marked.iter().position(|known| *known == key) {
@@ -73,7 +73,7 @@ impl Model {
         }
     }
 
-    /// Leaves what is open in the view, or stops asking; whether there was anything.
+    /// Closes the open part of the view, or stops the study. Returns true if there was either.
     pub(in crate::tui) fn leave_compare(&mut self) -> bool {
         if self.views.compare.side.take().is_some() {
             return true;

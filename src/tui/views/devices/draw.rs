@@ -1,5 +1,5 @@
-//! Devices: all of them on a map, then how busy and how full each one is; below, the selected one in figures and whom it talks to. The replicas of a
-//! stage are alike and fold into one row with a count.
+//! Devices: a map of all, then load and memory of each; below, the selected one in figures with its transfers. Replicas
+//! of a stage are equal and fold into one row with a count.
 
 use ratatui::{
     Frame,
@@ -40,13 +40,13 @@ use crate::{
     units,
 };
 
-/// Cells of the columns at the left: devices, stage, count.
+/// Width of the columns at the left (devices, stage, count), cells.
 const LEFT: usize = 29;
-/// Cells of the count among them, which goes where there is no room.
+/// Width of the count, which is dropped in narrow places, cells.
 const COUNT: usize = 7;
-/// Cells of a value after a bar.
+/// Width of a value after a bar, cells.
 const VALUE: usize = 10;
-/// Lines about the selected device, and the height of a view that has room for them.
+/// Lines about the selected device, and minimum height of a view that shows them.
 const DETAIL: u16 = 6;
 const TALL: u16 = 17;
 
@@ -64,7 +64,7 @@ pub(in crate::tui) fn draw(
     let listed = model.device_rows().len() as u16 + 5 + 1 + DETAIL;
     let room = area.height.saturating_sub(listed).min(area.height / 3);
     let map = draw_map(frame, rows(area, 3, room), model, shown, plan);
-    // The list is laid out as if the map were not there.
+    // The list is laid out below the map.
     let area = Rect { y: area.y + map, height: area.height - map, ..area };
     let width = area.width as usize;
     let parts = load_parts(score);
@@ -76,7 +76,7 @@ pub(in crate::tui) fn draw(
     let selected =
         all.get(model.views.devices.cursor).map(|row| row.stage()).filter(|&stage| stage < plan.stages.len());
     let room = area.height.saturating_sub(5 + detail);
-    // What is told of machines and links takes what the rows leave, and where they are many, half.
+    // Machines and links get the rows that the table leaves, or half of them if the table is long and there is no map.
     let told = if detail > 0 { wanted(model, shown, width) as u16 } else { 0 };
     let least = if map > 0 { 0 } else { room / 2 };
     let told = told.min((room.saturating_sub(all.len() as u16 + 1)).max(least));
@@ -96,7 +96,7 @@ pub(in crate::tui) fn draw(
         marks.hits.push((line, Hit::ListRow(i)));
     }
     scrollbar(frame, table, theme, (first, visible, all.len()));
-    // Right below the rows where they leave room.
+    // Directly below the rows, if they leave space.
     let top = (5 + all.len() as u16 + 1).min(area.height.saturating_sub(detail + told));
     if let Some(stage) = selected.filter(|_| detail > 0) {
         draw_detail(frame, rows(area, top, detail), shown, score, &parts, stage, theme);
@@ -108,10 +108,10 @@ pub(in crate::tui) fn draw(
     }
 }
 
-/// The least height of a view with a map.
+/// Minimum height of the map's area, rows.
 const WITH_MAP: u16 = 7;
 
-/// Every device with its stage, the selected one marked, in an area; gives the lines it took.
+/// Draws every device with its stage, the selected one marked. Returns the number of lines used.
 fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, plan: &Plan) -> u16 {
     if area.height < WITH_MAP {
         return 0;
@@ -134,26 +134,26 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, 
     layout.rows + 2
 }
 
-/// The matrix of links between stages.
+/// Traffic matrix between stages.
 fn matrix<'a>(model: &'a Model, shown: &'a ShownRun, selected: usize) -> Matrix<'a> {
     let same = |simulated: &&Simulated| std::ptr::eq(&raw const *simulated.shown, shown);
     let shades = Shades::new(&model.theme, model.depth);
     Matrix { shown, simulated: model.simulated.as_deref().filter(same), theme: &model.theme, shades, selected }
 }
 
-/// The topology that the plan sits on.
+/// Topology of the plan.
 fn wired<'a>(model: &'a Model, shown: &'a ShownRun, selected: usize) -> topology::Section<'a> {
     let shades = Shades::new(&model.theme, model.depth);
     topology::Section { shown, theme: &model.theme, shades, selected }
 }
 
-/// Lines that links and operators would take.
+/// Lines that links and operators need.
 fn wanted(model: &Model, shown: &ShownRun, width: usize) -> usize {
     let operators = operators::lines(shown, (width, 24), &model.theme).len();
     wired(model, shown, 0).wanted(width) + matrix(model, shown, 0).wanted() + operators
 }
 
-/// Links and operators, in the room there is.
+/// Links and operators, as far as they fit.
 fn told_lines(model: &Model, shown: &ShownRun, selected: usize, (width, height): (usize, usize)) -> Vec<Line<'static>> {
     let mut lines = wired(model, shown, selected).lines(width, height);
     lines.extend(matrix(model, shown, selected).lines(width, height.saturating_sub(lines.len())));
@@ -161,7 +161,7 @@ fn told_lines(model: &Model, shown: &ShownRun, selected: usize, (width, height):
     lines
 }
 
-/// Titles and what the fills mean, over the columns.
+/// Titles over the columns, with a legend of the fills.
 fn legend(
     shown: &ShownRun,
     score: &Score,
@@ -184,7 +184,7 @@ fn legend(
         Span::styled(fit(time_title(bar_width + VALUE), bar_width + VALUE + 2), muted),
         Span::styled(memory, muted),
     ]);
-    // Where nothing grows with what is in flight, the profile does not part memory, and its legend is the time's room.
+    // If no memory depends on microbatches in flight, memory has no parts, and the time's legend uses its space.
     let parted = score.stages.iter().any(|stage| stage.activation_bytes > 0.0);
     let room = (bar_width + VALUE) * if parted { 1 } else { 2 };
     let mut time = vec![Span::raw(" ".repeat(left))];
@@ -203,10 +203,10 @@ fn legend(
     Paragraph::new(vec![titles, Line::from(time)])
 }
 
-/// Cells of what the fills of memory mean.
+/// Width of the legend of memory, cells.
 const WEIGHTS_AND_ACTIVATIONS: usize = 21;
 
-/// The longest title over the times that leaves a blank before the next one.
+/// Longest title over the times that leaves a blank before the next one.
 fn time_title(width: usize) -> &'static str {
     ["time against the slowest", "time, of the slowest", "time"]
         .into_iter()
@@ -214,7 +214,7 @@ fn time_title(width: usize) -> &'static str {
         .unwrap_or("")
 }
 
-/// The selected device in figures: what its time goes into, whom it talks to, what it holds.
+/// Draws the selected device in figures: parts of its time, transfers, memory.
 fn draw_detail(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -287,13 +287,13 @@ fn draw_detail(
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// The colour of a stage.
+/// Colour of a stage.
 fn hue(model: &Model, plan: &Plan, stage: usize) -> Style {
     let shades = Shades::new(&model.theme, model.depth);
     Style::new().fg(shades.color(shades.stage(stage, plan.stages.len())))
 }
 
-// Long: a row from its left to its right, one arm for each kind.
+// Long: a row from left to right, one arm per kind.
 fn row_spans(
     row: DeviceRow,
     model: &Model,
@@ -317,7 +317,7 @@ fn row_spans(
         DeviceRow::Device(_, device) => {
             let at = stage.devices.iter().position(|&d| d == device).unwrap_or(0) as u32;
             let replica = format!("replica {}", at / stage.tensor_parallel.max(1) + 1);
-            // Where there are several machines, which one says more.
+            // With several machines, the machine is more informative.
             let machine = shown.limits.machines.machine_of(device).filter(|_| !shown.names.machines(i).is_empty());
             let replica = machine.map_or(replica, |machine| format!("machine {}", machine + 1));
             vec![
@@ -372,7 +372,7 @@ fn row_spans(
     let scale = limit.max(scored.memory_bytes);
     let gauge = bar_width.saturating_sub(1);
     let fixed = scored.memory_bytes - scored.activation_bytes;
-    // Half a line in its colour; a sign of its own where there is none.
+    // Half a line in its colour; a sign of its own without colours.
     let fill = |sign| if theme.color(Role::Weights) == Color::Reset { sign } else { "▄" };
     spans.extend(bar::stacked(
         &[
@@ -389,7 +389,7 @@ fn row_spans(
     spans
 }
 
-/// A list of device numbers in short: `0–7`, `4`, `0–3 …` where they do not follow one another.
+/// Short text of device numbers: `0–7`, `4`, `0 … 3` if they are not consecutive.
 fn span_of(devices: &[u32]) -> String {
     match devices {
         [] => "-".into(),

@@ -1,4 +1,4 @@
-//! Devices: how busy and how full each device is, and who sends how much to whom.
+//! Devices: load and memory of each device, and traffic between stages.
 
 mod draw;
 mod keys;

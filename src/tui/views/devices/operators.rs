@@ -1,4 +1,4 @@
-//! Of operators that share their devices: the tensors that cost most to hand over, and operators that leave devices idle.
+//! Operators that share their devices: the most expensive tensors to transfer, and operators that leave devices idle.
 
 use ratatui::text::{Line, Span};
 
@@ -17,12 +17,12 @@ use crate::{
     workload::NodeIndex,
 };
 
-/// Cells of the names, of a time and of its share.
+/// Widths of the names, of a time and of its percentage, cells.
 const NAMES: usize = 44;
 const TIME: usize = 11;
 const SHARE: usize = 7;
 
-/// As many of both as there is room for; half each, if neither fits whole.
+/// As many lines of both as fit; half each, if neither fits whole.
 pub(super) fn lines(shown: &ShownRun, (width, height): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
     let Some(found) = &shown.operators else { return vec![] };
     let idle = idle_lines(shown, found, width, theme);

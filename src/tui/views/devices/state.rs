@@ -1,29 +1,29 @@
-//! The rows of the view: devices of a stage folded into one, or each by itself.
+//! Rows of the view: devices of a stage folded into one row, or one row each.
 
 use crate::tui::model::Model;
 
 /// State of the view.
 #[derive(Debug, Default)]
 pub(in crate::tui) struct State {
-    /// The selected row.
+    /// Index of the selected row.
     pub cursor: usize,
-    /// Stages that show every device.
+    /// Stages shown with one row per device.
     pub unfolded: Vec<usize>,
 }
 
-/// A row of the view.
+/// Row of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeviceRow {
     /// All devices of a stage.
     Stage(usize),
     /// One device of a stage.
     Device(usize, u32),
-    /// Those that no stage uses; how many.
+    /// Devices that no stage uses.
     Unused,
 }
 
 impl DeviceRow {
-    /// The stage it belongs to; for unused devices none that there is.
+    /// Stage it belongs to; `usize::MAX` for unused devices.
     pub(crate) fn stage(self) -> usize {
         match self {
             DeviceRow::Stage(stage) | DeviceRow::Device(stage, _) => stage,
@@ -33,7 +33,7 @@ impl DeviceRow {
 }
 
 impl Model {
-    /// The rows of the view, from the top.
+    /// Rows of the view, from the top.
     pub(crate) fn device_rows(&self) -> Vec<DeviceRow> {
         let Some(shown) = &self.shown else { return vec![] };
         let Some((plan, _)) = shown.plan() else { return vec![] };

@@ -1,4 +1,4 @@
-//! What keys do in Devices.
+//! Actions of Devices.
 
 use crate::tui::{
     action::Action,
@@ -7,7 +7,7 @@ use crate::tui::{
 };
 
 impl Model {
-    /// Does an action of the view.
+    /// Performs an action of the view.
     pub(super) fn act_in_devices(&mut self, action: Action) {
         let rows = self.device_rows();
         let state = &mut self.views.devices;

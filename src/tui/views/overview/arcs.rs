@@ -1,13 +1,13 @@
-//! Who talks to whom, as arcs below the map: between machines where there are several, else between stages. Where all
-//! devices stand in one line the arcs hang from them; else a line names the ends.
+//! Arcs of the transfers below the map: between machines if there are several, else between stages. If all devices are
+//! on one line, the arcs hang from them; otherwise a line names the ends.
 //!
 //! ```text
 //! Transfers  most from stage 3 to stage 4: 640 MiB, activations of a microbatch
 //! █ 1         █ 2         █ 3         █ 4
 //! ╰───────────╯ ╰─────────╯ ╰━━━━━━━━━╯
 //! ```
-//! The heaviest come first: those that find no row any more are left out, and the title says so.
-//! `O(pairs · log pairs)`, then at most [`MOST`] wires are laid, once a plan and size.
+//! The largest transfers come first. Those without a free row are left out, and the title says so. `O(pairs · log
+//! pairs)`, then at most [`MOST`] wires are laid, once per plan and size.
 
 use std::collections::BTreeMap;
 
@@ -37,23 +37,23 @@ use crate::{
     },
 };
 
-/// So many wires are tried at the most: more are no picture.
+/// Maximum number of wires; more are unreadable.
 const MOST: usize = 48;
-/// Most machines that stand side by side.
+/// Maximum number of machines side by side.
 const MACHINES: usize = 16;
 
-/// The arcs of a plan.
+/// Arcs of a plan.
 #[derive(Debug, Clone)]
 pub(in crate::tui) struct Arcs {
     grid: Grid,
-    /// Column, name and the stage that lends its hue; empty where the arcs hang from the map.
+    /// Column, name and the stage that gives its hue; empty if the arcs hang from the map.
     heads: Vec<(usize, String, Option<usize>)>,
     told: String,
 }
 
 impl Arcs {
-    /// Arcs in so many columns that take at most so many rows, title and names left out; `None` where nobody sends
-    /// anything, or all is told elsewhere: a topology has its own picture, and so have operators that share all devices.
+    /// Arcs in a width and a number of rows without title and names. `None` if there is no traffic, or if another
+    /// picture shows it: a topology and operators that share all devices have their own.
     pub(super) fn new(shown: &ShownRun, layout: &MapLayout, width: u16, rows: usize) -> Option<Arcs> {
         let (plan, _) = shown.plan()?;
         if plan.topology.is_some() || shown.operators.is_some() {
@@ -68,12 +68,12 @@ impl Arcs {
         Some(arcs)
     }
 
-    /// Rows that it takes.
+    /// Height of the arcs, rows.
     pub(super) fn rows(&self) -> u16 {
         1 + u16::from(!self.heads.is_empty()) + self.grid.rows() as u16
     }
 
-    /// Draws it.
+    /// Draws the arcs.
     pub(super) fn draw(&self, buffer: &mut Buffer, area: Rect, (theme, shades): (&Theme, &Shades), stages: usize) {
         let mut lines = vec![];
         let room = usize::from(area.width).saturating_sub(11);
@@ -110,7 +110,7 @@ impl Arcs {
     }
 }
 
-/// The most that goes anywhere, and how much of all is drawn.
+/// Largest transfer, and the number of drawn ones.
 fn told(shown: &ShownRun, part: Option<(usize, usize)>) -> String {
     let most = shown.traffic.iter().max_by(|a, b| a.amount.value().total_cmp(&b.amount.value()));
     let name = |stage| shown.names.long(stage);
@@ -121,7 +121,7 @@ fn told(shown: &ShownRun, part: Option<(usize, usize)>) -> String {
     format!("{part}{most}, {}", family::of(&shown.workload).flows_of())
 }
 
-/// As many of the heaviest wires as find a row.
+/// As many of the largest wires as have a free row.
 fn fitted(wiring: &Wiring, (width, rows): (usize, usize), map: &MapLayout, plan: &Plan) -> Option<(Wiring, Arcs)> {
     let mut wires = wiring.wires.clone();
     wires.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.ends.cmp(&b.ends)));
@@ -147,7 +147,7 @@ fn heads(wiring: &Wiring, pitch: usize, plan: &Plan) -> Vec<(usize, String, Opti
     columns.map(|(i, name)| (i * pitch, name.clone(), own.then_some(i))).collect()
 }
 
-/// Where the columns stand on the map and how wide they are, if all stand in one line, each in one piece.
+/// Columns and widths on the map, if all are on one line and each is in one piece.
 fn places(wiring: &Wiring, map: &MapLayout) -> Option<Vec<(usize, usize)>> {
     let (_, line, _) = *map.places.first()?;
     if map.size.height == 0 || map.places.iter().any(|&(_, y, _)| y != line) {
@@ -170,7 +170,7 @@ fn places(wiring: &Wiring, map: &MapLayout) -> Option<Vec<(usize, usize)>> {
     ends.into_iter().map(|end| end.map(|(from, to, ..)| (usize::from(from), usize::from(to - from)))).collect()
 }
 
-/// Wires with shares of the heaviest; both directions are one.
+/// Wires with loads relative to the largest. Both directions count as one.
 fn wires(amounts: BTreeMap<[usize; 2], f64>) -> Vec<Wire> {
     let most = amounts.values().copied().fold(f64::MIN_POSITIVE, f64::max);
     let heavy = amounts.into_iter().filter(|(_, amount)| *amount > 0.0);
@@ -187,7 +187,7 @@ fn between_stages(shown: &ShownRun, plan: &Plan) -> Wiring {
     Wiring { columns, devices: vec![], hubs: vec![], wires: wires(amounts) }
 }
 
-/// Between machines what stages on them send one another; `None` where there is one machine, or many.
+/// Traffic between machines, by the stages on them; `None` for one machine, or for many.
 fn between_machines(shown: &ShownRun, plan: &Plan) -> Option<Wiring> {
     let machines = &shown.limits.machines;
     let sizes = machines.sizes();
@@ -207,7 +207,7 @@ fn between_machines(shown: &ShownRun, plan: &Plan) -> Option<Wiring> {
     let mut amounts: BTreeMap<[usize; 2], f64> = BTreeMap::new();
     for flow in &shown.traffic {
         let (senders, receivers) = (on.get(flow.from)?, on.get(flow.to)?);
-        // Every pair of machines carries an equal part of what the stages send.
+        // Each pair of machines carries an equal part of the stages' traffic.
         let part = flow.amount.value() / (senders.len() * receivers.len()) as f64;
         for &from in senders {
             for &to in receivers.iter().filter(|&&to| to != from) {

@@ -1,4 +1,4 @@
-//! Where everything lies, by arithmetic.
+//! Areas of the view, by arithmetic.
 
 use ratatui::layout::Rect;
 
@@ -8,19 +8,19 @@ use crate::tui::{
     shown::ShownRun,
 };
 
-/// From this width on stage and help stand beside the picture.
+/// Minimum width at which stage and suggestions stand beside the picture.
 const WIDE: u16 = 104;
-/// Columns of what stands there, and before it.
+/// Width of that part, and of the gap before it, columns.
 const SIDE: u16 = 30;
 const GAP: u16 = 3;
-/// Rows that the map keeps.
+/// Minimum height of the map, rows.
 const LEAST_MAP: u16 = 6;
-/// Rows that the strip keeps.
+/// Minimum height of the strip, rows.
 const LEAST_STRIP: u16 = 3;
-/// From this height on figures have their names below them, and air.
+/// Minimum height at which figures have their names below them, and blank lines.
 const TALL: u16 = 27;
 
-/// The parts of the view.
+/// Parts of the view.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Areas {
     pub figures: Rect,
@@ -30,16 +30,16 @@ pub(super) struct Areas {
     pub names: Rect,
     pub strip: Rect,
     pub phases: Rect,
-    /// Beside the picture.
+    /// Part beside the picture.
     pub side: Option<Rect>,
-    /// Below it.
+    /// Part below it.
     pub below: Rect,
 }
 
-/// From so many rows for map and strip on a stage has more than one.
+/// Rows of map and strip from which a stage has more than one row.
 const ROOMY: u16 = 28;
 
-/// How much of a height map and strip may share.
+/// Rows that map and strip do not get: figures, blank line, and the part below.
 fn shared(area: Rect) -> (u16, u16, u16) {
     let tall = area.height >= TALL;
     let figures = if tall { 2 } else { 1 };
@@ -52,14 +52,14 @@ fn shared(area: Rect) -> (u16, u16, u16) {
     (figures, air, below)
 }
 
-/// Width and most height of the map.
+/// Width and maximum height of the map.
 pub(super) fn map_room(area: Rect, stages: usize) -> (u16, u16) {
     let (figures, air, below) = shared(area);
     let side = if area.width >= WIDE { SIDE + GAP } else { 0 };
-    // Titles of both, the line of phases.
+    // Titles of map and strip, and the line of phases.
     let between = u16::from(area.height >= TALL);
     let room = area.height.saturating_sub(figures + air + 3 + between + below);
-    // Where there is much room the strip has more of it, not the cells of the map.
+    // In a large area the strip grows rather than the cells of the map.
     let rows = 1 + u16::from(room >= ROOMY) + u16::from(room >= ROOMY + ROOMY / 2);
     let few = (stages as u16).clamp(LEAST_STRIP, (room / 2).max(LEAST_STRIP));
     let strip = (stages as u16).saturating_mul(rows).min(room * 2 / 5).max(few);
@@ -68,7 +68,7 @@ pub(super) fn map_room(area: Rect, stages: usize) -> (u16, u16) {
 }
 
 impl Areas {
-    /// The parts, once it is known how many rows the map takes.
+    /// Parts of the view, given the height of the map.
     pub(super) fn new(area: Rect, map_rows: u16, stages: usize, names: u16) -> Areas {
         let (figures, air, below) = shared(area);
         let side = if area.width >= WIDE { SIDE + GAP } else { 0 };
@@ -85,7 +85,7 @@ impl Areas {
         let strip = batch_title + 1;
         let room = area.height.saturating_sub(strip + 1 + below);
         let strip_rows = Rows::new(stages, room).height(stages).min(room);
-        // What the strip leaves free is not left blank.
+        // Use rows that the strip leaves free.
         let below = if below == 1 && strip_rows < room { 2 } else { below };
         let strip_line = line(strip, strip_rows);
         let names = names.min(picture.width / 3);
@@ -106,12 +106,12 @@ impl Areas {
     }
 }
 
-/// Cells of a map give way to arcs down to so many rows.
+/// Minimum height of cells to which a map shrinks for arcs, rows.
 const LEAST_CELL: u16 = 2;
-/// Rows that arcs may take, from the most to the fewest.
+/// Heights of arcs to try, rows.
 const ARCS: [usize; 4] = [6, 4, 2, 1];
 
-/// The map in the room it has, and who talks to whom below it, where there is room for both.
+/// Map in its area, with the transfers below it if both fit.
 pub(super) fn map(shown: &ShownRun, area: Rect, stages: usize) -> Option<(MapLayout, Option<Arcs>)> {
     let atlas = Atlas::of(shown);
     let (width, height) = map_room(area, stages);
@@ -120,7 +120,7 @@ pub(super) fn map(shown: &ShownRun, area: Rect, stages: usize) -> Option<(MapLay
         return Some((whole, None));
     }
     for rows in ARCS {
-        // None fit fewer rows in a smaller map that do not fit these: the next may.
+        // Arcs that do not fit here would not fit fewer rows in a smaller map; try the next height.
         let Some(arcs) = Arcs::new(shown, &whole, width, rows) else { continue };
         let own = 1 + arcs.rows();
         if whole.rows + own <= height {

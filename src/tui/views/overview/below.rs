@@ -1,4 +1,4 @@
-//! Below the picture, where there is no room beside it: the stage under the cursor in a line, what would help in another.
+//! Part below the picture, if nothing stands beside it: a line on the stage under the cursor, and one of suggestions.
 
 use ratatui::{Frame, layout::Rect, style::Style, text::Span};
 
@@ -12,7 +12,7 @@ use crate::tui::{
     theme::Role,
 };
 
-/// One line or two; `limits`: whether the stage under the cursor sets the pace of all.
+/// Draws one line or two; `limits` is true if the stage under the cursor is the bottleneck.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (facts, hue): (&Facts, Style), limits: bool) {
     let limit = model.shown.as_ref().map_or(f64::INFINITY, |shown| shown.limits.memory_limit());
     let mut stage = stage(&model.theme, facts, hue, limit);
@@ -25,7 +25,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (facts, hue
         frame.render_widget(line(stage, width), Rect { height: 1, ..area });
         frame.render_widget(line(help, width), Rect { y: area.y + 1, height: 1, ..area });
     } else if area.height == 1 {
-        // Both: the stage and its memory, then what helps.
+        // Both on one line: the stage and its memory, then suggestions.
         let memory = facts.peak_bytes.map(|_| 1 + usize::from(facts.rows.iter().any(|(name, _)| *name == DEGREES)));
         let kept = stage.iter().enumerate().filter(|(at, _)| *at == 0 || Some(*at) == memory);
         let mut both: Vec<Vec<Span<'static>>> = kept.map(|(_, phrase)| phrase.clone()).collect();

@@ -1,4 +1,4 @@
-//! Puts the parts of the view on the screen.
+//! Draws the parts of the view.
 
 use std::sync::Arc;
 
@@ -36,13 +36,13 @@ use crate::{
     units,
 };
 
-/// The least rows in which links are drawn.
+/// Minimum height for drawing links, rows.
 const LEAST_LINKS: u16 = 5;
 
-/// From so many rows on the block of a stage tells whom it talks to.
+/// Minimum height at which the block of a stage shows its transfers, rows.
 const WITH_TRAFFIC: u16 = 36;
 
-/// More devices than this are many.
+/// Number of devices from which each one is redrawn less often.
 const MANY: usize = 64;
 
 /// Draws the view of a plan.
@@ -77,7 +77,7 @@ pub(in crate::tui) fn draw(
             arcs.draw(frame.buffer_mut(), room, (&model.theme, &shades), plan.stages.len());
         }
     }
-    // What is free between the batch and the line of the stage, or the end.
+    // Free rows between the batch and the line of the stage, or the end.
     let from = places.phases.y + 2;
     let until = if places.side.is_some() { area.bottom() } else { places.below.y.saturating_sub(1) };
     let room = Rect { y: from, height: until.saturating_sub(from), ..places.map_title };
@@ -92,7 +92,7 @@ pub(in crate::tui) fn draw(
     let stage = selected.unwrap_or_else(|| score.bottleneck().unwrap_or(0));
     let mut facts = Facts::of(shown, plan, score, simulated, stage);
     if shown.operators.is_some() {
-        // They share all devices: there are no stages to tell apart.
+        // Operators share all devices, so there is only one stage.
         facts.title = format!("{} together", units::counted(plan.devices_used() as usize, "device"));
         facts.rows.retain(|(name, _)| *name != DEGREES);
     }
@@ -117,7 +117,7 @@ pub(in crate::tui) fn draw(
     marks.views.overview = Some(state);
 }
 
-/// What stands in the free room: what operators hand over and what each of them takes, or the links of the topology.
+/// Draws into the free space: transfers of operators and their times, or the links of the topology.
 fn draw_free(
     frame: &mut Frame<'_>,
     room: Rect,
@@ -141,7 +141,7 @@ fn draw_free(
     }
 }
 
-/// The map and the arcs below it, made anew where the plan or the room is another.
+/// Map and arcs below it, recomputed after a change of plan or size.
 fn map_of(
     state: &mut State,
     generation: u64,
@@ -157,7 +157,7 @@ fn map_of(
             areas::map(shown, area, stages).map_or((None, None), |(map, arcs)| (Some(Arc::new(map)), arcs));
         state.arcs = arcs.map(Arc::new);
         let seats = map.iter().flat_map(|map| &map.atlas.seats);
-        // The cursor stays on its device, or with its stage where that was edited.
+        // The cursor stays on its device, or with its stage after an edit.
         let wanted = state.wanted.take();
         let of_stage = wanted.and_then(|stage| seats.clone().position(|seat| seat.stage == Some(stage)));
         let of_device = || device.and_then(|device| seats.clone().position(|seat| seat.device >= device));
@@ -180,7 +180,7 @@ fn draw_map(
 ) {
     let theme = &model.theme;
     let moment = simulated.zip(model.playhead());
-    // Many devices change with every second picture only: each is sent over the line.
+    // With many devices update only every second picture, because each change costs output.
     let each = if layout.atlas.seats.len() > MANY { 2.0 } else { 1.0 };
     let moment = moment.map(|(simulated, (at_s, span_s))| {
         let span_s = each * span_s;
@@ -225,7 +225,7 @@ fn draw_map(
     }
 }
 
-/// The batch on its strip; whether there was room for one.
+/// Draws the iteration on its strip. Returns true if there was space for the strip.
 fn draw_batch(
     frame: &mut Frame<'_>,
     model: &Model,
@@ -241,7 +241,7 @@ fn draw_batch(
     if places.batch_title.height > 0 {
         let title = places.batch_title;
         let told = batch_in_words(simulated);
-        // What the strip's colours mean goes before how the batch is simulated, and that before its name.
+        // The legend of colours takes precedence over the simulation's settings, and those over the title.
         let room = title.width.saturating_sub(strip.legend_width(1));
         let of = told.rsplit_once(", ").map_or("", |(batch, _)| batch).to_string();
         let fits = |lead: &str, text: &str| (lead.len() + text.chars().count() + 2) as u16 <= room;
@@ -278,7 +278,7 @@ fn draw_batch(
     true
 }
 
-/// `256 microbatches, 1F1B`.
+/// Iteration in words: `256 microbatches, 1F1B`.
 fn batch_in_words(simulated: &Simulated) -> String {
     let shown = &simulated.shown;
     if simulated.pipeline.single_sample.is_some() {

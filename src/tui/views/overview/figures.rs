@@ -1,4 +1,4 @@
-//! The head of the view: what the plan is worth, what the last change did, and the few figures that matter most.
+//! Head of the view: objective, effect of the last change, and the most important figures.
 
 use ratatui::{
     Frame,
@@ -21,18 +21,18 @@ use crate::{
     units,
 };
 
-/// A value and what it is.
+/// Value with its name.
 #[derive(Default)]
 struct Figure {
     value: Vec<Span<'static>>,
     name: String,
-    /// What stands beside the value where names have no line of their own.
+    /// Text beside the value if names have no line of their own.
     short: &'static str,
-    /// What is added to the value there, if there is room for it.
+    /// Text after the value in that case, if it fits.
     tail: String,
-    /// Its name where the whole has no room.
+    /// Name if the full one does not fit.
     brief: &'static str,
-    /// Whether it comes before others where not all fit.
+    /// True if it takes precedence when not all figures fit.
     vital: bool,
 }
 
@@ -43,10 +43,10 @@ impl Figure {
     }
 }
 
-/// Columns between two figures.
+/// Minimum and maximum gap between two figures, columns.
 const GAPS: (usize, usize) = (3, 8);
 
-/// Draws the figures in two lines, or in one.
+/// Draws the figures on two lines, or on one.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) {
     let figures = figures(model, shown, simulated);
     if area.height >= 2 {
@@ -73,7 +73,7 @@ fn draw_named(frame: &mut Frame<'_>, area: Rect, model: &Model, figures: Vec<Fig
     }
 }
 
-/// Those that fit, in their order: the vital ones before the others, and with a brief name what has no room with its own.
+/// Figures that fit, in order: vital ones first. A figure whose name does not fit takes its brief name.
 fn fitting(mut figures: Vec<Figure>, room: usize, whole: impl Fn(&[Figure]) -> usize) -> Vec<Figure> {
     let mut left: Vec<usize> = (0..figures.len()).collect();
     left.sort_by_key(|&at| !figures[at].vital);
@@ -84,7 +84,7 @@ fn fitting(mut figures: Vec<Figure>, room: usize, whole: impl Fn(&[Figure]) -> u
         if used + own(&figures) > room && !figures[at].brief.is_empty() {
             figures[at].name = figures[at].brief.into();
         }
-        // The first stands there whether it fits or not.
+        // The first is always shown.
         if used == 0 || used + own(&figures) <= room {
             used += own(&figures);
             taken[at] = true;
@@ -102,7 +102,7 @@ fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, figures: Vec<Figu
     };
     let whole = |figures: &[Figure]| figures.iter().map(own).sum::<usize>();
     let room = usize::from(area.width) + GAPS.0;
-    // Which one it is comes before what is not vital.
+    // Tails of vital figures take precedence over other figures.
     let vital = figures.iter().filter(|figure| figure.vital);
     let tails = vital.map(|figure| own(figure) + Span::raw(figure.tail.as_str()).width()).sum::<usize>() <= room;
     for figure in figures.iter_mut().filter(|figure| tails && !figure.tail.is_empty()) {
@@ -133,8 +133,8 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
     };
     let mut figures = vec![headline(model, shown, simulated)];
     let Some((plan, score)) = shown.plan() else { return figures };
-    // What has just changed or is broken comes first; how good the plan is known to be, after the family's own figures:
-    // throughput, utilisation and how far to trust them.
+    // Recent changes and violations come first. The proof comes after the family's own figures: throughput, utilisation
+    // and their reliability.
     let urgent = !score.violations.is_empty() || model.change().is_some() || shown.figures.is_empty();
     let standing = standing(model, shown, simulated);
     let (first, last) = if urgent { (standing, None) } else { (None, standing) };
@@ -177,7 +177,7 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
     {
         let rate = units::rate(simulated.timeline.samples_per_s);
         let one = matches!(plan.measure, Measure::Latency { .. });
-        // The profile does not say how many samples a microbatch has: it counts as one, here as in every figure.
+        // Without a sample count in the profile, a microbatch counts as one sample, as in every figure.
         let told = match (one, simulated.pipeline.samples > 0.0 || shown.names.noun == "device") {
             (true, _) => "one after the other",
             (false, true) => "throughput",
@@ -195,7 +195,7 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
     figures
 }
 
-/// The time of the batch, after that of the plan before.
+/// Iteration time, after that of the previous plan.
 fn headline(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Figure {
     let theme = &model.theme;
     let Some((plan, score)) = shown.plan() else {
@@ -221,7 +221,7 @@ fn headline(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> F
     Figure { value, name: name.into(), vital: true, ..Figure::default() }
 }
 
-/// Which device is the fullest: the name of the figure, and what is said behind it where names have no line.
+/// Fullest device: name of the figure, and the text after the value if names have no line of their own.
 fn fullest(shown: &ShownRun, plan: &Plan, score: &Score, simulated: Option<&Simulated>) -> (String, String) {
     let planned = || score.stages.iter().map(|stage| stage.memory_bytes).collect();
     let peaks: Vec<f64> = simulated.map_or_else(planned, |simulated| simulated.timeline.peak_memory_bytes.clone());
@@ -236,7 +236,7 @@ fn fullest(shown: &ShownRun, plan: &Plan, score: &Score, simulated: Option<&Simu
     }
 }
 
-/// What the last change did; before any change, how good the plan is known to be; of an edited plan what it breaks.
+/// Effect of the last change. Before any change, the proof; for an edited plan, its violations.
 fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Option<Figure> {
     let theme = &model.theme;
     let one = |text: String, style: Style, name: String, short: &'static str| {
@@ -264,7 +264,7 @@ fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> O
     match (shown.outcome.status, gap) {
         (Status::Optimal, _) => {
             let proof = shown.outcome.proof()?;
-            // Of the plans it speaks of the first words; which schedule and the like stands on Stages.
+            // Only the start of the proven space; Stages shows all of it.
             let short = proof.short();
             let told = short.split_once(", ").map_or_else(|| short.clone(), |(first, _)| format!("{first} .."));
             one(told, theme.fg(Role::Good), proof.measure.goal().into(), "")
@@ -278,7 +278,7 @@ fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> O
         }
         (_, Some(gap)) if gap.is_finite() => {
             let told = format!("within {}", units::percent(gap));
-            // Of its plans the first words; which schedule and the like stands on Stages.
+            // Only the start of the proven space; Stages shows all of it.
             let plans = shown.outcome.proven_among.as_deref().and_then(|plans| plans.split(',').next());
             let of = plans.map_or("of the best there can be".into(), |plans| format!("of the best of {plans}"));
             let standing = one(told, theme.fg(Role::Text), of, "proven");

@@ -1,4 +1,4 @@
-//! Of operators that share their devices: who hands the costliest tensors to whom.
+//! Operators that share their devices: the most expensive tensor transfers.
 
 use ratatui::{
     Frame,
@@ -13,14 +13,14 @@ use crate::{
     workload::NodeIndex,
 };
 
-/// Columns of the names, and the most of a bar.
+/// Width of the names, and maximum length of a bar, columns.
 const NAMES: usize = 36;
 const LONGEST: usize = 40;
 
-/// From so many rows on transfers take a third of them.
+/// Minimum height from which transfers take only a third of the rows.
 const ROOMY: u16 = 12;
 
-/// As many as there is room for, but not more than what follows leaves, the costliest first; gives the rows they take.
+/// Draws as many transfers as fit, most expensive first. Returns the number of rows used.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, used: &OperatorUse) -> u16 {
     if area.height < 2 {
         return area.height;
@@ -35,7 +35,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     let most = costly.clone().map(|edge| edge.seconds).fold(f64::MIN_POSITIVE, f64::max);
     let bar = usize::from(area.width).saturating_sub(NAMES + 12).min(LONGEST);
     let name = |node: NodeIndex| shown.workload.nodes[node].label();
-    // The operators themselves are told below, where there is room for both.
+    // Leave rows for the operators below, if both fit.
     let rows = if area.height >= ROOMY { area.height / 3 } else { area.height };
     for (y, edge) in (area.y + 1..area.y + rows).zip(costly.clone()) {
         let text: String = format!("{} → {}", name(edge.from), name(edge.to)).chars().take(NAMES - 2).collect();

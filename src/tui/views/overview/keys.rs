@@ -5,10 +5,10 @@ use crate::tui::{
     views::View,
 };
 
-/// Where they are heard.
+/// Scope of the keys.
 pub(in crate::tui) const HERE: Scope = Scope::Of(View::Overview);
 
-/// Where two have one key, the first wins.
+/// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
     entry(HERE, A::PlayBatch, &["space"], "Play", "play the simulated batch, or hold it; Esc leaves it", "play"),
     entry(HERE, A::PreviousEvent, &[","], "Event before", "hold the batch at the event before, of any stage", "event"),

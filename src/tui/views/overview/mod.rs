@@ -10,8 +10,8 @@
 //!  1 ▐██▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇   a row a stage                 | 2x devices    1.98x
 //!    ├─ warm-up ─┤├──── steady ────┤├─ drain ─┤
 //! ```
-//! Where it is narrow, stage and help are lines below. Playing the batch moves a playhead over the strip, and cells of the map
-//! show what their devices do there.
+//! In narrow places, stage and suggestions are lines below. Playback moves a playhead over the strip, and cells of the
+//! map show the activity of their devices at that time.
 
 mod arcs;
 mod areas;

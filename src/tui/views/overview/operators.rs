@@ -1,4 +1,4 @@
-//! Of operators that share their devices: what each takes of a step, the costliest first. `O(n log n)` for n operators.
+//! Operators that share their devices: time of each in a step, most expensive first. `O(n log n)` for n operators.
 
 use ratatui::{
     Frame,
@@ -18,13 +18,13 @@ use crate::{
     workload::Choice,
 };
 
-/// Columns of a name, of how it is split, of a figure, and the longest bar.
+/// Widths of a name, of its split and of a figure, and maximum length of a bar, columns.
 const NAME: usize = 22;
 const SPLIT: usize = 14;
 const FIGURE: usize = 12;
 const LONGEST: usize = 60;
 
-/// As many as there is room for, below a line that says what they are.
+/// Draws as many operators as fit, below a title.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, theme: &Theme, (shown, plan, score): (&ShownRun, &Plan, &Score)) {
     let (Some(stage), Some(scored)) = (plan.stages.first(), score.stages.first()) else { return };
     if area.height < 3 || usize::from(area.width) < NAME + SPLIT + 2 * FIGURE + 8 {

@@ -1,4 +1,4 @@
-//! Beside the picture, below the stage under the cursor: what would help and what would hurt.
+//! Beside the picture, below the stage under the cursor: changes that help, then those that hurt.
 
 use ratatui::{
     Frame,
@@ -15,10 +15,10 @@ use crate::tui::{
     would_help::{Phase, Tried},
 };
 
-/// Gains below this say nothing.
+/// Gain below which a suggestion is hidden.
 const NOTICEABLE: f64 = 0.01;
 
-/// What would help, then what would hurt; notes where rows are, for the mouse.
+/// Draws changes that help, then those that hurt, and records their rows for the mouse.
 pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
     let drawn = area.height >= 3;
     marks.help = Some(drawn);
@@ -57,7 +57,7 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, marks:
     let fresh = model.would_help.fresh && !model.aside();
     let mut hurts = false;
     let mut hits = vec![];
-    // The last line has the keys.
+    // The last line shows the keys.
     let last = area.bottom().saturating_sub(if area.height >= 10 { 2 } else { 0 });
     for row in rows {
         if row.gain < 0.0 && !hurts {
@@ -105,7 +105,7 @@ fn keys(model: &Model, selected: bool) -> Line<'static> {
     Line::from(spans)
 }
 
-/// What stands in place of answers.
+/// Text in place of results.
 fn waiting(model: &Model, rows: &[Entry]) -> Option<String> {
     let key = model.keymap.of_action(Action::WouldHelp).unwrap_or_default();
     if model.aside() {
@@ -123,16 +123,16 @@ fn waiting(model: &Model, rows: &[Entry]) -> Option<String> {
     })
 }
 
-/// A suggestion as it is drawn.
+/// Suggestion to draw.
 pub(super) struct Entry {
-    /// Its place in the list; none that there is where it cannot be taken.
+    /// Index in the list; `usize::MAX` if it cannot be applied.
     place: usize,
     pub label: String,
     pub value: String,
     pub gain: f64,
 }
 
-/// Suggestions that change something and the selected one, the best first.
+/// Suggestions with an effect, and the selected one, best first.
 pub(super) fn entries(model: &Model, selected: Option<usize>) -> Vec<Entry> {
     let entry = |(place, tried): (usize, &Tried)| {
         let gain = tried.gain()?;
@@ -140,7 +140,7 @@ pub(super) fn entries(model: &Model, selected: Option<usize>) -> Vec<Entry> {
         shown.then(|| Entry { place, label: tried.answer.label.clone(), value: tried.told(), gain })
     };
     let mut entries: Vec<Entry> = model.would_help.rows.iter().enumerate().filter_map(entry).collect();
-    // Of links the one that helps most: it cannot be taken.
+    // Only the most helpful link, because it cannot be applied.
     if let Some(wider) = model.would_help.wider.first() {
         let at = entries.partition_point(|entry| entry.gain >= wider.gain());
         let entry = Entry { place: usize::MAX, label: wider.label.clone(), value: wider.told(), gain: wider.gain() };

@@ -1,4 +1,4 @@
-//! What Overview knows beside the plan: the cursor on the map, and where the map was drawn last.
+//! State of Overview: the cursor on the map, and areas of the last drawing.
 
 use std::sync::Arc;
 
@@ -10,33 +10,33 @@ use crate::tui::paint::map_layout::MapLayout;
 /// State of the view.
 #[derive(Debug, Clone, Default)]
 pub(in crate::tui) struct State {
-    /// The seat under the cursor, by place in the last map.
+    /// Index in the last map of the seat under the cursor.
     pub cursor: usize,
-    /// The stage that the cursor goes with into the next map, after an edit that may give its device to another.
+    /// Stage that the cursor follows into the next map after an edit, which may give its device to another stage.
     pub wanted: Option<usize>,
-    /// The last map and what it depends on: the plan, the width and the height.
+    /// Last map with its key: plan generation, width and height.
     pub map: Option<((u64, u16, u16), Arc<MapLayout>)>,
-    /// What is drawn below it: who talks to whom.
+    /// Arcs of the transfers below the map.
     pub arcs: Option<Arc<Arcs>>,
-    /// Where it was drawn.
+    /// Area of the map.
     pub area: Rect,
-    /// Where the strip was.
+    /// Area of the strip.
     pub strip: Rect,
 }
 
 impl State {
-    /// Keeps what drawing laid out.
+    /// Stores the layout of a drawing.
     pub(in crate::tui) fn laid_out(&mut self, laid: Self) {
         *self = laid;
     }
 
-    /// The stage under the cursor.
+    /// Stage under the cursor.
     pub(in crate::tui) fn stage(&self) -> Option<usize> {
         let (_, map) = self.map.as_ref()?;
         map.atlas.seats.get(self.cursor.min(map.atlas.seats.len().saturating_sub(1)))?.stage
     }
 
-    /// Puts the cursor on the first device of a stage.
+    /// Moves the cursor to the first device of a stage.
     pub(in crate::tui) fn select_stage(&mut self, stage: usize) {
         if let Some((_, map)) = &self.map {
             let found = map.atlas.seats.iter().position(|seat| seat.stage == Some(stage));

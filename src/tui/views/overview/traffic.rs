@@ -1,11 +1,11 @@
-//! Whom a stage sends to and gets from, for its block of figures.
+//! Traffic of a stage, for its block of figures.
 
 use crate::{
     family::describe::{Amount, Flow},
     tui::shown::ShownRun,
 };
 
-/// A row for each direction in which anything goes: `sends to`, `stage 2, 94.0 MiB`.
+/// Row for each direction with traffic: `sends to`, `stage 2, 94.0 MiB`.
 pub(super) fn rows(shown: &ShownRun, stage: usize) -> Vec<(&'static str, String)> {
     let told = |name, ends: fn(&Flow) -> (usize, usize)| {
         let flows: Vec<(usize, Amount)> = shown

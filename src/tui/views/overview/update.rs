@@ -1,11 +1,11 @@
-//! What keys and clicks do in Overview.
+//! Actions and clicks of Overview.
 
 use ratatui::layout::Position;
 
 use crate::tui::{action::Action, model::Model, paint::strip::Rows, playing::Playhead, update::moved};
 
 impl Model {
-    /// Does an action of the view.
+    /// Performs an action of the view.
     pub(in crate::tui) fn act_in_overview(&mut self, action: Action) {
         match action {
             Action::NextEvent => self.step_event(true),
@@ -28,7 +28,7 @@ impl Model {
         };
     }
 
-    /// A click on the map selects a device, one on the strip its stage.
+    /// Selects the device of a click on the map.
     pub(in crate::tui) fn click_in_overview(&mut self, position: Position) {
         let area = self.views.overview.area;
         if !area.contains(position) {
@@ -39,7 +39,7 @@ impl Model {
         self.views.overview.cursor = found.unwrap_or(self.views.overview.cursor);
     }
 
-    /// A click on the strip puts the playhead there, and the cursor on the first device of the stage.
+    /// Moves the playhead to a click on the strip, and the cursor to the first device of that stage.
     pub(in crate::tui) fn click_on_strip(&mut self, position: Position) {
         let (strip, Some(simulated)) = (self.views.overview.strip, self.simulated.clone()) else { return };
         let batch = simulated.timeline.iteration_s;
@@ -52,7 +52,7 @@ impl Model {
         self.hold_at(share * batch, batch);
     }
 
-    /// Leaves the playhead, if there is one.
+    /// Removes the playhead. Returns true if there was one.
     pub(in crate::tui) fn leave_playhead(&mut self) -> bool {
         std::mem::take(&mut self.playing.head) != Playhead::Away
     }

@@ -1,4 +1,4 @@
-//! Stages: a tree from stage to nodes, with degrees, time and memory; above it the plan in two lines.
+//! Stages: a tree from stages to nodes with degrees, time and memory, below a summary of the plan in two lines.
 //!
 //! ```text
 //! objective   how far from the best   throughput   stages, devices
@@ -8,7 +8,7 @@
 //!                              █compute ▓edges ▒sync
 //! ▸ 3           6 × 1      3   ████████▓▒  20.2 ms ◂     ███████▊│  7.9 GiB
 //! ```
-//! Where every stage is one device there are no degrees to show, and the rows have the devices' names.
+//! If every stage is one device, there are no degrees, and the rows have the devices' names.
 
 use ratatui::{
     Frame,
@@ -55,12 +55,12 @@ pub(in crate::tui) fn draw(
     score: &Score,
 ) {
     let theme = &model.theme;
-    // The last cell is the scrollbar's.
+    // The last cell belongs to the scrollbar.
     let columns = Columns::new(usize::from(area.width).saturating_sub(1), shown.names.degrees);
     let shades = Shades::new(theme, model.depth);
     let look = (theme, &shades);
     marks.tree.prepare((model.generation, area.width), || tree::branches(shown, plan, score, columns, look));
-    // Lines of the plan in words, titles, rows, and one between them and what follows.
+    // Lines of the summary, titles, rows, and a blank line after them.
     let needed = 5 + marks.tree.rows() as u16 + 1;
     let selected = marks.tree.selected().first().map_or(0, |&stage| stage as usize);
     let simulated = model.simulated.clone().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
@@ -70,10 +70,10 @@ pub(in crate::tui) fn draw(
     let block = Block { theme, shades: &shades, facts: &facts, hue, limit };
     let told = match area.height >= WITH_BLOCK && area.width >= WIDE {
         true => block.wide_height() + 1,
-        // Without room for the block a line of it, once every stage has its own.
+        // If the block does not fit, show one line of it, once every stage has its row.
         false => u16::from(area.height > needed),
     };
-    // The selected stage and what would help stand right below the stages, not at the bottom edge.
+    // The selected stage and the suggestions stand directly below the stages, not at the bottom edge.
     let whole = area;
     let area = rows(area, 0, (needed + told).saturating_add(would_help::MOST));
     batch::draw(frame, rows(whole, area.height + 1, whole.height), (&shades, theme), (simulated.as_deref(), selected));
@@ -95,11 +95,11 @@ pub(in crate::tui) fn draw(
     }
 }
 
-/// The least height and width of a view that tells the selected stage in figures.
+/// Minimum height and width of a view with figures of the selected stage.
 const WITH_BLOCK: u16 = 28;
 const WIDE: u16 = 80;
 
-/// Titles over the columns, and below what the fills mean.
+/// Titles over the columns, with a legend of the fills.
 fn titles(shown: &ShownRun, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
     let time_width = columns.bar + VALUE + 2;

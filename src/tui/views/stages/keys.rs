@@ -2,7 +2,7 @@
 
 use crate::tui::action::{Action as A, Entry, Scope as S, entry};
 
-/// Where two have one key, the first wins.
+/// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
     entry(
         S::Stages,

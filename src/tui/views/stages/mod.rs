@@ -1,4 +1,4 @@
-//! Stages: which nodes form a stage, on how many devices, and what would help.
+//! Stages: nodes and devices of each stage, and suggestions.
 
 mod draw;
 mod keys;
@@ -38,7 +38,7 @@ impl Room for Stages {
     }
 
     fn idle(&self, model: &Model) -> &'static [Scope] {
-        // Without a plan there are no stages to move or unfold.
+        // Without a plan there are no stages to edit or unfold.
         let planless = model.shown.as_ref().is_none_or(|shown| shown.plan().is_none());
         if planless { &[Scope::Stages, Scope::Tree, Scope::Lists] } else { &[] }
     }

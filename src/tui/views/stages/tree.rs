@@ -1,7 +1,7 @@
-//! The rows of the Stages tree: stage, what belongs together in it, nodes.
+//! Rows of the Stages tree: stages, groups of nodes, nodes.
 //!
-//! In a pipeline of layers, runs of like layers fold into one row. In a device placement, the nodes of a colour class do:
-//! they cannot be parted.
+//! In a pipeline of layers, a run of equal layers folds into one row. In a device placement, so do the nodes of a
+//! colour class, which must stay together.
 
 use std::collections::BTreeSet;
 
@@ -30,36 +30,36 @@ use crate::{
     workload::{NodeIndex, Workload},
 };
 
-/// Cells of a printed duration or size with a blank before it.
+/// Width of a printed duration or size, with a blank before it, cells.
 pub(super) const VALUE: usize = 10;
 
-/// The longest bar: more cells say no more.
+/// Maximum length of a bar; more cells add no information.
 const LONGEST: usize = 40;
-/// Width from which the slack has a column.
+/// Minimum width for a column of slack.
 const WITH_SLACK: usize = 100;
 
-/// The sign of recomputation before the number of nodes that recompute.
+/// Sign before the number of nodes that recompute.
 pub(super) const RECOMPUTES: &str = "↻";
 
-/// How many nodes of a stage compute their activations a second time.
+/// Number of a stage's nodes that recompute their activations.
 pub(super) fn recomputed(stage: &Stage) -> usize {
     stage.recomputed()
 }
 
-/// Where the columns lie, for a width.
+/// Widths of the columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
-    /// Cells up to the end of the node count, signs of the tree included.
+    /// Cells up to the end of the node count, including the signs of the tree.
     pub left: usize,
-    /// Of those, cells of the degrees; 0 where there are none to show.
+    /// Cells of the degrees, within `left`; 0 without degrees.
     pub degrees: usize,
-    /// And of the node count.
+    /// Cells of the node count, within `left`.
     pub nodes: usize,
     /// Cells before the memory.
     pub gap: usize,
-    /// Cells of each of the two bars; 0 where there is no room.
+    /// Cells of each of the two bars; 0 if they do not fit.
     pub bar: usize,
-    /// Cells after the time: how much less it is than the slowest's, or just the sign of that one.
+    /// Cells after the time: the slack to the slowest stage, or only the sign of that stage.
     pub slack: usize,
 }
 
@@ -81,7 +81,7 @@ impl Columns {
     }
 }
 
-/// What all rows need.
+/// Data shared by all rows.
 struct Tree<'a> {
     shown: &'a ShownRun,
     theme: &'a Theme,
@@ -89,15 +89,15 @@ struct Tree<'a> {
     stages: usize,
     columns: Columns,
     parts: Vec<LoadPart>,
-    /// What a full bar of time stands for, seconds.
+    /// Time of a full bar, seconds.
     slowest: f64,
-    /// What a full bar of memory stands for, bytes.
+    /// Memory of a full bar, bytes.
     memory: f64,
-    /// Stages that do not keep a rule.
+    /// Stages with a violation.
     broken: BTreeSet<usize>,
 }
 
-/// A bar of half the height of a line where it has a colour of its own, else one that can be told without.
+/// Bar of half a line's height, or one that is visible without colours.
 fn filled(share: f64, width: usize, theme: &Theme) -> String {
     if theme.color(Role::Weights) == Color::Reset {
         return bar::solid(share, width);
@@ -106,7 +106,7 @@ fn filled(share: f64, width: usize, theme: &Theme) -> String {
     "▄".repeat(cells) + &" ".repeat(width - cells)
 }
 
-/// The rows of a plan.
+/// Rows of a plan.
 pub(super) fn branches(
     shown: &ShownRun,
     plan: &Plan,
@@ -134,7 +134,7 @@ pub(super) fn branches(
     plan.stages.iter().zip(&score.stages).enumerate().map(branch).collect()
 }
 
-/// The nodes of a row, by its path; none for a stage as a whole.
+/// Nodes of a row, by its path; empty for a whole stage.
 pub(in crate::tui) fn nodes_of(workload: &Workload, plan: &Plan, path: &[u32]) -> Vec<NodeIndex> {
     let (Some(stage), Some(&row)) = (path.first().and_then(|&i| plan.stages.get(i as usize)), path.get(1)) else {
         return vec![];
@@ -147,7 +147,7 @@ pub(in crate::tui) fn nodes_of(workload: &Workload, plan: &Plan, path: &[u32]) -
     }
 }
 
-/// The path of the row of a node, where a plan has it.
+/// Path of a node's row, if the plan has it.
 pub(in crate::tui) fn path_of(workload: &Workload, plan: &Plan, node: NodeIndex) -> Vec<u32> {
     let Some(stage) = plan.stage_of(node) else { return vec![] };
     let found =
@@ -167,7 +167,7 @@ impl Tree<'_> {
         let machines = self.shown.names.machines(index);
         let recomputed = recomputed(stage);
         let mark = if recomputed > 0 { format!("{RECOMPUTES}{recomputed}") } else { String::new() };
-        // Where there is no room for it and the name, the name stays.
+        // If both do not fit, the name takes precedence.
         let mark = if mark.chars().count() + 1 + label.chars().count() + 2 <= name { mark } else { String::new() };
         let marked = if mark.is_empty() { 0 } else { mark.chars().count() + 1 };
         let room = name.saturating_sub(label.chars().count() + 4 + marked);
@@ -209,7 +209,7 @@ impl Tree<'_> {
         Line::from(spans)
     }
 
-    /// A bar against the limit, and the value; nearly full and too much are marked.
+    /// Bar relative to the limit, and the value. Nearly full and exceeded limits are marked.
     fn memory(&self, bytes: f64, marked: bool) -> Vec<Span<'static>> {
         let (theme, width) = (self.theme, self.columns.bar);
         let over = marked && bytes > self.memory;
@@ -227,7 +227,7 @@ impl Tree<'_> {
         ]
     }
 
-    /// What is inside a stage.
+    /// Rows inside a stage.
     fn parts(&self, index: usize, stage: &Stage, scored: &StageScore) -> Vec<Branch> {
         let workload = &self.shown.workload;
         let branch = |places: Vec<usize>| {
@@ -241,7 +241,7 @@ impl Tree<'_> {
         family::of(workload).stage_groups(workload, stage).into_iter().map(branch).collect()
     }
 
-    /// A row for several nodes of a stage, with theirs inside.
+    /// Row for several nodes of a stage, which are its children.
     fn group(
         &self,
         index: usize,
@@ -270,7 +270,7 @@ impl Tree<'_> {
     fn node(&self, index: usize, stage: &Stage, scored: &StageScore, i: usize, depth: usize) -> Branch {
         let label = self.shown.workload.nodes[stage.nodes[i]].numbered();
         let backward = self.is_backward(stage.nodes[i]);
-        // The kind of device is told by the row above; the pass is not.
+        // The row above states the kind of device, but not the pass.
         let remark = family::of(&self.shown.workload).node_remark(stage, i);
         let none = NodeScore::default();
         let sums = if backward { [&none, &scored.nodes[i]] } else { [&scored.nodes[i], &none] };
@@ -281,7 +281,7 @@ impl Tree<'_> {
         family::of(&self.shown.workload).is_backward(node)
     }
 
-    /// Costs of the forward and of the backward pass side by side.
+    /// Line with the costs of forward and backward pass side by side.
     fn node_line(
         &self,
         index: usize,
@@ -295,7 +295,7 @@ impl Tree<'_> {
         let remark = fit_right(remark, remark.chars().count().min(space / 2));
         let [mut a, mut b] = [(forward, false), (backward, true)]
             .map(|(node, is_backward)| node_parts(&self.parts, node, is_backward, self.slowest, theme).into_iter());
-        // Compute of both passes first, then what is sent and shared.
+        // Compute of both passes first, then transfers and all-reduce.
         let parts: Vec<_> = std::iter::from_fn(|| a.next().zip(b.next())).flat_map(|(a, b)| [a, b]).collect();
         let load: f64 = [forward, backward].iter().map(|n| n.compute_s + n.communication_s + n.sync_s).sum();
         let mut spans = vec![

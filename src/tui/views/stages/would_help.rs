@@ -1,4 +1,4 @@
-//! What would help, below the stages: what binds, then limits and options that were moved, the best in the simulator first.
+//! Suggestions below the stages: binding limits, then changed limits and options, best simulated time first.
 //!
 //! ```text
 //! ─ What would help: one change each, simulated ─ w choose  W hide ─
@@ -6,7 +6,7 @@
 //! 2x devices    19.3 s  1.94x faster   memory 10 GiB  36.2 s  3.3% faster
 //! 2x bandwidth  35.8 s  4.6% faster    9 stages       37.9 s  1.4% slower
 //! ```
-//! It takes the lines that the stages leave, two where there is little room, none where there is less.
+//! The panel uses free lines below the stages: a few in a low view, none in a lower one.
 
 use ratatui::{
     Frame,
@@ -35,15 +35,15 @@ use crate::{
     units,
 };
 
-/// What the panel is called.
+/// Title of the panel.
 const TITLE: &str = " What would help ";
-/// Cells between two columns.
+/// Gap between two columns, cells.
 const GAP: usize = 3;
 
-/// The most lines of the panel.
+/// Maximum height of the panel, lines.
 pub(super) const MOST: u16 = 12;
 
-/// Lines of the panel in a view of a height that has this much to spare; the fewest are always taken.
+/// Height of the panel in a view with spare lines. It gets its minimum in any case.
 fn lines_with(height: u16, spare: u16) -> u16 {
     match lines(height) {
         0 => 0,
@@ -51,7 +51,7 @@ fn lines_with(height: u16, spare: u16) -> u16 {
     }
 }
 
-/// The fewest lines of the panel in a view of a height.
+/// Minimum height of the panel in a view, lines.
 fn lines(height: u16) -> u16 {
     match height {
         0..16 => 0,
@@ -62,7 +62,7 @@ fn lines(height: u16) -> u16 {
     }
 }
 
-/// Draws the panel at the lower end of the view, on lines that are to spare and a few more; gives what is left of it.
+/// Draws the panel at the lower end of the view, on the spare lines and a few more. Returns the remaining area.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, spare: u16) -> Rect {
     let height = if model.would_help.folded { 0 } else { lines_with(area.height, spare) };
     marks.help = Some(height > 0);
@@ -77,7 +77,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     title(frame, rows(place, 0, 1), model, selected, theme);
     let mut list = rows(place, 1, height);
     let help = &model.would_help;
-    // Answers of the planner's plan stay beside an edited one, unless that is under other limits by now.
+    // Results for the planner's plan stay beside an edited plan under the same limits.
     let other = help.base.as_ref().is_none_or(|base| base.problem.limits != model.limits);
     if model.aside() && (other || help.rows.is_empty()) {
         let text = "only a planner's plan is asked what would help: 0 goes back to it";
@@ -108,7 +108,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     left
 }
 
-/// The rule over the panel: what it is, how far it is, its keys.
+/// Draws the rule over the panel: title, progress, keys.
 fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, selected: Option<usize>, theme: &Theme) {
     let help = &model.would_help;
     let name = if model.aside() { " What would help the planner's plan, not this one " } else { TITLE };
@@ -133,7 +133,7 @@ fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, selected: Option<usiz
     frame.render_widget(line, area);
 }
 
-/// What stands in place of answers.
+/// Text in place of results.
 fn waiting(help: &WouldHelp) -> Option<&'static str> {
     match help.phase {
         Phase::Idle | Phase::Resting(_) => Some("…"),
@@ -143,7 +143,7 @@ fn waiting(help: &WouldHelp) -> Option<&'static str> {
     }
 }
 
-/// What binds in one line, the first with how it does where that fits.
+/// Binding limits in one line, the first one with an explanation if that fits.
 fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
     if !help.fresh || help.causes.is_empty() {
         let text = match (help.fresh, help.phase) {
@@ -160,7 +160,7 @@ fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
             text = longer;
         }
     }
-    // Rows below are simulated; what binds is told as the planner counts, which is the same for one that simulates.
+    // The rows below are simulated, while binding limits use the planner's own measure, unless it simulates too.
     let simulates = help.base.as_ref().is_none_or(|base| base.score.measure == Measure::IterationTime);
     let heads = match simulates {
         true => ["binding limits, without each: ", "binding: "],
@@ -173,21 +173,21 @@ fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
     Line::from(vec![head, Span::raw(whole(&text, room))])
 }
 
-/// Links twice as fast, as many as fit; `None` where that helps nothing.
+/// Links at twice the bandwidth, as many as fit; `None` if that has no effect.
 fn wider_links(help: &WouldHelp, theme: &Theme, width: usize) -> Option<Line<'static>> {
     let all: Vec<String> = help.wider.iter().map(|wider| format!("{} ({})", wider.in_words(), wider.told())).collect();
     let text = whole(&format!("links: {}", all.join(", ")), width);
     (!all.is_empty()).then(|| Line::styled(text, theme.fg(if help.fresh { Role::Text } else { Role::Muted })))
 }
 
-/// What published planners' plans would take and why, as many as fit; `None` where nobody was asked.
+/// Plans of published planners with reasons, as many as fit; `None` if none were run.
 fn published(help: &WouldHelp, theme: &Theme, width: usize) -> Option<Line<'static>> {
     let all: Vec<String> = help.rivals.iter().map(Rival::in_short).collect();
     let text = whole(&format!("published planners: {}", all.join(", ")), width);
     (!all.is_empty()).then(|| Line::styled(text, theme.fg(if help.fresh { Role::Text } else { Role::Muted })))
 }
 
-/// The rows, side by side as far as the width goes.
+/// Draws the rows, side by side as far as the width allows.
 fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, at: Option<usize>) {
     let (help, theme) = (&model.would_help, &model.theme);
     let Some(base) = &help.base else { return };
@@ -195,14 +195,14 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     let widest = |column: usize| cells.iter().map(|cell| cell[column].width()).max().unwrap_or(0);
     let mut widths = [widest(0).min(32), widest(1), widest(2)];
     if widths.iter().sum::<usize>() + 4 > usize::from(area.width) {
-        // The difference says more than the time.
+        // The difference is more informative than the time.
         widths[1] = 0;
         widths[0] = widths[0].min(usize::from(area.width).saturating_sub(widths[2] + 4));
     }
     let width = widths.iter().sum::<usize>() + 4;
     let beside = ((area.width as usize + GAP) / (width + GAP)).max(1);
     let visible = area.height as usize * beside;
-    // Whole lines scroll.
+    // Scroll by whole lines.
     let first = at.map_or(0, |at| (at / beside + 1).saturating_sub(area.height as usize) * beside);
     let fresh = help.fresh;
     for (place, cell) in cells.iter().enumerate().skip(first).take(visible) {
@@ -226,7 +226,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     marks.help_layout = Some((first, beside));
 }
 
-/// A change, the time of its batch, and the difference in words. What the simulator does not know is told as planned.
+/// Change, its iteration time, and the difference in words. Without a simulation the planned values are used.
 fn cell(tried: &Tried, base: &Base) -> [String; 3] {
     let label = tried.answer.label.clone();
     let Some(simulated) = tried.simulated else {
@@ -239,7 +239,7 @@ fn cell(tried: &Tried, base: &Base) -> [String; 3] {
     [label, batch, units::faster(simulated.rate)]
 }
 
-/// Colour of a difference; its words say the same.
+/// Colour of a difference. Its words state the same.
 fn role(tried: &Tried, fresh: bool) -> Role {
     match tried.gain() {
         _ if !fresh => Role::Muted,

@@ -1,4 +1,4 @@
-//! The lines of the chart in braille, what would be ideal, and where the knee is.
+//! Curves of the chart in braille, ideal scaling, and the knee.
 
 use ratatui::{
     Frame,
@@ -21,15 +21,15 @@ use crate::{
     tui::{model::Model, paint::text::fit_right, theme::Role},
 };
 
-/// Dots of a cell across and down.
+/// Dots of a cell, horizontally and vertically.
 const DOTS: (f64, f64) = (2.0, 4.0);
 
-/// Where a value along lies, in dots from the left: in the middle of the column that has its mark.
+/// Horizontal dot of a value: in the middle of the column that has its mark.
 fn dot_x(chart: &Chart, plot: Rect, x: f64) -> f64 {
     f64::from(column(chart, plot, x) - plot.x) * DOTS.0 + 0.5
 }
 
-/// Where a share lies, in dots from below.
+/// Vertical dot of a fraction, from below.
 fn dot_y(plot: Rect, share: f64) -> f64 {
     share * f64::from(plot.height.saturating_sub(1)) * DOTS.1 + 1.5
 }
@@ -50,14 +50,14 @@ fn strokes(points: &[(f64, f64)], color: Color, context: &mut Context<'_>) {
     }
 }
 
-/// All lines, the selected one last; behind them what perfect scaling would be.
+/// Draws all curves, the selected one last, over ideal scaling.
 pub(super) fn draw(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept: &Swept) {
     let (chart, selected) = (&swept.chart, model.views.sweep.line);
     let color = |style: ratatui::style::Style| style.fg.unwrap_or(Color::Reset);
     let ideal = ideal(chart, plot, swept, selected);
     let muted = model.theme.color(Role::Idle);
     let widget = canvas(plot, model.theme.background(), |context| {
-        // Every second dot: what is not there is dotted.
+        // Every second stroke: ideal scaling is dotted.
         for pair in ideal.windows(2).step_by(2) {
             strokes(pair, muted, context);
         }
@@ -78,7 +78,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept: &Swe
     frame.render_widget(widget, plot);
 }
 
-/// Perfect scaling from the best point of the selected line on, as far as it lies inside.
+/// Ideal scaling from the best point of the selected line, as far as it is inside the chart.
 fn ideal(chart: &Chart, plot: Rect, swept: &Swept, line: usize) -> Vec<(f64, f64)> {
     let Some(line) = chart.lines.get(line).filter(|_| swept.scales()) else { return vec![] };
     let per_unit = reading::best_per_unit([&reading::rates(chart, line)[..]].into_iter());
@@ -101,7 +101,7 @@ fn ideal(chart: &Chart, plot: Rect, swept: &Swept, line: usize) -> Vec<(f64, f64
     (0..=steps).filter_map(at).collect()
 }
 
-/// The work that each of what is counted does, against the best point of all lines.
+/// Draws the scaling efficiency per unit of the limit, relative to the best point of all lines.
 pub(super) fn draw_efficiency(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept: &Swept) {
     let chart = &swept.chart;
     let all: Vec<Vec<(f64, f64)>> = chart.lines.iter().map(|line| reading::rates(chart, line)).collect();
@@ -139,7 +139,7 @@ pub(super) fn draw_efficiency(frame: &mut Frame<'_>, plot: Rect, model: &Model, 
     }
 }
 
-/// The knee of the selected line, with what it means where there is room.
+/// Draws the knee of the selected line, with its meaning if that fits.
 pub(super) fn draw_knee(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept: &Swept) {
     let chart = &swept.chart;
     let Some(line) = chart.lines.get(model.views.sweep.line).filter(|_| swept.scales()) else { return };
@@ -155,7 +155,7 @@ pub(super) fn draw_knee(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept:
     }
     let text = format!(" knee {}: the next doubling gives {gain:.2}x ", chart.show_x(x));
     let width = text.chars().count() as u16;
-    // Beside it, in the first row where nothing lies; left out where there is none.
+    // The text goes beside the knee into the first empty row, or is left out.
     for y in (plot.y..plot.bottom()).rev() {
         for from in [at + 1, at.saturating_sub(width)] {
             let inside = from >= plot.x && from + width <= plot.right() && !(from..from + width).contains(&at);

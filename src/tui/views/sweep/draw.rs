@@ -1,4 +1,4 @@
-//! The objective over a limit: a line per planner or setting, and what the point under the cursor is worth.
+//! Chart of the objective over a limit: a line per planner or setting, and the point under the cursor in words.
 //!
 //! ```text
 //! time per sample by devices   Piper   17 of 17 points
@@ -44,21 +44,21 @@ use crate::{
     units,
 };
 
-/// Cells at the left for the values of the axis.
+/// Width of the labels at the left, cells.
 pub(super) const LABEL: u16 = 13;
-/// Lines of the legend, and rows that show where there is no plan, at the most.
+/// Maximum number of lines of the legend, and of rows that show missing plans.
 const MOST_LEGEND: usize = 6;
 const MOST_MISSING: usize = 4;
-/// A sign for each line; those of the second row need nothing but ASCII.
+/// Sign of each line, and its ASCII replacement.
 const SIGNS: [&str; 8] = ["●", "■", "▲", "◆", "○", "□", "△", "◇"];
 const ASCII_SIGNS: [&str; 8] = ["*", "#", "^", "+", "o", "@", "%", "&"];
 
-/// Where the parts of the view lie.
+/// Areas of the view.
 struct Parts {
     title: Rect,
     legend: Rect,
     plot: Rect,
-    /// Where there is room: the work that each device does.
+    /// Efficiency chart, if it fits.
     efficiency: Option<Rect>,
     missing: Rect,
     axis: Rect,
@@ -83,7 +83,7 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, mar
     }
 }
 
-/// Two limits: the map, and what the cell under the cursor is worth.
+/// Draws two limits: the map, and the cell under the cursor in words.
 fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -> Vec<(Rect, Hit)> {
     draw_title(frame, rows(area, 0, 1), model, swept);
     let below = 3.min(area.height / 4);
@@ -92,7 +92,7 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -> 
     hits
 }
 
-/// One limit: the curves, and beside them where there is room the figures and what they say.
+/// Draws one limit: the curves, and beside them, if it fits, the figures with their interpretation.
 fn draw_chart(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -> Vec<(Rect, Hit)> {
     let (area, side) = beside(area);
     let missing: Vec<usize> = (0..swept.chart.lines.len())
@@ -120,7 +120,7 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -
     places(&swept.chart, parts.plot)
 }
 
-/// The chart's area, and that of the figures beside it where there is room.
+/// Area of the chart, and of the figures beside it if they fit.
 fn beside(area: Rect) -> (Rect, Option<Rect>) {
     if area.width < side::WIDTH + 72 || area.height < 16 {
         return (area, None);
@@ -137,7 +137,7 @@ fn parts(area: Rect, swept: &Swept, missing: usize) -> Parts {
     let reading = if area.height >= 18 { 3 } else { 2 };
     let fixed = 1 + legend + missing + 2 + reading;
     let free = area.height.saturating_sub(fixed);
-    // The second curve has a third of the height, where that is enough to read it.
+    // The efficiency chart gets a third of the height, if that is enough to read it.
     let second = if swept.scales() && free >= 20 { free / 3 } else { 0 };
     let height = free - second;
     let plot = rows(area, 1 + legend, height);
@@ -156,7 +156,7 @@ fn parts(area: Rect, swept: &Swept, missing: usize) -> Parts {
     }
 }
 
-/// Every value along has the columns that are nearest to it.
+/// Clickable areas: each value has the columns nearest to it.
 fn places(chart: &Chart, plot: Rect) -> Vec<(Rect, Hit)> {
     let columns: Vec<u16> = chart.places.iter().map(|&x| column(chart, plot, x)).collect();
     let mut hits = vec![];
@@ -169,7 +169,7 @@ fn places(chart: &Chart, plot: Rect) -> Vec<(Rect, Hit)> {
 }
 
 pub(super) fn column(chart: &Chart, plot: Rect, x: f64) -> u16 {
-    // A cell of air at both ends.
+    // One blank cell at both ends.
     let width = f64::from(plot.width.saturating_sub(3));
     plot.x + 1 + (chart.x.share(x) * width).round() as u16
 }
@@ -212,14 +212,14 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
     frame.render_widget(Line::from(spans), area);
 }
 
-/// Sign, name and value under the cursor of each line.
+/// Draws sign, name and value at the cursor of each line.
 fn draw_legend(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
     let lines = swept.chart.lines.len();
     let visible = area.height as usize;
     let first = scrolled(model.views.sweep.line.min(lines.saturating_sub(1)), visible, lines);
     let widest = swept.chart.lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0);
     let label = widest.min((area.width as usize).saturating_sub(24));
-    // A flat line would else look like a finding.
+    // Explain a flat line, which would otherwise look like a result.
     let deaf = |line: usize| match swept.heeds(line) {
         true => String::new(),
         false => format!("  does not heed {}", swept.kind.label()),
@@ -237,7 +237,7 @@ fn draw_legend(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) 
             Span::styled(if selected { "▸ " } else { "  " }, model.theme.bold(Role::Focus)),
             Span::styled(format!("{} ", sign(model, at)), style),
             Span::styled(fit(&line.label, label), if selected { model.theme.bold(Role::Text) } else { Style::new() }),
-            // Hues are for lines and signs; words are read in the colour of words.
+            // Hues are for lines and signs; text keeps the text colour.
             Span::styled(format!("  {value}"), model.theme.fg(Role::Text)),
             Span::styled(deaf(at), model.theme.fg(Role::Warning)),
         ];
@@ -285,12 +285,12 @@ fn draw_axes(frame: &mut Frame<'_>, parts: &Parts, model: &Model, swept: &Swept)
             free = from + width + 1;
         }
     }
-    // The value in force.
+    // Mark the value in force.
     let now = model.limits.get(swept.kind);
     if now >= chart.x.least && now <= chart.x.most {
         buffer[(column(chart, plot, now), axis.y)].set_symbol("↑").set_style(theme.bold(Role::Accent));
     }
-    // What is read.
+    // Mark the point under the cursor.
     if let Some(&x) = chart.places.get(model.views.sweep.cursor) {
         let at = column(chart, plot, x);
         for y in plot.y..plot.bottom() {
@@ -299,7 +299,7 @@ fn draw_axes(frame: &mut Frame<'_>, parts: &Parts, model: &Model, swept: &Swept)
     }
 }
 
-/// The points of all lines, those of the selected one last, so that they lie on top.
+/// Draws the points of all lines, those of the selected one last and on top.
 fn draw_marks(buffer: &mut Buffer, plot: Rect, model: &Model, swept: &Swept) {
     let chart = &swept.chart;
     let selected = model.views.sweep.line;
@@ -313,7 +313,7 @@ fn draw_marks(buffer: &mut Buffer, plot: Rect, model: &Model, swept: &Swept) {
     }
 }
 
-/// A row for each line that has no plan somewhere: crosses there.
+/// Draws a row of crosses for each line with missing plans.
 fn draw_missing(buffer: &mut Buffer, area: Rect, model: &Model, swept: &Swept, missing: &[usize]) {
     let chart = &swept.chart;
     for (at, &line) in missing.iter().take(area.height as usize).enumerate() {
@@ -337,7 +337,7 @@ fn draw_missing(buffer: &mut Buffer, area: Rect, model: &Model, swept: &Swept, m
     }
 }
 
-/// The point under the cursor on the selected line, in words.
+/// Draws the point under the cursor on the selected line, in words.
 fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
     let chart = &swept.chart;
     let Some(&x) = chart.places.get(model.views.sweep.cursor) else { return };
@@ -356,7 +356,7 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
         },
     };
     let width = area.width as usize;
-    // A figure keeps its unit: lines end between what stands between two points.
+    // Break lines between points, so that a figure keeps its unit.
     let told = format!("{place}: {told}");
     let phrases = told.split(" · ").map(|part| vec![Span::styled(part.to_string(), model.theme.fg(Role::Text))]);
     let lines = flow(phrases.collect(), " · ", width, area.height.into());
@@ -381,7 +381,7 @@ fn worth(value: &str, answer: &Answer, model: &Model) -> String {
     let mut parts = vec![format!("{value}{proof}")];
     if let (Some(stages), Some(devices)) = (answer.stages, answer.devices_used) {
         let devices = units::counted(devices as usize, "device");
-        // Where a stage is a device, and operators share all, there is nothing to count but devices.
+        // If each stage is a device, or operators share all devices, count only devices.
         let family = family::of(&model.workload);
         let alone = family.stages_are_devices() || family.one_stage();
         parts.push(if alone {

@@ -1,5 +1,5 @@
-//! Two limits at once: a cell for each pair of values, the lighter the better, with the border of what reaches the value
-//! in force.
+//! Map of two limits: a cell per pair of values, lighter for better ones, with a sign for values as good as the current
+//! plan.
 
 use ratatui::{
     Frame,
@@ -22,16 +22,16 @@ use crate::{
     },
 };
 
-/// Cells at the left for the values of the second limit, at least and, where names are long, at most.
+/// Minimum and maximum width of the labels of the second limit, cells.
 const LABEL: (u16, u16) = (13, 20);
-/// Cells of the scale of colours.
+/// Width of the colour scale, cells.
 const SCALE: u16 = 20;
-/// The widest that one value is drawn.
+/// Maximum width of a value, cells.
 const WIDEST: u16 = 10;
-/// Signs from poor to good, where there are no colours.
+/// Signs from poor to good, without colours.
 const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 
-/// Draws the map; returns what can be clicked.
+/// Draws the map. Returns the clickable areas.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -> Vec<(Rect, Hit)> {
     let (theme, chart) = (&model.theme, &swept.chart);
     let more = reading::more_is_better(chart);
@@ -100,7 +100,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
     hits
 }
 
-/// What the colours mean, from the poorest value to the best, and the cross.
+/// Draws the colour scale from the worst to the best value, and the meaning of the cross.
 fn draw_scale(frame: &mut Frame<'_>, line: Rect, theme: &Theme, swept: &Swept) {
     let chart = &swept.chart;
     let more = reading::more_is_better(chart);
@@ -123,7 +123,7 @@ fn draw_scale(frame: &mut Frame<'_>, line: Rect, theme: &Theme, swept: &Swept) {
     frame.render_widget(Span::styled(format!("{right}{cross}"), muted), rest);
 }
 
-/// A cell: its colour from poor to good, and a sign in its middle.
+/// Draws a cell: its colour from poor to good, and a sign in its middle.
 fn paint(frame: &mut Frame<'_>, cell: Rect, theme: &Theme, share: Option<f64>, text: &str, selected: bool) {
     let ground = share.and_then(|share| ramp(theme, share));
     let buffer = frame.buffer_mut();
@@ -148,7 +148,7 @@ fn paint(frame: &mut Frame<'_>, cell: Rect, theme: &Theme, share: Option<f64>, t
     }
 }
 
-/// From a dark blue over teal to a light yellow, in even steps of lightness; `None` where there are no true colours.
+/// Colour from dark blue over teal to light yellow, in even steps of lightness; `None` without true colours.
 fn ramp(theme: &Theme, share: f64) -> Option<Color> {
     const STOPS: [(f64, f64, f64); 4] =
         [(43.0, 45.0, 92.0), (38.0, 110.0, 142.0), (72.0, 178.0, 130.0), (238.0, 222.0, 108.0)];

@@ -5,10 +5,10 @@ use crate::tui::{
     views::View,
 };
 
-/// Where they are heard.
+/// Scope of the keys.
 pub(super) const HERE: Scope = Scope::Of(View::Sweep);
 
-/// Where two have one key, the first wins.
+/// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
     entry(HERE, A::CursorLeft, &["left", "h"], "Read to the left", "the point with less of the limit", "read"),
     entry(HERE, A::CursorRight, &["right", "l"], "Read to the right", "the point with more of the limit", ""),

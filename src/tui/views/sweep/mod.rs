@@ -1,4 +1,4 @@
-//! Sweep: the objective over a limit.
+//! Sweep: the objective over one limit, or over two.
 
 mod curves;
 mod draw;
@@ -42,7 +42,7 @@ impl Room for Sweep {
         draw::draw(frame, area, model, marks);
     }
 
-    /// What is swept is set at the left: that keeps the arrow keys if it has them.
+    /// Opens the sweep and leaves the focus as it is, because the left panel has the sweep's inputs.
     fn opened(&self, model: &mut Model) -> Effects {
         model.open_sweep()
     }

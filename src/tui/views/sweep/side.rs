@@ -1,4 +1,4 @@
-//! Beside the chart where there is room: every point of the selected line in figures, and what the curves say.
+//! Beside a wide chart: every point of the selected line in figures, and an interpretation of the curves.
 
 use ratatui::{
     Frame,
@@ -22,7 +22,7 @@ use crate::{
     units,
 };
 
-/// Its width with the rule at its left.
+/// Width including the rule at the left, cells.
 pub(super) const WIDTH: u16 = 44;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {

@@ -1,8 +1,8 @@
-//! The Sweep view's state: which limit, which lines, what is answered so far, and where the cursor is.
+//! State of the Sweep view: limit, lines, results so far, cursor.
 //!
-//! A sweep begins when the view is opened or a key is pressed, never by itself, and runs on threads of its own. It belongs to
-//! the workload, planner, options and limits it was begun with; when those change it ends, and what it found stays to be
-//! seen, marked as old. The limit it runs along is not one of them: taking a value from the chart leaves the chart as it is.
+//! A sweep starts when the view is opened or by a key, never by itself, and runs on its own threads. It depends on
+//! workload, planner, options and limits. When those change it stops, and its results stay visible, marked as old. The
+//! swept limit is no such dependency: applying a value from the chart leaves the chart as it is.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use crate::{
     workload::Workload,
 };
 
-/// Values of a second limit at the most.
+/// Maximum number of values of a second limit.
 const MOST_UP: usize = 9;
 
-/// What a sweep was begun with.
+/// Inputs of a sweep.
 #[derive(Debug, Clone)]
 pub(super) struct Basis {
     workload: Arc<Workload>,
     planner: usize,
     options: Options,
-    /// With the limit along the chart left out.
+    /// Without the swept limits.
     limits: Limits,
     seed: u64,
 }
@@ -43,51 +43,51 @@ impl PartialEq for Basis {
     }
 }
 
-/// A sweep with its answers so far.
+/// Sweep with its results so far.
 #[derive(Debug)]
 pub(in crate::tui) struct Swept {
     pub(super) basis: Basis,
-    /// Along which limit.
+    /// Swept limit.
     pub(in crate::tui) kind: LimitKind,
-    /// The limit up the map, where there are two.
+    /// Second limit, along the vertical axis of the map, if any.
     pub(in crate::tui) second: Option<LimitKind>,
-    /// What is asked.
+    /// Points to compute.
     pub(in crate::tui) sweep: Arc<Sweep>,
-    /// What is answered, as the points lie.
+    /// Results, in the order of the points.
     pub(in crate::tui) answers: Vec<Option<Answer>>,
-    /// The answers as lines.
+    /// Results as lines.
     pub(in crate::tui) chart: Chart,
 }
 
-/// The state of the view.
+/// State of the view.
 #[derive(Debug, Default)]
 pub(in crate::tui) struct SweepState {
-    /// The sweep that is shown.
+    /// Sweep on the screen.
     pub(in crate::tui) swept: Option<Swept>,
-    /// Along which of the planner's limits.
+    /// Index of the swept limit among those of the planner.
     pub(super) axis: usize,
-    /// How close the values of the limit lie.
+    /// Spacing of the values.
     pub(super) reach: Reach,
-    /// Values that were typed, in place of those around the one in force.
+    /// Typed values, instead of those around the value in force.
     pub(super) typed: Option<Values>,
-    /// How many places further in the list of the planner's limits the second one is; 0: there is none.
+    /// Offset of the second limit from the first among the planner's limits; 0: none.
     pub(super) second: usize,
-    /// Which axes are logarithmic against what their values suggest: 0 none, 1 that of the figure, 2 both, 3 that along.
+    /// Axes with the opposite of their default scale: 0 none, 1 vertical, 2 both, 3 horizontal.
     pub(super) scales: u8,
-    /// Which set of lines.
+    /// Index of the set of lines.
     pub(super) lines: usize,
-    /// What is drawn of the plans, by place in [`Figure::ALL`].
+    /// Index in [`Figure::ALL`] of the drawn figure.
     pub(super) figure: usize,
-    /// Whether the sweep ended before its last point because something at the left was changed.
+    /// True if a change at the left stopped the sweep before its last point.
     pub(super) cut_short: bool,
-    /// The place along the chart that is read.
+    /// Index of the point under the cursor.
     pub(in crate::tui) cursor: usize,
-    /// The line that is read.
+    /// Index of the selected line.
     pub(in crate::tui) line: usize,
 }
 
 impl Swept {
-    /// The line and the mark under the cursor, if that point is answered.
+    /// Line, mark and result under the cursor, if that point has one.
     pub(in crate::tui) fn read(&self, line: usize, place: usize) -> Option<(&Line, &Mark, &Answer)> {
         let line = self.chart.lines.get(line)?;
         let x = *self.chart.places.get(place)?;
@@ -95,50 +95,50 @@ impl Swept {
         Some((line, mark, self.answers[mark.place].as_ref()?))
     }
 
-    /// Whether the planner of a line heeds the limit along the chart.
+    /// True if the planner of a line supports the swept limit.
     pub(in crate::tui) fn heeds(&self, line: usize) -> bool {
         let label = self.chart.lines.get(line).map(|line| &line.label);
         let series = self.sweep.series.iter().position(|series| Some(&series.label) == label);
-        // A single line is not called after its series: the limit is one of its planner's then.
+        // A single line is not named after its series, and its planner then supports the limit.
         series.is_none_or(|series| self.sweep.heeds(series, self.kind))
     }
 
-    /// Whether the limit along is something that work is spread over.
+    /// True if work is distributed over the swept limit.
     pub(in crate::tui) fn scales(&self) -> bool {
         self.kind == LimitKind::Devices && self.second.is_none()
     }
 
-    /// The axis of the figure.
+    /// Axis of the figure.
     pub(in crate::tui) fn y_scale(&self) -> &Scale {
         &self.chart.y
     }
 
-    /// What a plan must be worth to be as good as the one that is shown.
+    /// Value of the shown plan, as a goal for others.
     pub(in crate::tui) fn goal(&self, model: &Model) -> Option<f64> {
         let shown = model.shown.as_ref()?.score.as_ref().filter(|score| score.is_valid())?;
         let objective = self.chart.objective.as_ref()?;
         (shown.measure.name() == objective.0).then_some(shown.value)
     }
 
-    /// Points answered, and all.
+    /// Number of points with a result, and of all points.
     pub(in crate::tui) fn counts(&self) -> (usize, usize) {
         (self.answers.iter().flatten().count(), self.answers.len())
     }
 }
 
-/// What the lines of a chart are.
+/// Set of lines in a chart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Lines {
     /// The planner in force.
     One,
-    /// Every planner with its objective.
+    /// Every planner with the same objective.
     Planners,
     /// The planner in force with each value of an option.
     Option(&'static OptionSpec),
 }
 
 impl Model {
-    /// The limit along the chart: one that the planner heeds.
+    /// Swept limit: one that the planner supports.
     pub(in crate::tui) fn sweep_axis(&self) -> LimitKind {
         let kinds = self.sweep_axes();
         kinds[self.views.sweep.axis % kinds.len()]
@@ -159,12 +159,12 @@ impl Model {
         [Lines::One, Lines::Planners].into_iter().chain(options).collect()
     }
 
-    /// A range as one might type it for the limit along the chart.
+    /// Example of a typed range for the swept limit.
     pub(in crate::tui) fn sweep_range_example(&self) -> &'static str {
         self.sweep_axis().example_of_range()
     }
 
-    /// What the lines are, for people.
+    /// Name of the set of lines on the screen.
     pub(in crate::tui) fn lines_title(&self) -> String {
         match self.lines() {
             Lines::One => self.current_planner().info().name.to_string(),
@@ -173,14 +173,14 @@ impl Model {
         }
     }
 
-    /// The limit up the map, if one is asked for.
+    /// Second limit, if requested.
     pub(super) fn sweep_second(&self) -> Option<LimitKind> {
         let kinds = self.sweep_axes();
         let place = self.views.sweep.second % kinds.len();
         (place > 0).then(|| kinds[(self.views.sweep.axis + place) % kinds.len()])
     }
 
-    /// What a sweep begun now would rest on.
+    /// Inputs of a sweep that starts now.
     pub(super) fn basis(&self, kind: LimitKind, second: Option<LimitKind>) -> Basis {
         Basis {
             workload: self.workload.clone(),
@@ -191,12 +191,12 @@ impl Model {
         }
     }
 
-    /// Whether what the view shows belongs to something else than what stands at the left.
+    /// True if the shown sweep has other inputs than those at the left.
     pub(in crate::tui) fn sweep_stale(&self) -> bool {
         self.views.sweep.swept.as_ref().is_some_and(|swept| swept.basis != self.basis(swept.kind, swept.second))
     }
 
-    /// Values of the second limit: fewer than along, so that cells are seen.
+    /// Values of the second limit: fewer than of the first, so that cells stay visible.
     pub(super) fn up_the_map(&self, kind: LimitKind) -> Vec<f64> {
         let all = around(kind, self.limits.get(kind), Reach::Wide);
         let now = self.limits.get(kind);

@@ -1,4 +1,4 @@
-//! What keys do in Sweep, and how a sweep begins, goes on and ends.
+//! Actions of Sweep, and start, continuation and end of a sweep.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -23,15 +23,14 @@ use crate::{
     },
 };
 
-/// The longest that one point may take: planners that improve a plan for minutes would keep the others waiting.
+/// Time limit of one point. Planners that improve a plan for minutes would delay the others.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Values that may be typed.
+/// Maximum number of typed values.
 const MOST_TYPED: usize = 400;
 
 impl Model {
-    /// Something at the left was changed: ends a sweep of what no longer stands there, and goes on with one that stands
-    /// there again.
+    /// Handles a change at the left: stops an outdated sweep, and continues one whose inputs are in force again.
     pub(in crate::tui) fn sweep_outdated(&mut self) -> Effects {
         if self.sweep_stale() {
             self.views.sweep.cut_short |= self.studying(StudyKind::Sweep);
@@ -42,12 +41,12 @@ impl Model {
         vec![]
     }
 
-    /// The view is opened: a sweep that is there stays, or goes on where a change had ended it, else one begins.
+    /// Opens the view: keeps an up-to-date sweep, or continues it if a change stopped it. Otherwise starts one.
     pub(in crate::tui) fn open_sweep(&mut self) -> Effects {
         if self.views.sweep.swept.is_some() && !self.sweep_stale() { self.go_on() } else { self.begin_sweep() }
     }
 
-    /// Answers what is still open of a sweep that a change at the left had ended.
+    /// Computes the missing points of a sweep that a change at the left stopped.
     fn go_on(&mut self) -> Effects {
         let Some(swept) = self.views.sweep.swept.as_ref().filter(|_| self.views.sweep.cut_short) else { return vec![] };
         let open: Vec<usize> = (0..swept.answers.len()).filter(|&place| swept.answers[place].is_none()).collect();
@@ -56,14 +55,14 @@ impl Model {
         vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, &open, search, found)))]
     }
 
-    /// Stops the sweep that is under way; tells whether there was one.
+    /// Stops the running sweep. Returns true if there was one.
     pub(in crate::tui) fn stop_sweep(&mut self) -> bool {
         let studying = self.studying(StudyKind::Sweep);
         self.cancel_study(StudyKind::Sweep);
         studying
     }
 
-    /// Does an action of the view.
+    /// Performs an action of the view.
     pub(in crate::tui) fn act_in_sweep(&mut self, action: Action) -> Effects {
         let last = self.views.sweep.swept.as_ref().map_or(0, |swept| swept.chart.places.len()).saturating_sub(1);
         let lines = self.views.sweep.swept.as_ref().map_or(0, |swept| swept.chart.lines.len());
@@ -107,7 +106,7 @@ impl Model {
             }
             Action::SweepAgain => return self.begin_sweep(),
             Action::TakePoint => return self.take_place(),
-            // The second limit grows upwards.
+            // The second limit increases upwards.
             Action::Up if state.second > 0 => state.line = (state.line + 1).min(lines.saturating_sub(1)),
             Action::Down if state.second > 0 => state.line = state.line.saturating_sub(1),
             _ => state.line = moved(state.line, action, lines),
@@ -143,7 +142,7 @@ impl Model {
             .map_or_else(|| around(kind, self.limits.get(kind), self.views.sweep.reach), |typed| typed.values.clone());
         let mut series = self.series();
         if second.is_some() {
-            // A map has one value in a cell.
+            // A cell of a map has one value.
             series.truncate(1);
         }
         let mut points = vec![];
@@ -180,7 +179,7 @@ impl Model {
         vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, &all, search, found)))]
     }
 
-    /// The planners and settings that are lines.
+    /// Planners and settings of the lines.
     fn series(&self) -> Vec<Series> {
         let planner = self.current_planner();
         let own = || self.options[self.planner].clone();
@@ -222,7 +221,7 @@ impl Model {
         self.draw_sweep_anew();
     }
 
-    /// Makes the chart of what is answered, with the axes that were asked for.
+    /// Rebuilds the chart from the results, with the chosen axes.
     fn draw_sweep_anew(&mut self) {
         let (scales, figure) = (self.views.sweep.scales, Figure::ALL[self.views.sweep.figure]);
         let Some(swept) = &mut self.views.sweep.swept else { return };
@@ -244,7 +243,7 @@ impl Model {
         self.message = Some((Tone::Done, text));
     }
 
-    /// A key while a range is typed.
+    /// Handles a key while a range is typed.
     pub(in crate::tui) fn key_in_range(&mut self, mut input: Input, key: &KeyEvent) -> Effects {
         if key.code != KeyCode::Enter {
             input.handle_event(&Event::Key(*key));
@@ -271,18 +270,18 @@ impl Model {
     }
 }
 
-/// Answers the points on half of the cores, so that the other half plans what is changed meanwhile.
+/// Computes the points on half of the cores. The other half stays free for planning.
 fn answer(sweep: &Sweep, wanted: &[usize], search: &Search, found: &mut dyn FnMut(Finding)) {
     let (sender, receiver) = crossbeam_channel::unbounded();
     let threads = thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(planner::STACK_BYTES).build();
     thread::scope(|scope| {
         scope.spawn(move || {
-            // A send fails only when nobody waits any more.
+            // A send fails only without a receiver.
             let run = || {
                 run::run(sweep, wanted, Some(PATIENCE), search, &|place, answer| drop(sender.send((place, answer))));
             };
-            // Where the system gives no threads those of the other planners do.
+            // If the system provides no threads, use those of the other planners.
             match &pool {
                 Ok(pool) => pool.install(run),
                 Err(_) => run(),

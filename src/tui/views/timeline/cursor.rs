@@ -1,4 +1,4 @@
-//! The cursor of the timeline: where it stands, and in words what is under it.
+//! Cursor of the timeline: its position, and a description of what is under it.
 
 use ratatui::{
     buffer::Buffer,
@@ -19,7 +19,7 @@ use crate::{
     units,
 };
 
-/// The lines below the chart: the time under the cursor and what happens then on a row.
+/// Lines below the chart: the time under the cursor, and the events of a row at that time.
 pub(super) fn lines(simulated: &Simulated, row: Row, cursor_s: f64, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let mut groups = vec![vec![
         Span::styled("cursor ", theme.fg(Role::Muted)),
@@ -30,7 +30,7 @@ pub(super) fn lines(simulated: &Simulated, row: Row, cursor_s: f64, theme: &Them
     flow(groups, " ", width, 2)
 }
 
-/// A mark on the axis, which is the first line of the area, and a line down through what is empty.
+/// Draws a mark on the axis, the first line of the area, and a vertical line through empty cells.
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, window: (f64, f64), theme: &Theme) {
     let columns = area.width.saturating_sub(LABEL);
     let (from, to) = window;
@@ -42,7 +42,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, window: (f64,
         return;
     }
     let x = area.x + LABEL + ((share * f64::from(columns)) as u16).min(columns - 1);
-    // The figures of the axis stay whole, the blank before their unit too.
+    // Keep the figures of the axis whole, including the blank before their unit.
     let beside = [x.checked_sub(1), x.checked_add(1)].into_iter().flatten();
     let blank = beside.filter_map(|x| buffer.cell((x, area.y))).any(|cell| cell.symbol() == " ");
     if let Some(cell) = buffer.cell_mut((x, area.y)) {
@@ -61,7 +61,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, window: (f64,
             } else if theme.color(Role::Text) == Color::Reset {
                 cell.modifier.insert(Modifier::REVERSED);
             } else {
-                // A line on the cell's own colour: what fills it becomes its ground.
+                // A line over the cell's own colour: its fill becomes the background.
                 if !matches!(cell.symbol(), " " | "▏") && !cell.symbol().is_ascii() {
                     cell.bg = cell.fg;
                 }
@@ -71,7 +71,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, window: (f64,
     }
 }
 
-/// What is under the cursor, in phrases that belong together.
+/// Description of what is under the cursor, as phrases that stay together.
 fn tell(simulated: &Simulated, (stage, replica): Row, time: f64) -> Vec<String> {
     let names = &simulated.shown.names;
     let name = names.long(stage);
@@ -112,7 +112,7 @@ fn tell(simulated: &Simulated, (stage, replica): Row, time: f64) -> Vec<String> 
             EventKind::FromHost => "from the host".to_string(),
         }
     };
-    // Where a schedule has several parts of the model on a device, which one.
+    // Name the part, if a schedule puts several parts of the model on a device.
     let parts = simulated.pipeline.virtual_stages(simulated.schedule());
     let in_part = |event: &Event| if parts > 1 { format!(", part {}", event.part + 1) } else { String::new() };
     let mut told = match compute {

@@ -1,4 +1,4 @@
-//! Timeline: rows are stages (or their replicas), time runs to the right.
+//! Timeline: a row per stage (or replica), with time from left to right.
 //!
 //! ```text
 //! 1F1B   1.2 s per batch   1600 samples/s   bubble 8.1%
@@ -10,8 +10,8 @@
 //! memory of the selected row, against the limit
 //! what is under the cursor
 //! ```
-//! The head ([`super::head`]) takes as many lines as it needs to say everything in whole words and figures; rows
-//! ([`super::rows`]) get what is left.
+//! The head ([`super::head`]) takes as many lines as it needs for whole words and figures. Rows ([`super::rows`]) get
+//! the rest.
 
 use ratatui::{Frame, buffer::Buffer, layout::Rect, text::Span};
 
@@ -30,14 +30,14 @@ use crate::tui::{
     theme::{Role, Theme},
 };
 
-/// Cells at the left for the name of a row.
+/// Width of the row names at the left, cells.
 pub(crate) const LABEL: u16 = 10;
 
-/// A row: stage, and replica where the stage shows each of them.
+/// Row: stage, and replica if the stage is unfolded.
 pub(crate) type Row = (usize, Option<u32>);
 
 impl Model {
-    /// The rows of the view, from the top.
+    /// Rows of the view, from the top.
     pub(crate) fn timeline_rows(&self, simulated: &Simulated) -> Vec<Row> {
         let mut rows = vec![];
         for (stage, &replicas) in simulated.timeline.replicas.iter().enumerate() {
@@ -50,15 +50,15 @@ impl Model {
     }
 }
 
-/// Lines of the grid that head and chart leave to it, where there are so many.
+/// Minimum height of the grid that head and chart leave, lines.
 const LEAST_ROWS: u16 = 3;
-/// Lines of the grid that a head with all its lines leaves to it.
+/// Height of the grid that a full head leaves, lines.
 const GOOD_ROWS: u16 = 6;
-/// The most lines of the chart of memory.
+/// Maximum height of the memory chart, lines.
 const TALLEST_CHART: u16 = 14;
-/// From this height on the chart of memory is a taller one.
+/// Minimum height of the view for a taller memory chart, lines.
 const TALL: u16 = 24;
-/// Below this width what is under the cursor takes two lines.
+/// Width below which the description of the cursor takes two lines, cells.
 const WIDE: u16 = 110;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, shown: &ShownRun) {
@@ -99,7 +99,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     draw_axis(frame.buffer_mut(), rows(area, axis, 1), window, theme);
     let chart_height = chart_height.min(below.saturating_sub(axis + LEAST_ROWS));
     let grid_height = below.saturating_sub(axis + chart_height);
-    // What the rows do not need makes the chart of memory taller.
+    // Unused rows make the memory chart taller.
     let spare = timeline_rows::spare(grid_height, all.len()).min(TALLEST_CHART.saturating_sub(chart_height));
     let (grid_height, chart_height) = (grid_height - spare, chart_height + spare);
     timeline_rows::draw(frame, rows(area, axis + 1, grid_height), model, marks, simulated, (&all, state.row), window);
@@ -115,7 +115,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     marks.views.timeline = Some(state);
 }
 
-/// Times along the top, at round values.
+/// Draws times along the top, at round values.
 fn draw_axis(buffer: &mut Buffer, line: Rect, window: (f64, f64), theme: &Theme) {
     let columns = line.width.saturating_sub(LABEL);
     let (from, to) = window;
@@ -135,13 +135,13 @@ fn draw_axis(buffer: &mut Buffer, line: Rect, window: (f64, f64), theme: &Theme)
     }
 }
 
-/// The next of 1, 2, 5, 10, 20, .. that is not below a length.
+/// Smallest of 1, 2, 5, 10, 20, ... that is at least `least`.
 fn round_step(least: f64) -> f64 {
     let power = 10f64.powf(least.log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= least * 0.999_999).unwrap_or(10.0 * power)
 }
 
-/// A time with just the digits that a step needs.
+/// Time with as many digits as a step needs.
 fn tick_text(time: f64, step: f64) -> String {
     let (unit, name) = match step {
         s if s >= 1.0 => (1.0, "s"),
@@ -153,7 +153,7 @@ fn tick_text(time: f64, step: f64) -> String {
     format!("{:.decimals$} {name}", time / unit)
 }
 
-/// A label at the left of the chart, where rows have their names.
+/// Label at the left of the chart, where rows have their names.
 pub(crate) fn label(text: &str) -> String {
     fit(&fit_right(text, LABEL as usize - 1), LABEL as usize)
 }

@@ -1,5 +1,5 @@
-//! Above the timeline: the batch in figures, how it was simulated and why not otherwise, what the fills mean, and what sets
-//! the time of the batch.
+//! Head of the timeline: figures of the iteration, simulation settings, refused schedules, legend, and the critical
+//! path.
 
 use ratatui::{
     style::{Modifier, Style},
@@ -22,7 +22,8 @@ use crate::{
     units,
 };
 
-/// All lines; `marked`: whether the critical path is, and the key for it. At most `most` where that leaves something of each; the first ones matter most.
+/// All lines. `marked` states if the critical path is marked, with its key. Legend and path use two lines each only
+/// within `most` lines. The most important lines come first.
 pub(super) fn lines(
     simulated: &Simulated,
     marked: (bool, Option<String>),
@@ -35,7 +36,7 @@ pub(super) fn lines(
     lines.extend(refusal(simulated, theme, width));
     lines.extend(settings(simulated, theme, width));
     lines.extend(schedules(simulated, theme, width));
-    // What is told of fills and path may take two lines each, if there is room.
+    // Legend and path may take two lines each, if they fit.
     for phrases in [legend(simulated, window, theme, shades), path(simulated, marked, theme)] {
         let room = most.saturating_sub(lines.len() + 1).clamp(1, 2);
         lines.extend(flow(phrases, " ", width, room));
@@ -43,7 +44,7 @@ pub(super) fn lines(
     lines
 }
 
-/// What one wants to know of a batch.
+/// Main figures of an iteration.
 fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
     let timeline = &simulated.timeline;
     let limit = simulated.shown.limits.memory_limit();
@@ -54,7 +55,7 @@ fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
         if over { " ✗ over the limit" } else { "" }
     );
     let peak_style = if over { theme.bold(Role::Bad) } else { theme.fg(Role::Text) };
-    // What runs once has its only order, and is no batch of microbatches.
+    // A pipeline that runs once has only one order, and is no batch of microbatches.
     let once = match (&simulated.pipeline.single_sample, simulated.pipeline.steps.is_empty()) {
         (Some(_), _) => Some(("one sample", "from input to result")),
         (None, false) => Some(("one training step", "per step")),
@@ -80,10 +81,10 @@ fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
     ]
 }
 
-/// Why the schedule that was asked for is not the one that is shown, and what would make it so.
+/// Reason why the requested schedule is not the shown one, with a repair.
 fn refusal(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let wanted = simulated.setup.schedule;
-    // A plan that runs once has its only order for an answer, not a second-best one.
+    // A plan that runs once has only one order, so there is no other schedule to explain.
     let answered = simulated.pipeline.runs_once();
     let Some(reason) = simulated.pipeline.refusal(wanted).filter(|_| !answered) else { return vec![] };
     let shown = match simulated.schedule() {
@@ -96,7 +97,7 @@ fn refusal(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Line<'stat
     wrap(&text, width).into_iter().map(|line| Line::styled(line, theme.fg(Role::Warning))).collect()
 }
 
-/// All schedules where there is room for them, those struck out that this plan cannot run.
+/// All schedules if they fit, with those crossed out that the plan cannot run.
 fn schedules(simulated: &Simulated, theme: &Theme, width: usize) -> Option<Line<'static>> {
     if simulated.pipeline.runs_once() || simulated.timeline.events.is_empty() {
         return None;
@@ -117,7 +118,7 @@ fn schedules(simulated: &Simulated, theme: &Theme, width: usize) -> Option<Line<
     (used <= width).then(|| Line::from(spans))
 }
 
-/// The settings of the simulator that are not the usual ones.
+/// Settings of the simulator that differ from the defaults.
 fn settings(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let changes = simulated.setup.changes();
     if changes.is_empty() || simulated.pipeline.runs_once() {
@@ -156,7 +157,7 @@ fn legend(simulated: &Simulated, (from, to): (f64, f64), theme: &Theme, shades: 
     phrases
 }
 
-/// What the critical path consists of; and how it is marked, or with which key it can be.
+/// Contents of the critical path, and its mark or the key to mark it.
 fn path(simulated: &Simulated, (marked, key): (bool, Option<String>), theme: &Theme) -> Vec<Phrase> {
     let (mark, lead) = match key.filter(|_| !marked) {
         Some(key) => (key, " marks the critical path:"),

@@ -5,10 +5,10 @@ use crate::tui::{
     views::View,
 };
 
-/// Where they are heard.
+/// Scope of the keys.
 pub(super) const HERE: Scope = Scope::Of(View::Timeline);
 
-/// Where two have one key, the first wins.
+/// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
     entry(HERE, A::CursorLeft, &["left", "h"], "Cursor left", "move the cursor back in time", "cursor"),
     entry(HERE, A::CursorRight, &["right", "l"], "Cursor right", "move the cursor on in time", ""),

@@ -1,12 +1,12 @@
-//! Memory in use over time on one device of a stage, by what it is for, against the limit.
+//! Chart of memory over time on one device of a stage, split by use, against the limit.
 //!
 //! ```text
 //! memory    limit 8 GiB, peak 7.4 GiB: █ state 3.1 GiB  ▒ activations 4.3 GiB ─────
 //! stage 2   ▒▒▃   ▒▒▒▒▅
 //! 7.4 GiB   ███████████
 //! ```
-//! Each part has a fill of its own besides its colour. What does not depend on microbatches lies below; the top of a
-//! column is drawn in eighths of a cell, everything under it in whole cells.
+//! Each part has its own fill besides its colour. Memory that does not depend on microbatches is at the bottom. The top
+//! of a column is drawn in eighths of a cell, the rest in whole cells.
 
 use ratatui::{
     buffer::Buffer,
@@ -30,10 +30,10 @@ use crate::{
     units,
 };
 
-/// Lower parts of a cell, by eighths.
+/// Lower blocks, by eighths of a cell.
 const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// A part of the memory in use: its word, its fill, its colour, its bytes.
+/// Part of the memory in use: name, fill, colour, bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Layer {
     name: &'static str,
@@ -42,10 +42,10 @@ struct Layer {
     bytes: f64,
 }
 
-/// The parts from below; what grows with the microbatches in flight comes last.
+/// Parts from the bottom up. The part that grows with the microbatches in flight is last.
 fn layers(parts: &MemoryParts) -> [Layer; 6] {
     let layer = |name, fill, role, bytes| Layer { name, fill, role, bytes };
-    // Where weights are told apart, what is not is the rest of the training state.
+    // If weights are separate, the remainder is the rest of the training state.
     let rest = match parts.weights > 0.0 {
         true => ("other state", "▓", Role::Sync),
         false => ("state", "█", Role::Weights),
@@ -60,7 +60,7 @@ fn layers(parts: &MemoryParts) -> [Layer; 6] {
     ]
 }
 
-/// Draws the chart over the columns of the timeline. The first line is the limit.
+/// Draws the chart over the columns of the timeline. The limit is on the first line.
 pub(super) fn draw(
     buffer: &mut Buffer,
     area: Rect,
@@ -80,7 +80,7 @@ pub(super) fn draw(
     }
     let peak = simulated.timeline.peak_memory_bytes.get(stage).copied().unwrap_or(0.0);
     let layers = layers(parts);
-    // Against a limit that is far away nothing could be seen: then the chart ends a little above the peak.
+    // A distant limit would flatten the chart, so it then ends a little above the peak.
     let far = peak < limit / 8.0;
     let scale = if far { peak * 1.25 } else { limit.max(peak) };
     let most = if area.height >= 5 { 2 } else { 1 };
@@ -116,7 +116,7 @@ pub(super) fn draw(
                 cell.set_symbol(symbol).set_style(style);
             }
         }
-        // The limit as a line, where it is within the chart and nothing hides it.
+        // Draw the limit as a line, where it is within the chart and not covered.
         let at = (limit / scale * f64::from(grid.height)).ceil() as u16;
         if limit.is_finite() && (1..=grid.height).contains(&at) {
             let y = grid.bottom() - at;
@@ -127,7 +127,7 @@ pub(super) fn draw(
     }
 }
 
-/// A part's colour: hues of their own, which are no stage's; no two parts share one.
+/// Colour of a part, different from all stages and other parts.
 fn color(layer: &Layer, shades: &Shades, theme: &Theme) -> Color {
     if !shades.mixes() {
         return theme.color(layer.role);
@@ -143,7 +143,7 @@ fn color(layer: &Layer, shades: &Shades, theme: &Theme) -> Color {
     shades.color(shades.towards_ground(shades.memory(memory), left))
 }
 
-/// What stands in a row of cells where colours can be had: borders between parts to an eighth of a row.
+/// Cell of a row with colours, where borders between parts are exact to an eighth of a row.
 fn exact(
     layers: &[Layer],
     bytes: f64,
@@ -153,7 +153,7 @@ fn exact(
 ) -> (&'static str, Style) {
     let (low, high) = (f64::from(row), f64::from(row) + 1.0);
     let rows_of = |bytes: f64| bytes / scale.max(f64::MIN_POSITIVE) * f64::from(height);
-    // Where each part begins and ends within this row; what is beyond the lower parts is in flight.
+    // Extent of each part within this row. Memory beyond the lower parts is in flight.
     let mut below = 0.0;
     let last = layers.len() - 1;
     let mut parts: Vec<(f64, Color)> = vec![];
@@ -171,7 +171,7 @@ fn exact(
         [(share, lower), more @ ..] => {
             let upper = more.iter().max_by(|a, b| a.0.total_cmp(&b.0)).map_or(*lower, |part| part.1);
             let filled: f64 = parts.iter().map(|part| part.0).sum();
-            // A cell has two colours: where a third, the empty part, is large, it wins.
+            // A cell has two colours. If there is a third part and the empty one is large, the empty one is drawn.
             if filled < 0.75 {
                 return (EIGHTHS[((filled * 8.0).round() as usize).clamp(1, 8)], Style::new().fg(upper));
             }
@@ -180,7 +180,7 @@ fn exact(
     }
 }
 
-/// Limit and peak, and what the peak is made of.
+/// Limit and peak, and the parts of the peak.
 fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, (theme, shades): (&Theme, &Shades)) -> Vec<Phrase> {
     let over = peak > limit * (1.0 + 1e-9);
     let muted = theme.fg(Role::Muted);
@@ -195,7 +195,7 @@ fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, (theme, shades): (&T
     };
     let peak_style = if over { theme.bold(Role::Bad) } else { theme.bold(Role::Text) };
     let mut phrases = vec![vec![Span::styled(told, muted)], vec![Span::styled(peak, peak_style)]];
-    // As they lie on one another, from the top.
+    // In stacking order, from the top.
     phrases.extend(layers.iter().rev().filter(|layer| layer.bytes > 0.0).map(|layer| {
         vec![
             Span::styled(if shades.mixes() { "■" } else { layer.fill }, Style::new().fg(color(layer, shades, theme))),
@@ -205,13 +205,13 @@ fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, (theme, shades): (&T
     phrases
 }
 
-/// What stands in a row of cells, counted from below, where so many bytes are in use.
+/// Cell of a row, counted from below, for a number of bytes in use.
 fn cell(layers: &[Layer], bytes: f64, scale: f64, (row, height): (u16, u16), theme: &Theme) -> (&'static str, Style) {
     let filled = eighths(bytes, scale, height, row);
     if filled == 0 {
         return (" ", Style::new());
     }
-    // The part in the middle of what is filled of the cell. Whatever is beyond the lower parts is in flight.
+    // The part at the middle of the cell's filled section. Memory beyond the lower parts is in flight.
     let middle = (f64::from(row) + filled as f64 / 16.0) / f64::from(height) * scale;
     let mut below = 0.0;
     let last = layers.len() - 1;
@@ -223,7 +223,7 @@ fn cell(layers: &[Layer], bytes: f64, scale: f64, (row, height): (u16, u16), the
     (if filled == 8 { part.fill } else { EIGHTHS[filled] }, theme.fg(part.role))
 }
 
-/// How many eighths of a row of cells, counted from below, a value fills.
+/// Number of eighths of a row, counted from below, that a value fills.
 fn eighths(value: f64, scale: f64, height: u16, row: u16) -> usize {
     if scale <= 0.0 || !value.is_finite() {
         return 0;
@@ -232,7 +232,7 @@ fn eighths(value: f64, scale: f64, height: u16, row: u16) -> usize {
     (total - 8.0 * f64::from(row)).clamp(0.0, 8.0) as usize
 }
 
-/// The most memory in use in an interval: what held at its start, and every step within.
+/// Maximum memory in use in an interval: the value at its start, and each step within it.
 fn most_in(steps: &[(f64, f64)], from: f64, to: f64) -> f64 {
     let first = steps.partition_point(|step| step.0 <= from).saturating_sub(1);
     steps[first..].iter().take_while(|step| step.0 < to).map(|step| step.1).fold(0.0, f64::max)

@@ -1,4 +1,4 @@
-//! Timeline: the batch, event by event.
+//! Timeline: the iteration, event by event.
 
 mod cursor;
 mod draw;

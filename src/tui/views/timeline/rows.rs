@@ -1,7 +1,8 @@
-//! The rows of the timeline: a line of compute for each stage or replica, and where there is room one of transfers.
+//! Rows of the timeline: a line of compute for each stage or replica, with one of transfers if it fits.
 //!
-//! A stage's row shows its first replica: the others do the same with the microbatches between. Every column asks for
-//! the shares of its interval ([`Simulated::share`]), so a frame costs the same whether it covers ten events or a million.
+//! A stage's row shows its first replica; the others behave the same with the microbatches in between. Every column
+//! queries the work of its interval ([`Simulated::share`]), so the cost of a frame does not depend on the number of
+//! events.
 
 use ratatui::{
     Frame,
@@ -30,13 +31,13 @@ use crate::{
     },
 };
 
-/// Where an event of the critical path begins.
+/// Sign at the start of an event of the critical path.
 pub(super) const MARK: &str = "◆";
 
-/// The most lines of compute of a row.
+/// Maximum height of a row's compute, lines.
 const TALLEST: u16 = 3;
 
-/// Lines of a height that so many rows leave.
+/// Lines of a height that the rows leave.
 pub(super) fn spare(height: u16, rows: usize) -> u16 {
     match usize::from(height) / rows.max(1) {
         0 | 1 => 0,
@@ -56,7 +57,7 @@ pub(super) fn draw(
     let theme = &model.theme;
     let focused = model.focus == Focus::View;
     let shades = Shades::new(theme, model.depth);
-    // Transfers have a thin line of their own below each row if that leaves room for all rows, else below the selected one.
+    // Each row has a thin line of transfers below it if all rows then fit, otherwise only the selected one.
     let pitch = usize::from(area.height) / all.len().max(1);
     let lines = (pitch.saturating_sub(1) as u16).clamp(1, TALLEST);
     let visible = if pitch >= 2 { all.len() } else { (area.height as usize).saturating_sub(1).max(1) };
@@ -137,13 +138,13 @@ fn draw_label(
     }
 }
 
-/// The colour of what is sent: activations, or gradients alone.
+/// Colour of transfers: of activations, or of gradients alone.
 pub(super) fn send_color(shades: &Shades, activations: bool) -> Color {
     let shade = shades.activity(Activity::Communication);
     shades.color(if activations { shade } else { shades.towards_ground(shade, 0.6) })
 }
 
-/// A line of one replica: where it is drawn, and the time it covers.
+/// Line of one replica: its area, and the time it covers.
 #[derive(Clone, Copy)]
 struct Strip<'a> {
     grid: Rect,
@@ -152,7 +153,7 @@ struct Strip<'a> {
     shades: &'a Shades,
     stage: usize,
     replica: u32,
-    /// Seconds, from and to.
+    /// Start and end, seconds.
     window: (f64, f64),
 }
 
@@ -161,17 +162,17 @@ impl Strip<'_> {
         self.grid.width == 0 || self.grid.height == 0 || self.window.1 <= self.window.0
     }
 
-    /// Seconds of a column.
+    /// Seconds per column.
     fn per_column(&self) -> f64 {
         (self.window.1 - self.window.0) / f64::from(self.grid.width)
     }
 
-    /// The column in which a time lies, from the left of the grid; its width for all that is later.
+    /// Column of a time, from the left of the grid; the width for later times.
     fn column(&self, time: f64) -> u16 {
         (((time - self.window.0) / self.per_column()).round().max(0.0) as u16).min(self.grid.width)
     }
 
-    /// What one replica computes: boxes where events are wide enough to be told apart, else shares of each column.
+    /// Draws the compute of one replica: boxes if events are wide enough, otherwise fractions per column.
     fn draw_compute(&self, buffer: &mut Buffer) {
         let Strip { grid, simulated, shades, theme, stage, replica, window: (from, to) } = *self;
         if self.is_empty() {
@@ -191,8 +192,8 @@ impl Strip<'_> {
         }
     }
 
-    /// The left edge of an event that is at least two columns wide, and as much of its name as fits. Forwards have names
-    /// only where there is room to spare: backwards carry them.
+    /// Draws an event of at least two columns, with as much of its name as fits. A forward pass has a name only with
+    /// space to spare, because its backward pass has one.
     fn draw_box(&self, buffer: &mut Buffer, event: &Event, name: &str) {
         let Strip { grid, shades, window: (from, _), .. } = *self;
         let (start, end) = (self.column(event.start_s), self.column(event.end_s));
@@ -216,14 +217,14 @@ impl Strip<'_> {
         let number = name.bytes().all(|c| c.is_ascii_digit());
         let spare = if activity == Activity::Backward { 0 } else { 2 };
         let text = clip(name, room);
-        // Half a number misleads.
+        // A cut number misleads.
         let halved = text.strip_suffix('…').is_some_and(|text| text.ends_with(|c: char| c.is_ascii_digit()));
         if !halved && (!number || name.len() + spare <= room) {
             buffer.set_string(grid.x + start + 1, grid.y, text, style);
         }
     }
 
-    /// What is sent: activations bright, gradients dimmer, a thin line; without colours arrows.
+    /// Draws transfers as a thin line: activations bright, gradients dimmer. Uses arrows without colours.
     fn draw_links(&self, buffer: &mut Buffer) {
         let Strip { grid, simulated, shades, stage, replica, window: (from, _), .. } = *self;
         if self.is_empty() {
@@ -249,7 +250,7 @@ impl Strip<'_> {
         }
     }
 
-    /// Marks the events of the critical path on a row: a sign where one begins, underlined as long as it lasts.
+    /// Marks the events of the critical path on a row: a sign at the start, underlined over its duration.
     fn draw_path(&self, buffer: &mut Buffer, lane: Lane) {
         let Strip { grid, simulated, theme, stage, replica, window: (from, to), .. } = *self;
         if self.is_empty() {

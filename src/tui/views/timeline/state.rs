@@ -1,34 +1,34 @@
-//! Which stretch of the batch is seen: arithmetic without a screen. The cursor is the playhead, which views share.
+//! Visible interval of the iteration, without any drawing. The cursor is the playhead, which views share.
 
-/// State of the Timeline view. Times in seconds.
+/// State of the Timeline view; times are in seconds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(in crate::tui) struct State {
-    /// Selected row among those shown.
+    /// Index of the selected row among those shown.
     pub row: usize,
-    /// Stages that show every replica.
+    /// Stages shown with every replica.
     pub unfolded: Vec<usize>,
     /// Left edge.
     pub from_s: f64,
-    /// Length of the stretch; 0: the whole batch.
+    /// Length of the visible interval; 0: the whole iteration.
     pub span_s: f64,
-    /// Whether the critical path is marked.
+    /// True to mark the critical path.
     pub path: bool,
-    /// Whether a first stretch was chosen.
+    /// True once an initial interval was chosen.
     pub(in crate::tui) begun: bool,
-    /// Columns at the last drawing.
+    /// Number of columns at the last drawing.
     pub columns: u16,
 }
 
-/// How far in one can go: a stretch of this share of the batch.
+/// Shortest visible interval, as a fraction of the iteration.
 const DEEPEST: f64 = 1e-6;
 
 impl State {
-    /// Keeps what drawing laid out.
+    /// Stores the layout of a drawing.
     pub(in crate::tui) fn laid_out(&mut self, laid: Self) {
         *self = laid;
     }
 
-    /// The stretch that is seen of a batch: (from, to).
+    /// Visible interval of an iteration: (from, to).
     pub(in crate::tui) fn window(&self, batch_s: f64) -> (f64, f64) {
         let span = self.span(batch_s);
         let from = self.from_s.clamp(0.0, (batch_s - span).max(0.0));
@@ -39,14 +39,14 @@ impl State {
         if self.span_s <= 0.0 { batch_s } else { self.span_s.clamp(batch_s * DEEPEST, batch_s) }
     }
 
-    /// The first time there is a batch: shows so much of its beginning. Thousands of microbatches at once say little.
+    /// Shows the first `span_s` of the first iteration, because thousands of microbatches at once are unreadable.
     pub(in crate::tui) fn begin(&mut self, span_s: f64, batch_s: f64) {
         if !std::mem::replace(&mut self.begun, true) && span_s > 0.0 && span_s < batch_s {
             self.span_s = span_s;
         }
     }
 
-    /// Multiplies the stretch; what is at `anchor_s` stays where it is.
+    /// Multiplies the visible interval; the time `anchor_s` keeps its place.
     pub(in crate::tui) fn zoom(&mut self, factor: f64, anchor_s: f64, batch_s: f64) {
         let (from, to) = self.window(batch_s);
         let span = ((to - from) * factor).clamp(batch_s * DEEPEST, batch_s);
@@ -55,13 +55,13 @@ impl State {
         self.span_s = if span >= batch_s { 0.0 } else { span };
     }
 
-    /// The whole batch.
+    /// Shows the whole iteration.
     pub(in crate::tui) fn whole(&mut self) {
         self.from_s = 0.0;
         self.span_s = 0.0;
     }
 
-    /// Moves the stretch by a share of itself; a cursor that moves with it is at the time given back.
+    /// Moves the visible interval by a fraction of itself. Returns the time of a cursor that moves with it.
     #[must_use]
     pub(in crate::tui) fn pan(&mut self, share: f64, cursor_s: f64, batch_s: f64) -> f64 {
         let (from, to) = self.window(batch_s);
@@ -70,7 +70,7 @@ impl State {
         (cursor_s + self.from_s - from).clamp(0.0, batch_s)
     }
 
-    /// The time of a cursor that is moved by columns.
+    /// Time of a cursor after a move by columns.
     pub(in crate::tui) fn stepped(&self, columns: f64, cursor_s: f64, batch_s: f64) -> f64 {
         let (from, to) = self.window(batch_s);
         let column_s = (to - from) / f64::from(self.columns.max(1));
@@ -79,7 +79,7 @@ impl State {
         from + at * column_s
     }
 
-    /// Brings a time into sight.
+    /// Scrolls to a time.
     pub(in crate::tui) fn show(&mut self, time_s: f64, batch_s: f64) {
         let (from, to) = self.window(batch_s);
         if time_s < from {
@@ -89,7 +89,7 @@ impl State {
         }
     }
 
-    /// Keeps the stretch within a new batch of `batch_s` seconds.
+    /// Limits the visible interval to a new iteration of `batch_s` seconds.
     pub(in crate::tui) fn fit(&mut self, batch_s: f64) {
         if self.span_s >= batch_s {
             self.whole();

@@ -1,4 +1,4 @@
-//! What keys and the mouse do in Timeline.
+//! Actions and mouse events of Timeline.
 
 use ratatui::layout::Position;
 
@@ -10,7 +10,7 @@ use crate::tui::{
 };
 
 impl Model {
-    /// Does an action of the view.
+    /// Performs an action of the view.
     pub(super) fn act_in_timeline(&mut self, action: Action) {
         let Some(simulated) = self.simulated.clone() else { return };
         let rows = self.timeline_rows(&simulated);
@@ -33,11 +33,11 @@ impl Model {
                 if let Some(&(stage, replica)) = rows.get(state.row) {
                     let replica = replica.unwrap_or(0);
                     let forwards = action == Action::NextEvent;
-                    // Back from within an event is to the one before it, not to its own start.
+                    // A step back from within an event goes to the event before it, not to its own start.
                     let here = simulated.at(Lane::Compute, stage, replica, cursor).filter(|_| !forwards);
                     let found = simulated.neighbour(stage, replica, here.map_or(cursor, |e| e.start_s), forwards);
                     if let Some(start) = found {
-                        // Just inside the event, so that it is the one under the cursor.
+                        // Just inside the event, so that the cursor is on it.
                         let length =
                             simulated.at(Lane::Compute, stage, replica, start).map_or(0.0, |e| e.end_s - start);
                         self.put_playhead(start + length * 1e-3, batch);
@@ -55,7 +55,7 @@ impl Model {
         self.views.timeline.row = self.views.timeline.row.min(count.saturating_sub(1));
     }
 
-    /// Puts the cursor in the middle of a column.
+    /// Moves the cursor to the middle of a column.
     pub(super) fn put_cursor(&mut self, column: usize) {
         if let Some(simulated) = &self.simulated {
             let batch = simulated.timeline.iteration_s;
@@ -65,9 +65,9 @@ impl Model {
         }
     }
 
-    /// A click on a column of the grid: the row below it, and the time.
+    /// Handles a click on a column of the grid: selects the row, and moves the cursor.
     pub(super) fn click_on_time(&mut self, column: usize, position: Position) {
-        // The row lies under the column.
+        // The row's area is below that of the column.
         let row = self.hits.iter().find_map(|(area, hit)| match hit {
             Hit::ListRow(row) if area.y <= position.y && position.y < area.bottom() => Some(*row),
             _ => None,
@@ -78,7 +78,7 @@ impl Model {
         self.put_cursor(column);
     }
 
-    /// The wheel over a column: in or out around its time.
+    /// Zooms around the time of the column under the wheel.
     pub(super) fn zoom_at(&mut self, column: usize, out: bool) {
         let Some(simulated) = &self.simulated else { return };
         let (batch, state) = (simulated.timeline.iteration_s, &mut self.views.timeline);

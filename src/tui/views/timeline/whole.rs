@@ -1,4 +1,5 @@
-//! The whole batch in one line over the rows, while only a part of it is seen: how busy all stages are, that part bright.
+//! Overview of the iteration in one line over the rows, while only a part is visible: load of all stages, with that
+//! part bright.
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
@@ -9,10 +10,10 @@ use crate::tui::{
     theme::{Role, Theme},
 };
 
-/// The most stages whose mean is taken.
+/// Maximum number of stages in the mean.
 const MOST_STAGES: usize = 8;
 
-/// Draws the line; `window`: the part that is seen, seconds.
+/// Draws the line; `window` is the visible interval, seconds.
 pub(super) fn draw(
     buffer: &mut Buffer,
     line: Rect,

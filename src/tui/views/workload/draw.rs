@@ -1,5 +1,4 @@
-//! Workload: the network as its file has it, in sections: nodes, edges, findings about its profile, what
-//! it says of itself.
+//! Workload: the network as in its file, in sections: nodes, edges, findings about its profile, and its provenance.
 
 use ratatui::{
     Frame,
@@ -65,7 +64,7 @@ fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme
     frame.render_widget(told, line);
 }
 
-/// Cells of a value column.
+/// Width of a value column, cells.
 const VALUE: usize = 11;
 
 fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &Model, pane: &mut TreePane) {
@@ -75,7 +74,7 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &Model, pane: &mut TreeP
     let muted = theme.fg(Role::Muted);
     frame.render_widget(Span::styled(clip(&nodes::titles(workload, width), width), muted), rows(area, 0, 1));
     pane.prepare((model.generation, area.width), || nodes::branches(workload, width, theme));
-    // What is said of the selected node stands right below the list, not at the bottom edge.
+    // The details of the selected node stand directly below the list, not at the bottom edge.
     let most = area.height.saturating_sub(detail_height + 1);
     let tree = rows(area, 1, (pane.rows() as u16 + 1).min(most));
     pane.draw(frame, tree, theme);
@@ -87,7 +86,7 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &Model, pane: &mut TreeP
     }
 }
 
-/// A node's edges and everything its profile says of it; gives the rows that takes.
+/// Draws a node's edges and its whole profile. Returns the number of rows used.
 fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: NodeIndex, theme: &Theme) -> u16 {
     let muted = theme.fg(Role::Muted);
     let width = area.width as usize;
@@ -169,12 +168,12 @@ fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Mark
     scrollbar(frame, narrower(list), theme, (first, usize::from(list.height), edges));
 }
 
-/// A list without its last column, which has its scrollbar.
+/// List without its last column, which has the scrollbar.
 fn narrower(list: Rect) -> Rect {
     Rect { width: list.width.saturating_sub(1), ..list }
 }
 
-/// What the file says of itself: (is a title, text).
+/// Provenance of the file: (is a title, text).
 fn about(workload: &Workload, width: usize) -> Vec<(bool, String)> {
     let mut lines = vec![(false, format!("read from {} as {}", workload.source, workload.format))];
     let mut section = |title: &str, items: &[String]| {
@@ -200,7 +199,7 @@ fn about(workload: &Workload, width: usize) -> Vec<(bool, String)> {
     lines
 }
 
-/// The findings as text: (is a title, text).
+/// Findings as text: (is a title, text).
 fn findings(model: &Model, width: usize) -> Vec<(bool, String)> {
     let mut lines = vec![];
     for finding in &model.findings {
@@ -218,7 +217,7 @@ fn findings(model: &Model, width: usize) -> Vec<(bool, String)> {
     lines
 }
 
-/// Lines of text from the selected one on.
+/// Draws lines of text from the selected one on.
 fn draw_text(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, lines: Vec<(bool, String)>) {
     let theme = &model.theme;
     let (count, visible) = (lines.len(), usize::from(area.height));

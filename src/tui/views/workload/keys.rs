@@ -5,9 +5,9 @@ use crate::tui::{
     views::View,
 };
 
-/// Where they are heard.
+/// Scope of the keys.
 pub(super) const HERE: Scope = Scope::Of(View::Workload);
 
-/// Where two have one key, the first wins.
+/// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] =
     &[entry(HERE, A::NextSection, &["s"], "Next section", "layers, edges, findings, about", "section")];

@@ -1,4 +1,4 @@
-//! The list of nodes of the Workload view: its columns, its groups, and the details of one node.
+//! List of nodes of the Workload view: its columns, its groups, and the details of one node.
 
 use ratatui::text::{Line, Span};
 
@@ -17,14 +17,14 @@ use crate::{
     workload::{NodeIndex, Workload},
 };
 
-/// The longest bar.
+/// Maximum length of a bar, cells.
 const LONGEST: usize = 40;
 
-/// The least cells of a name.
+/// Minimum width of a name, cells.
 const NAME: usize = 12;
 
-/// The value columns with the cells of each: no title touches the one before it. Those that do not fit are left out, the
-/// last first.
+/// Value columns with their widths in cells, wide enough to separate titles. Columns that do not fit are dropped from
+/// the end.
 fn columns(workload: &Workload, width: usize) -> impl Iterator<Item = (&'static str, usize)> {
     let mut room = width.saturating_sub(NAME + 2);
     let all = family::of(workload).columns().iter().map(|&(title, width)| (title, width.max(title.len() + 2)));
@@ -35,15 +35,15 @@ fn columns(workload: &Workload, width: usize) -> impl Iterator<Item = (&'static 
     })
 }
 
-/// Cells of the name, signs of the tree included, for a width.
+/// Width of the name including the signs of the tree, for a width, cells.
 fn name_width(workload: &Workload, width: usize) -> usize {
     let values: usize = columns(workload, width).map(|column| column.1).sum();
-    // A bar after the values, unless names need its cells.
+    // Reserve space for a bar after the values, unless names need it.
     let (with, without) = (width.saturating_sub(values + 2 + 14), width.saturating_sub(values + 2));
     with.max(without.min(28)).clamp(NAME, 48)
 }
 
-/// The line of titles.
+/// Line of titles.
 pub(super) fn titles(workload: &Workload, width: usize) -> String {
     let mut text = format!(
         "   {}",
@@ -55,14 +55,14 @@ pub(super) fn titles(workload: &Workload, width: usize) -> String {
     text
 }
 
-/// The node of a row of the tree; the first of them for a group.
+/// Node of a row of the tree; the first one of a group.
 pub(super) fn selected(workload: &Workload, path: &[u32]) -> Option<NodeIndex> {
     let groups = family::of(workload).groups(workload);
     let group = groups.get(*path.first()? as usize)?;
     group.get(path.get(1).map_or(0, |&i| i as usize)).copied()
 }
 
-/// The rows of the list.
+/// Rows of the list.
 pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<Branch> {
     let family = family::of(workload);
     let name = name_width(workload, width);
@@ -77,7 +77,7 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
             spans.push(Span::styled(fit_right(&shortened(&text, width - 1), width), theme.fg(role)));
         }
         spans.push(Span::raw("  "));
-        // Half a line: whole ones would stand as a wall.
+        // Half a line: full bars would merge into one block.
         let cells = (family.weight(members[0]) / slowest * space as f64).round() as usize;
         spans.push(Span::styled("▄".repeat(cells.min(space)), theme.fg(Role::Compute)));
         Branch { label, line: Line::from(spans), children: vec![] }
@@ -95,7 +95,7 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
     groups.iter().map(branch).collect()
 }
 
-/// A cell's text, or of a product as many factors as fit.
+/// Text of a cell, or as many factors of a product as fit.
 fn shortened(text: &str, width: usize) -> String {
     let factors: Vec<&str> = text.split(" × ").collect();
     let fitting = (1..factors.len()).rev().map(|count| format!("{} …", factors[..count].join(" × ")));
@@ -105,7 +105,7 @@ fn shortened(text: &str, width: usize) -> String {
     }
 }
 
-/// Everything else the profile says of a node: (is a title, text). Columns that a width has no room for are left out.
+/// Remaining profile of a node: (is a title, text). Columns that do not fit are dropped.
 pub(super) fn details(workload: &Workload, node: NodeIndex, width: usize) -> Vec<(bool, String)> {
     let text = |detail| match detail {
         Detail::Line(text) => (false, text),

@@ -1,5 +1,5 @@
-//! Below the list of nodes, where there is room: what each of them costs, in the order of the network, a column each or a
-//! column for several; its hue is the stage that the plan puts it on. `O(nodes + cells)`.
+//! Chart of node costs below the list, if it fits, in the order of the network. A column is one node or the mean of
+//! several; its hue is the stage in the plan. `O(nodes + cells)`.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::{
     workload::{NodeIndex, Workload},
 };
 
-/// Rows without which it says nothing, and the most that say more.
+/// Minimum and maximum height of the chart, rows.
 const LEAST: u16 = 9;
 const MOST: u16 = 12;
-/// Columns of the figures at the left, and the widest column of a node.
+/// Width of the figures at the left, and maximum width of a node, columns.
 const LABEL: u16 = 12;
 const WIDEST: u16 = 8;
 
-/// Draws it; `selected`: the node that is marked below its column.
+/// Draws the chart; `selected` is the node marked below its column.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -80,7 +80,7 @@ pub(super) fn draw(
             Some((stage, all)) => Style::new().fg(shades.color(shades.stage(stage, all))),
             None => theme.fg(Role::Compute),
         };
-        // A column of air between wide ones.
+        // One blank column between wide ones.
         let own = if each > 2 { each - 1 } else { each };
         let x = chart.x + LABEL + (column * each) as u16;
         for row in 0..chart.height {
@@ -98,7 +98,7 @@ pub(super) fn draw(
     }
 }
 
-/// The stage of each node in the plan that is shown, and how many there are; `None` where it tells nothing.
+/// Stage of each node in the shown plan, and number of stages; `None` if there is only one or no such plan.
 fn stages(model: &Model, workload: &Arc<Workload>) -> Option<(Vec<Option<usize>>, usize)> {
     let shown = model.shown.as_ref().filter(|shown| Arc::ptr_eq(&shown.workload, workload))?;
     let (plan, _) = shown.plan().filter(|(plan, _)| plan.stages.len() > 1)?;

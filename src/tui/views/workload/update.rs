@@ -1,10 +1,10 @@
-//! What keys do in Workload.
+//! Actions of Workload.
 
 use super::state::Section;
 use crate::tui::{action::Action, model::Model, update::moved};
 
 impl Model {
-    /// Does an action of the view.
+    /// Performs an action of the view.
     pub(super) fn act_in_workload(&mut self, action: Action) {
         let rows = self.section_rows();
         let state = &mut self.views.workload;
