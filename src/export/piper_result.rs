@@ -1,4 +1,4 @@
-//! Piper's own result format, so that a plan can go where the published program's results go.
+//! Piper's own result format, for tools that read the published program's results.
 
 use crate::{plan::Plan, workload::Workload};
 
