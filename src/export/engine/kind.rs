@@ -156,7 +156,7 @@ impl Engine {
         self == Engine::MaxText || self.runner().is_none_or(Runner::counts_blocks)
     }
 
-    /// True if the layers before and after the blocks are merged into the end stages.
+    /// True if nodes before and after the repeated layers must share a stage with the first or last of these layers.
     pub(super) fn merges_ends(self) -> bool {
         self.runner().is_none_or(Runner::merges_ends)
     }
