@@ -73,7 +73,7 @@ pub(super) fn sentences(network: &Network, hardware: &Hardware, settings: &Opera
     list
 }
 
-/// Assumptions about operator times on accelerators.
+/// Assumptions about operator times on accelerators and CPUs.
 fn accelerator(hardware: &Hardware, settings: &OperatorSettings) -> Vec<String> {
     let Some(trained) = &settings.trained else {
         let longer = "An operator takes as long as its matrix arithmetic or its memory traffic, whichever is longer; \

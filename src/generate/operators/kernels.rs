@@ -3,7 +3,6 @@
 //! A product takes its arithmetic at the attained rate, plus a penalty for its edges. Attention takes its arithmetic at
 //! the rate of the fused kernel. All else takes its traffic at the attained memory bandwidth, 1.6 times in backward
 //! passes. `O(1)` per operator.
-//! fused kernel; all else its traffic at the attained bandwidth of memory, in backward passes 1.6 times. `O(1)` an operator.
 
 use super::Kernel;
 use crate::{
