@@ -4,7 +4,7 @@
 //! 2. Without all-reduces and optimizer steps.
 //! 3. Without warm-up and drain: the steady-state time of a batch, from the difference of two long runs.
 //! 4. With even replicas: one for each stage, faster by the number of replicas. If stages differ in their number of
-//! replicas, microbatches return out of order, and the few that 1F1B keeps in flight run out.
+//!    replicas, microbatches return out of order, and the few that 1F1B keeps in flight run out.
 //!
 //! The rest is the compute of the slowest stage, and the waits of the schedule itself. Shares refer to the whole
 //! iteration. The runs have no waits for links, so the simulator can skip through long ones. A batch with too many

@@ -15,7 +15,7 @@ use crate::{
 /// Purpose of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
-    /// Does something bind the plan?
+    /// Test if a cause binds the plan.
     Binds(CauseKind),
     /// Effect of a limit.
     Limit,
@@ -56,8 +56,7 @@ impl Base {
         list.questions
     }
 
-    /// Questions that a user would try first: limits up and down, options, causes. Changes that no flag can set are
-    /// omitted otherwise.
+    /// Questions that a user would try first: possible causes, and changes that a flag can set.
     pub fn quick_questions(&self) -> Vec<Question> {
         let settable = |question: &Question| question.change.flags().is_some();
         self.questions().into_iter().filter(|question| question.topic.bound().is_some() || settable(question)).collect()
@@ -128,7 +127,7 @@ impl List<'_> {
         if kinds.contains(&LimitKind::Microbatches)
             && let Some(rich) = richest(&limits)
         {
-            // The same number may be the next step too; as a step it would be dropped as a duplicate.
+            // The same number may already be asked as a step; `ask` would drop this question then.
             let change = Change::Limit(LimitKind::Microbatches, f64::from(rich));
             self.questions.push(Question { change, topic: Topic::Binds(CauseKind::Divisors) });
         }
