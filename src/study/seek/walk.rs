@@ -245,7 +245,7 @@ impl Walk<'_> {
         self.proven_at(fails)
     }
 
-    /// Proof that a value and every smaller one fail, if there is one.
+    /// Certainty that a value and every smaller one fail.
     fn proven_at(&self, fails: f64) -> Certainty {
         let ruled_out = self.curve.iter().any(|step| step.value >= fails && step.ruled_out && !step.holds);
         if ruled_out {

@@ -158,7 +158,8 @@ fn figure_1(folder: &Path) -> Result<Sweep, LoadError> {
     grid(vec![load(folder, BERT)?], &[&PIPER[..], &EQUAL].concat(), &[devices, memory], &rest)
 }
 
-/// Networks with the most potential gain, each under the memory that its file states.
+/// Study of the potential gain of several planners and schedules, with each network under the memory that its file
+/// states.
 fn headroom(folder: &Path) -> Result<Sweep, LoadError> {
     const LINES: [&str; 7] = [
         "Piper:piper",
