@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn tens_of_thousands_of_devices_are_told_in_one_pass() {
-        // A quadratic implementation would not finish here.
+        // An implementation that scans all stages for every row would not finish here.
         let stages = (0..60_000).rev().map(|device| on(vec![device], Choice::Keep)).collect();
         let told = devices(&Plan { stages, ..Plan::default() }, false);
         assert_eq!((told[0].as_str(), told[59_999].as_str()), ("accelerator 1", "accelerator 60000"));

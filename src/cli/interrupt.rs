@@ -49,8 +49,8 @@ impl Interrupt {
         Ok(Interrupt { armed, pressed })
     }
 
-    /// Rearms: the next Ctrl-C stops whatever [`Search::follow`]s the search. If nothing follows, as during the writing
-    /// of the plan, that Ctrl-C has no effect, so a late key press does not lose the result.
+    /// Rearms the handler: the next Ctrl-C stops whatever [`Search::follow`]s the search. If nothing follows, as during
+    /// the writing of the plan, that Ctrl-C has no effect, so a late key press does not lose the result.
     pub(super) fn follows(&self) {
         self.armed.store(true, Ordering::Relaxed);
     }
