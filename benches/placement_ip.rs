@@ -1,5 +1,5 @@
-//! Results and proofs of the integer program's own search on the published throughput inputs, beside the best known
-//! ones from the published programs and from HiGHS.
+//! Results and proofs of the integer program's own search on the published throughput inputs. The table also has the
+//! best known values of the published programs and of HiGHS.
 //!
 //! `PLANTUI_REFERENCE=.. cargo bench --bench placement_ip [WORD..]`. Every word must occur in the input's name, with
 //! some exceptions: `contiguous`, `separate-maxima`, `deadline=SECONDS` and `rounds=N` change the problem, and `loads`

@@ -158,8 +158,8 @@ fn not_simulated(search: &Search, what: &str, or: &str) -> String {
 /// was stopped before the planner returned its plan, the best published one is kept.
 ///
 /// # Errors
-/// [`Fault`] if the planner panics, its plan breaks a rule, or its claimed objective differs from the recomputed one by
-/// more than 1e-9 relative. This is always a bug in the planner, never a property of the input.
+/// [`Fault`] if the planner panics, its plan breaks a rule, or its claimed objective is not the recomputed one within
+/// 1e-9 relative. This is always a bug in the planner, never a property of the input.
 pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
     if let Some(why) = onto::too_many_devices(problem) {
         return Ok((Outcome::refused(why), None));

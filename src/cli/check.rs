@@ -167,7 +167,7 @@ impl Claim {
         (claimed - score.value).abs() <= self.tolerance * score.value
     }
 
-    /// True if there is no claimed bound, or it is consistent with the reached value.
+    /// True if no bound is claimed, or the bound is consistent with the reached value.
     fn bound_is_possible(&self, score: &Score) -> bool {
         let slack = self.tolerance * score.value;
         self.lower_bound.is_none_or(|bound| {

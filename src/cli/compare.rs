@@ -112,7 +112,7 @@ struct CompareDocument<'a> {
     schema: &'static str,
     workload: WorkloadPart,
     limits: GivenLimits,
-    /// Settings of the simulator beside the schedule.
+    /// Settings of the simulator, except the schedule.
     played_with: Vec<String>,
     entries: Vec<EntryPart<'a>>,
     left_out: Vec<LeftOut>,

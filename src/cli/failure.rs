@@ -43,9 +43,9 @@ impl Ending {
 pub enum Failure {
     /// Wrong use or input: a sentence, and the repair (may be empty).
     Refused {
-        /// The sentence.
+        /// Sentence about the problem.
         message: String,
-        /// The repair.
+        /// Repair.
         hint: String,
     },
     /// Planner bug, independent of the input.

@@ -1,8 +1,8 @@
 //! Command line: a clap tree with one file per subcommand.
 //!
 //! A subcommand is a struct of arguments with a `run` that returns how it [ended](Ending) or why it [failed](Failure).
-//! Shared parts: the flags of limits and planners, reading of workloads and plans, running a planner with a progress
-//! bar and Ctrl-C, the table of a plan, and `output`.
+//! Shared parts: flags of limits and planners, input of workloads and plans, planner runs with a progress bar and
+//! Ctrl-C, the table of a plan, and `output`.
 //!
 //! Results go to standard output, everything else to standard error. A reader that exits early
 //! (`plantui plan F | head -1`) is a success, since it got its lines. A standard output that was closed from the start

@@ -1,7 +1,7 @@
 //! `plantui [WORKLOAD]`: the screen, or the report of `plan` without a terminal.
 //!
-//! The screen takes its start values from the flags, then from the last session with the workload, then from the
-//! workload itself, then from the configuration file. The report uses only flags and workload, as in `plan`.
+//! The screen's start values come from the flags, then the last session with the workload, then the workload, then the
+//! configuration file. The report uses only flags and workload, as in `plan`.
 
 use std::{env, ffi::OsStr, path::PathBuf, sync::Arc};
 

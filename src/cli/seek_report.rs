@@ -148,7 +148,7 @@ pub(super) struct SeekDocument {
     nearest: Option<f64>,
     complete: bool,
     curve: Vec<StepPart>,
-    /// The plan of the answer, or of what comes nearest.
+    /// Plan of the answer, or of the value nearest to the goal.
     plan: Option<Document>,
 }
 
@@ -175,7 +175,7 @@ struct StepPart {
     why: String,
 }
 
-/// The document of what was found.
+/// Document of a search.
 pub(super) fn document(problem: &Problem, sought: &Sought) -> SeekDocument {
     use crate::study::seek::Figure;
     let goal = &sought.question.goal;

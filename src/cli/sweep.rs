@@ -214,7 +214,7 @@ impl SweepArgs {
             (true, _) => Ending::Done,
             (false, _) if !faults.is_empty() => Ending::Bug,
             (false, true) => Ending::Stopped,
-            // Only the whole sweep shows if any point has a plan; a share is done once it is answered.
+            // Only the whole sweep shows if any point has a plan; a shard is done once it is answered.
             (false, false) if self.lines.shard.is_some() => Ending::Done,
             (false, false) => Ending::NoPlan,
         })

@@ -1,24 +1,24 @@
-//! `--shard 3/16`: the share of a sweep's points that one of several machines answers.
+//! `--shard 3/16`: the part of a sweep's points that one of several machines answers.
 //!
-//! Points are dealt to the shares in turn, in the sweep's order of points, which depends only on the command. So the
-//! same command gives the same shares everywhere, each share covers the whole range, and together they are the sweep.
+//! Points are dealt to the shards in turn, in the sweep's order of points, which depends only on the command. So the
+//! same command gives the same shards everywhere, each shard covers the whole range, and together they are the sweep.
 
 use std::str::FromStr;
 
-/// Largest number of shares; a sweep has no more points than that.
+/// Largest number of shards; a sweep has no more points than that.
 const MOST: usize = crate::study::sweep::MOST_POINTS;
 
-/// Share of a sweep.
+/// Shard of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shard {
     /// Index, from 1.
     index: usize,
-    /// Number of shares.
+    /// Number of shards.
     count: usize,
 }
 
 impl Shard {
-    /// Keeps only this share of the points. `O(points)`.
+    /// Keeps only this shard's points. `O(points)`.
     pub(super) fn keep<T>(self, points: &mut Vec<T>) {
         let mut place = 0;
         points.retain(|_| {

@@ -13,7 +13,7 @@
 //!
 //! Times are microseconds, rounded to multiples of a small power of two. So `ts + dur` is exact for every slice, and
 //! slices that touch do not overlap. `O(e log e)` time for `e` events. The trace is written line by line (`lines`), so
-//! it needs little memory beside its timeline.
+//! it needs little memory in addition to its timeline.
 
 mod lines;
 mod sample;

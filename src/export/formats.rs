@@ -72,9 +72,9 @@ pub struct Scored<'a> {
     pub workload: &'a Workload,
     /// Limits that it was planned under.
     pub limits: &'a Limits,
-    /// The plan.
+    /// Plan to write.
     pub plan: &'a Plan,
-    /// Its check.
+    /// Check of the plan.
     pub score: &'a Score,
 }
 
@@ -232,13 +232,13 @@ impl Eq for Format {}
 /// Run to export.
 #[derive(Debug, Clone, Copy)]
 pub struct Exported<'a> {
-    /// The run.
+    /// Run to write.
     pub run: plan_json::Run<'a>,
     /// Settings for engine exports.
     pub engine: &'a engine::EngineSettings,
 }
 
-/// The plan document.
+/// Format of the plan document.
 pub fn plan_json() -> &'static Format {
     &FORMATS[0]
 }

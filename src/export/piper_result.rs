@@ -2,7 +2,7 @@
 
 use crate::{plan::Plan, workload::Workload};
 
-/// The plan as `{"stages": [{"nodes", "dataParallelDegree", "tensorParallelDegree", "TMPCids"}]}`, ending in a newline.
+/// Plan as `{"stages": [{"nodes", "dataParallelDegree", "tensorParallelDegree", "TMPCids"}]}`, ending in a newline.
 pub(crate) fn to_json(workload: &Workload, plan: &Plan) -> String {
     crate::family::pipeline::result_file::to_json(workload, plan)
 }

@@ -148,7 +148,7 @@ fn key(sweep: &Sweep, run: &Run, point: &Point) -> Key {
     ]
 }
 
-/// Facts that a sweep's answers depend on, beside its points.
+/// Facts that a sweep's answers depend on, in addition to its points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     seed: String,

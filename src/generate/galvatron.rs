@@ -2,11 +2,11 @@
 //!
 //! Galvatron 2.4 measures the forward pass of one layer (milliseconds per sample, by batch and sequence) and of the
 //! parts around the layers (`layertype_other`). It also measures parameters (32-bit, MiB) and activations (MiB per
-//! sample, by tensor degree, and with recomputation as `checkpoint`). The files are read as its cost model reads them:
-//! the backward pass takes twice the forward, weights with gradients and Adam's state take four times the parameters, a
-//! layer at tensor degree t takes 1/t of its time, and half of the parts around the layers come before them. Its
-//! bandwidths are in other files, so the two all-reduces of a pass use the given link bandwidth. `O(layers · degrees)`
-//! time and memory.
+//! sample, by tensor degree, and with recomputation as `checkpoint`). The files are read as its cost model reads them.
+//! The backward pass takes twice the forward. Weights with gradients and Adam's state take four times the parameters. A
+//! layer at tensor degree t takes 1/t of its time. Half of the parts around the layers come before them. Its bandwidths
+//! are in other files, so the two all-reduces of a pass use the given link bandwidth. `O(layers · degrees)` time and
+//! memory.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Graph of a generated workload and the text of its file.
 //!
 //! A [`Sketch`] has names, edges and, for every node, its modes by degree. [`Sketch::text`] writes Piper's JSON with
-//! one line for each mode. A tensor that leaves a stage must be gathered if it is divided, so the sync bytes of an edge
-//! equal its own bytes at every degree above 1.
+//! one line for each mode. A divided tensor must be gathered when it leaves a stage. So the sync bytes of an edge equal
+//! its own bytes at every degree above 1.
 
 use std::fmt::Write as _;
 

@@ -46,7 +46,7 @@ pub struct ComparedPlan {
     pub name: String,
     /// Status of the run; `None` for a plan from a file, or if the planner failed.
     pub status: Option<Status>,
-    /// The plan.
+    /// Plan, if there is one.
     pub plan: Option<Plan>,
     /// Independent check of the plan.
     pub score: Option<Score>,

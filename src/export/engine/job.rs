@@ -1,4 +1,4 @@
-//! Input of an engine's writer: the stages, the parts on every rank, the recipe; and the notes beside the text.
+//! Input of an engine's writer: the stages, the parts on every rank, the recipe; and the notes that go with the text.
 
 use super::{Cut, CutStage, Engine, Names, Parts};
 use crate::{
@@ -99,7 +99,7 @@ impl<'a> Job<'a> {
         self.tensor_parallel() > 1 && self.model().is_some_and(|model| model.experts.is_some())
     }
 
-    /// True if gradients were counted in 16 bits beside bf16 weights and 12 bytes of optimizer state, whole or divided.
+    /// True if gradients were counted in 16 bits, plus bf16 weights and 12 bytes of optimizer state, whole or divided.
     pub(super) fn reduces_in_bf16(&self) -> bool {
         let optimizer = 12.0 / f64::from(self.recipe.optimizer_shards.unwrap_or(1).max(1));
         let gradients = self.recipe.state_bytes_per_parameter.map(|bytes| bytes - 2.0 - optimizer);

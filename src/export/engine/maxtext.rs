@@ -132,7 +132,7 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Losses that only MaxText has, beside those of all engines.
+/// Losses that only MaxText has, in addition to those of all engines.
 pub(super) fn losses(blocks: &[usize], own_microbatches: u32) -> Vec<String> {
     let stages = blocks.len();
     let mut losses = vec![];

@@ -77,7 +77,7 @@ impl Default for Names {
     }
 }
 
-/// Settings of an export beside the plan.
+/// Settings of an export, except the plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EngineSettings {
     /// Names of modules.
@@ -137,7 +137,7 @@ pub enum ExportError {
     /// The engine cannot run the schedule, or cannot run it with this plan.
     #[error("{engine} cannot run the schedule {schedule}: {reason}")]
     Schedule {
-        /// The engine's title.
+        /// Title of the engine.
         engine: &'static str,
         /// Id of the requested schedule.
         schedule: &'static str,
@@ -150,7 +150,7 @@ pub enum ExportError {
     /// The engine cannot run the plan, and no nearest plan was wanted or exists.
     #[error("{engine} cannot run this plan: {}", .losses.join("; "))]
     Impossible {
-        /// The engine's title.
+        /// Title of the engine.
         engine: &'static str,
         /// Parts that it cannot express.
         losses: Vec<String>,

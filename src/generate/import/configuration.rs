@@ -136,7 +136,6 @@ impl Configuration {
 ///
 /// # Errors
 /// [`LoadError`] with the repair, for a value that cannot be read or that no plan can express.
-/// [`LoadError`] naming the value that cannot be read or that no plan here can hold, and the repair.
 // Long: one entry of the configuration after the other, in the order of their dependencies.
 pub fn read(
     text: &str,

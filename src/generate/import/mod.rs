@@ -1,11 +1,16 @@
 //! Import of a job from an engine's own configuration: the model, its split, and its settings.
 //!
-//! [`read`] takes Megatron-LM's arguments (a shell script, or the dump at the top of a log), torchtitan's job (TOML,
-//! flags or a Python registry), DeepSpeed's configuration (JSON, or a Python file with a pipeline module), the
-//! parallelism settings of Hugging Face's `TrainingArguments` or accelerate, and Galvatron's strategy. Files are not
-//! executed: `facts` lists their names and values, [`Configuration`] is their meaning, [`plan`] is the plan over a
-//! workload, and [`workload`] makes a workload if the file states the model's sizes. A file written by `export` gives
-//! the same plan again. Linear in the text.
+//! [`read`] accepts these files:
+//!
+//! * Megatron-LM's arguments: a shell script, or the dump at the top of a log;
+//! * torchtitan's job: TOML, flags or a Python registry;
+//! * DeepSpeed's configuration: JSON, or a Python file with a pipeline module;
+//! * the parallelism settings of Hugging Face's `TrainingArguments` or accelerate;
+//! * Galvatron's strategy.
+//!
+//! Files are not executed: `facts` lists their names and values, and [`Configuration`] is their meaning. [`plan`] is
+//! the plan over a workload. [`workload`] makes a workload if the file states the model's sizes. A file written by
+//! `export` gives the same plan again. Linear in the text.
 //!
 //! Sources: Megatron-LM's `arguments.py` (core 0.20), torchtitan 0.3's `JobConfig`, DeepSpeed 0.19's configuration
 //! JSON, transformers' `TrainingArguments`, accelerate's `MegatronLMPlugin`, Galvatron 2.4.1's strategy JSON.

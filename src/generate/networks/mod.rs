@@ -15,13 +15,13 @@ use crate::workload::operators::{Operator, OperatorProfile};
 /// Network of PaSE's evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Network {
-    /// A path of convolutions and dense layers.
+    /// Path of convolutions and dense layers.
     AlexNet,
     /// 33 residual blocks.
     ResNet101,
     /// Modules of parallel branches.
     Inception3,
-    /// A recurrent language model.
+    /// Recurrent language model.
     Rnnlm,
     /// Encoder and decoder with attention.
     Transformer,

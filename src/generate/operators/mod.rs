@@ -3,8 +3,8 @@
 //! [`generate`] takes a [`Network`], a [`Hardware`] preset and [`OperatorSettings`] and returns the text of the file,
 //! with its provenance and assumptions. On an accelerator with training constants, matrix products, attention cores and
 //! passes over memory take the times of the model of real training (`kernels.rs`). Elsewhere, and on CPUs, an operator
-//! takes the longer of its matrix arithmetic and its memory traffic (the roofline of Williams, Waterman and Patterson,
-//! CACM 2009). `O(operators)` time and memory; equal arguments give equal bytes.
+//! takes the longer of its matrix arithmetic and its memory traffic. This is the roofline of Williams, Waterman and
+//! Patterson, CACM 2009. `O(operators)` time and memory; equal arguments give equal bytes.
 //!
 //! An operator and its gradient share a colour class, and the operator carries all memory. So parameters, their
 //! gradients and their kept activations are always on one device.

@@ -47,7 +47,7 @@ pub struct Base {
     pub status: Status,
     /// Plans that the proof covers, if not all.
     pub proven_among: Option<String>,
-    /// The plan.
+    /// Plan to explain.
     pub plan: Plan,
     /// Independent score of the plan.
     pub score: Score,

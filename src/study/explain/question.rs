@@ -279,7 +279,7 @@ mod tests {
         let rich = |microbatches, devices| richest(&Limits { microbatches, devices, ..Limits::NEUTRAL });
         assert_eq!(rich(7, 4), Some(12));
         assert_eq!(rich(12, 4), None);
-        // 120 has 16 divisors; up to four devices 72 has as many that count.
+        // 120 has 16 divisors; with four devices 72 has as many usable ones.
         assert_eq!(rich(61, 4), Some(72));
         assert_eq!(rich(61, 120), Some(120));
         assert_eq!(rich(1, 8), Some(2));

@@ -77,7 +77,7 @@ pub struct Answer {
 /// Figure of an answer for a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Figure {
-    /// The planner's objective.
+    /// Planner's objective.
     #[default]
     Objective,
     /// Simulated iteration time.

@@ -1,8 +1,7 @@
 //! BERT with more layers, as in the Piper paper's figure 3: repeated copies of the last layer but one.
 //!
-//! A copy has the costs of the original, comes between it and the last layer, and is fed only by its predecessor, not
-//! by the attention mask. In the published program the copied layer depends on the order of a hash table; it is this
-//! one.
+//! A copy has the costs of the original and comes between it and the last layer. Only its predecessor feeds it, not the
+//! attention mask. In the published program the copied layer depends on the order of a hash table; it is this one.
 
 use std::path::Path;
 
