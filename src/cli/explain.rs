@@ -394,7 +394,7 @@ struct RowPart<'a> {
     devices: Option<u32>,
     seconds: f64,
     reason: Option<&'a str>,
-    /// As in [`BindsPart`].
+    /// As in `BindsPart`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     parts: BTreeMap<&'static str, f64>,
 }

@@ -102,7 +102,8 @@ pub(super) fn recomputation(parts: &[CutStage]) -> Option<(&'static str, usize)>
     }
 }
 
-/// Index of a stage for which Megatron has no letter: a middle stage without blocks.
+/// Index of a stage without a letter in Megatron's layout: it has no block, is not the last, and is not a first stage
+/// with the parts before the blocks.
 pub(super) fn nameless(cut: &Cut) -> Option<usize> {
     let last = cut.stages.len() - 1;
     let named = |i: usize, stage: &CutStage| {

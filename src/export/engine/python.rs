@@ -34,7 +34,7 @@ pub(super) fn statement(target: &str, value: Option<u64>, what: &str) -> String 
     }
 }
 
-/// [`statement`] as an indented line.
+/// Statement as an indented line.
 pub(super) fn assignment(indent: &str, target: &str, value: Option<u64>, what: &str) -> String {
     format!("{indent}{}\n", statement(target, value, what))
 }

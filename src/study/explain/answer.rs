@@ -103,7 +103,7 @@ pub(super) fn worth(score: &Score, limits: &Limits) -> f64 {
     }
 }
 
-/// Unit of [`worth`].
+/// Unit of a plan's value.
 pub(super) fn unit(measure: Measure) -> &'static str {
     match measure {
         Measure::OperatorCost(_) => "s",
@@ -111,7 +111,7 @@ pub(super) fn unit(measure: Measure) -> &'static str {
     }
 }
 
-/// Value of [`worth`] with its unit.
+/// Plan's value with its unit.
 pub(super) fn show(measure: Measure, value: f64) -> String {
     match measure {
         Measure::OperatorCost(_) => format!("{}/step", units::seconds(value)),
