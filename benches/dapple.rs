@@ -1,4 +1,4 @@
-//! How long DAPPLE's planners take on the published profiles: `PLANTUI_REFERENCE=.. cargo bench --bench dapple`.
+//! Planning time of DAPPLE's planners on the published profiles: `PLANTUI_REFERENCE=.. cargo bench --bench dapple`.
 //!
 //! Published, one thread: xlnet_36 on two machines of eight 0.97 s, resnet50 34 s.
 

@@ -1,7 +1,7 @@
-//! How long Joint takes, in how much memory, and how near it comes: `PLANTUI_REFERENCE=.. cargo bench --bench joint`.
+//! Time, memory and gap of Joint: `PLANTUI_REFERENCE=.. cargo bench --bench joint`.
 //!
-//! Every cell under 1F1B and under any schedule. What the allocator gave at the most stands below each time; what was proven,
-//! and what the prototype's figures say of the cell, above all.
+//! Runs every cell under 1F1B and under any schedule. Each time is followed by the allocator's peak. The proven gaps
+//! and the prototype's figures come first.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -30,7 +30,7 @@ fn main() {
     divan::main();
 }
 
-/// Seconds of the prototype under 1F1B, where it has the cell.
+/// Seconds of the prototype under 1F1B, if it has the cell.
 fn figure(&(input, devices, microbatches, gib): &Cell) -> Option<f64> {
     let cell = [format!("{input}.json"), devices.to_string(), microbatches.to_string(), gib.to_string()];
     let fields = FIGURES.lines().skip(2).map(|line| line.split('\t').collect::<Vec<_>>());
@@ -42,7 +42,7 @@ fn planner() -> &'static dyn Planner {
     planner::find("joint").expect("the planner")
 }
 
-/// `None` where the published inputs are not at hand.
+/// Problem of a cell; `None` if the published inputs are missing.
 fn problem(&(input, devices, microbatches, gib): &Cell, schedule: &str) -> Option<Problem> {
     let root = std::env::var_os("PLANTUI_REFERENCE").map(PathBuf::from)?;
     let workload = workload::load(&root.join(format!("joint/{input}.json"))).expect("a profile");

@@ -1,4 +1,4 @@
-//! How long Parmesan takes: `PLANTUI_REFERENCE=.. cargo bench --bench parmesan`.
+//! Planning time of Parmesan: `PLANTUI_REFERENCE=.. cargo bench --bench parmesan`.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -13,7 +13,7 @@ fn main() {
     divan::main();
 }
 
-/// Published profile and settings: one point, and the whole search.
+/// Published profile and settings: a single point, and the whole search.
 const CELLS: [(&str, &[&str]); 4] = [
     ("gnmt_large", &[]),
     ("gnmt_large", &["search_k=true", "search_comm_coef=true", "new_flow=both"]),

@@ -1,8 +1,8 @@
 //! PaSE's search time and costs beside the published ones: one thread, tables included, loading excluded.
 //!
 //! `cargo bench --bench pase [FILTER]` prints the table; every word of the filter must occur in `network p=P batch=B`.
-//! Published seconds are CPU seconds of the published program (without its tables), or, where it did not finish, of the
-//! paper's own Table I (wall clock, another machine). Peak memory is that of the whole process so far.
+//! Published seconds are CPU seconds of the published program (without its tables). If it did not finish, they come
+//! from the paper's own Table I (wall clock, another machine). Peak memory is that of the whole process so far.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ use plantui::{
     workload::{OperatorProfile, operators::CostRules},
 };
 
-/// The paper's Table I, seconds: network, devices, PaSE's search.
+/// Table I of the paper, seconds: network, devices, PaSE's search.
 const PAPER: [(&str, u32, f64); 20] = [
     ("alexnet", 4, 0.226),
     ("alexnet", 8, 0.253),
@@ -44,7 +44,7 @@ const PAPER: [(&str, u32, f64); 20] = [
     ("transformer", 64, 1883.187),
 ];
 
-/// Peak resident memory of this process, MiB, where /proc tells.
+/// Peak resident memory of this process, MiB, if /proc reports it.
 fn peak_mib() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -57,7 +57,7 @@ fn search(profile: &OperatorProfile, settings: &PaseSettings) -> Solution {
     solve(&model.pairwise, vec![0; model.spaces.len()], method, &Search::default(), |_, _| {})
 }
 
-/// What data parallelism costs: the model of its one configuration.
+/// Cost of data parallelism: a model with this one configuration.
 fn data_parallel(profile: &OperatorProfile, settings: &PaseSettings) -> f64 {
     use plantui::planner::pase::space::Space;
     let ways = data_parallel::ways(profile, settings.devices, 1);

@@ -1,9 +1,9 @@
-//! Piper's speed on made-up networks and on the published inputs, loading excluded, the latter beside the published
+//! Piper's speed on random networks and on the published inputs, loading excluded; for the latter beside the published
 //! program's CPU seconds.
 //!
-//! `PLANTUI_REFERENCE=.. cargo bench --bench piper [FILTER]`; without the reference folder it measures the made-up networks
-//! only: branches side by side and long chains, with random costs. Of these the CPU seconds are shown, which a busy machine
-//! hardly changes; of the published ones the best of several runs. Peak memory is that of the whole process so far.
+//! `PLANTUI_REFERENCE=.. cargo bench --bench piper [FILTER]`. Without the reference folder it measures only the random
+//! networks: parallel branches and long chains with random costs. For these it shows CPU seconds, which a busy machine
+//! hardly changes; for the published inputs the best of several runs. Peak memory is that of the whole process so far.
 
 #[path = "../tests/common/random_piper.rs"]
 #[allow(dead_code, reason = "shared with the tests, which use more of it")]
@@ -21,15 +21,15 @@ use plantui::{
 };
 use random_piper::{Random, assemble};
 
-/// A made-up network and the limits it is planned for.
+/// Random network and the limits of its plan.
 struct Made {
     branches: usize,
     length: usize,
     devices: u32,
     microbatches: u32,
-    /// Memory of a device as a share of what the whole network holds with one microbatch in flight.
+    /// Memory of a device as a fraction of the whole network's memory with one microbatch in flight.
     memory_share: f64,
-    /// Whether the modes of a node agree in all but time and memory.
+    /// True if the modes of a node differ only in time and memory.
     uniform: bool,
 }
 
@@ -118,7 +118,7 @@ impl Made {
     }
 }
 
-/// CPU seconds of this process so far, all threads, where /proc tells.
+/// CPU seconds of this process so far, all threads, if /proc reports them.
 fn cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
@@ -126,7 +126,7 @@ fn cpu_seconds() -> Option<f64> {
     Some((ticks(11)? + ticks(12)?) / 100.0)
 }
 
-/// Planned once each, with a deadline that tells what was reached by then.
+/// Plans each network once, with a deadline; prints the results up to then.
 fn made_up(filter: &[String]) {
     println!(
         "{:50} {:16} {:>9} {:>8} {:>12} {:>10} {:>7}",
@@ -173,7 +173,7 @@ fn published() -> Vec<(String, Limits, Option<f64>, Option<f64>)> {
     table.lines().filter(|line| !line.starts_with('#')).skip(1).filter_map(row).collect()
 }
 
-/// Peak resident memory of this process, MiB, where /proc tells.
+/// Peak resident memory of this process, MiB, if /proc reports it.
 fn peak_mib() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

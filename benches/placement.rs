@@ -1,8 +1,8 @@
 //! Speed of device placement on the published inputs, one thread, loading excluded, beside the published programs.
 //!
-//! `PLANTUI_REFERENCE=.. cargo bench --bench placement [FILTER]`; every word of the filter must occur in `input
-//! algorithm`. The best of several runs is shown; peak memory is that of the whole process so far, so filter to one
-//! input for that input's own.
+//! `PLANTUI_REFERENCE=.. cargo bench --bench placement [FILTER]`; every word of the filter must occur in
+//! `input algorithm`. Shows the best of several runs. Peak memory is that of the whole process so far; filter to one
+//! input for its own peak.
 
 use std::{path::PathBuf, time::Instant};
 
@@ -18,14 +18,14 @@ use plantui::{
     workload::formats::placement::{PlacementFile, read},
 };
 
-/// Peak resident memory of this process, MiB, where /proc tells.
+/// Peak resident memory of this process, MiB, if /proc reports it.
 fn peak_mib() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     Some(line.split_whitespace().nth(1)?.parse::<f64>().ok()? / 1024.0)
 }
 
-/// Runs the algorithm of that name; `None` for one that is not measured here.
+/// Runs the algorithm of this name; `None` if it is not measured here.
 fn run(algorithm: &str, file: &PlacementFile, limits: &PlacementLimits) -> Option<Placed> {
     let (dag, profile) = (&file.dag, &file.profile);
     let (options, search) = (DpOptions::default(), Search::default());
@@ -56,7 +56,7 @@ fn main() {
         .map(|line| line.split('\t').collect())
         .collect();
     for row in &rows {
-        // What only an independent program could run has its value, but no published time.
+        // Rows from an independent program have a value, but no published time.
         let published = !matches!(row[1], "dp-streaming" | "local-search-10-incremental");
         let algorithm = row[1].trim_end_matches("-streaming").trim_end_matches("-incremental");
         let twin = |other: &&Vec<&str>| other[0] == row[0] && other[1] == algorithm;

@@ -1,9 +1,10 @@
-//! What the integer program's own search finds and proves on the published throughput inputs, beside the best that is
-//! known from the published programs and from HiGHS.
+//! Results and proofs of the integer program's own search on the published throughput inputs. The table also has the
+//! best known values of the published programs and of HiGHS.
 //!
-//! `PLANTUI_REFERENCE=.. cargo bench --bench placement_ip [WORD..]`: every word must occur in the input's name, but for
-//! `contiguous`, `separate-maxima`, `deadline=SECONDS` and `rounds=N`, which change what is asked, and `loads`, which shows every
-//! device. With the feature `milp`, `highs` asks HiGHS and our own search beside it, and `highs rounds=0` HiGHS alone.
+//! `PLANTUI_REFERENCE=.. cargo bench --bench placement_ip [WORD..]`. Every word must occur in the input's name, with
+//! some exceptions: `contiguous`, `separate-maxima`, `deadline=SECONDS` and `rounds=N` change the problem, and `loads`
+//! shows every device. With the feature `milp`, `highs` runs HiGHS beside our own search, and `highs rounds=0` runs
+//! HiGHS alone.
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The latency planners on the published inputs: values, bound and time beside the published greedy and the best published.
+//! Latency planners on the published inputs: values, bound and time beside the published greedy and the best published.
 //!
 //! `PLANTUI_REFERENCE=.. cargo bench --bench placement_latency [FILTER]`.
 
@@ -12,7 +12,7 @@ use plantui::{
     workload::{Workload, load},
 };
 
-/// Runs a planner at its defaults; its plan is checked on the way.
+/// Runs a planner with its defaults; its plan is checked.
 fn plan(id: &str, workload: &Arc<Workload>, limits: &Limits) -> Outcome {
     let planner = planner::find(id).expect("a registered planner");
     let options = Options::defaults(planner.options());

@@ -1,8 +1,8 @@
-//! The screen: how long a frame takes, and how long from a key to what it asked for. Prints one small table.
+//! Speed of the screen: time of a frame, and time from a key to its effect. Prints one small table.
 //!
-//! `key to frame` is a key that changes the devices and the frame that answers it, with the old plan in it: what a user
-//! feels. `key to plan` is the same key, the plan, its check, its timeline and the frame with them, one after the other in
-//! one thread: what a user waits for at the most. (On the real screen the timeline comes after the frame.)
+//! `key to frame` is a key that changes the devices and the next frame, which still shows the old plan: the delay that
+//! a user notices. `key to plan` is the same key, the plan, its check, its timeline and the frame with them, in
+//! sequence on one thread: the longest wait of a user. (On the real screen the timeline comes after the frame.)
 
 use std::{
     sync::Arc,
@@ -18,10 +18,10 @@ use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
 /// Sizes of the screen.
 const SIZES: [(u16, u16); 2] = [(80, 24), (200, 60)];
-/// How often everything is measured.
+/// Number of measurements.
 const TIMES: usize = 101;
 
-/// Views by the keys that lead there; the timeline from end to end, and so near that single microbatches are seen.
+/// Views with their keys; the timeline as a whole, and zoomed in to single microbatches.
 const FRAMES: [(&str, &str); 8] = [
     ("frame: overview", "1"),
     ("frame: overview, at an event", "1."),
@@ -33,7 +33,7 @@ const FRAMES: [(&str, &str); 8] = [
     ("frame: compare", "5"),
 ];
 
-/// BERT-32 as built in, with limits of its own.
+/// Built-in BERT-32 with limits of its own.
 struct Case {
     devices: u32,
     microbatches: u32,
@@ -56,7 +56,7 @@ fn screen(case: &Case, (width, height): (u16, u16)) -> Offscreen {
     Offscreen::new(request, width, height).expect("the built-in workload has all limits")
 }
 
-/// Median and worst of many times.
+/// Median and maximum of many times.
 fn measured(mut one: impl FnMut() -> Duration) -> (Duration, Duration) {
     // The first one fills caches.
     one();
@@ -77,7 +77,7 @@ fn frame(case: &Case, size: (u16, u16), keys: &str) -> (Duration, Duration) {
     })
 }
 
-/// From a key that changes the devices to a frame; `held`: the first frame, while the plan is still under way.
+/// Time from a key that changes the devices to a frame. `held`: to the first frame, while the plan is still computed.
 fn key(case: &Case, size: (u16, u16), held: bool) -> (Duration, Duration) {
     let mut screen = screen(case, size);
     screen.draw();

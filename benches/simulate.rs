@@ -1,4 +1,4 @@
-//! How fast a batch is simulated. Events are counted as operations and transfers, whether they are simulated or leapt over.
+//! Speed of the simulator. Events are counted as operations and transfers, simulated or skipped.
 
 use plantui::{
     cluster::topology::named,
@@ -30,7 +30,7 @@ fn pipeline(stages: usize, replicas: u32, microbatches: u32) -> Pipeline {
     }
 }
 
-/// Events of a timeline that keeps them all.
+/// Number of events of a timeline that keeps them all.
 fn events(pipeline: &Pipeline, schedule: Schedule) -> usize {
     simulate(pipeline, schedule).events.len()
 }
@@ -47,14 +47,15 @@ fn gpipe(bencher: divan::Bencher<'_, '_>, (stages, replicas, microbatches): (usi
     bencher.bench(|| simulate(&pipeline, Schedule::GPipe));
 }
 
-/// 64 stages and 1984 microbatches, which 64 divides, in every schedule.
+/// 64 stages and 1984 microbatches, which is a multiple of 64, in every schedule.
 #[divan::bench(args = Schedule::ALL)]
 fn schedules(bencher: divan::Bencher<'_, '_>, schedule: Schedule) {
     let pipeline = pipeline(64, 1, 1984);
     bencher.bench(|| simulate(&pipeline, schedule));
 }
 
-/// By the clock, with exclusive or shared links, without overlap. Events are counted, so items are events a second.
+/// Simulation with contention: exclusive or shared links, or no overlap. Events are counted, so items are events per
+/// second.
 #[divan::bench(args = [(LinkModel::Private, false), (LinkModel::Exclusive, true), (LinkModel::Shared, true), (LinkModel::Shared, false)])]
 fn contended(bencher: divan::Bencher<'_, '_>, (links, overlap): (LinkModel, bool)) {
     let settings = SimulatorSettings { links, overlap, ..SimulatorSettings::default() };
@@ -65,12 +66,13 @@ fn contended(bencher: divan::Bencher<'_, '_>, (links, overlap): (LinkModel, bool
         .bench(|| simulate(&pipeline, Schedule::OneForwardOneBackward));
 }
 
-/// On the routes of eight boxes of eight behind a card each: every pair of replicas has its own time and its own links.
+/// Simulation on the routes of eight machines of eight devices with one NIC each: every pair of replicas has its own
+/// time and links.
 #[divan::bench(args = LinkModel::ALL)]
 fn mapped(bencher: divan::Bencher<'_, '_>, links: LinkModel) {
     let settings = SimulatorSettings { links, ..SimulatorSettings::default() };
     let topology = named("8xdgx-1+eth-25g").expect("a preset");
-    // Stages over two boxes each, so that most boundaries cross a card.
+    // Stages span two machines each, so most boundaries cross a NIC.
     let devices: Vec<usize> = (0..64).map(|part| part % 8 * 8 + part / 8).collect();
     let pipeline = Pipeline { settings, ..pipeline(8, 8, 1920) }.on(&topology, &devices);
     let count = events(&pipeline, Schedule::OneForwardOneBackward);
@@ -79,7 +81,7 @@ fn mapped(bencher: divan::Bencher<'_, '_>, links: LinkModel) {
         .bench(|| simulate(&pipeline, Schedule::OneForwardOneBackward));
 }
 
-/// Events a second where none is leapt over.
+/// Events per second without skipping.
 #[divan::bench]
 fn played_in_full(bencher: divan::Bencher<'_, '_>) {
     let pipeline = pipeline(64, 1, 2000);

@@ -1,4 +1,4 @@
-//! The table of DAPPLE plans: model, cluster and batch; the published planner's plan and ours, both simulated.
+//! Table of DAPPLE plans by model, cluster and batch: the published planner's plan and ours, both simulated.
 //!
 //! `PLANTUI_REFERENCE=.. cargo run --release --example dapple_table > table.tsv`
 
@@ -15,7 +15,7 @@ use plantui::{
     workload::{self},
 };
 
-/// The stages of a plan: `8:8`, an `r` where a stage recomputes.
+/// Stages of a plan: `8:8`, with an `r` if a stage recomputes.
 fn shape(plan: &Plan) -> String {
     let stage = |stage: &plantui::plan::Stage| {
         let recompute = if stage.recomputed() > 0 { "r" } else { "" };

@@ -1,7 +1,7 @@
 //! Draws every view in three sizes and three looks: `cargo run --release --example gallery FOLDER [WORKLOAD ..]`.
 //!
-//! Without workloads those in `inputs/` that differ most are drawn: 4, 22 and 60 stages, a placement, a latency, layers,
-//! operators.
+//! Without workloads it draws the most different ones in `inputs/`: 4, 22 and 60 stages, a placement, a latency,
+//! layers, operators.
 
 use std::{path::Path, sync::Arc};
 

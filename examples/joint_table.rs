@@ -1,6 +1,7 @@
-//! Joint beside the figures of `tests/figures/joint.tsv`: simulated seconds, proven gap, time to plan.
+//! Table of Joint beside the figures of `tests/figures/joint.tsv`: simulated seconds, proven gap, planning time.
 //!
-//! `PLANTUI_REFERENCE=.. cargo run --release --example joint_table [FILTER] [NAME=VALUE ..]`; a filter is part of a cell's name.
+//! `PLANTUI_REFERENCE=.. cargo run --release --example joint_table [FILTER] [NAME=VALUE ..]`; a filter is part of a
+//! cell's name.
 
 use std::{path::PathBuf, sync::Arc, time::Instant};
 
@@ -39,10 +40,10 @@ fn main() {
         let (start, cpu) = (Instant::now(), cpu_ms());
         let (outcome, _) =
             run::plan(planner, &Problem { workload, limits, options }, &Search::default()).expect("a sound plan");
-        // On a shared machine the processor's own count is what tells.
+        // CPU time is more reliable on a shared machine.
         let ms = cpu_ms().zip(cpu).map_or(start.elapsed().as_secs_f64() * 1e3, |(now, then)| now - then);
         times.push(ms);
-        // Where any schedule is asked for, the fastest of all columns that engines run.
+        // If any schedule is allowed, the fastest of all columns that engines run.
         let columns =
             if settings.iter().any(|set| set == "schedule=auto") { &[4, 7, 8, 9, 10, 11, 12][..] } else { &[4] };
         let known = columns.iter().filter_map(|&i| number(i)).reduce(f64::min);
@@ -72,7 +73,7 @@ fn main() {
     }
 }
 
-/// Milliseconds that this thread has run, where the system tells.
+/// Milliseconds of CPU time of this thread, if the system reports it.
 fn cpu_ms() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse::<f64>().ok().map(|ns| ns / 1e6)

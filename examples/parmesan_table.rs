@@ -1,10 +1,9 @@
-//! The table of topologies: published graph and topology; a batch simulated on the routes under the plan of a chain on
-//! devices in order, of DAPPLE and HPGO, of Parmesan without and with its search, and of the ensemble of all. Devices have
-//! the memory of the topology's own machines. The samples that a profile was measured on follow from its sizes; [`SAMPLES`]
-//! are told.
+//! Table of topologies: for each published graph and topology, iterations simulated on the routes. Plans come from a
+//! chain on devices in order, DAPPLE, HPGO, Parmesan without and with its search, and the ensemble of all. Devices have
+//! the memory of the topology's own machines. The batch of a profile follows from its sizes, or from [`SAMPLES`].
 //!
-//! `PLANTUI_REFERENCE=.. cargo run --release --example parmesan_table > table.tsv`; words behind `--` take the ways,
-//! the topologies and the graphs that have them in their names only.
+//! `PLANTUI_REFERENCE=.. cargo run --release --example parmesan_table > table.tsv`; words after `--` select the
+//! methods, topologies and graphs whose names contain them.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -29,8 +28,8 @@ const GRAPHS: [&str; 14] = [
     "nasnetamobile",
     "nasnetalarge",
 ];
-/// Batch sizes that tensor sizes do not determine: sentences of GNMT's profiles (from the arguments of PipeDream's profiler),
-/// and images of 3 x 224 x 224 in SqueezeNet's input, which has no linear layer to confirm them.
+/// Batch sizes that tensor sizes do not determine: sentences for GNMT (from the arguments of PipeDream's profiler), and
+/// images of 3 x 224 x 224 for SqueezeNet, which has no linear layer to confirm them.
 const SAMPLES: [(&str, u32); 3] = [("gnmt", 64), ("gnmt_large", 64), ("squeezenet1_0", 256)];
 const TOPOLOGIES: [&str; 3] = ["dgx-1", "2xdgx-1+eth-25g", "dgx-2"];
 /// Name of the row, planner, and its settings.

@@ -1,11 +1,11 @@
-//! The table of device placement: every algorithm on every published input, beside what the published programs reached.
+//! Table of device placement: every algorithm on every published input, beside the results of the published programs.
 //!
 //! ```sh
 //! PLANTUI_REFERENCE=folder cargo run --release --example placement_table [DEADLINE [WORD ..]]
 //! ```
 //!
-//! Prints Markdown. Each cell is a run of the `plantui` program of its own, so that its memory is its own; DEADLINE (60s)
-//! stops the searches that could go on; WORDs pick rows that contain them all. Published figures:
+//! Prints Markdown. Each cell is a separate run of the `plantui` program, so its memory is its own. DEADLINE (60s)
+//! stops long searches. WORDs select the rows that contain all of them. Published figures:
 //! `tests/figures/placement-table.tsv`.
 
 use std::{
@@ -16,7 +16,7 @@ use std::{
 
 use serde_json::Value;
 
-/// A row's algorithm, and how it is asked for.
+/// Name of a row, and its arguments.
 const ALGORITHMS: [(&str, &[&str]); 15] = [
     ("one", &["placement-one"]),
     ("expert", &["placement-expert"]),
@@ -55,11 +55,11 @@ fn published() -> BTreeMap<(String, String), Published> {
     .collect()
 }
 
-/// The split of a human expert for an input, where there is one.
+/// Split of a human expert for an input, if there is one.
 fn expert(root: &Path, input: &str) -> Option<PathBuf> {
     let name = Path::new(input).file_stem()?.to_str()?;
     let folder = root.join("dnn-partitioning/human-experts");
-    // Splits of inference files hold for training, too: colour classes say where the backward nodes go.
+    // Splits of inference files also serve training: colour classes place the backward nodes.
     let names = [name.to_string(), name.replace("_training", "_inference")];
     // Experts cut layer graphs; operator graphs share their names.
     if !input.contains("LayerGraphs") {

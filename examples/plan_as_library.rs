@@ -1,4 +1,5 @@
-//! plantui as a library, without its screen: load a workload, plan it, check the plan, simulate a batch, write JSON.
+//! Use of plantui as a library, without its screen: load a workload, plan it, check the plan, simulate an iteration,
+//! write JSON.
 //!
 //! `cargo run --release --no-default-features --example plan_as_library [WORKLOAD]`
 
@@ -19,13 +20,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(path) => workload::load(Path::new(&path))?,
         None => workload::builtin(),
     });
-    // What the file does not state is given here; the rest stays as it says.
+    // Limits that the file does not state; the rest stays as in the file.
     let overrides = GivenLimits::default().with(LimitKind::Devices, 32);
     let limits = family::resolve(&workload, &overrides)?;
     let planner = planner::all().iter().find(|planner| planner.is_native(&workload)).ok_or("nothing plans this")?;
     let options = Options::defaults(planner.options());
 
-    // Planned, measured by code that shares nothing with the planner, and simulated.
+    // Plans, measures with code independent of the planner, and simulates.
     let search = Search::default();
     let mut run = Run::new(*planner, Problem { workload, limits, options }, &search)?;
     run.simulate(Schedule::OneForwardOneBackward, &search);

@@ -1,11 +1,11 @@
-//! Draws the README's pictures from the real views: `cargo run --release --example screenshots [FOLDER]`. `tour.svg` among
-//! them moves: it is the tour that `plantui --demo` plays.
+//! Draws the README's pictures from the real views: `cargo run --release --example screenshots [FOLDER]`. `tour.svg` is
+//! animated: it is the tour that `plantui --demo` plays.
 
 use std::{fs, path::Path, process::ExitCode, sync::Arc};
 
 use plantui::{tui, workload};
 
-/// The device placement among the pictures.
+/// Device placement among the pictures.
 const PLACEMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/inputs/branching-cnn-training.json");
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Prints the truth table: what is predicted of published training runs beside what was measured.
+//! Prints the truth table: predictions for published training runs beside the measurements.
 //!
 //! ```text
 //! PLANTUI_REFERENCE=path/to/published/inputs cargo run --release --example truth_table

@@ -1,27 +1,27 @@
-//! Planning how a neural network is cut over many devices.
+//! Planner of how a neural network is split over many devices.
 //!
-//! plantui loads a profiled workload, plans its cut with published algorithms, checks and simulates every plan, and shows
-//! or exports it. The modules form one path; each uses only those above it:
+//! plantui loads a profiled workload, plans its split with published algorithms, checks and simulates every plan, and
+//! shows or exports it. The modules form one path; each uses only those above it:
 //!
 //! | module | step |
 //! |---|---|
-//! | [`text`] | what of a stranger's text a terminal may be shown |
-//! | [`units`] | bytes, seconds and bandwidths as people write them |
-//! | [`terms`] | the words of the field, with a picture each |
-//! | [`source`] | what is wrong with a file, and where |
+//! | [`text`] | safe text for a terminal |
+//! | [`units`] | bytes, seconds and bandwidths in user syntax |
+//! | [`terms`] | terms of the field, with a picture each |
+//! | [`source`] | errors in files, with their place |
 //! | [`graph`] | DAGs, orders, closed sets |
-//! | [`cluster`] | onto what: limits, hardware presets |
-//! | [`workload`] | what is planned: profiles, formats, lint |
-//! | [`plan`] | the answer and its JSON |
+//! | [`cluster`] | limits, hardware presets |
+//! | [`workload`] | profiles, formats, lint |
+//! | [`plan`] | plans and their JSON |
 //! | [`simulate`] | schedules and the event simulator |
-//! | [`family`] | what each kind of workload does: its check, its program, its edits |
+//! | [`family`] | kinds of workloads: check, program, edits |
 //! | [`generate`] | workloads from a model and hardware |
-//! | [`planner`] | how: the trait, the search handle, the algorithms |
-//! | [`run`] | problem and planner in, checked and simulated plan out |
-//! | [`study`] | questions asked of many plans |
+//! | [`planner`] | trait, search handle, algorithms |
+//! | [`run`] | checked and simulated plan for a problem and a planner |
+//! | [`study`] | analyses of many plans |
 //! | [`export`] | plan JSON, engines, traces, pictures |
-//! | [`tui`] | the screen |
-//! | [`config`] | what a user's own file sets on the screen |
+//! | [`tui`] | screen |
+//! | [`config`] | user's configuration of the screen |
 //! | [`cli`] | one file per subcommand |
 //!
 //! Load, plan, check, simulate, write JSON:

@@ -1,4 +1,4 @@
-//! The `plantui` program: everything it does is in the library's [`plantui::cli`]; here is how a bug is reported.
+//! The `plantui` program: [`plantui::cli`] of the library does everything except the report of bugs, which is here.
 
 use std::{
     borrow::Cow,
@@ -17,8 +17,8 @@ fn main() -> ExitCode {
 
 #[cfg(unix)]
 ctor::declarative::ctor! {
-    /// Detects a closed standard output before `main`: the standard library then opens `/dev/null` in its place, and a result
-    /// would be lost in silence.
+    /// Detects a closed standard output before `main`: the standard library would replace it by `/dev/null` and
+    /// silently lose the result.
     #[ctor(unsafe)]
     fn see_whether_standard_output_is_closed() {
         if rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err() {
@@ -27,19 +27,19 @@ ctor::declarative::ctor! {
     }
 }
 
-/// Makes the report of a panic readable. Expected errors never come this way.
+/// Installs a readable panic report. Expected errors do not use it.
 pub(crate) fn report_bugs() {
     let coloured = plantui::cli::takes_colours(&io::stderr());
     let report = |theme| HookBuilder::default().theme(theme).into_hooks().0;
     let (plain, colours) = (report(Theme::new()), coloured.then(|| report(Theme::dark())));
     panic::set_hook(Box::new(move |info| {
         let text = plain.panic_report(info).to_string();
-        // A bug's words may quote a file's: what a terminal would obey in them is shown, and then without colours.
+        // A bug's message may quote a file: terminal control characters are made visible, and colours are dropped then.
         let shown = match (visible(&text), &colours) {
             (Cow::Borrowed(_), Some(colours)) => colours.panic_report(info).to_string(),
             (shown, _) => shown.into_owned(),
         };
-        // color-eyre's own hook panics, and so aborts, where standard error is gone.
+        // color-eyre's own hook panics, and so aborts, if standard error is closed.
         drop(writeln!(io::stderr(), "{shown}"));
     }));
 }

@@ -1,8 +1,8 @@
-//! Problem, planner and search in, [`Run`] out: the only way to plan.
+//! The only way to plan: takes problem, planner and search, returns a [`Run`].
 //!
-//! Whoever wants a plan comes here: commands, studies, the screen. A planner's panic is caught, the best that a stopped search
-//! had published is kept, every plan is measured by its family's check before anyone sees it, and one batch of it is
-//! simulated under the settings asked for. No time or memory beyond the planner's, the check's and the simulator's.
+//! Commands, studies and the screen all plan here. A planner's panic is caught, and the best published plan of a
+//! stopped search is kept. Every plan passes its family's check before it is returned, and one iteration of it is
+//! simulated under the requested settings. No time or memory beyond the planner's, the check's and the simulator's.
 
 use crate::{
     cluster::Limits,
@@ -16,52 +16,52 @@ use crate::{
 
 mod onto;
 
-/// What a planner found, with everything that reports and documents are made of.
+/// Result of a planner, with all data of reports and documents.
 pub struct Run {
-    /// The planner.
+    /// Planner that ran.
     pub planner: &'static dyn Planner,
-    /// What it was asked.
+    /// Problem of the planner.
     pub problem: Problem,
-    /// How it ended.
+    /// Outcome of the planner.
     pub outcome: Outcome,
-    /// The independent score of its plan.
+    /// Independent score of its plan.
     pub score: Option<Score>,
     /// Wall-clock seconds of planning.
     pub seconds: f64,
-    /// The plan in the simulator, unless that was given up; then the outcome's notes say why.
+    /// Simulation of the plan. `None` if it was given up; the outcome's notes say why.
     pub simulation: Option<Simulation>,
 }
 
-/// One batch of a plan, simulated.
+/// Simulated iteration of a plan.
 pub struct Simulation {
-    /// The schedule: the one asked for or else the plan's own, unless the plan has no choice.
+    /// Schedule: the requested one, else the plan's own, unless the plan fixes it.
     pub schedule: Schedule,
-    /// What was simulated.
+    /// Simulated pipeline.
     pub pipeline: Pipeline,
-    /// What came of it.
+    /// Resulting timeline.
     pub timeline: Timeline,
 }
 
-/// A simulation that waits to be told for how long.
+/// Simulation that starts when it receives its search.
 pub type Simulate<'a> = &'a (dyn Fn(&Search) -> Result<Simulation, String> + Sync);
 
 impl Run {
-    /// Plans; nothing is simulated yet.
+    /// Plans without simulating.
     ///
     /// # Errors
-    /// [`Fault`] as of [`plan`].
+    /// [`Fault`] as for [`plan`].
     pub fn new(planner: &'static dyn Planner, problem: Problem, search: &Search) -> Result<Self, Fault> {
         let (outcome, score) = plan(planner, &problem, search)?;
         let seconds = search.elapsed().as_secs_f64();
         Ok(Run { planner, problem, outcome, score, seconds, simulation: None })
     }
 
-    /// Simulates one batch of the plan, if there is one, unless the search ends meanwhile: then the notes say so.
+    /// Simulates one iteration of the plan, if there is one. If the search ends first, the notes say so.
     pub fn simulate(&mut self, setup: impl Into<Setup>, search: &Search) {
         self.simulate_when(setup, |simulate| simulate(search));
     }
 
-    /// The same under a search that `watched` hands over when it begins.
+    /// The same under a search that `watched` provides when it begins.
     pub fn simulate_when(
         &mut self,
         setup: impl Into<Setup>,
@@ -75,7 +75,7 @@ impl Run {
         }
     }
 
-    /// Every assumption the result rests on: the planner's and the simulator's.
+    /// All assumptions of the result: the planner's and the simulator's.
     pub fn notes(&self) -> Vec<String> {
         let simulated = self.simulation.iter().flat_map(|s| s.pipeline.notes.iter());
         self.outcome.notes.iter().chain(simulated).cloned().collect()
@@ -83,10 +83,10 @@ impl Run {
 }
 
 impl Simulation {
-    /// Simulates one batch of a valid plan, unless the search ends meanwhile.
+    /// Simulates one iteration of a valid plan, unless the search ends first.
     ///
     /// # Errors
-    /// A sentence on why it was given up.
+    /// Reason why it was given up, as a sentence.
     pub fn within(
         workload: &Workload,
         limits: &Limits,
@@ -99,10 +99,10 @@ impl Simulation {
         pipeline.map_or_else(|| Err(no_routes(search)), |pipeline| Self::of(pipeline, schedule, search))
     }
 
-    /// Simulates a pipeline, unless the search ends meanwhile.
+    /// Simulates a pipeline, unless the search ends first.
     ///
     /// # Errors
-    /// A sentence on why it was given up.
+    /// Reason why it was given up, as a sentence.
     pub fn of(mut pipeline: Pipeline, schedule: Schedule, search: &Search) -> Result<Self, String> {
         let schedule = pipeline.schedule(schedule);
         let Some(timeline) = simulate_unless(&pipeline, schedule, &|| search.cancelled()) else {
@@ -113,8 +113,8 @@ impl Simulation {
     }
 }
 
-/// Names the stages that only forward data, with the time of the batch where transfers share links: DAPPLE's model gives every
-/// transfer a link of its own, and plans such stages.
+/// Names the stages that only forward data, with the iteration time under shared links. DAPPLE's model gives every
+/// transfer its own link, and so plans such stages.
 fn relays(pipeline: &Pipeline, schedule: Schedule, search: &Search) -> Option<String> {
     let stages = (1..).zip(&pipeline.stages);
     let relays = stages.filter(|(_, stage)| pipeline.stages.len() > 1 && stage.forward_s + stage.backward_s == 0.0);
@@ -135,12 +135,12 @@ fn relays(pipeline: &Pipeline, schedule: Schedule, search: &Search) -> Option<St
     Some(format!("{told}; with shared links (simulate --links shared) a batch takes {batch}"))
 }
 
-/// Why a simulation was given up, when the search it ran under had ended.
+/// Reason why a simulation was given up after the end of its search.
 pub fn given_up(search: &Search) -> String {
     not_simulated(search, "one batch takes the simulator", " or fewer --microbatches")
 }
 
-/// The same where the routes between devices were not found by then.
+/// The same if the routes between devices were not found in time.
 pub fn no_routes(search: &Search) -> String {
     not_simulated(search, "to find the routes takes", "")
 }
@@ -154,18 +154,18 @@ fn not_simulated(search: &Search, what: &str, or: &str) -> String {
     }
 }
 
-/// Runs a planner and passes its plan through its family's check: nobody sees a plan that was not measured independently.
-/// Of a search that was stopped before it could hand over its plan, the best it had published is kept.
+/// Runs a planner and checks its plan with its family's check, so every plan is measured independently. If the search
+/// was stopped before the planner returned its plan, the best published one is kept.
 ///
 /// # Errors
-/// [`Fault`] if the planner panics, its plan breaks a rule, or its claimed objective differs from the recomputed one by
-/// more than 1e-9 relative: that is a bug in the planner, never a property of the input.
+/// [`Fault`] if the planner panics, its plan breaks a rule, or its claimed objective is not the recomputed one within
+/// 1e-9 relative. This is always a bug in the planner, never a property of the input.
 pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
     if let Some(why) = onto::too_many_devices(problem) {
         return Ok((Outcome::refused(why), None));
     }
     let mut outcome = guarded(planner, || planner.plan(problem, search))?;
-    // Who was stopped early may not have come to say how long it took.
+    // A planner that was stopped early may not have recorded its time.
     if outcome.statistics.seconds == 0.0 {
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
     }
@@ -180,16 +180,16 @@ pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result
     Ok((outcome, score))
 }
 
-/// Says what of the workload was taken, since nothing tells it.
+/// Notes the assumptions about the workload that nothing states.
 fn tell_taken(problem: &Problem, outcome: &mut Outcome) {
     let measure = outcome.plan.as_ref().map(|plan| plan.measure);
     outcome.notes.extend(family::of(&problem.workload).taken(measure));
 }
 
-/// An outcome of a planner with the score of its plan, on the devices of the topology where there is one.
+/// Outcome of a planner with the score of its plan, mapped to the devices of the topology if there is one.
 ///
 /// # Errors
-/// [`Fault`] as of [`plan`].
+/// [`Fault`] as for [`plan`].
 pub fn finished(
     planner: &dyn Planner,
     problem: &Problem,
@@ -199,7 +199,7 @@ pub fn finished(
     let verified = |plan| verified(planner, problem, plan, outcome.objective);
     let mut score = outcome.plan.as_ref().map(verified).transpose()?;
     if let Some(score) = &score {
-        // A planner may add up in another order: the value is the check's, to the last digit.
+        // A planner may sum in another order: the final value is the check's, to the last digit.
         let claimed = outcome.objective.replace(score.value);
         if outcome.lower_bound == claimed {
             outcome.lower_bound = outcome.objective;
@@ -210,7 +210,7 @@ pub fn finished(
     Ok((outcome, score))
 }
 
-/// Puts the best plan that a cancelled search had published into an outcome without one, if it keeps every rule.
+/// Stores the best published plan of a cancelled search in an outcome without one, if the plan is valid.
 fn kept(problem: &Problem, search: &Search, outcome: &mut Outcome) -> Option<Score> {
     if outcome.status != Status::Cancelled || outcome.plan.is_some() {
         return None;
@@ -226,7 +226,7 @@ fn kept(problem: &Problem, search: &Search, outcome: &mut Outcome) -> Option<Sco
     Some(score)
 }
 
-/// Runs a planner for several numbers of devices, as [`Planner::plan_many`]; what was handed over before a fault stands.
+/// Runs a planner for several numbers of devices, as [`Planner::plan_many`]. Results before a fault stay valid.
 ///
 /// # Errors
 /// [`Fault::Panic`].
@@ -239,10 +239,10 @@ pub fn plan_many(
     guarded(planner, || planner.plan_many(problem, devices, runs))
 }
 
-/// The score of a planner's plan, after it was found to be what the planner says.
+/// Score of a planner's plan, after its claims are confirmed.
 ///
 /// # Errors
-/// [`Fault`] if it is not.
+/// [`Fault`] if they are not confirmed.
 pub fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: Option<f64>) -> Result<Score, Fault> {
     let score = guarded(planner, || family::check(&problem.workload, &problem.limits, plan))?;
     let PlannerInfo { id, .. } = *planner.info();
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(fault(Liar::Panics), Fault::Panic { planner: "liar", message: "no such table".into() });
     }
 
-    /// A planner that publishes a plan and is stopped before it can hand it over.
+    /// Planner that publishes a plan and is stopped before it returns it.
     struct Stopped;
 
     impl Planner for Stopped {

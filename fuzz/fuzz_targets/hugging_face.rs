@@ -1,4 +1,4 @@
-//! A model's `config.json`.
+//! Fuzz target for a model's `config.json`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

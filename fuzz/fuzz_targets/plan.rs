@@ -1,4 +1,4 @@
-//! Plan files (plantui's, Piper's results, placement splits) against the built-in workload.
+//! Fuzz target for plan files (plantui's, Piper's results, placement splits) against the built-in workload.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The CSV of a sweep that is taken up again.
+//! Fuzz target for the CSV of a resumed sweep.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Workloads of every format (Piper, device placement, `graph.txt`, operator graphs): read, and linted when valid.
+//! Fuzz target for workloads of every format (Piper, device placement, `graph.txt`, operator graphs): read, and linted
+//! if valid.
 //!
 //! Start from the examples: `cargo fuzz run workload -- -seed_inputs=inputs/tiny-branch.json,inputs/bert32-layers.txt`.
 #![no_main]

@@ -1,4 +1,4 @@
-//! Flags that several commands share: limits, and how to plan.
+//! Flags that several commands share: limits and planning.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -63,36 +63,36 @@ pub(crate) struct LimitArgs {
     pub profile: ProfileArgs,
 }
 
-/// Batches to plan for, one after the other.
+/// Batch sizes to plan for, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Batches {
     count: usize,
     sizes: [u32; MOST_BATCHES],
 }
 
-/// Batches that one command plans for at the most.
+/// Most batch sizes of one command.
 const MOST_BATCHES: usize = 32;
 
 impl Batches {
-    /// The batches, in the order given.
+    /// Batch sizes in the given order.
     pub(crate) fn sizes(&self) -> &[u32] {
         &self.sizes[..self.count]
     }
 }
 
 impl LimitArgs {
-    /// Loads the workload, as the flags and the topology have it.
+    /// Loads the workload with the flags and the topology applied.
     ///
     /// # Errors
-    /// [`Failure`] if it cannot be read, or a flag is not for it.
+    /// [`Failure`] if it cannot be read, or a flag does not apply to it.
     pub(super) fn load(&self, workload: &Path) -> Result<Workload, Failure> {
         self.over(input::workload(workload)?)
     }
 
-    /// A workload that was read, with the flags for models over it.
+    /// Applies the model flags to a loaded workload.
     ///
     /// # Errors
-    /// [`Failure`] if one of them is not for it.
+    /// [`Failure`] if one of them does not apply to it.
     pub(super) fn over(&self, read: Workload) -> Result<Workload, Failure> {
         if let (Some(topology), Some(devices)) = (&*self.topology, self.devices) {
             topology.has(devices.into())?;
@@ -113,7 +113,7 @@ impl LimitArgs {
         LimitArgs { topology: TopologyArgs::default(), ..self.clone() }
     }
 
-    /// The same for each of the batches asked for; itself where there is at most one.
+    /// Copies with one batch size each; a single copy if there is at most one.
     pub(crate) fn by_batch(&self) -> Vec<LimitArgs> {
         let sizes = self.batch.iter().flat_map(Batches::sizes);
         let one = |&size: &u32| {
@@ -125,7 +125,8 @@ impl LimitArgs {
         if all.is_empty() { vec![self.clone()] } else { all }
     }
 
-    /// Puts a plan on the routes of the topology asked for, its devices being that one's, if it has so many.
+    /// Puts a plan on the routes of the requested topology, if that has enough devices. The plan's devices are the
+    /// topology's.
     pub(super) fn wire(&self, plan: &mut Plan) {
         if let Some(given) = &*self.topology {
             let topology = given.topology();
@@ -134,12 +135,12 @@ impl LimitArgs {
         }
     }
 
-    /// What a preset says about links, as settings of planners that have links.
+    /// Link settings of a topology preset, for planners with link options.
     pub(super) fn link_settings(&self) -> Vec<(&'static str, String)> {
         self.topology.as_deref().map(Given::settings).unwrap_or_default()
     }
 
-    /// The limits as what overrides a file. What a flag says counts before what the topology says.
+    /// Limits that override a file. Flags take precedence over the topology.
     pub(crate) fn overrides(&self) -> GivenLimits {
         let Some(topology) = &*self.topology else { return self.flags() };
         let mut told = topology.overrides();
@@ -149,7 +150,7 @@ impl LimitArgs {
         self.flags().or(&told)
     }
 
-    /// What flags of their own say.
+    /// Limits of the flags alone.
     pub(super) fn flags(&self) -> GivenLimits {
         GivenLimits::default()
             .maybe(LimitKind::Devices, self.devices)
@@ -241,7 +242,7 @@ pub(super) fn deadline(text: &str) -> Result<Duration, UnitError> {
     units::parse_deadline(text)
 }
 
-/// Every format in which plans leave, as a value on the command line, with its help and its former names.
+/// Export formats as values of the command line, with their help and former names.
 pub(crate) fn export_formats() -> impl Iterator<Item = (&'static Format, PossibleValue)> {
     let value =
         |format: &Format| PossibleValue::new(format.id).help(format.help).aliases(format.aliases.iter().copied());

@@ -1,4 +1,4 @@
-//! `plantui calibrate`: the constants of `estimate` fitted to measured runs of one's own.
+//! `plantui calibrate`: fits the constants of `estimate` to the user's own measured runs.
 
 use std::path::PathBuf;
 
@@ -88,7 +88,7 @@ impl CalibrateArgs {
     /// Fits and prints.
     ///
     /// # Errors
-    /// [`Failure`] for a model, run or flag that is refused, or a file that cannot be written.
+    /// [`Failure`] for a refused model, run or flag, or a file that cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = self.write.as_deref().map(|path| Destination::new(Some(path), self.force));
         destination.as_ref().map_or(Ok(()), Destination::check)?;

@@ -1,4 +1,4 @@
-//! `plantui check`: validate a plan and score it again, from the workload alone.
+//! `plantui check`: validates a plan and scores it again, from the workload alone.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -80,7 +80,7 @@ enum Objective {
 }
 
 impl Objective {
-    /// The measure, where the file does not say more.
+    /// Measure, unless the file states more.
     fn measure(self) -> Measure {
         match self {
             Objective::MaxLoad => Measure::MaxLoad,
@@ -89,7 +89,7 @@ impl Objective {
         }
     }
 
-    /// Scores a loaded plan by this; what it claims of another measure is not judged.
+    /// Scores a loaded plan by this objective; claims about another measure are dropped.
     fn apply(self, workload: &Workload, loaded: &mut LoadedPlan) -> Result<(), Failure> {
         let measure = self.measure();
         let measures = family::of(workload).measures(&BTreeMap::new());
@@ -107,7 +107,7 @@ impl Objective {
     }
 }
 
-/// What a check found, as JSON, schema `plantui.check/1`.
+/// Result of a check as JSON, schema `plantui.check/1`.
 #[derive(Debug, Serialize)]
 struct CheckDocument {
     schema: &'static str,
@@ -116,11 +116,11 @@ struct CheckDocument {
     limits: GivenLimits,
     valid: bool,
     objective: Option<ObjectivePart>,
-    /// The objective in seconds, where it is a time per sample.
+    /// Objective in seconds, if it is a time per sample.
     time_per_sample_s: Option<f64>,
     claim: Option<Claim>,
     violations: Vec<String>,
-    /// Figures of the file that are not those that were recomputed: `contradictions` make it not valid.
+    /// Figures of the file that differ from the recomputed ones; `contradictions` make the plan invalid.
     contradictions: Vec<String>,
     warnings: Vec<String>,
     stages: Vec<StagePart>,
@@ -134,25 +134,25 @@ struct PlanFile {
     kind: &'static str,
 }
 
-/// What the plan says it is worth, in the unit of its measure.
+/// Value that the plan claims, in the unit of its measure.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Claim {
     value: Option<f64>,
     lower_bound: Option<f64>,
-    /// `None`: the plan breaks a rule or the claim was made under other limits, so it was not judged.
+    /// `None`: not judged, because the plan breaks a rule or the claim was made under other limits.
     holds: Option<bool>,
     #[serde(skip)]
     tolerance: f64,
-    /// The recomputed value that it was judged by.
+    /// Recomputed value that the claim is compared with.
     #[serde(skip)]
     worth: f64,
-    /// Whether that is under the file's own limits and others were asked for.
+    /// True if that value is under the file's own limits and the flags request others.
     #[serde(skip)]
     elsewhere: bool,
 }
 
 impl Claim {
-    /// What the plan claims, judged if it keeps every rule under the limits it was made for.
+    /// Claim of the plan, judged if the plan is valid under the limits it was made for.
     fn judge(claims: &Claims, score: &Score, same_limits: bool) -> Option<Self> {
         let Claims { value: claimed, lower_bound, tolerance } = *claims;
         claimed.or(lower_bound)?;
@@ -162,12 +162,12 @@ impl Claim {
         Some(Claim { holds: (score.is_valid() && same_limits).then_some(holds), ..claim })
     }
 
-    /// Whether a claimed value is the recomputed one.
+    /// True if a claimed value equals the recomputed one.
     fn comes_out(&self, claimed: f64, score: &Score) -> bool {
         (claimed - score.value).abs() <= self.tolerance * score.value
     }
 
-    /// Whether the claimed bound is none, or not worse than the value that was reached.
+    /// True if no bound is claimed, or the bound is consistent with the reached value.
     fn bound_is_possible(&self, score: &Score) -> bool {
         let slack = self.tolerance * score.value;
         self.lower_bound.is_none_or(|bound| {
@@ -176,7 +176,7 @@ impl Claim {
     }
 }
 
-/// A plan with everything the check found.
+/// Plan with all findings of the check.
 struct Checked {
     workload: Workload,
     file: String,
@@ -187,12 +187,12 @@ struct Checked {
     simulation: Option<Simulation>,
     contradictions: Vec<String>,
     warnings: Vec<String>,
-    /// Whether a warning is enough to refuse it.
+    /// True if a warning makes the plan invalid.
     strict: bool,
 }
 
 impl CheckArgs {
-    /// Checks and prints what was found.
+    /// Checks the plans and prints the findings.
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input that cannot be read.
@@ -235,7 +235,8 @@ impl CheckArgs {
             score.is_valid().then(run).and_then(|run| run.map_err(|given_up| warnings.push(given_up)).ok())
         };
         let simulation = simulated(&limits, &loaded, &score, &mut warnings);
-        // Under other limits than its own a plan costs something else than its file says: what it says is judged under its own.
+        // Under other limits a plan costs something else than its file says: its claims are judged under its own
+        // limits.
         let own_limits = self.own_limits(workload, &loaded, &limits);
         let (claim, (contradictions, given_up)) = match own_limits {
             Some(own) if own == limits => {
@@ -271,8 +272,8 @@ impl CheckArgs {
         })
     }
 
-    /// The limits that the plan was made under: those asked for where flags change nothing, else what its file and the
-    /// workload say. `None` where neither tells: the file names none, or flags change the wiring or how the model is trained.
+    /// Limits that the plan was made under: the requested ones if flags change nothing, else those of its file and the
+    /// workload. `None` if unknown: the file names none, or flags change the topology or the training settings.
     fn own_limits(&self, workload: &Workload, loaded: &LoadedPlan, asked: &Limits) -> Option<Limits> {
         let LimitArgs { topology, training, .. } = &self.limits;
         if topology.is_some() || *training != LimitArgs::default().training {
@@ -283,8 +284,8 @@ impl CheckArgs {
     }
 }
 
-/// What a file says otherwise than it comes out under the limits it was made for, a sentence each, and what could not be
-/// judged in time.
+/// Contradictions between the file and the recomputation under its own limits, a sentence each, and the reason if
+/// something could not be judged in time.
 fn judged(
     workload: &Workload,
     limits: &Limits,
@@ -311,7 +312,7 @@ fn judged(
 }
 
 impl Checked {
-    /// Every rule is kept, and what the file claims comes out again; if asked for, there is nothing to warn of either.
+    /// True if every rule is satisfied and the file's claims are confirmed; under `strict`, also without warnings.
     fn is_valid(&self) -> bool {
         self.score.is_valid()
             && self.contradictions.is_empty()
@@ -353,7 +354,7 @@ impl Checked {
         text
     }
 
-    /// What came of the claims, a line each.
+    /// Results for the claims, a line each.
     fn claimed(&self, text: &mut String, claim: Claim) {
         let Score { value, measure, .. } = self.score;
         let recomputed = measure.show(value);
@@ -390,7 +391,7 @@ impl Checked {
         }
     }
 
-    /// What may be wrong with a file that names no limits and breaks only what depends on them.
+    /// Possible cause if a file names no limits and breaks only rules that depend on them.
     fn hint(&self) -> Option<&'static str> {
         let of_limits = |violation: &Violation| {
             use Violation::{Indivisible, OutOfMemory, TooManyDevices, TooManyReplicas};
@@ -431,7 +432,7 @@ impl Checked {
         }
     }
 
-    /// What was assumed: to read the file, and to simulate the plan; and what is the file's word alone.
+    /// Assumptions of reading and simulation, and claims that rest on the file alone.
     fn notes(&self) -> Vec<String> {
         let simulated = self.simulation.iter().flat_map(|simulation| &simulation.pipeline.notes);
         let word = "that it is optimal is what the file says: a check measures the plan, and proves no bound";
@@ -440,7 +441,7 @@ impl Checked {
     }
 }
 
-/// What a file says of its simulation otherwise than the simulator does, a sentence each. Simulated as the file says it was.
+/// Differences between the file's simulation and the simulator's, a sentence each. Uses the file's simulation settings.
 fn differences(
     workload: &Workload,
     limits: &Limits,
@@ -481,12 +482,12 @@ fn differences(
     Ok(part(&Simulation { schedule, pipeline, timeline }))
 }
 
-/// Whether its mapping was simulated as plans are here: devices compute while they send.
+/// True if the file's mapping was simulated with overlap of compute and transfers, as here.
 fn overlaps(loaded: &LoadedPlan) -> bool {
     loaded.options.get("concurrent_copy_comp") != Some(&serde_json::Value::Bool(false))
 }
 
-/// What of a file is not known here, a sentence each: it may be of another version, or misspelt.
+/// Unknown planner or options of a file, a sentence each: they may be of another version, or misspelt.
 fn unknown(loaded: &LoadedPlan) -> Vec<String> {
     let Some(id) = loaded.planner.as_deref() else { return vec![] };
     let Some(planner) = planner::find(id) else {
@@ -497,7 +498,7 @@ fn unknown(loaded: &LoadedPlan) -> Vec<String> {
     others.map(|name| format!("planner.options.{} is no option of {id}", printable(name))).collect()
 }
 
-/// The limits of the flags, else of the plan, else of the workload; the plan's devices are numbered for them.
+/// Limits of the flags, else of the plan, else of the workload; the plan's devices are numbered for them.
 pub(super) fn limits(
     flags: &LimitArgs,
     loaded: &mut LoadedPlan,
@@ -512,14 +513,14 @@ pub(super) fn limits(
     Ok(limits)
 }
 
-/// Refuses options that the planner which the file names does not take so. Options and planners that are not known here may
-/// be those of another version.
+/// Refuses option values that the file's planner does not accept. Unknown options and planners may be of another
+/// version and are accepted.
 fn options(loaded: &LoadedPlan, file: &str) -> Result<(), LoadError> {
     let Some(planner) = loaded.planner.as_deref().and_then(planner::find) else { return Ok(()) };
     for spec in planner.options() {
         let Some(value) = loaded.options.get(spec.name) else { continue };
         let text = value.as_str().map_or_else(|| value.to_string(), String::from);
-        // What is told by its type alone: a word in quotes is no number.
+        // Types checked by the JSON type: a quoted word is not a number.
         let of_its_type = match spec.kind {
             OptionKind::Flag { .. } => value.is_boolean(),
             OptionKind::Number { .. } | OptionKind::Quantity { .. } => value.is_number(),

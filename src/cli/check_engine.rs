@@ -1,4 +1,4 @@
-//! Whether a plan that was asked for an engine is one that the engine runs unchanged, as its exporter sees it.
+//! Check that a plan made for an engine runs there unchanged, by the engine's exporter.
 
 use crate::{
     cluster::Limits,
@@ -8,12 +8,13 @@ use crate::{
     workload::Workload,
 };
 
-/// Why an engine whose rules the plan's options promise to keep cannot run it, a sentence; `None` if all can, and where
-/// nothing was promised. What an engine cannot be given at all, because the workload has no numbered layers, is no promise.
+/// Reason why an engine cannot run the plan although the plan's options promise it, as a sentence. `None` if all
+/// engines can, or nothing was promised. Workloads without numbered layers cannot be exported at all, which breaks no
+/// promise.
 pub(super) fn broken(workload: &Workload, limits: &Limits, loaded: &LoadedPlan) -> Option<String> {
     let runner = promised(loaded)?;
     let settings = EngineSettings { exact: true, micro_batch_size: Some(1), ..EngineSettings::default() };
-    // A table of who does what when says less than the engine runs.
+    // The schedule table describes less than the engine runs.
     let whole = Engine::ALL.into_iter().filter(|&engine| engine != Engine::TorchSchedule);
     let engines = whole.filter(|engine| match (runner, engine.runner()) {
         (Runner::Any, own) => own.is_some_and(|own| own != Runner::Any),
@@ -29,7 +30,7 @@ pub(super) fn broken(workload: &Workload, limits: &Limits, loaded: &LoadedPlan) 
     Some(format!("its options promise a plan that {engine} runs unchanged, and it cannot: {why}"))
 }
 
-/// The engine that the options name; all of them, where they ask for a plan of an engine and name none.
+/// Engine that the options name; any engine if they require an engine's plan and name none.
 fn promised(loaded: &LoadedPlan) -> Option<Runner> {
     let asked = loaded.options.get("engine_feasible").is_some_and(|value| value.as_bool() == Some(true))
         || loaded.options.get("space").is_some_and(|value| value.as_str() == Some("engine"));

@@ -1,4 +1,4 @@
-//! `plantui compare`: every planner that can, and plans from files, on one table in one simulator.
+//! `plantui compare`: all planners that support the workload, and plans from files, in one table and one simulator.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -82,7 +82,7 @@ pub(crate) struct CompareArgs {
     setup: SetupArgs,
 }
 
-/// A planner and what it is asked.
+/// Planner and its problem.
 struct Asked {
     planner: &'static dyn Planner,
     problem: Problem,
@@ -112,7 +112,7 @@ struct CompareDocument<'a> {
     schema: &'static str,
     workload: WorkloadPart,
     limits: GivenLimits,
-    /// What the simulator was told beside the schedule.
+    /// Settings of the simulator, except the schedule.
     played_with: Vec<String>,
     entries: Vec<EntryPart<'a>>,
     left_out: Vec<LeftOut>,
@@ -126,7 +126,7 @@ struct EntryPart<'a> {
     objective: Option<ObjectivePart>,
     lower_bound: Option<f64>,
     gap: Option<f64>,
-    /// The plans that bound and gap speak of, where those are not all.
+    /// Plans that bound and gap cover, if not all.
     proven_among: Option<&'a str>,
     stages: Option<usize>,
     devices: Option<u32>,
@@ -136,11 +136,11 @@ struct EntryPart<'a> {
     bubble: Option<f64>,
     peak_memory_bytes: Option<f64>,
     prediction_error: Option<f64>,
-    /// By how much the simulated batch takes longer than that of Joint's plan.
+    /// Relative excess of the simulated iteration time over that of Joint's plan.
     against_joint: Option<f64>,
     seconds: Option<f64>,
     remarks: &'a [String],
-    /// What the planner did that is a bug.
+    /// Bug of the planner.
     #[serde(skip_serializing_if = "Option::is_none")]
     bug: Option<String>,
 }
@@ -169,7 +169,7 @@ impl CompareArgs {
     /// Plans, simulates and prints.
     ///
     /// # Errors
-    /// [`Failure`] for wrong use or input, or where the result cannot be written.
+    /// [`Failure`] for wrong use or input, or if the result cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
@@ -224,13 +224,13 @@ impl CompareArgs {
         })
     }
 
-    /// Says which flags change nothing about any of the plans.
+    /// Prints which flags affect none of the plans.
     fn say_what_nothing_heeds(&self, workload: &Workload, limits: &Limits, setup: Setup, entries: &[ComparedPlan]) {
         let pipelines: Vec<(Schedule, Pipeline)> = entries
             .iter()
             .filter_map(|entry| entry.plan.as_ref().zip(entry.simulated.as_ref()))
             .map(|(plan, simulated)| {
-                // Routes make no difference to what is heeded.
+                // Routes do not change which settings are supported.
                 let plain = Plan { topology: None, ..plan.clone() };
                 (simulated.schedule, family::pipeline(workload, limits, &plain, &setup.of(plan).settings))
             })
@@ -240,7 +240,7 @@ impl CompareArgs {
         }
     }
 
-    /// The planners to ask, and why the others are not.
+    /// Planners to run, and the reasons why others are left out.
     fn planners(&self, workload: &Arc<Workload>, limits: &Limits) -> Result<(Vec<Asked>, Vec<LeftOut>), Failure> {
         let (mut able, mut left_out) = (vec![], vec![]);
         for &planner in planner::all() {
@@ -271,7 +271,7 @@ impl CompareArgs {
         Ok((able, left_out))
     }
 
-    /// Asks one planner after the other; Ctrl-C stops the one that runs and leaves out the rest. Says whether it was
+    /// Runs the planners one after the other. Ctrl-C stops the current one and skips the rest. Returns true if it was
     /// pressed.
     fn ask(&self, planners: Vec<Asked>, setup: Setup, entries: &mut Vec<ComparedPlan>) -> Result<bool, Failure> {
         let all = Search::new(None, self.seed);
@@ -281,7 +281,7 @@ impl CompareArgs {
                 break;
             }
             let search = all.part(Some(self.deadline.unwrap_or(TIME_FOR_EACH)));
-            // The plan that Ctrl-C stops is simulated still, until it is pressed again.
+            // A plan stopped by Ctrl-C is still simulated, until Ctrl-C is pressed again.
             let then = |search: &Search| {
                 let after = search.follow(LEAST_TIME);
                 interrupt.follows();
@@ -330,7 +330,7 @@ impl<'a> EntryPart<'a> {
     }
 }
 
-/// What the lines rest on, each sentence once, with all whom it concerns.
+/// Assumptions of the rows, each sentence once, with the names of the rows concerned.
 fn remarks(entries: &[ComparedPlan]) -> Vec<String> {
     let mut told: Vec<(&str, Vec<&str>)> = vec![];
     for (remark, name) in entries.iter().flat_map(|entry| entry.remarks.iter().map(|remark| (remark, &entry.name))) {
@@ -347,7 +347,7 @@ fn remarks(entries: &[ComparedPlan]) -> Vec<String> {
     told.iter().map(|(remark, names)| format!("{}: {remark}", whom(names))).collect()
 }
 
-/// The rows of one objective under their head.
+/// Rows of one objective below their head.
 fn table(entries: &[ComparedPlan], reference_s: Option<f64>) -> Vec<Vec<String>> {
     let titles = Column::ALL.map(|column| column.title().to_string());
     let against = reference_s.map(|_| "against joint".to_string());

@@ -1,4 +1,4 @@
-//! `plantui completions`: a script with which a shell completes plantui's arguments.
+//! `plantui completions`: prints a shell script that completes plantui's arguments.
 
 use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
@@ -25,7 +25,7 @@ impl CompletionsArgs {
     /// # Errors
     /// [`Failure`] if standard output cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
-        // Into memory first: clap panics on a write that fails, and a closed pipe is no bug.
+        // Into memory first: clap panics on a failed write, and a closed pipe is not a bug.
         let mut script = vec![];
         generate(self.shell, &mut Cli::command(), "plantui", &mut script);
         output::print(&String::from_utf8_lossy(&script))?;

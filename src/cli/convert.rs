@@ -1,6 +1,6 @@
-//! `plantui convert`: a workload in another format.
+//! `plantui convert`: writes a workload in another format.
 //!
-//! Each format that can be written is a `Target` in one list, from which `--to` takes its words and help.
+//! Each output format is a `Target` in one list, which provides the words and help of `--to`.
 
 use std::path::PathBuf;
 
@@ -31,9 +31,9 @@ What was assumed is written into the file (`assumptions`); PipeDream's text has 
 error. Planners convert by themselves where they can: `plantui plan \
 model.json --planner placement-dp`.";
 
-/// Bandwidth by which times become bytes where none is given.
+/// Default bandwidth to convert times into bytes.
 const BANDWIDTH: f64 = 16e9;
-/// Microbatches in a batch where none are given.
+/// Default number of microbatches per iteration.
 const MICROBATCHES: u32 = 32;
 
 /// Write a workload in another format
@@ -58,13 +58,13 @@ pub(crate) struct ConvertArgs {
     force: bool,
 }
 
-/// A format that can be written.
+/// Output format.
 struct Target {
     id: &'static str,
     help: &'static str,
-    /// The workload in this format, with the limits as they were given, or why not.
+    /// Converts the workload with the given limits; the error is the reason why not.
     convert: fn(&Workload, &GivenLimits) -> Result<Conversion, String>,
-    /// Whether its files have a place for what was assumed; else it is told beside them.
+    /// True if its files can hold assumptions; else these are printed.
     keeps_assumptions: bool,
 }
 
@@ -144,7 +144,7 @@ impl ConvertArgs {
     }
 }
 
-/// The converted workload with what it rests on: the original's assumptions, then those of the conversion.
+/// Converted workload with the original's assumptions, then those of the conversion.
 fn recorded(original: &Workload, converted: Conversion, target: &str) -> Workload {
     let mut assumptions = vec![];
     if let Some(provenance) = &original.provenance {

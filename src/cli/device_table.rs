@@ -1,4 +1,4 @@
-//! The table of a device placement's plan: a row is a device, or a subgraph that an accelerator runs.
+//! Table of a device placement's plan: a row per device, or per subgraph of an accelerator.
 //!
 //! ```text
 //! limited by stage 4 (CPUs): everything waits for it during 49.2% of the latency
@@ -7,7 +7,7 @@
 //!       1  accelerator 1     0 ns    24.11 ms        3.0%  ..
 //! ```
 //!
-//! For a max-load the columns are the load and what it is made of, and how much of it (both) the backward pass has.
+//! For a max-load, the columns are the load, its parts, and the backward pass's share of both.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::{
     workload::Workload,
 };
 
-/// The line about the bottleneck and the table.
+/// Line about the bottleneck, and the table.
 pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
     let bottleneck = score.bottleneck();
     let timed = score.stages.iter().any(|stage| stage.sample.is_some());
@@ -60,7 +60,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     table(text, &rows);
 }
 
-/// What each stage runs on: accelerators are counted from 1 in the order of their first stages, as on the screen. For a
+/// Device of each stage. Accelerators are counted from 1 in the order of their first stages, as on the screen. For a
 /// single sample the CPUs are one stage.
 fn devices(plan: &Plan, all_cpus: bool) -> Vec<String> {
     let (mut known, mut count) = (HashMap::new(), 0);
@@ -71,7 +71,7 @@ fn devices(plan: &Plan, all_cpus: bool) -> Vec<String> {
         };
         match stage.devices.first() {
             Some(&device) => *known.entry(device).or_insert_with(next),
-            // A stage that no device was given is one by itself.
+            // A stage without a device counts separately.
             None => next(),
         }
     };
@@ -83,7 +83,7 @@ fn devices(plan: &Plan, all_cpus: bool) -> Vec<String> {
     plan.stages.iter().map(device).collect()
 }
 
-/// What the time of the limiting stage is made of.
+/// Parts of the limiting stage's time.
 fn limited(scored: &StageScore, latency_s: f64) -> String {
     if let Some(times) = scored.sample {
         let share = units::percent(critical_share(times, latency_s));
@@ -93,12 +93,12 @@ fn limited(scored: &StageScore, latency_s: f64) -> String {
     format!("compute {}, transfers {}", share(scored.compute_s), share(scored.communication_s))
 }
 
-/// The latency of a single sample: somebody is waited for at every moment of it.
+/// Latency of a single sample: the sum of all critical times.
 fn latency_s(score: &Score) -> f64 {
     score.stages.iter().filter_map(|stage| stage.sample).map(|times| times.critical_s).sum()
 }
 
-/// The share of the latency during which everything waits for a stage.
+/// Share of the latency in which everything waits for a stage.
 fn critical_share(times: SampleTimes, latency_s: f64) -> f64 {
     if latency_s > 0.0 { times.critical_s / latency_s } else { 0.0 }
 }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn tens_of_thousands_of_devices_are_told_in_one_pass() {
-        // A pass over all stages for every row, and one more for each of those, would not end here.
+        // An implementation that scans all stages for every row would not finish here.
         let stages = (0..60_000).rev().map(|device| on(vec![device], Choice::Keep)).collect();
         let told = devices(&Plan { stages, ..Plan::default() }, false);
         assert_eq!((told[0].as_str(), told[59_999].as_str()), ("accelerator 1", "accelerator 60000"));

@@ -1,4 +1,4 @@
-//! `plantui explain`: what limits a plan, which limit binds, what would help, and what is next best.
+//! `plantui explain`: the bottleneck of a plan, its binding limits, possible improvements, and alternatives.
 
 use std::{
     collections::BTreeMap,
@@ -54,7 +54,7 @@ on a plan which is not proven to be the best.
 Exit codes: 0 done, 1 no feasible plan, 2 wrong use or input, 3 stopped before any plan, \
 70 a bug of plantui.";
 
-/// A re-plan may take at least this long.
+/// Least default time of a re-plan.
 const LEAST_SHARE: Duration = Duration::from_secs(2);
 
 /// Say what limits a plan, which limit binds, what would help, and what is next best
@@ -84,30 +84,30 @@ pub(crate) struct ExplainArgs {
     force: bool,
 }
 
-/// Everything that was found.
+/// All results of an explanation.
 struct Explained {
     base: Base,
     bottleneck: Option<Bottleneck>,
-    /// Where its simulated batch loses time.
+    /// Lost time of its simulated iteration.
     losses: Option<Losses>,
-    /// What published planners' plans take in the same simulator.
+    /// Published planners' plans in the same simulator.
     rivals: Vec<Rival>,
     explanation: Explanation,
-    /// What its plan does to the links of a topology.
+    /// Effect of its plan on the links of a topology.
     links: OnLinks,
-    /// The most time that a re-plan was given.
+    /// Longest time limit of a re-plan.
     each: Duration,
-    /// Questions that were not asked.
+    /// Number of skipped questions.
     unasked: usize,
-    /// Whether that is for want of time, and not because of Ctrl-C.
+    /// True if they were skipped for lack of time, not because of Ctrl-C.
     late: bool,
 }
 
 impl ExplainArgs {
-    /// Plans, asks and prints.
+    /// Plans, asks the questions and prints.
     ///
     /// # Errors
-    /// [`Failure`] for wrong use or input, or where the result cannot be written.
+    /// [`Failure`] for wrong use or input, or if the result cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
@@ -129,8 +129,8 @@ impl ExplainArgs {
         Ok(planning::ending(&planned))
     }
 
-    /// Plans, then asks one question after the other. Ctrl-C ends the plan or the questions and keeps what is there; so does
-    /// a re-plan that fails.
+    /// Plans, then answers one question after the other. Ctrl-C ends the plan or the questions and keeps the results so
+    /// far; a re-plan that fails does the same.
     fn explain(&self, task: Task) -> Result<(Run, Option<Explained>), Failure> {
         let whole = Search::new(None, self.planning.seed);
         let interrupt = Interrupt::cancels(&whole)?;
@@ -148,7 +148,7 @@ impl ExplainArgs {
         let mut explanation = Explanation::default();
         let questions = base.questions();
         let asking = whole.part(all);
-        // What is left is shared out, a little less each, so that no answer is lost to the end of all.
+        // The remaining time is divided with a small reserve, so that no answer is lost at the deadline.
         let share_among =
             |among: usize| asking.remaining().map_or(each, |left| each.min(left.mul_f64(0.9) / among as u32));
         let mut longest = Duration::ZERO;
@@ -234,7 +234,7 @@ fn limited_by(text: &mut String, base: &Base, bottleneck: &Bottleneck) {
     }
 }
 
-/// What a part of a stage's time is called in reports; the document keeps the names it has had.
+/// Name of a part of a stage's time in reports; the JSON document keeps the older names.
 fn called(part: &'static str) -> &'static str {
     match part {
         "edges" => "transfers",
@@ -306,7 +306,7 @@ struct ExplainDocument<'a> {
     planner: PlannerPart,
     limits: GivenLimits,
     status: &'static str,
-    /// The plans that a proof speaks of, where those are not all.
+    /// Plans that a proof covers, if not all.
     proven_among: Option<&'a str>,
     objective: Option<ObjectivePart>,
     /// Unit of every `value` below.
@@ -314,14 +314,14 @@ struct ExplainDocument<'a> {
     value: Option<f64>,
     stages: Option<usize>,
     devices: Option<u32>,
-    /// What is proven, in words that say of what.
+    /// Statement of the proof with its scope.
     proof: Option<String>,
     simulated: Option<SimulatedPart>,
     bottleneck: Option<BottleneckPart<'a>>,
     binds: Vec<BindsPart>,
     does_not_bind: Vec<&'static str>,
     help: Vec<RowPart<'a>>,
-    /// What the plan does to the links of its topology, where it sits on one.
+    /// Effect of the plan on the links of its topology, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     links: Option<&'a OnLinks>,
     next_best: Vec<RowPart<'a>>,
@@ -331,14 +331,14 @@ struct ExplainDocument<'a> {
     explanation: Option<&'a str>,
 }
 
-/// The objective as the simulator finds it, in the unit of the objective.
+/// Simulated value of the objective, in its unit.
 #[derive(Debug, Serialize)]
 struct SimulatedPart {
     schedule: &'static str,
     value: f64,
-    /// Above the planned value, relative.
+    /// Relative excess over the planned value.
     difference: f64,
-    /// Shares of a batch that are lost, 0 to 1.
+    /// Shares of an iteration that are lost, 0 to 1.
     losses: Option<BTreeMap<&'static str, f64>>,
 }
 
@@ -373,7 +373,7 @@ struct BindsPart {
     value: f64,
     gain: f64,
     certainty: &'static str,
-    /// By how many seconds the parts of a simulated batch get longer.
+    /// Excess of each part of a simulated iteration, seconds.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     parts: BTreeMap<&'static str, f64>,
 }
@@ -394,7 +394,7 @@ struct RowPart<'a> {
     devices: Option<u32>,
     seconds: f64,
     reason: Option<&'a str>,
-    /// As of what binds.
+    /// As in `BindsPart`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     parts: BTreeMap<&'static str, f64>,
 }

@@ -1,4 +1,4 @@
-//! What `plantui explain` tells of a topology's links: the fullest, and what a batch takes with some twice as fast.
+//! Links of a topology in `plantui explain`: the fullest ones, and the iteration time with some twice as fast.
 
 use serde::{Serialize, Serializer};
 
@@ -13,18 +13,18 @@ use crate::{
     units,
 };
 
-/// Links that a report names.
+/// Most links that a report names.
 const NAMED: usize = 8;
 
-/// What a plan does to the links of its topology.
+/// Effect of a plan on the links of its topology.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct OnLinks {
-    /// The fullest first.
+    /// Loads, the fullest first.
     #[serde(serialize_with = "loads")]
     loads: Vec<LinkLoad>,
-    /// Seconds of a batch of the plan as it is.
+    /// Current iteration time of the plan, seconds.
     iteration_s: Option<f64>,
-    /// With links twice as fast, where that shortens it, the most first.
+    /// Iteration times with faster links, if shorter, the largest gain first.
     #[serde(serialize_with = "wider")]
     twice_as_fast: Vec<Wider>,
 }
@@ -34,7 +34,7 @@ struct LoadRow<'a> {
     link: &'a str,
     kind: &'a str,
     bytes_per_s: f64,
-    /// That it carries something, a microbatch.
+    /// Busy seconds per microbatch.
     seconds: f64,
 }
 
@@ -58,7 +58,7 @@ fn wider<S: Serializer>(wider: &[Wider], serializer: S) -> Result<S::Ok, S::Erro
 }
 
 impl OnLinks {
-    /// Of the plan that is explained; nothing where it sits on no topology.
+    /// Effect of the explained plan; empty without a topology.
     pub(super) fn of(base: &Base, search: &Search) -> Self {
         let (workload, limits) = (&base.problem.workload, &base.problem.limits);
         let loads = links::loads(workload, limits, &base.plan);
@@ -69,12 +69,12 @@ impl OnLinks {
         OnLinks { loads, iteration_s: now, twice_as_fast: twice_as_fast.unwrap_or_default() }
     }
 
-    /// Whether there is nothing to tell.
+    /// True if there are no loads.
     pub(super) fn is_empty(&self) -> bool {
         self.loads.is_empty()
     }
 
-    /// Tells it.
+    /// Appends the report.
     pub(super) fn tell(&self, text: &mut String, plan: &Plan) {
         let Some(topology) = plan.topology.as_ref().filter(|_| !self.is_empty()) else { return };
         line(text, format_args!("fullest links of {}, a microbatch", topology.name));

@@ -1,4 +1,4 @@
-//! What `plantui explain` says of published planners' plans: rows of its report, entries of its document.
+//! Published planners' plans in `plantui explain`: rows of its report, entries of its document.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::report::{self, line};
 use crate::{study::rivals::Rival, units};
 
-/// What published planners would do, and what of their batches takes longer.
+/// Appends the published planners' plans and the differing parts of their iterations.
 pub(super) fn published(text: &mut String, rivals: &[Rival]) {
     if rivals.is_empty() {
         return;
@@ -22,15 +22,15 @@ pub(super) fn published(text: &mut String, rivals: &[Rival]) {
     line(text, format_args!(""));
 }
 
-/// A published planner's plan in the same simulator.
+/// Published planner's plan in the same simulator.
 #[derive(Debug, Serialize)]
 pub(super) struct PublishedPart {
     planner: &'static str,
     schedule: &'static str,
     iteration_s: f64,
-    /// Above the plan's own batch, relative.
+    /// Relative excess over the explained plan's iteration.
     difference: f64,
-    /// Seconds by which parts of its batch take longer; they add up to the difference but for trifles.
+    /// Excess of each part of its iteration, seconds; they add up to the difference except for negligible parts.
     parts: BTreeMap<&'static str, f64>,
     stages: usize,
     devices: u32,

@@ -1,4 +1,4 @@
-//! `plantui export`: a plan for an engine, a spreadsheet or another tool.
+//! `plantui export`: writes a plan for an engine, a spreadsheet or another tool.
 
 use std::{
     path::{Path, PathBuf},
@@ -110,10 +110,10 @@ fn formats() -> PossibleValuesParser {
 }
 
 impl ExportArgs {
-    /// Writes the plan in the format that was asked for.
+    /// Writes the plan in the requested format.
     ///
     /// # Errors
-    /// [`Failure`] for wrong use or input, or where the result cannot be written.
+    /// [`Failure`] for wrong use or input, or if the result cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
@@ -134,7 +134,7 @@ impl ExportArgs {
         }
     }
 
-    /// The workload and the plan for it.
+    /// Workload and its plan.
     fn read(&self) -> Result<(Workload, LoadedPlan), Failure> {
         if let Some(path) = &self.workload {
             input::one_standard_input(path, &self.plan)?;
@@ -154,7 +154,7 @@ impl ExportArgs {
         Ok((workload, loaded))
     }
 
-    /// The workload at the place the plan names: as seen from here, or else from beside the plan.
+    /// Workload at the place that the plan names, relative to the current folder or else to the plan's folder.
     fn beside(&self, place: &str, source: &str) -> Result<Workload, Failure> {
         let here = Path::new(place);
         let beside = self.plan.parent().map(|folder| folder.join(place)).filter(|path| path.is_file());
@@ -277,7 +277,7 @@ impl ExportArgs {
         self.schedule.as_deref().and_then(Schedule::find)
     }
 
-    /// The schedule asked for, else the plan's own.
+    /// Requested schedule, else the plan's own.
     fn simulate(&self) -> Setup {
         let setup = self.schedule().map_or_else(Setup::default, Setup::from);
         match self.virtual_stages {

@@ -1,4 +1,4 @@
-//! How a command ends: exit codes, and the two lines of an expected error or of a bug.
+//! End of a command: exit codes, and the two lines of an expected error or of a bug.
 
 use std::{io, process::ExitCode};
 
@@ -10,24 +10,24 @@ use crate::{
     source::LoadError,
 };
 
-/// How a command ended that was used rightly.
+/// End of a command that was used correctly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It did what was asked.
+    /// Success.
     Done,
     /// There is no feasible plan, or the plan that was checked is not valid.
     NoPlan,
-    /// The deadline or Ctrl-C came before any plan was found.
+    /// The deadline or Ctrl-C ended the command before any plan was found.
     Stopped,
-    /// Nothing came of it but a planner's bug.
+    /// The only result is a planner's bug.
     Bug,
 }
 
-/// The exit code of a bug, which `sysexits.h` calls an internal software error.
+/// Exit code of a bug: an internal software error in `sysexits.h`.
 const BUG: u8 = 70;
 
 impl Ending {
-    /// The exit code: 0, 1, 3 or 70. Code 2 is a [`Failure`].
+    /// Exit code: 0, 1, 3 or 70. Code 2 is a [`Failure`].
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             Ending::Done => 0,
@@ -38,29 +38,29 @@ impl Ending {
     }
 }
 
-/// Why a command could not do what was asked.
+/// Reason why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// Wrong use or input: one sentence, and what to do about it (may be empty).
+    /// Wrong use or input: a sentence, and the repair (may be empty).
     Refused {
-        /// The sentence.
+        /// Sentence about the problem.
         message: String,
-        /// The repair.
+        /// Repair.
         hint: String,
     },
-    /// A planner did what no input excuses.
+    /// Planner bug, independent of the input.
     Bug(String),
-    /// Whoever read standard output has gone; nothing is wrong.
+    /// The reader of standard output has exited; this is not an error.
     ReaderLeft,
 }
 
 impl Failure {
-    /// A refusal with a hint; an empty hint is not shown.
+    /// Refusal with a hint; an empty hint is not shown.
     pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Failure::Refused { message: message.into(), hint: hint.into() }
     }
 
-    /// What went wrong while writing to `place`.
+    /// Failure to write to `place`.
     pub fn writing(place: &str, error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
@@ -74,7 +74,7 @@ impl Failure {
         }
     }
 
-    /// Prints the error to standard error and gives the exit code.
+    /// Prints the error to standard error and returns the exit code.
     pub fn report(&self) -> ExitCode {
         let (message, hint) = match self {
             Failure::Refused { message, hint } => (message, hint),
@@ -90,7 +90,7 @@ impl Failure {
     }
 }
 
-/// Says on standard error what a planner did, and what to do about it.
+/// Prints a planner's bug and the repair to standard error.
 pub(super) fn tell_bug(what: &(impl ToString + ?Sized)) {
     notice::bug(&what.to_string());
     notice::hint(REPORT);
@@ -122,7 +122,7 @@ impl From<LoadError> for Failure {
 }
 
 impl Failure {
-    /// For a workload that lacks a limit.
+    /// Failure for a workload that lacks a limit.
     pub(crate) fn lacks(source: &str, limit: &MissingLimit) -> Self {
         Failure::refused(format!("{source}: {limit}"), "")
     }

@@ -1,4 +1,4 @@
-//! `plantui hardware`: the presets of `generate`, each figure with its source.
+//! `plantui hardware`: lists the presets of `generate`, each figure with its source.
 
 use clap::Args;
 use serde::Serialize;

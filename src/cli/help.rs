@@ -1,7 +1,7 @@
-//! Help text whose examples are never wrapped, so that a call can be copied as one line from a narrow terminal.
+//! Help text with unwrapped examples, so that a command can be copied as one line from a narrow terminal.
 //!
-//! clap wraps text at spaces. The spaces of examples are replaced by no-break spaces before clap sees them, and put back when
-//! help is printed.
+//! clap wraps text at spaces. The spaces of examples become no-break spaces before clap formats them, and are restored
+//! when help is printed.
 
 use std::ffi::OsString;
 
@@ -15,14 +15,14 @@ const KEPT: char = '\u{a0}';
 /// Parses the arguments.
 ///
 /// # Errors
-/// clap's error, or its help text, which [`printed`] turns into text.
+/// clap's error or help text, which [`printed`] converts to text.
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let mut command = kept(Cli::command());
     let matches = command.try_get_matches_from_mut(arguments)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// The command and its subcommands, with examples that clap does not wrap.
+/// Command and its subcommands, with examples that clap does not wrap.
 fn kept(command: Command) -> Command {
     let examples = command.get_after_long_help().map(ToString::to_string);
     let command = command.mut_subcommands(kept);
@@ -32,7 +32,7 @@ fn kept(command: Command) -> Command {
     }
 }
 
-/// The text with no-break spaces in every line that begins with two spaces.
+/// Text with no-break spaces in every line that begins with two spaces.
 fn lines_kept(text: &str) -> String {
     let lines = text.lines().map(|line| match line.starts_with("  ") {
         true => line.replace(' ', &KEPT.to_string()),

@@ -1,4 +1,4 @@
-//! `plantui import`: what an engine runs today, as a workload and a plan.
+//! `plantui import`: reads an engine's current configuration as a workload and a plan.
 
 use std::{io, path::PathBuf};
 
@@ -44,7 +44,7 @@ strategy. Nothing is run; variables of a shell are known where the script sets t
 for the others --model names it (a preset or a config.json), or --for a workload of it.
 Exit codes: 0 done, 2 wrong use or input.";
 
-/// No configuration is larger; logs are read up to here.
+/// Most bytes that are read: no configuration is larger, and logs are cut here.
 const MOST_BYTES: u64 = 4 << 20;
 
 /// Read what a training engine runs today as a workload and a plan
@@ -90,7 +90,7 @@ impl ImportArgs {
     /// Reads, writes and reports.
     ///
     /// # Errors
-    /// [`Failure`] for wrong use or input, or where a file cannot be written.
+    /// [`Failure`] for wrong use or input, or if a file cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let outputs = [&self.workload, &self.plan]
             .map(|path| path.as_deref().map(|path| Destination::new(Some(path), self.force)));
@@ -150,7 +150,7 @@ impl ImportArgs {
         Ok(configuration)
     }
 
-    /// The workload, and its text where it was made here.
+    /// Workload, and its text if it was generated here.
     fn workload(&self, configuration: &Configuration, source: &str) -> Result<(Workload, Option<String>), Failure> {
         if let Some(path) = &self.of {
             return Ok((input::workload(path)?, None));
@@ -224,7 +224,7 @@ impl ImportArgs {
     }
 }
 
-/// What was read, and what became of it.
+/// Import and its results.
 struct Imported<'a> {
     configuration: &'a Configuration,
     workload: &'a Workload,
@@ -235,7 +235,7 @@ struct Imported<'a> {
 }
 
 impl Imported<'_> {
-    /// What was assumed, and which rules the plan breaks by the workload's own reckoning.
+    /// Assumptions, and rules that the plan breaks according to the workload.
     fn notes(&self) -> Vec<String> {
         let broken = self.score.violations.iter().map(|violation| format!("by the workload's reckoning {violation}"));
         self.configuration.notes.iter().cloned().chain(broken).collect()

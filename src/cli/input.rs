@@ -1,4 +1,4 @@
-//! Where workloads and plans come from: a path, or `-` for standard input.
+//! Sources of workloads and plans: a path, or `-` for standard input.
 
 use std::{io, path::Path, sync::OnceLock};
 
@@ -14,10 +14,10 @@ use crate::{
     },
 };
 
-/// How standard input is spelled.
+/// Spelling of standard input.
 pub(crate) const STANDARD_INPUT: &str = "-";
 
-/// Whether a path means standard input.
+/// True if a path means standard input.
 pub(crate) fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == STANDARD_INPUT
 }
@@ -25,7 +25,7 @@ pub(crate) fn is_standard_input(path: &Path) -> bool {
 /// Loads a workload.
 ///
 /// # Errors
-/// [`LoadError`] if it cannot be read or is no valid workload.
+/// [`LoadError`] if it cannot be read or is not a valid workload.
 pub(crate) fn workload(path: &Path) -> Result<Workload, LoadError> {
     if is_standard_input(path) {
         return workload::load_reader(io::stdin().lock(), STANDARD_INPUT, "stdin");
@@ -36,7 +36,7 @@ pub(crate) fn workload(path: &Path) -> Result<Workload, LoadError> {
 /// Loads a plan for a workload.
 ///
 /// # Errors
-/// [`LoadError`] if it cannot be read, is no plan, or belongs to another workload.
+/// [`LoadError`] if it cannot be read, is not a plan, or belongs to another workload.
 pub(crate) fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadError> {
     let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
@@ -45,23 +45,23 @@ pub(crate) fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadE
     Ok(loaded)
 }
 
-/// Says what of a workload is taken, since neither it nor a plan tells.
+/// Prints assumptions about the workload that neither it nor a plan states.
 fn tell_taken(workload: &Workload) {
     family::of(workload).taken(None).iter().for_each(|taken| notice::note(taken));
 }
 
-/// What a plan's file holds.
+/// Content of a plan's file.
 pub(crate) enum Plans {
-    /// A plan.
+    /// Single plan.
     One(Box<LoadedPlan>),
-    /// A list of plans, as `plan` prints it for several batches.
+    /// List of plans, as `plan` prints it for several batches.
     List(Vec<LoadedPlan>),
 }
 
 /// Loads a plan or a JSON list of plans for a workload.
 ///
 /// # Errors
-/// [`LoadError`] if it cannot be read, or an element is no plan or belongs to another workload.
+/// [`LoadError`] if it cannot be read, or an element is not a plan or belongs to another workload.
 pub(crate) fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError> {
     let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
@@ -81,12 +81,12 @@ pub(crate) fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError
     Ok(Plans::List(plans))
 }
 
-/// What is in a plan's file, and what messages call it.
+/// Content of a plan's file, and its name for messages.
 ///
 /// # Errors
 /// [`LoadError`] if it cannot be read.
 pub(crate) fn plan_bytes(path: &Path) -> Result<(Vec<u8>, String), LoadError> {
-    // A plan is looked at before its workload is complete, and standard input can be read once.
+    // A plan is read before its workload is complete, and standard input can be read only once.
     static READ: OnceLock<Vec<u8>> = OnceLock::new();
     if is_standard_input(path) {
         if READ.get().is_none() {
@@ -97,12 +97,12 @@ pub(crate) fn plan_bytes(path: &Path) -> Result<(Vec<u8>, String), LoadError> {
     Ok((formats::read_file(path)?, shown(path)))
 }
 
-/// A path as messages show it.
+/// Path for messages.
 pub(crate) fn shown(path: &Path) -> String {
     printable(&path.display().to_string())
 }
 
-/// A workload and a plan that are both to be read from standard input cannot be told apart.
+/// Refuses a workload and a plan that both come from standard input: they cannot be separated.
 pub(super) fn one_standard_input(workload: &Path, plan: &Path) -> Result<(), super::Failure> {
     if is_standard_input(workload) && is_standard_input(plan) {
         let hint = "name a file for one of them";

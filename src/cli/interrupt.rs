@@ -1,8 +1,8 @@
-//! Ctrl-C while a planner runs: once stops the search and keeps the best plan, twice ends the program. Where something
-//! [follows](Interrupt::follows) the search, the second stops that, and the third ends the program.
+//! Ctrl-C during a search: the first one stops the search and keeps the best plan, the second ends the program. If
+//! something [follows](Interrupt::follows) the search, the second stops that, and the third ends the program.
 //!
-//! The thread that waits for the signal lives as long as the process: a handler once installed cannot be given back to
-//! the system, so from when the result is written on the thread does what the system would have done.
+//! The thread that waits for the signal lives as long as the process, because a signal handler cannot be uninstalled.
+//! After the result is written, the thread emulates the default action of the system.
 
 use std::{
     sync::{
@@ -17,7 +17,7 @@ use signal_hook::{consts::SIGINT, iterator::Signals, low_level};
 use super::Failure;
 use crate::planner::Search;
 
-/// While this lives, the first Ctrl-C cancels the search: it must outlive the writing of what was found.
+/// Guard: while it lives, the first Ctrl-C cancels the search. It must outlive the writing of the result.
 #[must_use]
 pub(crate) struct Interrupt {
     armed: Arc<AtomicBool>,
@@ -25,7 +25,7 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Listens for Ctrl-C on behalf of a search.
+    /// Installs the Ctrl-C handler for a search.
     ///
     /// # Errors
     /// [`Failure`] if the system refuses a signal handler.
@@ -49,13 +49,13 @@ impl Interrupt {
         Ok(Interrupt { armed, pressed })
     }
 
-    /// Whatever [`Search::follow`]s the search is stopped by the next Ctrl-C, and where nothing does, as where the plan is
-    /// being written, that one is let pass: what was searched for is not lost to a key that came too late.
+    /// Rearms the handler: the next Ctrl-C stops whatever [`Search::follow`]s the search. If nothing follows, as during
+    /// the writing of the plan, that Ctrl-C has no effect, so a late key press does not lose the result.
     pub(super) fn follows(&self) {
         self.armed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether Ctrl-C was pressed.
+    /// True if Ctrl-C was pressed.
     pub(super) fn pressed(&self) -> bool {
         self.pressed.load(Ordering::Relaxed)
     }
@@ -79,13 +79,13 @@ mod tests {
         let interrupt = Interrupt::cancels(&search).unwrap();
         assert!(!interrupt.pressed() && !search.cancelled());
         low_level::raise(SIGINT).unwrap();
-        // The signal is handled on another thread; a minute is only there to end a test that fails.
+        // Another thread handles the signal; the minute only ends a test that fails.
         let patience = Instant::now() + Duration::from_secs(60);
         while !search.cancelled() && Instant::now() < patience {
             thread::yield_now();
         }
         assert!(interrupt.pressed() && search.cancelled() && !search.deadline_passed());
-        // What follows the search is stopped by the next.
+        // The next Ctrl-C stops what follows the search.
         let after = search.follow(Duration::ZERO);
         interrupt.follows();
         assert!(!after.cancelled());

@@ -1,4 +1,4 @@
-//! `plantui lint`: what in a profile will mislead a planner.
+//! `plantui lint`: reports parts of a profile that may mislead a planner.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ struct LintDocument<'a> {
 struct FindingEntry<'a> {
     rule: &'static str,
     severity: Severity,
-    /// Ids; empty for the file as a whole.
+    /// Node ids; empty for the file as a whole.
     nodes: Vec<NodeId>,
     what: &'a str,
     why: &'static str,

@@ -1,4 +1,4 @@
-//! `plantui man`: manual pages, one for each command.
+//! `plantui man`: prints manual pages, one for each command.
 
 use std::{fs, path::PathBuf};
 
@@ -52,7 +52,7 @@ impl ManArgs {
     }
 }
 
-/// File name and text of the page of a command and of all below it.
+/// Collects file name and text of the page of a command and all its subcommands.
 fn collect(command: &Command, pages: &mut Vec<(String, String)>) {
     let man = Man::new(command.clone());
     let mut page = vec![];

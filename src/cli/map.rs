@@ -1,4 +1,4 @@
-//! `plantui map`: which device of a topology each part of a plan sits on.
+//! `plantui map`: maps the parts of a plan to the devices of a topology.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -94,7 +94,7 @@ pub(crate) struct MapArgs {
     force: bool,
 }
 
-/// A plan that was mapped, measured under the topology's devices and machines.
+/// Mapped plan, measured under the topology's devices and machines.
 struct OnTopology {
     workload: Workload,
     limits: Limits,
@@ -139,7 +139,7 @@ impl MapArgs {
         Ok(Ending::Done)
     }
 
-    /// The plan on the topology's devices; else why it cannot be there.
+    /// Plan on the topology's devices, else the reason why it cannot be mapped.
     fn mapped(
         &self,
         workload: Workload,

@@ -1,4 +1,4 @@
-//! A command that is misspelled must not be taken for a file that is missing.
+//! Detection of misspelt commands, which would otherwise be reported as missing files.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory};
 
 use super::{Cli, Failure};
 
-/// What to say if the first word is neither a command nor a file, but nearly a command.
+/// Failure if the first word is neither a command nor a file, but similar to a command.
 pub(super) fn failure(first_word: Option<&str>) -> Option<Failure> {
     let word = first_word.filter(|word| !word.starts_with('-') && !Path::new(word).exists())?;
     let command = Cli::command();

@@ -1,7 +1,7 @@
-//! What is said of arguments that make no sense.
+//! Messages about invalid arguments.
 //!
-//! The parser repeats what was typed. That may come from a stranger (a script that passes file names on), so what it repeats
-//! is made visible first, each on one line, and the whole message is a [`notice`] like any other.
+//! The parser repeats the arguments, which may come from untrusted input (a script that passes file names). So the
+//! repeated text is made visible first, each on one line, and the whole message is a [`notice`] like any other.
 
 use std::{error::Error, process::ExitCode};
 
@@ -10,19 +10,19 @@ use clap::error::{ContextKind, ContextValue};
 use super::{Failure, help, output};
 use crate::{notice, text::visible_line};
 
-/// What an error begins with that [`super::topology_input`] makes of a topology.
+/// Prefix of an error about a topology from [`super::topology_input`].
 const OWN: &str = "error: --topology: ";
 
-/// Says what the parser has to say, be it help or an error, and gives the exit code.
+/// Prints the parser's help or error, and returns the exit code.
 pub(super) fn report(mut error: clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // Help and version hold nothing but our own words, and are a result like any other.
+        // Help and version contain only trusted text, and are a result like any other.
         return match output::print_own(&help::printed(&error.render())) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => failure.report(),
         };
     }
-    // What our own readers of arguments refuse has no need of the usage.
+    // Errors of our own argument parsers are clear without the usage.
     if let Some(told) = error.to_string().strip_prefix(OWN) {
         let told = told.split("\n\nUsage:").next().unwrap_or(told).trim();
         let (message, hint) = told.split_once("; ").unwrap_or((told, ""));
@@ -45,14 +45,14 @@ pub(super) fn report(mut error: clap::Error) -> ExitCode {
         }
     }
     if hostile {
-        // Some suggestions repeat what was typed in the middle of other words.
+        // Some suggestions repeat the argument in the middle of other words.
         drop(error.remove(ContextKind::Suggested));
     }
     notice::whole(&repeated(&error).unwrap_or_else(|| error.to_string()));
     ExitCode::from(2)
 }
 
-/// The message where a parser of values repeats what it was given, as far as a terminal would obey it.
+/// Message for a value parser that repeats its input, with control characters made visible. `None` if there are none.
 fn repeated(error: &clap::Error) -> Option<String> {
     let why = error.source()?.to_string();
     let shown = visible_line(&why);

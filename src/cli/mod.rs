@@ -1,12 +1,12 @@
-//! The command line: a clap tree with one file per subcommand.
+//! Command line: a clap tree with one file per subcommand.
 //!
 //! A subcommand is a struct of arguments with a `run` that returns how it [ended](Ending) or why it [failed](Failure).
-//! What is shared: the flags of limits and planners, reading workloads and plans,
-//! running a planner with a progress bar and Ctrl-C, the table of a plan, and `output`.
+//! Shared parts: flags of limits and planners, input of workloads and plans, planner runs with a progress bar and
+//! Ctrl-C, the table of a plan, and `output`.
 //!
-//! Results go to standard output, everything else to standard error. A reader that leaves
-//! (`plantui plan F | head -1`) is success, since it got what it wanted; a standard output that was closed from the beginning is
-//! refused.
+//! Results go to standard output, everything else to standard error. A reader that exits early
+//! (`plantui plan F | head -1`) is a success, since it got its lines. A standard output that was closed from the start
+//! is refused.
 
 pub(crate) mod arguments;
 pub(crate) mod calibrate;
@@ -135,10 +135,10 @@ enum Command {
 }
 
 impl Cli {
-    /// Does what was asked for.
+    /// Runs the requested subcommand.
     ///
     /// # Errors
-    /// [`Failure`] for wrong use, wrong input, or a reader that left.
+    /// [`Failure`] for wrong use, wrong input, or a reader that exited.
     pub fn run(self) -> Result<Ending, Failure> {
         match self.command {
             None => self.screen.run(),
@@ -168,7 +168,7 @@ impl Cli {
     }
 }
 
-/// Reads the arguments of the process, does what they ask for, and says how it ended.
+/// Parses the arguments of the process, runs the command, and returns its exit code.
 pub fn main() -> ExitCode {
     let first_word = std::env::args_os().nth(1);
     if let Some(failure) = mistyped::failure(first_word.as_deref().and_then(OsStr::to_str)) {

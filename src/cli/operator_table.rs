@@ -1,4 +1,4 @@
-//! The part of the report that shows operators split over one set of devices.
+//! Report table for operators that are split over one set of devices.
 //!
 //! ```text
 //! step    operators                         split     time      compute  edges  sync  idle devices
@@ -6,7 +6,7 @@
 //!   2  encoder positions .. loss x202        b=32   ..
 //! ```
 //!
-//! Operators that follow one another with one split share a row.
+//! Consecutive operators with the same split share a row.
 
 use super::report::{line, table};
 use crate::{
@@ -25,7 +25,7 @@ fn idle(workload: &Workload, stage: &Stage, at: usize) -> u32 {
     stage.device_count().saturating_sub(used)
 }
 
-/// The table of splits.
+/// Appends the table of splits.
 pub(super) fn operators(text: &mut String, workload: &Workload, stage: &Stage, score: &Score) {
     let Some(scored) = score.stages.first() else { return };
     line(text, format_args!(""));

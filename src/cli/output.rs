@@ -1,8 +1,8 @@
-//! Where results go: standard output, or a file that [appears whole](whole_file) or not at all.
+//! Output of results: standard output, or a file that is [written completely](whole_file) or not at all.
 //!
-//! Every result goes through here, as every remark goes through `notice`, and both through [`visible`]: what a stranger put
-//! into a file or a name reaches no terminal as anything but text. Existing files are replaced only with `--force` and keep
-//! who may read them; devices and pipes such as `/dev/null` are written to, never replaced.
+//! Every result goes through this module, and every message through `notice`. Both use [`visible`], so untrusted text
+//! from a file or a name reaches a terminal only as plain text. Existing files are replaced only with `--force` and
+//! keep their permissions; devices and pipes such as `/dev/null` are written to, never replaced.
 
 use std::{
     fs,
@@ -14,29 +14,29 @@ use std::{
 use super::{Failure, input};
 use crate::{export::whole_file, notice, text::visible};
 
-/// Columns that a table may take: those of the terminal, or what a log is read in.
+/// Columns available for a table: the terminal's, or a fixed width for logs.
 pub(super) fn columns() -> usize {
     const LOG: usize = 160;
     let terminal = io::stdout().is_terminal().then(|| ratatui::crossterm::terminal::size().ok()).flatten();
     terminal.map_or(LOG, |(columns, _)| columns.into())
 }
 
-/// Where a result goes.
+/// Destination of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// Standard output.
     Standard,
-    /// A file.
+    /// File.
     File {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
-        /// Whether it may replace what is there.
+        /// True if it may replace an existing file.
         force: bool,
     },
 }
 
 impl Destination {
-    /// `-` and nothing mean standard output.
+    /// Destination of a path; `-` and `None` mean standard output.
     pub(crate) fn new(path: Option<&Path>, force: bool) -> Self {
         match path {
             Some(path) if path.as_os_str() != "-" => Destination::File { path: path.into(), force },
@@ -44,10 +44,10 @@ impl Destination {
         }
     }
 
-    /// Refuses a destination that could not be written, before any work is done for it.
+    /// Refuses a destination that cannot be written, before any work is done.
     ///
     /// # Errors
-    /// [`Failure`] if the file exists and may not be replaced, is a directory, or leads nowhere.
+    /// [`Failure`] if the file exists and may not be replaced, is a directory, or cannot be resolved.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let Destination::File { path, force } = self else { return is_open() };
         let Some(metadata) = there(path)? else { return Ok(()) };
@@ -60,12 +60,12 @@ impl Destination {
     /// Writes the whole text.
     ///
     /// # Errors
-    /// [`Failure`] as [`Destination::check`], or if the system refuses; [`Failure::ReaderLeft`] for a closed pipe.
+    /// [`Failure`] as [`Destination::check`], or for errors of the system; [`Failure::ReaderLeft`] for a closed pipe.
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
         self.stream(|out| out.write_all(visible(text).as_bytes()))
     }
 
-    /// Writes what `pieces` writes, without keeping it.
+    /// Writes the output of `pieces` as a stream, without buffering all of it.
     ///
     /// # Errors
     /// As [`Destination::write`].
@@ -79,7 +79,7 @@ impl Destination {
         }
     }
 
-    /// Writes a trace, and says how large it is if that may surprise.
+    /// Writes a trace, and prints its size if that is large.
     ///
     /// # Errors
     /// As [`Destination::write`].
@@ -94,7 +94,7 @@ impl Destination {
     }
 }
 
-/// Passes on what is written to it as a terminal may be shown it, and counts it.
+/// Forwards text that is safe for a terminal, and counts its bytes.
 struct Counted<'a> {
     out: &'a mut dyn Write,
     bytes: &'a mut u64,
@@ -102,7 +102,7 @@ struct Counted<'a> {
 
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // The pieces are whole texts.
+        // Each piece is a whole text.
         match std::str::from_utf8(bytes) {
             Ok(text) => self.out.write_all(visible(text).as_bytes())?,
             Err(_) => self.out.write_all(bytes)?,
@@ -170,19 +170,19 @@ fn print_pieces(pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     pieces(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::writing("standard output", &error))
 }
 
-/// Of traces beyond this many bytes the size is told: browsers open them slowly, if at all.
+/// Size in bytes above which a trace's size is printed: browsers open such traces slowly, if at all.
 const LARGE_TRACE: u64 = 50_000_000;
 
-/// Prints a value as JSON, indented, with a line break at its end.
+/// Value as indented JSON with a final line break.
 pub(super) fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("strings, numbers and lists serialise") + "\n"
 }
 
-/// What is at a path, if anything is.
+/// Metadata of a path; `None` if nothing exists there.
 ///
 /// # Errors
-/// [`Failure`] where the system does not say, as of symbolic links in a circle: those are not replaced, for what they should
-/// lead to is not known.
+/// [`Failure`] if the system cannot tell, as for circular symbolic links: these are not replaced, because their target
+/// is unknown.
 fn there(path: &Path) -> Result<Option<fs::Metadata>, Failure> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
@@ -264,7 +264,7 @@ mod tests {
         Destination::new(Some(&link), true).write("new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&real).unwrap(), "new");
-        // Links in a circle lead to no file, and are not taken for one.
+        // Circular links lead to no file, and do not count as one.
         let circle = folder.path().join("circle");
         std::os::unix::fs::symlink("circle", &circle).unwrap();
         for to in [Destination::new(Some(&circle), true), Destination::new(Some(&circle), false)] {

@@ -1,4 +1,4 @@
-//! `plantui plan`: plan without a screen.
+//! `plantui plan`: plans without a screen.
 
 use std::path::PathBuf;
 
@@ -71,7 +71,7 @@ struct OutputArgs {
     format: Option<&'static Format>,
 }
 
-/// The formats, but for engines' files: those have settings of their own, with `plantui export`.
+/// Formats except those of engines, which have their own settings in `plantui export`.
 fn format() -> impl TypedValueParser<Value = &'static Format> {
     let written = arguments::export_formats().filter(|(format, _)| !matches!(format.writes, Writes::Engine(_)));
     let known = PossibleValuesParser::new(written.map(|(_, value)| value));
@@ -79,10 +79,10 @@ fn format() -> impl TypedValueParser<Value = &'static Format> {
 }
 
 impl PlanArgs {
-    /// Plans, then prints and writes what was asked for.
+    /// Plans, then prints and writes the requested output.
     ///
     /// # Errors
-    /// [`Failure`] for wrong use or input, or where a result cannot be written.
+    /// [`Failure`] for wrong use or input, or if a result cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let (standard, file) = self.output.destinations()?;
         let workload = self.limits.load(&self.workload)?;
@@ -95,15 +95,15 @@ impl PlanArgs {
         }
         let task = Task::new(workload, &self.limits, &self.planning)?;
         let (planned, _until_written) = task.run(&self.planning)?;
-        // Formats that hold nothing but a plan are not written without one, nor a trace without a simulation; the exit
-        // code says so.
+        // Formats that contain only a plan are not written without one, nor a trace without a simulation; the exit code
+        // says so.
         let mut whole = true;
         let to_file = file.is_some();
         if let Some((destination, format)) = file {
             whole = write(&planned, format, &destination)?;
         }
         match standard {
-            // The file is there: a closed standard output loses nothing.
+            // The file is written: a closed standard output loses nothing.
             Printed::Table | Printed::Line(_) if to_file && output::is_open().is_err() => {}
             Printed::Table => output::print(&report::planned(&planned))?,
             Printed::Line(path) => output::print(&report::written(&planned, &path))?,
@@ -120,7 +120,7 @@ impl PlanArgs {
         })
     }
 
-    /// A plan for each batch, all at once: reports one after the other, or a JSON array of their documents.
+    /// Plans all batches in parallel, and prints their reports in order or a JSON array of their documents.
     fn run_batches(&self, workload: &Workload, printed: &Printed, to_file: bool) -> Result<Ending, Failure> {
         let other = |format: &Format| *format != *formats::plan_json();
         if to_file || matches!(printed, Printed::Format(format) if other(format)) {
@@ -139,19 +139,19 @@ impl PlanArgs {
     }
 }
 
-/// A file, and what is written to it.
+/// File and the format written to it.
 type ToFile = (Destination, &'static Format);
 
 /// Content of standard output.
 enum Printed {
     Table,
     Format(&'static Format),
-    /// One line on what was written to this file.
+    /// One line about the plan written to this file.
     Line(PathBuf),
 }
 
 impl OutputArgs {
-    /// Destinations of the result: standard output, and a file where there is one.
+    /// Destinations of the result: standard output, and a file if requested.
     fn destinations(&self) -> Result<(Printed, Option<ToFile>), Failure> {
         let format = self.format.unwrap_or(formats::plan_json());
         let destination = Destination::new(self.output.as_deref(), self.force);
@@ -174,7 +174,7 @@ impl OutputArgs {
     }
 }
 
-/// Writes the plan in a format; false where there is no plan and the format cannot say so.
+/// Writes the plan in a format; false if there is no plan and the format cannot express that.
 fn write(planned: &Run, format: &'static Format, destination: &Destination) -> Result<bool, Failure> {
     let missing = match format.writes {
         Writes::Run => false,
@@ -204,7 +204,7 @@ fn document(planned: &Run) -> Document {
     document
 }
 
-/// The most memory this process had in use, where the system tells (Linux).
+/// Peak memory of this process, if the system reports it (Linux).
 fn peak_rss_bytes() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

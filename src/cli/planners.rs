@@ -1,4 +1,4 @@
-//! `plantui planners`: which planners there are, with their options and limits.
+//! `plantui planners`: lists the planners with their options and limits.
 
 use clap::Args;
 use serde::Serialize;
@@ -45,17 +45,17 @@ struct OptionEntry {
     #[serde(rename = "type")]
     kind: &'static str,
     default: serde_json::Value,
-    /// The same as people read it.
+    /// Default for people.
     #[serde(skip)]
     default_text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     least: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     most: Option<f64>,
-    /// Of a quantity.
+    /// Unit of a quantity.
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
-    /// What it takes, in words.
+    /// Accepted values in words.
     #[serde(skip)]
     takes: String,
     values: Vec<ValueEntry>,

@@ -1,4 +1,4 @@
-//! Runs a planner for a command: chooses it, sets it, watches Ctrl-C and the deadline, simulates what it found.
+//! Planning for a command: chooses and configures a planner, handles Ctrl-C and the deadline, simulates the result.
 
 use std::sync::Arc;
 
@@ -20,23 +20,23 @@ use crate::{
     workload::Workload,
 };
 
-/// A problem and the planner that is to solve it.
+/// Problem and its planner.
 pub(crate) struct Task {
-    /// The planner.
+    /// Planner of the task.
     pub planner: &'static dyn Planner,
-    /// What it is asked.
+    /// Problem to solve.
     pub problem: Problem,
-    /// Limits that were asked for and that the planner does not heed.
+    /// Given limits that the planner ignores.
     pub(super) unheeded: Vec<LimitKind>,
-    /// Limits that nobody stated, a sentence each.
+    /// Assumed limits, a sentence each.
     pub(super) assumed: Vec<String>,
 }
 
 impl Task {
-    /// Puts a workload and what the user asked for together.
+    /// Combines a workload with the user's flags.
     ///
     /// # Errors
-    /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
+    /// [`Failure`] if a limit is missing, or the planner does not support the workload or an option.
     pub(crate) fn new(mut workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
         let given = training_input::software(&mut workload, &args.settings)?;
         let args =
@@ -46,7 +46,7 @@ impl Task {
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
-        // Planners that search on routes, and those with an option for them, need no bandwidth in their place.
+        // Planners that search on routes, or have an option for them, do not need a bandwidth instead.
         let own = planner.searches_routes() || planner.options().iter().any(|spec| spec.name == "topology");
         let told = limit_args.topology.iter().filter(|_| !own && !family::of(&workload).has_platform());
         assumed.extend(told.map(|topology| topology.rule(family::of(&workload).on_machines())));
@@ -58,8 +58,8 @@ impl Task {
         Ok(Task { planner, problem, unheeded, assumed })
     }
 
-    /// Plans and simulates. The deadline and Ctrl-C end the plan and then the simulation, and what is there is kept: hold on
-    /// to the [`Interrupt`] until it is written.
+    /// Plans and simulates. The deadline and Ctrl-C end the plan and then the simulation, and the results so far are
+    /// kept. The caller must keep the [`Interrupt`] until they are written.
     ///
     /// # Errors
     /// [`Failure`] if the system refuses threads or signal handlers, or the planner's claim is not confirmed.
@@ -80,7 +80,7 @@ impl Task {
         Ok((planned?, interrupt))
     }
 
-    /// Plans on the current thread, which may belong to a pool of the size asked for.
+    /// Plans on the current thread, which may belong to a pool of the requested size.
     ///
     /// # Errors
     /// [`Fault`] if the planner's claim is not confirmed.
@@ -93,7 +93,7 @@ impl Task {
 }
 
 /// Plans and simulates tasks in parallel, without a progress bar. Ctrl-C ends all plans and then all simulations, and
-/// what is there is kept, as by [`Task::run`].
+/// the results so far are kept, as in [`Task::run`].
 ///
 /// # Errors
 /// [`Failure`] if the system refuses threads or signal handlers, or a planner's claim is not confirmed.
@@ -119,12 +119,12 @@ pub(crate) fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<(Vec<Run>, Int
     Ok((planned?, interrupt))
 }
 
-/// The note on a limit that a planner does not heed.
+/// Note on a limit that a planner ignores.
 pub(super) fn ignored(planner: &dyn Planner, kind: LimitKind) -> String {
     format!("{} changes nothing about the plan: {} does not heed it", kind.flag(), planner.info().name)
 }
 
-/// What a run means for the exit code.
+/// End of the command for a run.
 pub(crate) fn ending(run: &Run) -> Ending {
     match run.outcome.status {
         _ if run.outcome.plan.is_some() => Ending::Done,
@@ -133,7 +133,7 @@ pub(crate) fn ending(run: &Run) -> Ending {
     }
 }
 
-/// The limits of the workload under those of the command line.
+/// Limits of the workload, overridden by those of the command line.
 ///
 /// # Errors
 /// [`Failure`] that names the file, the field it lacks and the flag that gives it.
@@ -144,12 +144,12 @@ pub(crate) fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits,
     family::resolve(workload, &limits.overrides()).map_err(|missing| Failure::lacks(&workload.source, &missing))
 }
 
-/// The failure of a system that refuses threads.
+/// Failure if the system refuses threads.
 pub(super) fn no_threads(threads: u16, error: &rayon::ThreadPoolBuildError) -> Failure {
     Failure::refused(format!("cannot start {threads} threads: {error}"), "ask for fewer")
 }
 
-/// Threads that planners can go deep on; 0 for as many as there are cores.
+/// Thread pool with stacks for deep planners; 0 for one thread per core.
 ///
 /// # Errors
 /// [`Failure`] if the system refuses threads.
@@ -158,7 +158,7 @@ pub(super) fn pool(threads: u16) -> Result<rayon::ThreadPool, Failure> {
     pool.map_err(|error| no_threads(threads, &error))
 }
 
-/// The settings of a planner: what a cluster preset says comes first, so that settings given by name win.
+/// Settings of a planner: those of a cluster preset come first, so explicit settings override them.
 pub(super) fn settings(planner: &dyn Planner, limits: &LimitArgs, given: &[String]) -> Vec<String> {
     let links = limits.link_settings();
     let declared = |name: &str| planner.options().iter().any(|spec| spec.name == name);
@@ -166,10 +166,10 @@ pub(super) fn settings(planner: &dyn Planner, limits: &LimitArgs, given: &[Strin
     preset.chain(given.iter().cloned()).collect()
 }
 
-/// The planner asked for, or the first that can plan the workload, best without converting it.
+/// Requested planner, or the first that can plan the workload, preferably without conversion.
 ///
 /// # Errors
-/// [`Failure`] if it cannot, with its reason.
+/// [`Failure`] with the reason if the planner cannot plan it.
 pub(super) fn choose(id: Option<&str>, workload: &Workload) -> Result<&'static dyn Planner, Failure> {
     if id.is_none()
         && let Some(native) = planner::all().iter().copied().find(|p| p.is_native(workload))
@@ -222,7 +222,7 @@ mod tests {
         let report = crate::cli::report::planned(&planned);
         assert!(report.contains("limited by stage") && report.contains(&note), "{report}");
         assert_eq!(ending(&planned), Ending::Done);
-        // A search that has ended says nothing about what follows it.
+        // An ended search does not affect the one that follows it.
         planned.simulate_when(Setup::default(), |simulate| {
             simulate(&over.follow(LEAST_TIME.max(std::time::Duration::from_secs(3600))))
         });

@@ -1,6 +1,6 @@
-//! A profile of times on the command line: what its file does not tell of the measurement.
+//! Flags for profiles of times: facts about the measurement that the file does not state.
 //!
-//! The flag goes over what the file says; a plan brings what it was made with, where neither does.
+//! The flag overrides the file. A plan provides the value it was made with if neither states it.
 
 use std::path::Path;
 
@@ -28,10 +28,10 @@ fn samples(text: &str) -> Result<u32, UnitError> {
 }
 
 impl ProfileArgs {
-    /// The workload as the flag has it.
+    /// Workload with the flag applied.
     ///
     /// # Errors
-    /// [`Failure`] if it is no profile of a batch, or of no such batch.
+    /// [`Failure`] if it is not a profile of a batch, or does not support this batch.
     pub(super) fn over(&self, workload: Workload) -> Result<Workload, Failure> {
         let Some(samples) = self.profile_batch else { return Ok(workload) };
         if family::of(&workload).profile_batch().is_none() {
@@ -42,13 +42,13 @@ impl ProfileArgs {
         turned.map_err(|error| Failure::refused(format!("--profile-batch: {error}"), ""))
     }
 
-    /// The dial of the workload that this flag or a planner's setting turns.
+    /// Dial of the workload that this flag or a planner's setting changes.
     pub(super) fn dial_asked(&self, settings: &[String]) -> Option<String> {
         let set = settings.iter().any(|setting| is_batch(setting));
         (self.profile_batch.is_some() || set).then(|| PROFILE_BATCH.to_string())
     }
 
-    /// The same for a plan's file, which says what it was made with: that counts where nothing else tells.
+    /// The same for a plan's file: the value in the plan counts if nothing else states it.
     ///
     /// # Errors
     /// As [`ProfileArgs::over`]; [`Failure`] if the plan cannot be read.
@@ -61,10 +61,10 @@ impl ProfileArgs {
     }
 }
 
-/// The batch that a plan's file says it was made with.
+/// Batch that a plan's file says it was made with.
 fn told(plan: &Path) -> Result<Option<u32>, Failure> {
     let (bytes, _) = input::plan_bytes(plan)?;
-    // What is wrong with the file is told where the plan is read.
+    // Errors in the file are reported when the plan is read.
     let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let document = document.get(0).unwrap_or(&document);
     let at = |pointer: &str| document.pointer(pointer)?.as_f64();
@@ -77,7 +77,7 @@ fn is_batch(setting: &str) -> bool {
     setting.split_once('=').is_some_and(|(name, _)| name.trim() == "profile_batch")
 }
 
-/// Says that a file of PipeDream's does not tell the batch: its own tools take no comments.
+/// Prints a note that a PipeDream file does not state the batch: PipeDream's own tools accept no comments.
 pub(super) fn untold_in(format: &str, workload: &Workload) {
     if let Some(batch) = family::of(workload).profile_batch().filter(|batch| format == "pipedream" && batch.samples > 1)
     {
@@ -88,7 +88,7 @@ pub(super) fn untold_in(format: &str, workload: &Workload) {
     }
 }
 
-/// Settings without the batch, which goes over the workload: it was an option of planners once.
+/// Settings without the batch, which is applied to the workload: it was formerly an option of planners.
 ///
 /// # Errors
 /// As [`ProfileArgs::over`].

@@ -1,4 +1,4 @@
-//! The progress bar on standard error: only on a terminal, only for a search that lasts.
+//! Progress bar on standard error: only on a terminal, only for long searches.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{plan::Measure, planner::Search};
 
-/// A search shorter than this shows no bar.
+/// Shorter searches show no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 const STEPS: u64 = 1000;
 
-/// A bar that appears once the search has lasted a while.
+/// Progress bar of a search that appears after a delay.
 pub(super) struct Bar {
     title: &'static str,
     measure: Measure,
@@ -18,12 +18,12 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// A bar with the planner's name; values it finds on its way are of this measure.
+    /// Bar with the planner's name; its incumbents have this measure.
     pub(super) fn new(title: &'static str, measure: Measure) -> Self {
         Bar { title, measure, bar: None }
     }
 
-    /// Shows how far the search is; `stopping` once it was asked to end.
+    /// Shows the progress of the search; `stopping` after it was cancelled.
     pub(super) fn update(&mut self, search: &Search, stopping: bool) {
         if search.elapsed() < PATIENCE {
             return;
@@ -31,7 +31,7 @@ impl Bar {
         let bar = self.bar.get_or_insert_with(|| {
             let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent:>3}% {elapsed} {msg}")
                 .expect("the template is a constant");
-            // indicatif draws to standard error, and nowhere if that is no terminal.
+            // indicatif draws to standard error, and nothing if that is not a terminal.
             ProgressBar::new(STEPS).with_style(style.progress_chars("=> ")).with_prefix(self.title)
         });
         let progress = search.progress();
@@ -47,7 +47,7 @@ impl Bar {
     }
 }
 
-/// A bar for work in equal pieces.
+/// Progress bar for work in equal pieces.
 pub(super) struct Count {
     title: &'static str,
     total: usize,
@@ -57,17 +57,17 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// A bar over `total` pieces that appears once the work has lasted a while.
+    /// Bar over `total` pieces that appears after a delay.
     pub(super) fn new(title: &'static str, total: usize) -> Self {
         Count { title, total, done: 0, began: Instant::now(), bar: None }
     }
 
-    /// One piece more is done.
+    /// Counts one more piece as done.
     pub(super) fn step(&mut self) {
         self.done += 1;
     }
 
-    /// Shows how far the work is; `stopping` once it was asked to end.
+    /// Shows the progress of the work; `stopping` after it was cancelled.
     pub(super) fn update(&mut self, stopping: bool) {
         if self.began.elapsed() < PATIENCE {
             return;
@@ -85,7 +85,7 @@ impl Count {
     }
 }
 
-/// A clock for work of which nobody knows how far it is.
+/// Clock for work whose progress is unknown.
 pub(super) struct Timer {
     title: &'static str,
     began: Instant,
@@ -93,12 +93,12 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// A clock that appears once the work has lasted a while.
+    /// Clock that appears after a delay.
     pub(super) fn new(title: &'static str) -> Self {
         Timer { title, began: Instant::now(), bar: None }
     }
 
-    /// Shows how long the work has lasted.
+    /// Shows the elapsed time.
     pub(super) fn update(&mut self) {
         if self.began.elapsed() < PATIENCE {
             return;

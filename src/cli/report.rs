@@ -1,4 +1,4 @@
-//! The table that `plan` and `check` print: for people, in plain characters, readable in a log.
+//! Report of `plan` and `check`: for people, in plain characters, readable in a log.
 //!
 //! ```text
 //! bert32a100 (37 nodes, 67 edges): Piper, optimal, in 8.000 ms
@@ -29,16 +29,16 @@ use crate::{
     workload::Workload,
 };
 
-/// Names of more nodes than this many kinds are shown as the first and the last.
+/// Above this many distinct names, only the first and the last are shown.
 const NAMES_SHOWN: usize = 3;
 
-/// Names longer than this are cut.
+/// Longer names are cut.
 const NAME_WIDTH: usize = 40;
 
-/// A smaller difference between planned and simulated time needs no explanation, relative.
+/// Smaller relative differences between planned and simulated time need no explanation.
 const NOTED_DIFFERENCE: f64 = 0.05;
 
-/// What `plan` prints.
+/// Report of `plan`.
 pub(crate) fn planned(planned: &Run) -> String {
     let (workload, outcome) = (&planned.problem.workload, &planned.outcome);
     let mut text = String::new();
@@ -64,7 +64,7 @@ pub(crate) fn planned(planned: &Run) -> String {
     text
 }
 
-/// One line on a plan that was written to a file: its figure, or why there is none.
+/// One line about a plan that was written to a file: its figure, or the reason why there is none.
 pub(crate) fn written(planned: &Run, path: &Path) -> String {
     let (outcome, name) = (&planned.outcome, planned.planner.info().name);
     let figure = outcome.plan.as_ref().zip(planned.score.as_ref()).map(|(plan, score)| headline(planned, plan, score));
@@ -74,8 +74,8 @@ pub(crate) fn written(planned: &Run, path: &Path) -> String {
     format!("{}: {name}, {}{told}\n", shown(path), outcome.told())
 }
 
-/// The figure of the settings in force, which is the simulated one, and below it the planner's own objective where that is
-/// another; with what is proven.
+/// Figure under the settings in force, which is the simulated one, then the planner's objective if that differs; with
+/// the proof.
 pub(crate) fn headline(planned: &Run, plan: &Plan, score: &Score) -> String {
     let mut text = String::new();
     let limits = &planned.problem.limits;
@@ -104,8 +104,7 @@ pub(crate) fn headline(planned: &Run, plan: &Plan, score: &Score) -> String {
     text
 }
 
-/// What is proven of the plan, and what the simulator makes of it: the model that a planner minimises is not the batch that
-/// runs.
+/// Proof of the plan, and its simulated value: a planner's model is not the iteration that runs.
 pub(crate) fn proven(planned: &Run) -> String {
     let proof = planned.outcome.proof().map(|proof| proof.to_string());
     let promise = Promise::of_run(planned).map(|promise| promise.told()).or_else(|| Promise::once(planned));
@@ -122,7 +121,7 @@ pub(crate) fn about(workload: &Workload) -> String {
     format!("{} ({}, {})", workload.name, counted(nodes, noun), counted(edges, "edge"))
 }
 
-/// Objective, throughput, stages and devices on one line.
+/// Objective, throughput, stages and devices in one line.
 pub(crate) fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
     let time = score.slowest_s;
     let value = score.measure.show(score.value);
@@ -138,12 +137,12 @@ pub(crate) fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
     format!("{worth}   {} on {}", counted(plan.stages.len(), "stage"), devices::used(limits, plan))
 }
 
-/// Whether a stage is on CPUs, in a device placement.
+/// True if a stage of a device placement runs on CPUs.
 pub(super) fn on_cpus(stage: &Stage) -> bool {
     stage.on_cpus()
 }
 
-/// The line about the bottleneck and the table of stages.
+/// Appends the line about the bottleneck and the table of stages.
 pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
     let family = family::of(workload);
     if family.stages_are_devices() {
@@ -208,7 +207,7 @@ pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     table(text, &rows);
 }
 
-/// Device numbers, those that follow one another as a range: `0-3, 7`; the first few where there are many.
+/// Device numbers with consecutive ones as a range: `0-3, 7`; cut if there are many.
 fn runs(devices: &[u32]) -> String {
     const SHOWN: usize = 8;
     let mut runs: Vec<(u32, u32)> = vec![];
@@ -235,7 +234,7 @@ fn shares(stage: &StageScore) -> [String; 3] {
     })
 }
 
-/// The nodes of a stage by name: `embedding, layer x3`, or first and last where there are many names.
+/// Node names of a stage: `embedding, layer x3`, or first and last if there are many.
 pub(super) fn names(workload: &Workload, stage: &Stage) -> String {
     let mut runs: Vec<(String, usize)> = vec![];
     for label in stage.nodes.iter().filter_map(|&v| workload.node(v)).map(crate::workload::Node::label) {
@@ -254,7 +253,7 @@ pub(super) fn names(workload: &Workload, stage: &Stage) -> String {
     }
 }
 
-/// A name in at most [`NAME_WIDTH`] columns.
+/// Name cut to at most [`NAME_WIDTH`] columns.
 fn cut(name: &str) -> String {
     if name.width() <= NAME_WIDTH {
         return name.to_string();
@@ -269,13 +268,13 @@ fn cut(name: &str) -> String {
     shown + ".."
 }
 
-/// Why there is no plan, and the flags that would do.
+/// Reason why there is no plan, and flags that would be enough.
 fn explanation(infeasible: &Infeasible) -> String {
     let mut text = String::new();
     if !infeasible.explanation.is_empty() {
         line(&mut text, format_args!("{}", infeasible.explanation));
     }
-    // Whole bytes, rounded up, so that the flag shown really does.
+    // Whole bytes, rounded up, so that the shown flag is really enough.
     let memory = infeasible
         .smallest_memory_bytes
         .map(|bytes| format!("{} {}", LimitKind::Memory.flag(), units::exact_number(bytes.ceil())));
@@ -287,13 +286,13 @@ fn explanation(infeasible: &Infeasible) -> String {
     text
 }
 
-/// The limits on one line.
+/// Limits in one line.
 pub(crate) fn limits(workload: &Workload, limits: &Limits) -> String {
     let one = |kind: LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
     family::of(workload).limits().iter().copied().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// One simulated batch on one line, its memory in the unit of the limit.
+/// Simulated iteration in one line, its memory in the unit of the limit.
 pub(crate) fn simulated(simulation: &Simulation, limits: &Limits) -> String {
     let timeline = &simulation.timeline;
     let peak = units::bytes_beside(timeline.peak_memory(), limits.memory_limit());
@@ -316,7 +315,7 @@ pub(crate) fn simulated(simulation: &Simulation, limits: &Limits) -> String {
     )
 }
 
-/// Why what is simulated is not what was planned, if they differ by more than [`NOTED_DIFFERENCE`].
+/// Explanation of a difference between simulated and planned value above [`NOTED_DIFFERENCE`].
 fn difference(planned: &Run) -> Option<String> {
     let (promise, simulation) = (Promise::of_run(planned)?, planned.simulation.as_ref()?);
     if promise.difference().abs() <= NOTED_DIFFERENCE {
@@ -328,7 +327,7 @@ fn difference(planned: &Run) -> Option<String> {
     let lost = Some(losses.told()).filter(|lost| !lost.is_empty()).map(|lost| format!(", {lost}")).unwrap_or_default();
     let compute = units::percent(losses.compute_s / losses.batch_s);
     let told = format!("of the simulated batch the slowest stage computes {compute}{lost}");
-    // A speed-up is of whole batches: nothing is counted on top.
+    // A speed-up is of whole batches, so nothing is added to it.
     let loads = planned.score.as_ref().filter(|score| !score.measure.larger_is_better());
     let beside =
         loads.map(|score| 1.0 - losses.compute_s / (score.slowest_s * f64::from(simulation.pipeline.microbatches)));
@@ -341,19 +340,19 @@ fn difference(planned: &Run) -> Option<String> {
     })
 }
 
-/// What was assumed, a line each.
+/// Appends assumptions, a line each.
 pub(crate) fn notes(text: &mut String, notes: &[String]) {
     for note in notes {
         line(text, format_args!("note: {note}"));
     }
 }
 
-/// Adds a line.
+/// Appends a line.
 pub(crate) fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
     writeln!(text, "{content}").expect("a string takes every write");
 }
 
-/// Aligns rows: every column to the right but the last. The first row is the head.
+/// Aligns rows: every column to the right except the last. The first row is the head.
 pub(crate) fn table(text: &mut String, rows: &[Vec<String>]) {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);

@@ -1,7 +1,7 @@
-//! `plantui [WORKLOAD]`: the screen, or the report of `plan` where there is no terminal.
+//! `plantui [WORKLOAD]`: the screen, or the report of `plan` without a terminal.
 //!
-//! What the screen starts with comes from the flags, then from the last session with the workload, then from the
-//! workload itself, then from the configuration file. The report rests on flags and workload alone, as that of `plan`.
+//! The screen's start values come from the flags, then the last session with the workload, then the workload, then the
+//! configuration file. The report uses only flags and workload, as in `plan`.
 
 use std::{env, ffi::OsStr, path::PathBuf, sync::Arc};
 
@@ -85,7 +85,7 @@ impl ScreenArgs {
     /// [`Failure`] for wrong use or input.
     pub(crate) fn run(mut self) -> Result<Ending, Failure> {
         if let Some(name) = &self.look.theme {
-            // Here too, so that a wrong name is refused whether or not there is a terminal.
+            // Loaded here to refuse a wrong name with and without a terminal.
             theme::load(name, theme::user_directory().as_deref(), theme::Depth::True)
                 .map_err(|problem| Failure::refused(problem.to_string(), "`plantui themes` lists them"))?;
         }
@@ -98,7 +98,7 @@ impl ScreenArgs {
         if self.start.watch && self.workload.as_deref().is_none_or(input::is_standard_input) {
             return Err(Failure::refused("--watch needs a file to watch", "name one: plantui model.json --watch"));
         }
-        // Standard input is read to its end here, before the screen asks the terminal for keys.
+        // Standard input is read to its end here, before the screen reads keys from the terminal.
         let as_read = match &self.workload {
             Some(path) => input::workload(path)?,
             None => workload::builtin(),
@@ -116,7 +116,7 @@ impl ScreenArgs {
             return self.report(Task::new(workload, &self.limits, &self.planning)?);
         }
         if let Some(threads) = self.planning.threads {
-            // The screen plans on the global pool, which can be sized once: nothing has used it yet.
+            // The screen plans on the global pool, which can be sized only once: nothing has used it yet.
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).stack_size(planner::STACK_BYTES);
             pool.build_global().map_err(|error| planning::no_threads(threads, &error))?;
         }
@@ -128,7 +128,7 @@ impl ScreenArgs {
         }
     }
 
-    /// The configuration file with the flags over it.
+    /// Configuration file, overridden by the flags.
     fn config(&self) -> Result<Config, Failure> {
         let place = self.start.config.clone().or_else(|| config::place(variable));
         let file = place.as_deref().map(Config::load).transpose()?.unwrap_or_default();
@@ -159,7 +159,7 @@ impl ScreenArgs {
             schedule: config.schedule,
             simulator: config.simulator,
             schedule_asked: self.look.schedule.is_some(),
-            // A tour neither begins where somebody left nor leaves anything behind.
+            // A tour neither restores nor saves a session.
             state_directory: tui::user_state_directory(variable).filter(|_| !self.start.demo),
             watch: self.start.watch,
             demo: self.start.demo,
@@ -182,7 +182,8 @@ impl ScreenArgs {
     }
 }
 
-/// Any name, so that a wrong one is refused with what is wrong with its file; offers those there are to completions.
+/// Parser that accepts any name, so that the error for a wrong one describes its file. Completions get the existing
+/// names.
 #[derive(Debug, Clone)]
 struct ThemeNames;
 
@@ -202,7 +203,7 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from)
 }
 
-/// The first of these planners that is made for the workload.
+/// First of these planners that natively supports the workload.
 fn preferred(ids: &[String], workload: &Workload) -> Option<&'static dyn Planner> {
     ids.iter().filter_map(|id| planner::find(id)).find(|planner| planner.is_native(workload))
 }

@@ -1,4 +1,4 @@
-//! `plantui seek`: the least of a limit with which a goal is reached.
+//! `plantui seek`: finds the least value of a limit that reaches a goal.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -82,10 +82,10 @@ fn kinds() -> PossibleValuesParser {
 }
 
 impl SeekArgs {
-    /// Asks and prints.
+    /// Searches and prints.
     ///
     /// # Errors
-    /// [`Failure`] for wrong use or input, or where the result cannot be written.
+    /// [`Failure`] for wrong use or input, or if the result cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;

@@ -1,4 +1,4 @@
-//! What `seek` prints: the answer with the two limits around it, the curve walked, the plan; and the same as a document.
+//! Report of `seek`: the answer with its neighbouring values, the tested values, the plan; and the same as a document.
 //!
 //! ```text
 //! bert32a100 (37 nodes, 67 edges): Piper, least devices for planned time per sample at most 25.00 ms/sample
@@ -19,7 +19,7 @@ use crate::{
     units,
 };
 
-/// The text for people.
+/// Text for people.
 pub(super) fn text(problem: &Problem, sought: &Sought) -> String {
     let mut text = String::new();
     let (question, name) = (&sought.question, sought.planner.info().name);
@@ -44,7 +44,7 @@ fn figure(sought: &Sought, step: &Step) -> String {
     step.figure.map_or_else(|| "no plan".into(), |figure| sought.question.goal.judged(figure))
 }
 
-/// The answer and the limit below it.
+/// Answer, and the value below it.
 fn answer(sought: &Sought) -> String {
     let Some(nearest) = sought.nearest() else {
         let why = sought.curve.iter().rev().find(|step| !step.why.is_empty()).map(|step| step.why.as_str());
@@ -76,7 +76,7 @@ fn answer(sought: &Sought) -> String {
     )
 }
 
-/// How sure that is and how it was found.
+/// Certainty and method of the answer.
 fn certainty(sought: &Sought) -> String {
     let asked = counted(sought.curve.len(), "re-plan");
     let how = match &sought.method {
@@ -96,7 +96,7 @@ fn certainty(sought: &Sought) -> String {
     format!("{sure}\n{how}")
 }
 
-/// The values that were asked, a row each.
+/// Tested values, a row each.
 fn curve(text: &mut String, sought: &Sought) {
     let goal = &sought.question.goal;
     let head = ["", sought.question.least.label(), goal.title(), "stages", "used", "planned in", ""];
@@ -122,7 +122,7 @@ fn curve(text: &mut String, sought: &Sought) {
     report::table(text, &rows);
 }
 
-/// The document, schema `plantui.seek/1`.
+/// Document of schema `plantui.seek/1`.
 #[derive(Debug, Serialize)]
 pub(super) struct SeekDocument {
     schema: &'static str,
@@ -133,22 +133,22 @@ pub(super) struct SeekDocument {
     goal: GoalPart,
     among: Option<Vec<f64>>,
     method: &'static str,
-    /// Whether more of the limit never makes the planner's proven best worse.
+    /// True if more of the limit never makes the planner's proven optimum worse.
     monotone: bool,
-    /// Why it is not, or is not known to be.
+    /// Reason why it is not monotone, or not known to be.
     objection: Option<String>,
     answer: Option<f64>,
     flags: Option<String>,
     figure: Option<f64>,
     below: Option<f64>,
     certainty: &'static str,
-    /// The plans that a proof speaks of, where those are not all.
+    /// Plans that a proof covers, if not all.
     proven_among: Option<String>,
     open: Option<String>,
     nearest: Option<f64>,
     complete: bool,
     curve: Vec<StepPart>,
-    /// The plan of the answer, or of what comes nearest.
+    /// Plan of the answer, or of the value nearest to the goal.
     plan: Option<Document>,
 }
 
@@ -175,7 +175,7 @@ struct StepPart {
     why: String,
 }
 
-/// The document of what was found.
+/// Document of a search.
 pub(super) fn document(problem: &Problem, sought: &Sought) -> SeekDocument {
     use crate::study::seek::Figure;
     let goal = &sought.question.goal;

@@ -1,4 +1,4 @@
-//! Flags that say how a batch is simulated.
+//! Flags for the simulation of an iteration.
 
 use clap::{Args, builder::PossibleValuesParser};
 
@@ -59,7 +59,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl SetupArgs {
-    /// The flags that were given.
+    /// Flags that were given.
     fn given(&self) -> impl Iterator<Item = Setting> + '_ {
         Setting::ALL.into_iter().filter(|setting| match setting {
             Setting::Overlap => self.no_overlap,
@@ -74,8 +74,7 @@ impl SetupArgs {
         })
     }
 
-    /// What was asked for in vain of every one of these plans, in a sentence each: what no plan listens to, as each is
-    /// simulated.
+    /// Given settings that affect none of these simulated plans, a sentence each.
     #[allow(clippy::needless_pass_by_value, reason = "callers hand over what they make for this alone")]
     pub(super) fn unheeded<'a>(
         &self,
@@ -103,7 +102,7 @@ impl SetupArgs {
         told
     }
 
-    /// The schedule and the settings asked for.
+    /// Requested schedule and settings.
     pub(super) fn simulate(&self) -> Setup {
         let default = SimulatorSettings::default();
         let settings = SimulatorSettings {

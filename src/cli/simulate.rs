@@ -1,4 +1,4 @@
-//! `plantui simulate`: one batch of a plan, simulated event by event.
+//! `plantui simulate`: simulates one iteration of a plan, event by event.
 
 mod figures;
 
@@ -74,10 +74,10 @@ enum TimelineFormat {
 }
 
 impl SimulateArgs {
-    /// Simulates and writes what was asked for.
+    /// Simulates and writes the requested output.
     ///
     /// # Errors
-    /// [`Failure`] for wrong use or input, or where the result cannot be written.
+    /// [`Failure`] for wrong use or input, or if the result cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
@@ -123,14 +123,14 @@ impl SimulateArgs {
     }
 }
 
-/// The schedule asked for, if a plan can be simulated under it.
+/// Requested schedule, if the plan can be simulated under it.
 ///
 /// # Errors
-/// [`Failure::Refused`] with why not, and those that it can run.
+/// [`Failure::Refused`] with the reason and the possible schedules.
 pub(super) fn playable(pipeline: &Pipeline, wanted: Schedule) -> Result<Schedule, Failure> {
     match pipeline.refusal(wanted) {
         None => Ok(wanted),
-        // What runs once runs in the only way it can, whatever is asked for.
+        // A plan that runs once has only one order, whatever schedule is requested.
         Some(_) if pipeline.runs_once() => Ok(pipeline.schedule(wanted)),
         Some(reason) => {
             let playable: Vec<&str> = pipeline.playable().into_iter().map(Schedule::id).collect();

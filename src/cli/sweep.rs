@@ -1,4 +1,4 @@
-//! `plantui sweep`: what a plan is worth over one or two limits, for one or more planners or settings.
+//! `plantui sweep`: plans over one or two limits, for one or more planners or settings.
 
 use std::{
     collections::BTreeSet,
@@ -60,7 +60,7 @@ computed, and --output takes the whole. Where a planner answers many numbers of 
 Exit codes: 0 some point has a plan, or a share is answered, 1 none has, 2 wrong use or input, 3 stopped before any plan, \
 70 a bug of plantui.";
 
-/// How often the bar is drawn.
+/// Interval between two drawings of the bar.
 const FRAME: Duration = Duration::from_millis(50);
 
 /// Plan over ranges of one or two limits: table, CSV, JSON, chart
@@ -148,10 +148,10 @@ fn figures() -> PossibleValuesParser {
 }
 
 impl SweepArgs {
-    /// Sweeps, prints and writes what was asked for.
+    /// Sweeps, prints and writes the requested output.
     ///
     /// # Errors
-    /// [`Failure`] for wrong use or input, or where a result cannot be written.
+    /// [`Failure`] for wrong use or input, or if a result cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let svg = self.output.svg.as_deref().map(|path| Destination::new(Some(path), self.output.force));
         svg.as_ref().map_or(Ok(()), Destination::check)?;
@@ -214,13 +214,13 @@ impl SweepArgs {
             (true, _) => Ending::Done,
             (false, _) if !faults.is_empty() => Ending::Bug,
             (false, true) => Ending::Stopped,
-            // Whether any point has a plan is seen of the whole; a share is done once it is answered.
+            // Only the whole sweep shows if any point has a plan; a shard is done once it is answered.
             (false, false) if self.lines.shard.is_some() => Ending::Done,
             (false, false) => Ending::NoPlan,
         })
     }
 
-    /// The file with which a sweep that was stopped goes on.
+    /// File from which a stopped sweep resumes.
     fn again(&self) -> Option<String> {
         let Output { output, resume, .. } = &self.output;
         let file = output.as_ref().or(if let [file] = &resume[..] { Some(file) } else { None });
@@ -274,7 +274,7 @@ impl SweepArgs {
         Ok(sweep)
     }
 
-    /// The planners and settings asked for.
+    /// Requested planners and settings.
     fn series(&self, workloads: &[Arc<Workload>], settings: &[String]) -> Result<Vec<Series>, Failure> {
         let Lines { planner, series, .. } = &self.lines;
         let mut lines: Vec<String> = planner.iter().chain(series).cloned().collect();
@@ -306,7 +306,7 @@ impl SweepArgs {
         Ok(series)
     }
 
-    /// Answers what is not answered yet; tells whether it was stopped.
+    /// Answers the open points; returns true if it was stopped.
     fn answer(
         &self,
         sweep: &Sweep,
@@ -326,7 +326,7 @@ impl SweepArgs {
         thread::scope(|scope| {
             let (wanted, search) = (&wanted, &search);
             let work = scope.spawn(move || {
-                // A send fails only when this command has failed, and then nobody waits for the rest either.
+                // A send fails only after this command has failed; the rest is not needed then.
                 let found = |place, answer| drop(sender.send((place, answer)));
                 pool.install(|| run::run(sweep, wanted, self.lines.deadline, search, &found));
             });
@@ -341,7 +341,7 @@ impl SweepArgs {
                     Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(()),
                 }
                 bar.update(interrupt.pressed());
-                // A table without a row tells nobody anything.
+                // A table without rows is useless.
                 if store.is_due()
                     && answers.iter().any(Option::is_some)
                     && let Err(failure) = store.write(sweep, rests_on, answers)
@@ -358,7 +358,7 @@ impl SweepArgs {
     }
 }
 
-/// Some series can plan some workload, and those that can have the options they need.
+/// Checks that some series can plan some workload, and that those have the options they need.
 fn check(sweep: &Sweep) -> Result<(), Failure> {
     let mut reasons = vec![];
     for (place, series) in sweep.series.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The limits of a sweep on the command line: as everywhere, but each may have several values.
+//! Limits of a sweep on the command line: the usual ones, but each may have several values.
 
 use std::{path::Path, sync::Arc};
 
@@ -59,14 +59,14 @@ fn machines(text: &str) -> Result<Machines, UnitError> {
 }
 
 impl SweepLimits {
-    /// Loads a workload, as the flags and the topology have it: once for each length of sequences that is given.
+    /// Loads a workload with the flags and the topology applied, once for each given sequence length.
     pub(super) fn load(&self, workload: &Path) -> Result<Vec<Workload>, Failure> {
         let read = self.profile.over(input::workload(workload)?)?;
         let plain = self.training.each(&read, None)?;
         if self.topology.is_empty() || !plain.iter().all(|workload| family::of(workload).has_platform()) {
             return Ok(plain);
         }
-        // A model is another workload on other machines: how many devices there are is the topology's to say.
+        // A model on other machines is another workload, and its number of devices comes from the topology.
         let mut all = vec![];
         for given in self.topology.iter() {
             let told = given.overrides();
@@ -88,29 +88,29 @@ impl SweepLimits {
         [devices, memory, microbatches, bandwidth, cpus, batch, flops]
     }
 
-    /// The limits given, in the order in which they become axes.
+    /// Given limits in the order of the axes.
     pub(super) fn values(&self) -> Vec<Values> {
         self.all().into_iter().flatten().cloned().collect()
     }
 
-    /// What is given beside them.
+    /// Given limits that cannot be axes.
     pub(super) fn rest(&self) -> GivenLimits {
         GivenLimits::default().on(self.machines.clone())
     }
 
-    /// The topologies that plans are mapped to.
+    /// Topologies that plans are mapped to.
     pub(super) fn topologies(&self) -> &[Arc<Given>] {
         &self.topology
     }
 
-    /// What a topology says of limits, where nothing else is said of devices.
+    /// Limits of a topology, used unless the flags state devices.
     pub(super) fn wiring(&self, given: &Given) -> GivenLimits {
         let told = given.overrides();
         let devices = told.devices().filter(|_| self.machines.is_none() && self.devices.is_none());
         told.maybe(LimitKind::Devices, devices)
     }
 
-    /// A limit that was given, by its flag.
+    /// Flag of a limit that was given.
     pub(super) fn given(&self) -> Option<&'static str> {
         let of_kind = self.all().into_iter().flatten().next().map(|values| values.kind.flag());
         of_kind.or(self.machines.as_ref().map(|_| "--machines")).or((!self.topology.is_empty()).then_some("--topology"))

@@ -1,4 +1,4 @@
-//! What `sweep` prints: a table for people, a document for programs.
+//! Output of `sweep`: a table for people, a document for programs.
 
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
@@ -22,7 +22,7 @@ use crate::{
     units,
 };
 
-/// Workload and axes in a line.
+/// Workload and axes in one line.
 pub(super) fn title(sweep: &Sweep) -> String {
     let workload = match &sweep.workloads[..] {
         [workload] => workload.name.clone(),
@@ -32,7 +32,7 @@ pub(super) fn title(sweep: &Sweep) -> String {
     if axes.is_empty() { workload } else { format!("{workload} by {}", axes.join(" and ")) }
 }
 
-/// The table. `taken` points were there before; `again` is the file with which a stopped sweep goes on.
+/// Table of a sweep. `taken` points were there before; `again` is the file from which a stopped sweep resumes.
 pub(super) fn table(
     sweep: &Sweep,
     answers: &[Option<Answer>],
@@ -68,13 +68,13 @@ pub(super) fn table(
         lines => {
             let mut together = String::new();
             side_by_side(&mut together, sweep, &chart, answers);
-            // Sentences below the table break by themselves.
+            // Sentences below the table may wrap.
             let rows = together.lines().take(chart.places.len() + 1);
             let widest = rows.map(UnicodeWidthStr::width).max().unwrap_or(0);
             if widest <= output::columns() {
                 text += &together;
             } else {
-                // Columns that nobody can see are none: a block for each line.
+                // A table wider than the terminal is printed as one block per line of the chart.
                 for (place, one) in lines.iter().enumerate() {
                     line(&mut text, format_args!("{}{}", if place > 0 { "\n" } else { "" }, one.label));
                     single(&mut text, sweep, &chart, one, answers);
@@ -98,7 +98,7 @@ fn title_of_axes(sweep: &Sweep) -> String {
     if axes.is_empty() { "workload".into() } else { axes.join(" and ") }
 }
 
-/// One line of the chart: a row for each point with everything about it.
+/// Appends one line of the chart: a row for each point with all its figures.
 fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &Line, answers: &[Option<Answer>]) {
     let y_title = chart.y_title();
     let head = [
@@ -144,7 +144,8 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &Line, answers: 
     }
 }
 
-/// What a line lacks somewhere, where, and why: of several places, the nearest to having it tells most.
+/// Missing plan or simulation of a line, with its position and reason. Of several positions, the last is the most
+/// informative.
 fn why<'a>(chart: &Chart, one: &Line, answers: &'a [Option<Answer>]) -> Option<(&'static str, String, &'a str)> {
     let reason = |place: usize| answers[place].as_ref().filter(|answer| !answer.why.is_empty());
     let (mark, answer) = one.marks.iter().rev().find_map(|mark| Some((mark, reason(mark.place)?)))?;
@@ -164,10 +165,10 @@ fn no_plan(answer: &Answer, sweep: &Sweep, place: usize) -> &'static str {
     }
 }
 
-/// Lines whose missing plans are explained.
+/// Most lines whose missing plans are explained.
 const MOST_REASONS: usize = 6;
 
-/// Several lines: a column for each; the best of a row has a star.
+/// Appends several lines of the chart, a column each; the best value of a row has a star.
 fn side_by_side(text: &mut String, sweep: &Sweep, chart: &Chart, answers: &[Option<Answer>]) {
     let larger_is_better = match &chart.objective {
         Some((_, unit)) => unit == "x",
@@ -196,7 +197,7 @@ fn side_by_side(text: &mut String, sweep: &Sweep, chart: &Chart, answers: &[Opti
         }));
         rows.push(row);
     }
-    // Names read from the left, figures from the right.
+    // Names are aligned to the left, figures to the right.
     if matches!(chart.along, Along::Workloads(_)) {
         for row in &mut rows {
             row.rotate_left(1);
@@ -215,7 +216,7 @@ fn side_by_side(text: &mut String, sweep: &Sweep, chart: &Chart, answers: &[Opti
     }
 }
 
-/// The document, schema `plantui.sweep/1`.
+/// Document of schema `plantui.sweep/1`.
 #[derive(Debug, Serialize)]
 pub(super) struct SweepDocument<'a> {
     schema: &'static str,
@@ -259,7 +260,7 @@ struct ObjectivePart<'a> {
     unit: &'a str,
 }
 
-/// The document of what is answered.
+/// Document of the answered points.
 pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<Answer>]) -> SweepDocument<'a> {
     let points = sweep.points.iter().zip(answers).filter_map(|(point, answer)| {
         let answer = answer.as_ref()?;

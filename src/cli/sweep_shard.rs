@@ -1,24 +1,24 @@
-//! `--shard 3/16`: the share of a sweep's points that one of several machines answers.
+//! `--shard 3/16`: the part of a sweep's points that one of several machines answers.
 //!
-//! Shares take turns along the sweep's order of points, which depends on nothing but the question: the same call makes the
-//! same shares everywhere, each has points from the whole range, and together they are the sweep.
+//! Points are dealt to the shards in turn, in the sweep's order of points, which depends only on the command. So the
+//! same command gives the same shards everywhere, each shard covers the whole range, and together they are the sweep.
 
 use std::str::FromStr;
 
-/// The largest number of shares; a sweep has no more points than that.
+/// Largest number of shards; a sweep has no more points than that.
 const MOST: usize = crate::study::sweep::MOST_POINTS;
 
-/// One share of several.
+/// Shard of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shard {
-    /// Which, from 1.
+    /// Index, from 1.
     index: usize,
-    /// Of how many.
+    /// Number of shards.
     count: usize,
 }
 
 impl Shard {
-    /// Leaves this share of the points. `O(points)`.
+    /// Keeps only this shard's points. `O(points)`.
     pub(super) fn keep<T>(self, points: &mut Vec<T>) {
         let mut place = 0;
         points.retain(|_| {

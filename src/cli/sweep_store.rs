@@ -1,4 +1,4 @@
-//! The table of a sweep on disk: taken up again from it, and written to it while the sweep goes on.
+//! Table of a sweep on disk: read to resume, and written while the sweep runs.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,25 +13,25 @@ use crate::{
     workload::formats::file,
 };
 
-/// How often the table is written while the sweep goes on.
+/// Interval between two writes while the sweep runs.
 const CHECKPOINT: Duration = Duration::from_secs(2);
-/// A larger file is no sweep's table: the most points of a sweep have a tenth of it.
+/// Most bytes of a sweep's table: the largest sweep needs a tenth of it.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The table of points on disk.
+/// Table of points on disk.
 pub(super) struct Store {
-    /// What was there before.
+    /// Table before this run.
     pub(super) before: Table,
     destination: Option<Destination>,
     written: Instant,
 }
 
 impl Store {
-    /// The table for `--output` or `--resume`; nothing is written yet. One table that is resumed is kept up to date,
-    /// unless there is an output; several are only read.
+    /// Opens the table for `--output` or `--resume` without writing. A single resumed table is kept up to date unless
+    /// there is an output; several are only read.
     ///
     /// # Errors
-    /// [`Failure`] if the output exists and may not be replaced, or what is to be resumed is no table of a sweep.
+    /// [`Failure`] if the output exists and may not be replaced, or a resumed file is not a sweep's table.
     pub(super) fn open(output: Option<&Path>, force: bool, resume: &[PathBuf]) -> Result<Self, Failure> {
         let mut store = Store { before: Table::default(), destination: None, written: Instant::now() };
         if let Some(path) = output {
@@ -55,12 +55,12 @@ impl Store {
         Ok(store)
     }
 
-    /// Whether the table on disk is older than it should be.
+    /// True if the table on disk is due for a write.
     pub(super) fn is_due(&self) -> bool {
         self.written.elapsed() >= CHECKPOINT
     }
 
-    /// Writes the table; once it is there, it is this sweep's and may be replaced by a longer one.
+    /// Writes the table. Afterwards it belongs to this sweep and may be replaced by a longer one.
     ///
     /// # Errors
     /// [`Failure`] if it cannot be written.
@@ -81,7 +81,7 @@ impl Store {
     }
 }
 
-/// The table of a sweep that goes on; empty where there is no such file yet.
+/// Table of a resumed sweep; empty if the file does not exist yet.
 fn read(path: &Path) -> Result<Table, Failure> {
     if !path.try_exists().unwrap_or(true) {
         return Ok(Table::default());

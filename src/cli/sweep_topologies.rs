@@ -1,4 +1,4 @@
-//! Topologies as an axis of a sweep: a series for each planner on each topology, and what one loses to the next.
+//! Topologies as an axis of a sweep: a series for each planner on each topology, and the loss from one to the next.
 
 use super::{report::line, sweep_limits::SweepLimits};
 use crate::{
@@ -6,11 +6,11 @@ use crate::{
     units,
 };
 
-/// The series of these lines on every topology that is given, called after both, or after the topology alone where there is
-/// one planner. Models that are `trained` have their machines in the workload.
+/// Series of these lines on every given topology. Labels name both, or only the topology if there is one planner.
+/// `trained` models have their machines in the workload.
 ///
 /// # Errors
-/// What of a line is no planner or no setting.
+/// The part of a line that is not a planner or not a setting.
 pub(super) fn series(
     lines: &[String],
     settings: &[String],
@@ -20,7 +20,7 @@ pub(super) fn series(
     let topologies = if trained { &[] } else { limits.topologies() };
     let mut all = vec![];
     for text in lines {
-        // What a topology says of links is no part of a series' name.
+        // A topology's link settings are not part of a series' name.
         let plain = Series::parse(text, settings)?;
         for given in topologies {
             let links = given.settings().into_iter().map(|(name, value)| format!("{name}={value}"));
@@ -38,8 +38,9 @@ pub(super) fn series(
     Ok(all)
 }
 
-/// Under the same limits, by the same planner: the topologies in the order of the simulated time of a batch, each with what
-/// it loses to the one before and where most communication is. Empty where there is one topology or none.
+/// Comparison for each set of limits and each planner: the topologies in the order of the simulated iteration time,
+/// each with its loss against the one before and the place of its heaviest communication. Empty with fewer than two
+/// topologies.
 pub(super) fn report(sweep: &Sweep, answers: &[Option<Answer>]) -> String {
     let mut text = String::new();
     let count = sweep.series.len();
@@ -80,7 +81,7 @@ pub(super) fn report(sweep: &Sweep, answers: &[Option<Answer>]) -> String {
     text
 }
 
-/// The planners of the series, each once.
+/// Planners of the series, without duplicates.
 fn planners(sweep: &Sweep) -> Vec<&'static str> {
     let mut all: Vec<&'static str> = vec![];
     for series in &sweep.series {

@@ -1,4 +1,4 @@
-//! `plantui terms`, also as `plantui help terms`: the words of the field, with a picture each.
+//! `plantui terms`, also `plantui help terms`: explains the terms of the field, with a picture each.
 
 use std::ffi::OsString;
 
@@ -41,16 +41,16 @@ struct TermPart {
 }
 
 impl TermsArgs {
-    /// Prints what was asked for.
+    /// Prints the requested terms.
     ///
     /// # Errors
-    /// [`Failure`] for a word that is not among them, or if standard output cannot be written.
+    /// [`Failure`] for an unknown word, or if standard output cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         if self.markdown {
             output::print(&terms::markdown())?;
             return Ok(Ending::Done);
         }
-        // What is several words need not be quoted: `terms tensor parallel`.
+        // A term of several words needs no quotes: `terms tensor parallel`.
         let found = match self.word.join(" ") {
             word if word.is_empty() => terms::all().collect(),
             word => match terms::find(&word) {
@@ -79,7 +79,7 @@ fn find(word: &str) -> Result<&'static Term, Failure> {
     })
 }
 
-/// The terms one below the other.
+/// Text of the terms, one below the other.
 pub(super) fn text(found: &[&Term]) -> String {
     let mut text = String::new();
     for (place, term) in found.iter().enumerate() {
@@ -115,7 +115,7 @@ fn wrap(text: &str) -> Vec<String> {
     lines
 }
 
-/// `plantui help terms WORD` as `plantui terms WORD`: clap's own `help` would show how the command is called.
+/// Turns `plantui help terms WORD` into `plantui terms WORD`: clap's own `help` would show the usage of the command.
 pub(super) fn asked_of_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let is = |place: usize, word: &str| arguments.get(place).is_some_and(|argument| argument == word);
     if is(1, "help") && is(2, "terms") {

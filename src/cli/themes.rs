@@ -1,4 +1,4 @@
-//! `plantui themes`: what `--theme` takes.
+//! `plantui themes`: lists the values of `--theme`.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `plantui topologies`: the cluster presets, each figure with its source, and pictures of one.
+//! `plantui topologies`: lists the cluster presets, each figure with its source, and draws one.
 
 use std::path::PathBuf;
 
@@ -85,7 +85,7 @@ impl TopologiesArgs {
     /// Prints the list, or one topology.
     ///
     /// # Errors
-    /// [`Failure`] if there is no such topology, its file is refused, or the output cannot be written.
+    /// [`Failure`] if the topology does not exist, its file is refused, or the output cannot be written.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;

@@ -1,4 +1,4 @@
-//! Topologies on the command line: the name of a preset, or a file in one of the forms that are read.
+//! Topologies on the command line: the name of a preset, or a file in a supported format.
 
 use std::{ops::Deref, path::PathBuf, sync::Arc};
 
@@ -15,15 +15,15 @@ use crate::{
     workload::formats::{detect, read_file},
 };
 
-/// A topology that was asked for with `--topology`.
+/// Topology given with `--topology`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Given {
-    /// As it was asked for: a name or a path.
+    /// Argument as given: a name or a path.
     asked: String,
     wired: Wired,
-    /// What planners are told that know one bandwidth.
+    /// Bandwidth for planners that support only one.
     slowest: f64,
-    /// What those are told that know machines: as published, or the slowest pairs.
+    /// Links for planners with machines: the published ones, or the slowest pairs.
     links: Links,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct LinkFlags {
     pcie: Option<f64>,
 }
 
-/// The topology asked for, read with what `--hardware`, `--pcie` and `--nvlink-gbps` say of its links.
+/// Requested topology, read with the link facts of `--hardware`, `--pcie` and `--nvlink-gbps`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct TopologyArgs(Option<Arc<Given>>);
 
@@ -147,7 +147,7 @@ impl LinkFlags {
     }
 }
 
-/// The topology of this name or in this file, with what it says to those who know less.
+/// Topology with this name or in this file, with simplified links for planners without topologies.
 ///
 /// # Errors
 /// As [`topology()`].
@@ -155,7 +155,7 @@ pub(super) fn read(text: &str, links: LinkFlags, hardware: Option<&str>) -> Resu
     let mut wired = wired(text, links, hardware)?;
     if let Some(sheet) = hardware.and_then(hardware::find) {
         agree(&wired.topology, sheet.id)?;
-        // The same machines with another memory are of these devices.
+        // The same machines with another memory consist of these devices.
         let mut topology = Topology::clone(&wired.topology);
         (topology.hardware, topology.memory_bytes) = (Some(sheet.id.into()), Some(sheet.memory_bytes.value));
         wired.topology = Arc::new(topology);
@@ -167,10 +167,10 @@ pub(super) fn read(text: &str, links: LinkFlags, hardware: Option<&str>) -> Resu
     Ok(Given { asked, wired, slowest: rule.any, links })
 }
 
-/// Whether the devices of a topology may be this hardware.
+/// Checks that the devices of a topology may be this hardware.
 ///
 /// # Errors
-/// [`Failure`] where it says that they are other ones.
+/// [`Failure`] if the topology names other devices.
 pub(super) fn agree(topology: &Topology, id: &str) -> Result<(), Failure> {
     let Some(sheet) = hardware::find(id) else { return Ok(()) };
     let name = &topology.name;
@@ -196,20 +196,20 @@ pub(super) fn agree(topology: &Topology, id: &str) -> Result<(), Failure> {
 }
 
 impl Given {
-    /// The topology itself.
+    /// Topology itself.
     pub(super) fn topology(&self) -> &Arc<Topology> {
         &self.wired.topology
     }
 
-    /// The topology with what it is found by again.
+    /// Topology with the facts to find it again.
     pub(super) fn wired(&self) -> &Wired {
         &self.wired
     }
 
-    /// The hardware of its devices.
+    /// Hardware of its devices.
     ///
     /// # Errors
-    /// [`Failure`] where it does not say what they are.
+    /// [`Failure`] if the topology does not state it.
     pub(super) fn named_hardware(&self) -> Result<&str, Failure> {
         self.wired.topology.hardware.as_deref().ok_or_else(|| {
             let problem = format!("--topology {} does not say what its devices are", self.wired.topology.name);
@@ -232,15 +232,15 @@ impl Given {
         })
     }
 
-    /// As it was asked for, without what was assumed of its links.
+    /// Specification as given, without assumptions about its links.
     fn spec(&self) -> Spec {
         Spec { assumed: Assumed::default(), ..Wired::spec(&self.asked) }
     }
 
-    /// That it has so many devices.
+    /// Checks that the topology has this many devices.
     ///
     /// # Errors
-    /// [`Failure`] with a topology of more machines.
+    /// [`Failure`] that suggests a topology of more machines.
     pub(super) fn has(&self, devices: u64) -> Result<(), Failure> {
         let there = self.devices() as u64;
         if devices <= there {
@@ -259,7 +259,7 @@ impl Given {
         Err(Failure::refused(format!("--devices {devices} are more than --topology {name} has, which is {has}"), hint))
     }
 
-    /// What it says of limits: memory, devices, machines, and the bandwidth of the slowest pair.
+    /// Limits that it implies: memory, devices, machines, and the bandwidth of the slowest pair.
     pub(super) fn overrides(&self) -> GivenLimits {
         GivenLimits::default()
             .maybe(LimitKind::Memory, self.wired.topology.memory_bytes)
@@ -269,7 +269,7 @@ impl Given {
             .wired(Some(self.wired.clone()))
     }
 
-    /// The links that it gives devices: those of the slowest pair within a machine and across machines.
+    /// Links for devices: those of the slowest pair within a machine and across machines.
     pub(super) fn wiring(&self) -> Wiring {
         let machines = self.wired.topology.machines();
         let machine = u32::from(machines.sizes().iter().copied().min().unwrap_or(1));
@@ -284,12 +284,12 @@ impl Given {
         Wiring { links: self.links, machine, joined_by, memory_bytes, told }
     }
 
-    /// How many devices it has.
+    /// Number of its devices.
     pub(super) fn devices(&self) -> usize {
         self.wired.topology.devices()
     }
 
-    /// What it says as settings of planners that have them.
+    /// Settings that it implies, for planners that have them.
     pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
         vec![
             ("topology", self.asked.clone()),
@@ -299,17 +299,17 @@ impl Given {
         ]
     }
 
-    /// What a planner that does not know topologies is told in its place, in a sentence.
+    /// Assumption of a planner without topologies, in a sentence.
     pub(super) fn rule(&self, on_machines: bool) -> String {
         let rule = if on_machines { LinkRule::MACHINES } else { LinkRule::SLOWEST };
         format!("{}: {rule}", self.wired.topology.name)
     }
 }
 
-/// The topology of this name, or in this file.
+/// Topology with this name, or in this file.
 ///
 /// # Errors
-/// [`Failure`] with what there is, or with the line of the file.
+/// [`Failure`] with the known names, or with the line of the file.
 pub(super) fn topology(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<Arc<Topology>, Failure> {
     wired(text, links, hardware).map(|wired| wired.topology)
 }
@@ -319,7 +319,7 @@ fn wired(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<Wired, 
     let path = PathBuf::from(&spec.base);
     let told = "tells what its links carry: --nvlink-gbps and --pcie are for tables without bandwidths";
     if !input::is_standard_input(&path) && !path.is_file() {
-        // What is there and is neither file nor preset is refused as it is where anything else is asked for.
+        // A path that exists but is neither file nor preset gets the same error as for other inputs.
         let no_file = || Some(&path).filter(|path| path.exists()).and_then(|path| read_file(path).err());
         let named = topology::named(text).map_err(|error| match (error, no_file()) {
             (NameError::Unknown { .. }, Some(no_file)) => no_file.into(),

@@ -1,6 +1,6 @@
-//! A model to be trained on the command line: what it runs on, how long its sequences are, with which software.
+//! Flags for a training workload: hardware, sequence length, software.
 //!
-//! The flags go over what a workload's file says; a plan brings those that it was made with.
+//! The flags override the workload's file. A plan provides the values it was made with.
 
 use std::path::{Path, PathBuf};
 
@@ -46,11 +46,11 @@ fn tokens(text: &str) -> Result<u64, UnitError> {
 }
 
 impl TrainingArgs {
-    /// A workload that was read as these flags and the topology have it, once for each length of its sequences; of several
-    /// each is named after its length.
+    /// Applies these flags and the topology to a loaded workload, once for each sequence length. With several lengths,
+    /// each workload's name states its length.
     ///
     /// # Errors
-    /// [`Failure`] if a flag is not for it.
+    /// [`Failure`] if a flag does not apply to the workload.
     pub(super) fn each(&self, read: &Workload, topology: Option<&Given>) -> Result<Vec<Workload>, Failure> {
         if self.sequence_length.len() < 2 {
             return Ok(vec![self.over(read.clone(), &[], topology)?]);
@@ -63,10 +63,10 @@ impl TrainingArgs {
         self.sequence_length.iter().map(one).collect()
     }
 
-    /// Loads a workload for a plan's file, which says how the model was to be trained.
+    /// Loads a workload for a plan's file, which states the training settings.
     ///
     /// # Errors
-    /// [`Failure`] if it cannot be read, or a flag is not for it.
+    /// [`Failure`] if it cannot be read, or a flag does not apply to it.
     pub(super) fn load_for(&self, path: &Path, plan: &Path, topology: Option<&Given>) -> Result<Workload, Failure> {
         let mut workload = input::workload(path)?;
         let mut own = self.clone();
@@ -92,10 +92,10 @@ impl TrainingArgs {
         Ok(workload)
     }
 
-    /// A workload with these flags and settings over it.
+    /// Workload with these flags and settings applied.
     ///
     /// # Errors
-    /// [`Failure`] if a flag is not for it.
+    /// [`Failure`] if a flag does not apply to it.
     pub(super) fn over(
         &self,
         mut workload: Workload,
@@ -151,9 +151,9 @@ impl TrainingArgs {
         Ok(workload)
     }
 
-    /// The hardware asked for, or that of the topology's devices.
+    /// Requested hardware, or that of the topology's devices.
     fn hardware_on(&self, topology: &Given, workload: &Workload) -> Result<Option<String>, Failure> {
-        // A workload's own file says what it runs on; models are taken to run on the usual hardware.
+        // A workload's own file states its hardware; models have only a default.
         let told = family::of(workload).told().map(|part| part.hardware);
         let stated = told.filter(|_| workload.format == Format::Training);
         let asked = self.hardware.clone().or(stated);
@@ -164,11 +164,11 @@ impl TrainingArgs {
         topology.named_hardware().map(|own| Some(own.into()))
     }
 
-    /// The dials of the workload that these flags, the planner's settings or a topology turn, by id.
+    /// Ids of the workload's dials that these flags, the planner's settings or a topology change.
     pub(super) fn dials_asked(&self, settings: &[String], topology: bool) -> Vec<String> {
         let reserve = settings.iter().any(|setting| setting.starts_with("reserve="));
         let asked = [
-            // A calibration is one of the hardware at hand, and a topology brings its links.
+            // A calibration belongs to the current hardware, and a topology defines its links.
             ("hardware", self.hardware.is_some() || self.calibration.is_some() || topology),
             ("sequence-length", !self.sequence_length.is_empty()),
             ("precision", self.precision.is_some()),
@@ -177,7 +177,7 @@ impl TrainingArgs {
         asked.into_iter().filter(|(_, asked)| *asked).map(|(id, _)| id.into()).collect()
     }
 
-    /// A flag that was given.
+    /// Flag that was given, if any.
     fn given(&self) -> Option<&'static str> {
         let words = [
             ("--hardware", &self.hardware),
@@ -191,20 +191,21 @@ impl TrainingArgs {
     }
 }
 
-/// What a plan's file says of the training it was made for.
+/// Training settings in a plan's file.
 fn told(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
     let (bytes, _) = input::plan_bytes(plan)?;
-    // What is wrong with the file is told where the plan is read.
+    // Errors in the file are reported when the plan is read.
     let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let document = document.get(0).unwrap_or(&document);
     let part = document.pointer("/workload/training").cloned();
     Ok(part.and_then(|part| serde_json::from_value(part).ok()))
 }
 
-/// Settings of the software among those given with `--set`, put into the workload that has it; the others are the planner's.
+/// Applies the software settings among those of `--set` to a workload that has them; returns the others, which belong
+/// to the planner.
 ///
 /// # Errors
-/// [`Failure`] with what a setting may be.
+/// [`Failure`] with the possible values of a setting.
 pub(super) fn software(workload: &mut Workload, given: &[String]) -> Result<Vec<String>, Failure> {
     let known = family::of(workload).software_settings();
     let mut rest = vec![];

@@ -1,4 +1,4 @@
-//! The table of a training plan: its configuration and what it attains, a row for each stage, and what else was found.
+//! Table of a training plan: its configuration and results, a row for each stage, and alternatives.
 //!
 //! ```text
 //! tp=4,pp=4,vp=5,cp=1,ep=1,dp=4,mbs=1
@@ -19,7 +19,7 @@ use crate::{
     workload::Workload,
 };
 
-/// The lines about the plan and the table of its stages.
+/// Appends the lines about the plan and the table of its stages.
 pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
     let family = family::of(workload);
     for fact in family.plan_facts(workload, limits, plan) {
@@ -62,7 +62,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     table(text, &rows);
 }
 
-/// What was found beside the plan, the fastest first.
+/// Appends the alternatives, the fastest first.
 pub(super) fn alternatives(text: &mut String, workload: &Workload, limits: &Limits, outcome: &Outcome) {
     if !family::of(workload).plans_are_configurations() || outcome.alternatives.len() < 2 {
         return;

@@ -1,4 +1,4 @@
-//! Work that is watched: while it lasts, a second thread draws how far it is.
+//! Work with progress: a second thread draws the progress while it runs.
 
 use std::{panic, sync::mpsc, thread, time::Duration};
 
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{plan::Measure, planner::Search, simulate::LEAST_TIME};
 
-/// How often the bar is drawn.
+/// Interval between two drawings of the bar.
 pub(super) const FRAME: Duration = Duration::from_millis(50);
 
-/// Plans, while a bar shows how far the search is.
+/// Plans while a bar shows the progress of the search.
 pub(super) fn watched<T>(
     (title, measure): (&'static str, Measure),
     search: &Search,
@@ -22,7 +22,7 @@ pub(super) fn watched<T>(
     drawn(|| bar.update(search, interrupt.pressed()), work)
 }
 
-/// Simulates what a search has found, for what is left of its deadline and until Ctrl-C.
+/// Simulates the result of a search, within the rest of its deadline and until Ctrl-C.
 pub(super) fn simulating<T>(search: &Search, interrupt: &Interrupt, work: impl FnOnce(&Search) -> T) -> T {
     let after = search.follow(LEAST_TIME);
     interrupt.follows();
@@ -30,13 +30,13 @@ pub(super) fn simulating<T>(search: &Search, interrupt: &Interrupt, work: impl F
     drawn(|| timer.update(), || work(&after))
 }
 
-/// Maps, while the time is shown that it takes.
+/// Maps while the elapsed time is shown.
 pub(super) fn mapping<T>(work: impl FnOnce() -> T) -> T {
     let mut timer = Timer::new("mapping");
     drawn(|| timer.update(), work)
 }
 
-/// Works on this thread while another draws.
+/// Works on this thread while another one draws.
 fn drawn<T>(mut draw: impl FnMut() + Send, work: impl FnOnce() -> T) -> T {
     let (done, running) = mpsc::channel::<()>();
     thread::scope(|scope| {
@@ -45,7 +45,7 @@ fn drawn<T>(mut draw: impl FnMut() + Send, work: impl FnOnce() -> T) -> T {
                 draw();
             }
         });
-        // Should the work panic, the bar must end first, or the scope would wait for it for ever.
+        // If the work panics, the bar must end first, or the scope would wait for it forever.
         let found = panic::catch_unwind(panic::AssertUnwindSafe(work));
         drop(done);
         found.unwrap_or_else(|bug| panic::resume_unwind(bug))

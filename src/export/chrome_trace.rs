@@ -1,19 +1,19 @@
-//! A timeline in the Trace Event Format, for <https://ui.perfetto.dev> and `chrome://tracing`.
+//! Timeline in the Trace Event Format, for <https://ui.perfetto.dev> and `chrome://tracing`.
 //!
-//! One process for each replica of a stage, numbered by its first device, with a thread for each resource: 0 compute,
-//! 1 sent activations, 3 collectives, 4 sent gradients. (2 would be a receive engine; the simulator has none. Sends are
-//! on two threads, because slices of one thread must not overlap and the two directions do.) One process more has a thread
+//! Each replica of a stage is a process, numbered by its first device. It has a thread for each resource: 0 compute, 1
+//! sent activations, 3 collectives, 4 sent gradients. The simulator has no receive engine, which would be 2. Sends use
+//! two threads because slices of one thread must not overlap and the two directions do. One more process has a thread
 //! for each directed link, or two where activations and gradients go the same way. Arrows lead from a transfer to the
-//! computation that waits for it; a counter shows the bytes that microbatches in flight keep on the first replica of each stage. Stages are counted from 1, replicas and
-//! microbatches from 0, and so are the parts of the model where a schedule has several on a device. A backward that recomputes
-//! is two slices, one after the other. Metadata comes first, then everything by time.
+//! computation that waits for it. A counter shows the bytes that microbatches in flight occupy on the first replica of
+//! each stage. Stages are counted from 1. Replicas, microbatches and the model parts of a device are counted from 0. A
+//! backward with recomputation is two consecutive slices. Metadata comes first, then all events by time.
 //!
-//! The trace of a single sample has a process for each accelerator and for each row of parts that run beside one another,
-//! with threads for what comes from the host (4), computes (0) and goes to it (1).
+//! The trace of a single sample has a process for each accelerator and for each row of parts that run side by side. Its
+//! threads are transfers from the host (4), compute (0) and transfers to the host (1).
 //!
-//! Times are microseconds, rounded to multiples of a power of two so fine that `ts + dur` is exact for every slice and slices
-//! that touch do not overlap. `O(e log e)` time for `e` events; written line by line (`lines`), so that a trace takes little memory
-//! beside its timeline.
+//! Times are microseconds, rounded to multiples of a small power of two. So `ts + dur` is exact for every slice, and
+//! slices that touch do not overlap. `O(e log e)` time for `e` events. The trace is written line by line (`lines`), so
+//! it needs little memory in addition to its timeline.
 
 mod lines;
 mod sample;
@@ -36,18 +36,18 @@ const SEND_ACTIVATIONS: u32 = 1;
 const COLLECTIVE: u32 = 3;
 const SEND_GRADIENTS: u32 = 4;
 
-/// The trace as text.
+/// Trace as text.
 pub fn to_json(plan: &Plan, pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) -> String {
     let mut text = vec![];
     write(&mut text, plan, pipeline, schedule, timeline).expect("memory takes what is written to it");
     String::from_utf8(text).expect("JSON is UTF-8")
 }
 
-/// Writes the trace line by line, an event each: hand in a buffered writer. Long batches make hundreds of
-/// megabytes (200 MB for 64 stages and 2,000 microbatches), of which none is kept.
+/// Writes the trace line by line, one event per line; `out` should be buffered. Long batches make hundreds of megabytes
+/// (200 MB for 64 stages and 2,000 microbatches), none of which is kept in memory.
 ///
 /// # Errors
-/// What `out` refuses.
+/// Errors of `out`.
 pub fn write(
     out: &mut impl io::Write,
     plan: &Plan,
@@ -82,7 +82,7 @@ pub fn write(
     writeln!(out, "\n]}}")
 }
 
-/// Something that lasts.
+/// Event with a duration.
 #[derive(Serialize)]
 struct Slice<'a> {
     name: Cow<'a, str>,
@@ -95,7 +95,7 @@ struct Slice<'a> {
     args: Args,
 }
 
-/// What is told of it.
+/// Arguments shown with a slice.
 #[derive(Default, Serialize)]
 struct Args {
     stage: u32,
@@ -119,7 +119,7 @@ struct Args {
     dst: Option<u32>,
 }
 
-/// An end of an arrow.
+/// One end of an arrow.
 #[derive(Serialize)]
 struct Arrow {
     name: &'static str,
@@ -133,7 +133,7 @@ struct Arrow {
     bp: Option<&'static str>,
 }
 
-/// A value at a time.
+/// Value at a point in time.
 #[derive(Serialize)]
 struct Counter {
     name: &'static str,
@@ -154,18 +154,18 @@ struct Trace<'a> {
     pipeline: &'a Pipeline,
     schedule: Schedule,
     timeline: &'a Timeline,
-    /// Whether stages have several parts of the model.
+    /// True if stages have several parts of the model.
     parts: bool,
-    /// By stage, then replica: its devices.
+    /// Devices by stage, then replica.
     devices: Vec<Vec<Vec<u32>>>,
     /// Process of the links.
     links_pid: u32,
-    /// Thread of every link, by sender and receiver, and whether gradients go over it: where a schedule has several parts of
-    /// the model on a device, both may go the same way at the same time.
+    /// Thread of every link, by sender, receiver and direction (true for gradients). Where a device has several parts
+    /// of the model, activations and gradients may use a link the same way at the same time.
     links: BTreeMap<(u32, u32, bool), u32>,
     /// Bytes of a transfer, by the stages at its ends.
     bytes: FxHashMap<(usize, usize), f64>,
-    /// One step of time, microseconds.
+    /// Time resolution, microseconds.
     grain: f64,
 }
 
@@ -176,7 +176,7 @@ impl<'a> Trace<'a> {
             None => devices(plan, pipeline),
         };
         let links_pid = devices.iter().flatten().flatten().max().map_or(0, |last| last + 1);
-        // 2⁵² steps to the iteration: every multiple below is a double, and so is the sum of two.
+        // An iteration has 2⁵² steps: every multiple below is an exact double, and so is the sum of two.
         let exponent =
             if timeline.iteration_s > 0.0 { (timeline.iteration_s * 1e6).log2().floor() - 51.0 } else { 0.0 };
         let mut trace = Trace {
@@ -188,7 +188,7 @@ impl<'a> Trace<'a> {
             devices,
             links_pid,
             links: BTreeMap::new(),
-            // Of several the first.
+            // Of several transfers between two stages, the first counts.
             bytes: pipeline.transfers.iter().rev().map(|t| ((t.from, t.to), t.bytes)).collect(),
             grain: 2f64.powi(exponent.clamp(-1000.0, 1000.0) as i32),
         };
@@ -214,7 +214,7 @@ impl<'a> Trace<'a> {
         Some((self.pid(event.stage as usize, event.replica), self.pid(to, replica)))
     }
 
-    /// The link that a transfer goes over.
+    /// Link that a transfer uses.
     fn link(&self, event: &Event) -> Option<(u32, u32, bool)> {
         let (from, to) = self.ends(event)?;
         Some((from, to, matches!(event.kind, EventKind::SendGradient { .. })))
@@ -355,7 +355,7 @@ fn lane(event: &Event) -> (u32, &'static str) {
     }
 }
 
-/// Devices by stage and replica: the plan's, or numbered through where the plan's lists do not fit its degrees.
+/// Devices by stage and replica: the plan's, or consecutive numbers where the plan's lists do not fit its degrees.
 fn devices(plan: &Plan, pipeline: &Pipeline) -> Vec<Vec<Vec<u32>>> {
     let width = |stage: usize| pipeline.stages[stage].devices.max(1) as usize;
     let wanted = |stage: usize| pipeline.stages[stage].replicas.max(1) as usize * width(stage);

@@ -1,4 +1,4 @@
-//! The one table of formats in which a plan leaves: the command line, the screen, completions and help follow from it.
+//! Table of the formats that a plan can be exported to. The command line, the screen, completions and help use it.
 
 use std::{
     io::{self, Write},
@@ -18,39 +18,39 @@ use crate::{
     workload::Workload,
 };
 
-/// A format in which plans leave.
+/// Export format for plans.
 #[derive(Debug)]
 pub struct Format {
-    /// What scripts call it: `plan-json`.
+    /// Name for scripts, such as `plan-json`.
     pub id: &'static str,
-    /// What they called it before; accepted, not shown.
+    /// Former names for scripts; accepted, not shown.
     pub aliases: &'static [&'static str],
-    /// What people call it.
+    /// Title for people.
     pub title: &'static str,
-    /// One line on what it is for.
+    /// Purpose in one line.
     pub help: &'static str,
-    /// What else it may be looked for by.
+    /// Further words that a search finds it by.
     pub keywords: &'static str,
-    /// How its files are called behind the name of the workload.
+    /// Suffix of its files, after the name of the workload.
     pub suffix: &'static str,
-    /// The families whose plans it can hold, by [`Family::id`](crate::family::Family::id); empty for all.
+    /// Families whose plans it can hold, by [`Family::id`](crate::family::Family::id); empty for all.
     pub families: &'static [&'static str],
-    /// Families of whose other plans it can hold some, which the rules of the format itself find out.
+    /// Further families of which it can hold some plans, as the format's own rules decide.
     pub perhaps: &'static [&'static str],
-    /// How it is written.
+    /// Function that writes it.
     pub writes: Writes,
 }
 
-/// How a format is written.
+/// Input and function of a format.
 #[derive(Clone, Copy)]
 pub enum Writes {
-    /// The whole run, with what was asked and what came of it: there need not be a plan.
+    /// The whole run: the problem and its outcome. A plan is not required.
     Run,
-    /// A plan that keeps every rule, with its score.
+    /// A valid plan with its score.
     Plan(fn(&Scored<'_>) -> String),
     /// One simulated batch.
     Trace,
-    /// What an engine takes: the nearest plan that it can run, with what is lost.
+    /// Input of an engine: the nearest plan that it can run, and the losses.
     Engine(Engine),
 }
 
@@ -65,20 +65,20 @@ impl std::fmt::Debug for Writes {
     }
 }
 
-/// A plan with its score.
+/// Plan with its score.
 #[derive(Debug, Clone, Copy)]
 pub struct Scored<'a> {
-    /// What was planned.
+    /// Workload of the plan.
     pub workload: &'a Workload,
-    /// Under which limits.
+    /// Limits that it was planned under.
     pub limits: &'a Limits,
-    /// The plan.
+    /// Plan to write.
     pub plan: &'a Plan,
-    /// Its check.
+    /// Check of the plan.
     pub score: &'a Score,
 }
 
-/// What most formats have in common.
+/// Defaults that most formats share.
 const PLAIN: Format = Format {
     id: "",
     aliases: &[],
@@ -91,7 +91,7 @@ const PLAIN: Format = Format {
     writes: Writes::Run,
 };
 
-/// Every format, in the order they are shown: the plan document first, engines last.
+/// All formats in the order shown: the plan document first, engines last.
 pub static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
     let mut all = vec![
         Format {
@@ -194,7 +194,7 @@ pub static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
             Engine::Megatron | Engine::MegatronBridge | Engine::TorchTitan => &["pipelines", "layers", "training"],
             _ => &["pipelines", "layers"],
         },
-        // A device placement whose devices hold whole layers in a row runs as a pipeline.
+        // A device placement whose devices hold consecutive whole layers runs as a pipeline.
         perhaps: &["placements"],
         writes: Writes::Engine(engine),
         ..PLAIN
@@ -207,12 +207,12 @@ fn to_dot(it: &Scored<'_>) -> String {
         .unwrap_or_else(|| pipeline_dot::to_dot(it.workload, it.plan, it.score))
 }
 
-/// The format with this id, or one that it had before.
+/// Format with this id or former id.
 pub fn find(id: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.id == id || format.aliases.contains(&id))
 }
 
-/// The formats that can hold plans of a workload, in the order they are shown.
+/// Formats that can hold plans of a workload, in the order shown.
 pub fn of(workload: &Workload) -> impl Iterator<Item = &'static Format> {
     FORMATS.iter().filter(|format| format.suits(workload))
 }
@@ -229,32 +229,32 @@ impl PartialEq for Format {
 
 impl Eq for Format {}
 
-/// What there is of a run to be written.
+/// Run to export.
 #[derive(Debug, Clone, Copy)]
 pub struct Exported<'a> {
-    /// The run.
+    /// Run to write.
     pub run: plan_json::Run<'a>,
-    /// How engines are exported to.
+    /// Settings for engine exports.
     pub engine: &'a engine::EngineSettings,
 }
 
-/// The plan document.
+/// Format of the plan document.
 pub fn plan_json() -> &'static Format {
     &FORMATS[0]
 }
 
 impl Format {
-    /// Whether plans of this workload can leave so.
+    /// True if every plan of this workload can be exported.
     pub fn suits(&self, workload: &Workload) -> bool {
         self.families.is_empty() || self.families.contains(&family::of(workload).id())
     }
 
-    /// Whether some plan of this workload may leave so.
+    /// True if some plan of this workload may be exportable.
     pub fn may_suit(&self, workload: &Workload) -> bool {
         self.suits(workload) || self.perhaps.contains(&family::of(workload).id())
     }
 
-    /// What stands in the way where it does not suit: the reason, and what to do about it.
+    /// Reason why a workload does not suit the format, and the repair.
     pub fn refusal(&self, workload: &Workload) -> (String, String) {
         let name = &workload.name;
         let of = self.families.first().copied().unwrap_or("plans");
@@ -274,10 +274,10 @@ impl Format {
         }
     }
 
-    /// Writes a run; what lacks a plan or a simulation that the format needs is an error.
+    /// Writes a run.
     ///
     /// # Errors
-    /// Those of `out`; and a sentence where there is no plan, no simulation, or nothing that an engine can run.
+    /// Errors of `out`. A sentence if there is no plan, no simulation, or no plan that the engine can run.
     pub fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
         let plan_json::Run { workload, limits, outcome, score, simulation, .. } = exported.run;
         let plan = || outcome.plan.as_ref().ok_or_else(|| io::Error::other("there is no plan"));

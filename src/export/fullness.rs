@@ -1,4 +1,4 @@
-//! Whether a plan leaves its devices any room: what a planner counts is not all that a device holds.
+//! Warning for plans that almost fill a device's memory: devices hold more than a planner counts.
 
 use crate::{
     cluster::Limits,
@@ -8,16 +8,17 @@ use crate::{
     workload::Workload,
 };
 
-/// Above this share of a device's memory a plan is likely not to start.
+/// Share of a device's memory above which a plan is likely not to start.
 const FULL: f64 = 0.95;
 
-/// A warning where the fullest device of a valid plan is almost full, for people.
+/// Warning if the fullest device of a valid plan is almost full.
 pub(crate) fn warning(score: &Score, limits: &Limits) -> Option<String> {
     let (what, share) = fullest(score.stages.iter().map(|stage| stage.memory_bytes), limits)?;
     (share > FULL).then(|| almost(&what))
 }
 
-/// The same of a valid plan that is to run so, whatever it was made for: then it may hold more than there is.
+/// The same for a valid plan that will run under `execution`, whatever it was planned for. It may then exceed the
+/// memory.
 pub(crate) fn warning_under(workload: &Workload, limits: &Limits, plan: &Plan, execution: Execution) -> Option<String> {
     let own = plan.execution.unwrap_or_default();
     let trains = execution.schedule.has_backward() && execution.schedule != Schedule::SingleSample;
@@ -27,21 +28,21 @@ pub(crate) fn warning_under(workload: &Workload, limits: &Limits, plan: &Plan, e
     if family::of(workload).tensor_degrees().is_empty() {
         return Some(format!("memory was counted under {}, not under {}", own.name(), execution.name()));
     }
-    // What a batch takes makes no difference here, and to work it out takes long.
+    // The iteration time does not matter here and is slow to compute.
     let measure = if plan.measure == Measure::IterationTime { Measure::TimePerSample } else { plan.measure };
     let score = check(workload, limits, &Plan { execution: Some(execution), measure, ..plan.clone() });
     let (what, share) = fullest(score.stages.iter().map(|stage| stage.memory_bytes), limits)?;
     told(&what, share, &execution.name())
 }
 
-/// The same of a batch that was simulated under a schedule.
+/// The same for a batch simulated under a schedule.
 #[cfg(feature = "screen")]
 pub(crate) fn simulated(timeline: &crate::simulate::Timeline, schedule: Schedule, limits: &Limits) -> Option<String> {
     let (what, share) = fullest(timeline.peak_memory_bytes.iter().copied(), limits)?;
     told(&what, share, schedule.name())
 }
 
-/// What the fullest device holds, and its share of the memory.
+/// Description of the fullest device, and its share of the memory.
 fn fullest(stages: impl Iterator<Item = f64>, limits: &Limits) -> Option<(String, f64)> {
     let limit = limits.memory_bytes?;
     let (stage, bytes) = stages.enumerate().reduce(|most, next| if next.1 > most.1 { next } else { most })?;
@@ -56,7 +57,7 @@ fn fullest(stages: impl Iterator<Item = f64>, limits: &Limits) -> Option<(String
     Some((what, share))
 }
 
-/// The warning, if there is reason for one.
+/// Warning, if there is a reason for one.
 fn told(what: &str, share: f64, under: &str) -> Option<String> {
     if share > 1.0 {
         return Some(format!("{what} under {under}: that does not fit; plan for this schedule, or take another"));

@@ -1,8 +1,8 @@
 //! Splits of operators as JAX `PartitionSpec`s over a device mesh.
 //!
-//! The mesh has an axis for each prime factor of the number of devices, so that every split that divides that number can
-//! be made of whole axes: the batch takes axes from the front, other dimensions from the back. A split with factors that
-//! the mesh lacks is left out and said to be. `O(operators · dimensions · log devices)`.
+//! The mesh has an axis for each prime factor of the number of devices, so every split that divides this number uses
+//! whole axes. The batch takes axes from the front, other dimensions from the back. A split with factors that the mesh
+//! lacks is left out, with a comment. `O(operators · dimensions · log devices)`.
 
 use std::fmt::Write;
 
@@ -16,20 +16,20 @@ use crate::{
 /// Axes of a mesh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mesh {
-    /// By axis, its size: the prime factors of the devices, ascending.
+    /// Size of each axis: the prime factors of the number of devices, ascending.
     pub sizes: Vec<u32>,
 }
 
-/// By dimension of an operator, the mesh axes it is split over.
+/// Mesh axes of each dimension of an operator.
 pub type Assignment = Vec<Vec<usize>>;
 
 impl Mesh {
-    /// The mesh of so many devices.
+    /// Mesh of this many devices.
     pub fn new(devices: u32) -> Self {
         Mesh { sizes: prime_factors(devices) }
     }
 
-    /// The axes for each dimension of a split; `None` where it does not factor over the mesh.
+    /// Mesh axes for each dimension of a split; `None` if the split does not factor over the mesh.
     pub fn assign(&self, operator: &Operator, splits: &[u32]) -> Option<Assignment> {
         let mut free = vec![true; self.sizes.len()];
         let mut assignment = vec![vec![]; splits.len()];
@@ -62,7 +62,7 @@ fn prime_factors(mut number: u32) -> Vec<u32> {
     factors
 }
 
-/// The specification of a tensor whose axes are split by these dimensions.
+/// Specification of a tensor whose axes are split by these dimensions.
 fn spec<'a>(axes: impl Iterator<Item = &'a [u8]>, assignment: &Assignment) -> String {
     let axis = |dims: &[u8]| {
         let over = dims.iter().flat_map(|&dim| &assignment[usize::from(dim)]);
@@ -76,7 +76,7 @@ fn spec<'a>(axes: impl Iterator<Item = &'a [u8]>, assignment: &Assignment) -> St
     format!("P({})", axes.map(axis).collect::<Vec<_>>().join(", "))
 }
 
-/// The Python text: the mesh, and for every operator the specifications of what it reads, trains and writes.
+/// Python text: the mesh, and the specifications of each operator's inputs, weights and outputs.
 pub fn to_python(workload: &Workload, plan: &Plan) -> String {
     let mesh = Mesh::new(plan.devices_used());
     let sizes: Vec<String> = mesh.sizes.iter().map(ToString::to_string).collect();
@@ -118,13 +118,13 @@ fn line(operator: &Operator, assignment: &Assignment) -> String {
     let weights = operator.weights.as_ref().map(|weights| {
         let dims: Vec<&str> = weights.dims.iter().map(|&dim| operator.dims[usize::from(dim)].name.as_str()).collect();
         let spec = spec(weights.dims.iter().map(std::slice::from_ref), assignment);
-        // The escapes of JSON are Python's as well.
+        // JSON escapes are valid in Python.
         format!(", \"weights\": {spec}, \"weight_axes\": {}", serde_json::Value::from(dims.join(" ")))
     });
     format!("{{\"inputs\": {inputs}, \"outputs\": {outputs}{}}}", weights.unwrap_or_default())
 }
 
-/// A name in a Python comment: on one line.
+/// Name for a Python comment: on one line.
 fn quoted(name: &str) -> String {
     name.chars().filter(|c| !is_hostile(*c)).collect()
 }

@@ -1,4 +1,4 @@
-//! How results leave: one file per output.
+//! Writers of results, one file per output format.
 
 pub mod chrome_trace;
 pub mod engine;

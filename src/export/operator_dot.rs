@@ -1,6 +1,6 @@
-//! An operator graph with its splits for Graphviz.
+//! Operator graph with its splits for Graphviz.
 //!
-//! A node says its name, kind, split and time, and is the more coloured the longer it takes; an edge says the shapes of
+//! A node shows its name, kind, split and time; its colour is stronger the longer it takes. An edge shows the shapes of
 //! its tensors. `O(nodes + edges)`.
 
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use crate::{
     workload::Workload,
 };
 
-/// The graph in the DOT language, of a workload of operators; `None` of any other. The score must be the plan's.
+/// Graph of an operator workload in the DOT language; `None` for other workloads. The score must belong to the plan.
 pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> Option<String> {
     let family = family::of(workload);
     if !family.nodes_are_operators() {
@@ -54,7 +54,7 @@ pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> Option<String>
     Some(text + "}\n")
 }
 
-/// Text within double quotes.
+/// Text for use within double quotes.
 pub(super) fn escaped(text: &str) -> String {
     text.chars()
         .filter(|c| !is_hostile(*c))

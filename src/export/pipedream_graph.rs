@@ -1,10 +1,11 @@
-//! A layer profile as it came, with the stage of every node: what PipeDream's tools, and Parmesan's dry run, write.
+//! Layer profile as it was read, with the stage of every node: the format that PipeDream's tools and Parmesan's dry run
+//! write.
 
 use super::formats::Scored;
 use crate::workload::convert;
 
-/// The text of the graph, every node's line with the `stage_id` that the plan gives it, from 0. Which devices a stage runs on
-/// has no place in it: the plan document says that. Nothing of a workload that is no layer profile. `O(nodes + edges)`.
+/// Text of the graph: every node's line with the plan's `stage_id`, from 0. The devices of a stage are not part of it;
+/// the plan document has them. Empty unless the workload is a layer profile. `O(nodes + edges)`.
 pub(crate) fn to_text(exported: &Scored<'_>) -> String {
     let Scored { workload, plan, .. } = exported;
     let mut stages = vec![0; workload.nodes.len()];

@@ -1,7 +1,8 @@
-//! A plan of stages for Graphviz: a cluster for each stage, with its nodes in it.
+//! Plan of stages for Graphviz: a cluster for each stage, with its nodes.
 //!
-//! A cluster says the stage's degrees, time and memory; a node its name, mode and time, and is the more coloured the
-//! longer it takes; edges that leave a stage are bold. Stages may share a device, not a node. `O(nodes + edges)`.
+//! A cluster shows the stage's degrees, time and memory. A node shows its name, mode and time; its colour is stronger
+//! the longer it takes. Edges that leave a stage are bold. Stages may share a device, but not a node. `O(nodes +
+//! edges)`.
 
 use std::fmt::Write;
 
@@ -12,7 +13,7 @@ use crate::{
     workload::Workload,
 };
 
-/// The graph in the DOT language. The score must be the plan's.
+/// Graph in the DOT language. The score must belong to the plan.
 pub(crate) fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> String {
     let mut text = format!(
         "digraph \"{}\" {{\n  rankdir=LR;\n  node [shape=box, style=filled, fontname=monospace];\n",

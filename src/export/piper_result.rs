@@ -1,8 +1,8 @@
-//! Piper's own result format, so that a plan can go where the published program's results go.
+//! Piper's own result format, for tools that read the published program's results.
 
 use crate::{plan::Plan, workload::Workload};
 
-/// The plan as `{"stages": [{"nodes", "dataParallelDegree", "tensorParallelDegree", "TMPCids"}]}`, ending in a newline.
+/// Plan as `{"stages": [{"nodes", "dataParallelDegree", "tensorParallelDegree", "TMPCids"}]}`, ending in a newline.
 pub(crate) fn to_json(workload: &Workload, plan: &Plan) -> String {
     crate::family::pipeline::result_file::to_json(workload, plan)
 }

@@ -1,7 +1,7 @@
-//! A plan as a table: a row per node, for spreadsheets and scripts.
+//! Plan as a table with a row per node, for spreadsheets and scripts.
 //!
 //! RFC 4180: fields with commas, quotes or line ends are quoted, quotes doubled. Times are seconds per sample, memory
-//! bytes per device.
+//! is bytes per device.
 
 use std::fmt::Write;
 
@@ -10,11 +10,11 @@ use crate::{
     workload::Workload,
 };
 
-/// The columns.
+/// Columns.
 const HEADER: &str =
     "stage,data_parallel,tensor_parallel,devices,node,name,choice,compute_s,communication_s,sync_s,memory_bytes";
 
-/// The table with its header.
+/// Table with its header.
 pub(crate) fn to_csv(workload: &Workload, plan: &Plan, score: &Score) -> String {
     let mut text = format!("{HEADER}\n");
     for (i, stage) in plan.stages.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The plan JSON, schema `plantui.plan/1`, made from a planner's run: see [`crate::plan::document`] for its fields.
+//! Plan JSON, schema `plantui.plan/1`, made from a planner's run; [`crate::plan::document`] describes its fields.
 
 use std::collections::BTreeMap;
 
@@ -18,33 +18,33 @@ use crate::{
     workload::Workload,
 };
 
-/// A planner's run and everything that is told about it.
+/// Planner's run with everything that is reported about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
-    /// What was planned.
+    /// Workload of the run.
     pub workload: &'a Workload,
-    /// Under which limits.
+    /// Limits of the run.
     pub limits: &'a Limits,
-    /// By whom.
+    /// Planner that ran.
     pub planner: &'a PlannerInfo,
-    /// With which options.
+    /// Options of the planner.
     pub options: &'a Options,
-    /// What came of it.
+    /// Outcome of the run.
     pub outcome: &'a Outcome,
-    /// The check of its plan.
+    /// Check of the plan.
     pub score: Option<&'a Score>,
-    /// Its plan in the simulator.
+    /// Simulation of the plan.
     pub simulation: Option<Simulation<'a>>,
 }
 
-/// A simulated plan.
+/// Simulated plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Simulation<'a> {
-    /// What was simulated; its notes go into the document.
+    /// Simulated pipeline; its notes go into the document.
     pub pipeline: &'a Pipeline,
-    /// In which order.
+    /// Schedule that was simulated.
     pub schedule: Schedule,
-    /// What happened.
+    /// Resulting timeline.
     pub timeline: &'a Timeline,
 }
 
@@ -66,12 +66,12 @@ impl<'a> From<&'a crate::run::Run> for Run<'a> {
     }
 }
 
-/// The document of what [`crate::run`] gave.
+/// Document of a run of [`crate::run`].
 pub fn of_run(run: &crate::run::Run) -> Document {
     document(&run.into())
 }
 
-/// The word for a status in the document.
+/// Word for a status in the document.
 pub fn status_word(status: Status) -> &'static str {
     match status {
         Status::Optimal => "optimal",
@@ -81,7 +81,7 @@ pub fn status_word(status: Status) -> &'static str {
     }
 }
 
-/// The document of a run. Figures that are not finite are left out: JSON cannot carry them.
+/// Document of a run. Figures that are not finite are left out: JSON cannot express them.
 pub fn document(run: &Run<'_>) -> Document {
     let Run { workload, limits, planner, options, outcome, score, simulation } = *run;
     let finite = |value: &f64| value.is_finite();
@@ -122,7 +122,7 @@ pub fn document(run: &Run<'_>) -> Document {
             options: options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
         }),
         limits: Some(limits_part(limits, family::of(workload).limits())),
-        // A plan that breaks a rule, such as a hand edit, has no status: it is none of the four.
+        // A plan that breaks a rule, such as a hand edit, has none of the four statuses.
         status: (outcome.status != Status::Infeasible || outcome.plan.is_none())
             .then(|| status_word(outcome.status).into()),
         objective,
@@ -144,7 +144,7 @@ pub fn document(run: &Run<'_>) -> Document {
     }
 }
 
-/// What the document says of a simulation.
+/// Simulation part of the document.
 pub fn simulation_part(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) -> SimulationPart {
     let (own, default) = (&pipeline.settings, SimulatorSettings::default());
     let other = Setting::ALL.into_iter().filter(|setting| !setting.same(own, &default));
@@ -158,7 +158,7 @@ pub fn simulation_part(pipeline: &Pipeline, schedule: Schedule, timeline: &Timel
     }
 }
 
-/// A document as text, indented, ending in a newline.
+/// Document as indented text, ending in a newline.
 pub fn to_json(document: &Document) -> String {
     serde_json::to_string_pretty(document).expect("strings, finite numbers and string keys serialise") + "\n"
 }

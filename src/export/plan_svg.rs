@@ -1,4 +1,4 @@
-//! A picture of a plan for papers and slides: a box for each stage, from the network's inputs down to its outputs.
+//! Picture of a plan for papers and slides: a box for each stage, from the network's inputs down to its outputs.
 //!
 //! ```text
 //! ╭──────────────────────────────────────────────────────────────────────╮
@@ -8,10 +8,10 @@
 //!     ↓ 4 MiB, 0.17 ms
 //! ```
 //!
-//! What a box says is decided in `plan_svg/row.rs`; here it is drawn. Everything is told by words, lengths and patterns, so
-//! that a black-and-white print reads as well. The ground is white and nothing is loaded from elsewhere.
-//! `O(nodes + transfers)`. Boxes stand below one another and are as wide as the page, because plans
-//! have dozens of stages and a page is easily made longer, not wider.
+//! `plan_svg/row.rs` decides the content of a box; this file draws it. Words, lengths and patterns carry everything, so
+//! a black-and-white print is readable. The background is white and nothing is loaded from elsewhere.
+//! `O(nodes + transfers)`. Boxes are stacked and as wide as the page, because plans have dozens of stages and a longer
+//! page is easier than a wider one.
 
 mod row;
 
@@ -27,25 +27,25 @@ use crate::{
     workload::Workload,
 };
 
-/// The left edge and the width of the boxes; right of them run the transfers that skip stages, each in a lane.
+/// Left edge and width of the boxes. Transfers that skip stages run right of them, each in a lane.
 const BOX: (f64, f64) = (24.0, 912.0);
 const LANE: f64 = 12.0;
-/// More lanes than this are drawn on top of each other.
+/// Lanes beyond this number are drawn on top of each other.
 const MOST_LANES: usize = 12;
 /// Height of a box, and of the gap below it.
 const TALL: f64 = 70.0;
 const GAP: f64 = 30.0;
-/// Height of what stands above the first box.
+/// Height of the heading above the first box.
 const HEAD: f64 = 118.0;
 /// Left edges of a box's four columns, and widths of the bars in the last two.
 const COLUMNS: [f64; 4] = [36.0, 190.0, 446.0, 690.0];
 const BARS: [f64; 2] = [130.0, 110.0];
 const BAR_HEIGHT: f64 = 14.0;
-/// Sides of the squares that stand for devices, and how many are drawn.
+/// Side of a device's square, and the most squares drawn.
 const DEVICE: f64 = 7.0;
 const MOST_DEVICES_DRAWN: usize = 24;
 
-/// The picture as a whole document, ending in a newline. The score must be the plan's.
+/// Picture as a whole document, ending in a newline. The score must belong to the plan.
 pub(crate) fn to_svg(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) -> String {
     let pipeline = family::pipeline(workload, limits, plan, &SimulatorSettings::default());
     let mut rows = row::rows(workload, limits, plan, score);
@@ -56,7 +56,7 @@ pub(crate) fn to_svg(workload: &Workload, limits: &Limits, plan: &Plan, score: &
     let skips = lanes(if boxes == rows.len() { &pipeline.transfers } else { &[] });
     let lanes = skips.iter().map(|(_, lane)| lane + 1).max().unwrap_or(0).min(MOST_LANES);
     let width = BOX.0 * 2.0 + BOX.1 + LANE * lanes as f64;
-    // Rows that are no stages follow one another without transfers.
+    // Rows that are not stages have no transfers between them.
     let gap = if boxes == rows.len() { GAP } else { 8.0 };
     let top_of = |at: usize| HEAD + (TALL + gap) * at as f64;
     let height = top_of(rows.len()) + 34.0;
@@ -94,7 +94,7 @@ pub(crate) fn to_svg(workload: &Workload, limits: &Limits, plan: &Plan, score: &
     svg + "</svg>\n"
 }
 
-/// Name, worth, limits, and what the columns and patterns mean.
+/// Name, objective, limits, and the legend of columns and patterns.
 fn heading(svg: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
     let left = BOX.0;
     let name = escaped(&fitting(&workload.name, BOX.1 / 1.4));
@@ -122,7 +122,7 @@ fn heading(svg: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, 
     }
 }
 
-/// A piece of a bar.
+/// Segment of a bar.
 fn block(svg: &mut String, work: Work, x: f64, y: f64, width: f64) {
     let mut rectangle = |fill: &str| {
         let _ = writeln!(
@@ -182,7 +182,7 @@ fn draw(svg: &mut String, row: &Row, top: f64, longest: f64) {
     devices(svg, row, top + TALL - 18.0);
 }
 
-/// Memory in use within the frame of the limit.
+/// Used memory within the frame of the limit.
 fn gauge(svg: &mut String, Memory { used, of }: Memory, y: f64) {
     let share = if of > 0.0 { (used / of).min(1.0) } else { 0.0 };
     let (x, width) = (COLUMNS[3], BARS[1]);
@@ -194,7 +194,7 @@ fn gauge(svg: &mut String, Memory { used, of }: Memory, y: f64) {
     );
 }
 
-/// A square for each device, those of a replica side by side in one frame.
+/// Square for each device; the devices of a replica touch.
 fn devices(svg: &mut String, row: &Row, y: f64) {
     let (replicas, each) = row.replicas;
     let drawn = (replicas as usize).saturating_mul(each as usize).min(MOST_DEVICES_DRAWN);
@@ -229,7 +229,7 @@ fn neighbours(svg: &mut String, transfers: &[Transfer], stages: usize, top_of: i
     }
 }
 
-/// A transfer that skips stages: out at the right of its sender, down its lane, into its receiver.
+/// Transfer that skips stages: out at the right of its sender, down its lane, into its receiver.
 fn skip(svg: &mut String, transfer: &Transfer, lane: usize, top_of: &impl Fn(usize) -> f64) {
     let edge = BOX.0 + BOX.1;
     let x = edge + LANE * (lane as f64 + 0.8);
@@ -243,7 +243,7 @@ fn skip(svg: &mut String, transfer: &Transfer, lane: usize, top_of: &impl Fn(usi
     );
 }
 
-/// The transfers that skip stages, each in the first lane that is free over its whole length.
+/// Transfers that skip stages, each in the first lane that is free over its whole length.
 fn lanes(transfers: &[Transfer]) -> Vec<(Transfer, usize)> {
     let mut ends: Vec<usize> = vec![];
     let mut skips: Vec<Transfer> = transfers.iter().filter(|t| t.to > t.from + 1).copied().collect();
@@ -260,7 +260,7 @@ fn lanes(transfers: &[Transfer]) -> Vec<(Transfer, usize)> {
     skips.into_iter().map(place).collect()
 }
 
-/// A text cut to a width; a letter is counted as 6 units, a little more than the average of these fonts at this size.
+/// Text cut to a width. A letter counts 6 units, slightly more than the average of these fonts at this size.
 fn fitting(text: &str, width: f64) -> String {
     let most = (width / 6.0) as usize;
     if text.chars().count() <= most {

@@ -1,12 +1,12 @@
-//! Which device every rank runs on, for launchers: a row a rank, and what each machine must show its processes.
+//! Device of every rank, for launchers: a row per rank, and the visible devices of each machine.
 
 use std::fmt::Write;
 
 use super::formats::Scored;
 
-/// Ranks in the order of stages, replicas and shards: `rank,stage,replica,shard,machine,device,local_device`. Machines are
-/// those of the plan's topology, else those of the limits; without either, all devices are in machine 0. A line in front for
-/// each machine says its devices in the order of its ranks. `O(devices)`.
+/// Ranks in the order of stages, replicas and shards: `rank,stage,replica,shard,machine,device,local_device`. Machines
+/// are those of the plan's topology, else those of the limits; without either, all devices are in machine 0. A leading
+/// line for each machine lists its devices in the order of their ranks. `O(devices)`.
 pub(crate) fn to_csv(exported: &Scored<'_>) -> String {
     let Scored { limits, plan, .. } = exported;
     let place = |device: u32| -> (usize, u32) {
@@ -15,7 +15,7 @@ pub(crate) fn to_csv(exported: &Scored<'_>) -> String {
             None => limits.machines.machine_of(device).unwrap_or(0),
         };
         let own = machine(device);
-        // Devices of a machine follow one another.
+        // Devices of a machine have consecutive numbers.
         let first = (0..device).rev().take_while(|&other| machine(other) == own).last().unwrap_or(device);
         (own, device - first)
     };

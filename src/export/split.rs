@@ -1,4 +1,4 @@
-//! The published split of a device placement, so that a plan can go where the published programs' results go.
+//! Published split format of device placements, for tools that read the published programs' results.
 
 use crate::{
     cluster::Limits,
@@ -7,8 +7,8 @@ use crate::{
     workload::Workload,
 };
 
-/// The plan as `{"maxLoad" or "totalLatency", "fpgas": [{"nodes"}], "cpus": [{"nodes"}]}`, ending in a newline. The
-/// format has no subgraphs: those of an accelerator are joined, and the latency is then that of the published evaluation.
+/// Plan as `{"maxLoad" or "totalLatency", "fpgas": [{"nodes"}], "cpus": [{"nodes"}]}`, ending in a newline. The format
+/// has no subgraphs: those of an accelerator are joined, and the latency is that of the published evaluation.
 pub fn to_json(workload: &Workload, limits: &Limits, plan: &Plan) -> String {
     let measure = match plan.measure {
         Measure::Latency { .. } => Measure::Latency { subgraphs: None },

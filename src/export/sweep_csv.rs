@@ -1,10 +1,9 @@
-//! A sweep as a table: a row per point, with everything that tells one point from another before what came of it.
+//! Sweep as a table with a row per point: first the columns that identify the point, then its outcome.
 //!
-//! The table is also what a sweep is taken up again from: [`read`] gives the rows of such a file, and [`Table::answers`]
-//! finds those that answer a sweep's points. Numbers are written so that they are read back to the last bit. Rows of other
-//! sweeps in the same file are kept, and so are those of another seed, another deadline, or a workload that has changed
-//! since. A point that was stopped is read as not answered, even with a plan; its row stays until
-//! there is another.
+//! A sweep also resumes from this table: [`read`] returns the rows of a file, and [`Table::answers`] finds those that
+//! answer a sweep's points. Numbers are written so that they read back exactly. Rows of other sweeps in the file are
+//! kept. So are rows with another seed, another deadline, or a workload that has changed since. A stopped point is read
+//! as unanswered, even with a plan; its row stays until another replaces it.
 
 use std::time::Duration;
 
@@ -18,13 +17,14 @@ use crate::{
     units::exact_number,
 };
 
-/// How many columns tell a point from another: workload, planner, options, every limit, and what else the answer rests on.
+/// Number of columns that identify a point: workload, planner, options, every limit, and all else that the answer
+/// depends on.
 const KEYS: usize = 15;
 
-/// What tells a point, in the order of the columns.
+/// Identity of a point, in the order of the columns.
 type Key = [String; KEYS];
 
-/// What came of a point. The order of the fields is that of the columns behind the key's.
+/// Outcome of a point. The order of the fields is that of the columns after the key's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Outcome {
     status: Status,
@@ -42,14 +42,14 @@ struct Outcome {
     why: String,
 }
 
-/// A row as it stands in the file.
+/// Row of the file.
 #[derive(Debug, Clone, PartialEq)]
 struct Row {
     key: Key,
     outcome: Outcome,
 }
 
-/// The columns, in their order.
+/// Columns in their order.
 pub const COLUMNS: [&str; 28] = [
     "workload",
     "series",
@@ -148,20 +148,20 @@ fn key(sweep: &Sweep, run: &Run, point: &Point) -> Key {
     ]
 }
 
-/// What the answers of a sweep rest on beside its points.
+/// Facts that a sweep's answers depend on, in addition to its points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     seed: String,
-    /// Empty where there is none.
+    /// Empty if there is none.
     deadline_s: String,
-    /// By workload of the sweep, its [fingerprint](crate::workload::Workload::fingerprint).
+    /// [Fingerprint](crate::workload::Workload::fingerprint) of each workload of the sweep.
     workloads: Vec<String>,
-    /// Whether tables say how long planning took.
+    /// True if tables include the planning time.
     seconds: bool,
 }
 
 impl Run {
-    /// A sweep with this seed and this time for each point.
+    /// Run of a sweep with this seed and deadline per point.
     pub fn new(sweep: &Sweep, seed: u64, deadline: Option<Duration>) -> Self {
         Run {
             seed: seed.to_string(),
@@ -171,21 +171,21 @@ impl Run {
         }
     }
 
-    /// The same, with the column of seconds left empty: what is left is equal for equal questions.
+    /// The same with an empty column of seconds: the rest is equal for equal problems.
     #[must_use]
     pub fn without_seconds(self) -> Self {
         Run { seconds: false, ..self }
     }
 }
 
-/// The rows of a file.
+/// Rows of a file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
     rows: Vec<Row>,
 }
 
 impl Table {
-    /// Adds the rows of another table. Of rows about the same point one stays: the first that is an answer, else the first.
+    /// Adds the rows of another table. Of rows about the same point one stays: the first answered one, else the first.
     pub fn join(&mut self, other: Table) {
         self.rows.extend(other.rows);
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
@@ -198,7 +198,7 @@ impl Table {
         self.rows = order.into_iter().map(|place| self.rows[place].clone()).collect();
     }
 
-    /// For every point of the sweep its answer, if the table has one.
+    /// Answer to every point of the sweep, if the table has one.
     pub fn answers(&self, sweep: &Sweep, run: &Run) -> Vec<Option<Answer>> {
         let mut rows: Vec<&Row> = self.rows.iter().filter(|row| is_answered(row)).collect();
         rows.sort_by(|a, b| a.key.cmp(&b.key));
@@ -210,16 +210,17 @@ impl Table {
     }
 }
 
-/// A point that was stopped before it had a plan, or with one that the search could still better, is asked again.
+/// True unless the point was stopped, before it had a plan or with a plan that could still improve. Stopped points are
+/// planned again.
 fn is_answered(row: &Row) -> bool {
     row.outcome.status != Status::Cancelled
 }
 
-/// The table of a sweep: its answered points in their order, then the rows of `before` for which it has no newer answer.
+/// Table of a sweep: its answered points in order, then the rows of `before` that have no newer answer.
 pub fn to_csv(sweep: &Sweep, run: &Run, answers: &[Option<Answer>], before: &Table) -> String {
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(vec![]);
     let keys: Vec<Key> = sweep.points.iter().map(|point| key(sweep, run, point)).collect();
-    // A point that was stopped is asked again, but until it has another answer its row stays.
+    // A stopped point is planned again, but its row stays until it has another answer.
     let mut answered: Vec<&Key> =
         keys.iter().zip(answers).filter(|(_, answer)| answer.is_some()).map(|(key, _)| key).collect();
     answered.sort();
@@ -234,32 +235,32 @@ pub fn to_csv(sweep: &Sweep, run: &Run, answers: &[Option<Answer>], before: &Tab
     String::from_utf8(bytes).expect("all fields are text")
 }
 
-/// Why a text is no such table.
+/// Reason why a text is not such a table.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TableError {
-    /// It has the columns of an older version.
+    /// The table has the columns of an older version.
     #[error("line 1 lacks {lacks}: an older version wrote it, and what it rests on is not known")]
     Older {
-        /// The columns it has not.
+        /// Missing columns.
         lacks: String,
     },
-    /// It has other columns.
+    /// The table has other columns.
     #[error("line 1 has other columns than a sweep's table")]
     OtherColumns,
     /// A line cannot be read.
     #[error("line {line}{problem}")]
     Line {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Error in the line.
         problem: String,
     },
 }
 
-/// Reads such a table; an empty text is an empty table.
+/// Reads a table; an empty text is an empty table.
 ///
 /// # Errors
-/// [`TableError`] with the line and what is wrong there.
+/// [`TableError`] with the line and its error.
 pub fn read(text: &str) -> Result<Table, TableError> {
     if text.trim().is_empty() {
         return Ok(Table::default());

@@ -1,8 +1,8 @@
-//! The chart of a sweep as an SVG picture for papers and slides.
+//! Chart of a sweep as an SVG picture for papers and slides.
 //!
-//! A line per planner, setting or second limit, told apart by colour (Okabe and Ito's palette, which colour-blind people can
-//! tell apart), by the form of its marks, and from the ninth on by dashes and the filling of its marks. Below the plot every
-//! line with values of the limit for which there is no plan has a row that shows them. `O(points)`.
+//! Each planner, setting or second limit is a line. Lines differ by colour (Okabe and Ito's palette, which colour-blind
+//! people can distinguish) and by the shape of their marks. From the ninth line on, dashes and the fill of the marks
+//! differ too. Below the plot, each line with infeasible values of the limit has a row that shows them. `O(points)`.
 
 use std::fmt::Write;
 
@@ -10,29 +10,29 @@ use super::xml::escaped;
 use crate::study::sweep::chart::{Along, Chart, Line, Mark};
 
 const WIDTH: f64 = 960.0;
-/// Where the plot begins, and its height.
+/// Left and upper edge of the plot, and its height.
 const LEFT: f64 = 96.0;
 const TOP: f64 = 56.0;
 const HEIGHT: f64 = 340.0;
-/// The least and the most that the plot takes of the width; the legend has the rest.
+/// Least and greatest width of the plot; the legend takes the rest.
 const NARROW: f64 = 480.0;
 const WIDE: f64 = 700.0;
-/// Height of a legend entry, and of a row that shows where there is no plan.
+/// Height of a legend entry, and of a row that shows infeasible values.
 const ROW: f64 = 18.0;
-/// A legend entry that is longer is cut.
+/// Longer legend entries are cut.
 const MOST_LABEL: usize = 40;
-/// Names along the axis that are longer are cut at their beginning, which they share most often.
+/// Longer names along the axis are cut at their beginning, which is most often the same for all.
 const MOST_NAME: usize = 22;
 /// Lines with more points are drawn without marks, which would hide the line.
 const MOST_MARKS: usize = 120;
-/// Width of a letter of the fonts used, as a share of their size: a little more than the average.
+/// Width of a letter of the fonts used, as a fraction of their size: slightly more than the average.
 const LETTER: f64 = 0.56;
 const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9", "#7a6a00"];
-/// Dashes of the lines, eight by eight.
+/// Dashes of the lines; each serves eight lines.
 const DASHES: [&str; 4] =
     ["", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\"", " stroke-dasharray=\"9 3 2 3\""];
 
-/// The chart as a whole document, ending in a newline.
+/// Chart as a whole document, ending in a newline.
 pub fn to_svg(chart: &Chart, title: &str) -> String {
     let missing: Vec<(usize, &Line)> =
         chart.lines.iter().enumerate().filter(|(_, line)| line.marks.iter().any(|mark| mark.y.is_none())).collect();
@@ -47,7 +47,7 @@ pub fn to_svg(chart: &Chart, title: &str) -> String {
         picture.no_plan(at, line, TOP + HEIGHT + 8.0 + ROW * (row as f64 + 0.5));
     }
     let tall = (below + 20.0).max(TOP + ROW * chart.lines.len() as f64 + 40.0);
-    // A long title is set smaller rather than cut.
+    // A long title gets a smaller font and is not cut.
     let size = ((WIDTH - LEFT - 16.0) / (LETTER * 1.05) / title.chars().count().max(1) as f64).clamp(9.0, 16.0);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {tall}\" width=\"{WIDTH}\" height=\"{tall}\" \
@@ -59,17 +59,17 @@ pub fn to_svg(chart: &Chart, title: &str) -> String {
     )
 }
 
-/// As much as the longest legend entry leaves.
+/// Width that the longest legend entry leaves for the plot.
 fn plot_width(chart: &Chart) -> f64 {
     let longest = chart.lines.iter().map(|line| line.label.chars().count().min(MOST_LABEL)).max().unwrap_or(0);
     (WIDTH - LEFT - 24.0 - 32.0 - 16.0 - 12.0 * LETTER * longest as f64).clamp(NARROW, WIDE)
 }
 
-/// The picture as far as it is drawn.
+/// Picture while it is drawn.
 struct Picture<'c> {
     chart: &'c Chart,
     svg: String,
-    /// Of the plot.
+    /// Width of the plot.
     width: f64,
 }
 
@@ -79,7 +79,7 @@ impl Picture<'_> {
     }
 
     fn y(&self, y: f64) -> f64 {
-        // A little air at both ends, so that no mark lies on the frame.
+        // A margin at both ends, so that no mark lies on the frame.
         TOP + HEIGHT * (1.0 - (0.04 + 0.92 * self.chart.y.share(y)))
     }
 
@@ -87,7 +87,7 @@ impl Picture<'_> {
         let _ = writeln!(self.svg, "<text x=\"{x:.1}\" y=\"{y:.1}\"{attributes}>{}</text>", escaped(text));
     }
 
-    /// Frame, ticks and titles; gives the lower end of what it drew.
+    /// Draws frame, ticks and titles; returns the lower end of the drawing.
     fn axes(&mut self, bottom: f64) -> f64 {
         let (chart, width) = (self.chart, self.width);
         for tick in chart.y_ticks(7) {
@@ -103,7 +103,7 @@ impl Picture<'_> {
             let _ = writeln!(self.svg, "<path d=\"M{x:.1} {TOP}V{:.1}\" stroke=\"#eeeeee\"/>", bottom + 4.0);
             let text = chart.show_x(tick);
             if named {
-                // Names are longer than the places are apart: they hang below, at a slant.
+                // Names are longer than the distance of their ticks: they hang below, at a slant.
                 let text = ending(&text);
                 let y = bottom + 14.0;
                 below = f64::max(below, y + 0.77 * 11.0 * LETTER * text.chars().count() as f64 + 8.0);
@@ -125,9 +125,9 @@ impl Picture<'_> {
         below + 20.0
     }
 
-    /// The line through its marks, broken where there is no plan.
+    /// Draws the line through its marks, interrupted at infeasible values.
     fn line(&mut self, at: usize, line: &Line) {
-        // Workloads side by side have nothing between them.
+        // Workloads side by side have no values in between.
         let joined = !matches!(self.chart.along, Along::Workloads(_));
         for stretch in line.marks.split(|mark| mark.y.is_none()).filter(|stretch| joined && stretch.len() > 1) {
             let points = stretch.iter().filter_map(|mark| Some((self.x(mark.x), self.y(mark.y?))));
@@ -150,7 +150,7 @@ impl Picture<'_> {
         }
     }
 
-    /// The form of a line's marks.
+    /// Draws a mark in the shape of the line.
     fn sign(&mut self, at: usize, x: f64, y: f64, told: &str) {
         let path = match at % COLOURS.len() {
             0 => format!("M{:.1} {y:.1}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", x - 4.0),
@@ -184,7 +184,7 @@ impl Picture<'_> {
         self.text(x + 32.0, y + 4.0, " font-size=\"12\"", &label);
     }
 
-    /// The row of a line that shows where there is no plan: a bar over each such stretch, a cross at each value.
+    /// Row of a line that shows infeasible values: a bar over each range, a cross at each value.
     fn no_plan(&mut self, at: usize, line: &Line, y: f64) {
         let colour = colour(at);
         self.text(LEFT - 24.0, y + 4.0, " text-anchor=\"end\" font-size=\"11\"", "no plan");
@@ -223,7 +223,7 @@ fn dashes(at: usize) -> &'static str {
     DASHES[at / COLOURS.len() % DASHES.len()]
 }
 
-/// The end of a long name.
+/// End of a long name.
 fn ending(name: &str) -> String {
     let count = name.chars().count();
     if count <= MOST_NAME {

@@ -1,13 +1,12 @@
-//! Files that appear whole or not at all.
+//! Files that are written completely or not at all.
 //!
-//! A file is written beside its destination under a name of its own and then moved there, so a reader never sees half of it
-//! and a full disk never costs the old one. Symbolic links are followed: the file that they lead to is written, and they
-//! stay. What replaces a file takes over who may read and write it (the permission bits); what is new may be read by
-//! whom the umask lets.
+//! A file is written under a temporary name beside its destination and then moved there. So no reader sees a partial
+//! file, and a full disk does not destroy the old one. Symbolic links are followed: their target is written, and the
+//! links stay. A replaced file keeps its permission bits; a new file is readable as the umask permits.
 //!
-//! A run that is killed leaves such a file behind. The next one that writes into the folder removes it: a live run holds
-//! a lock on its own, which ends with the process, so only what nobody writes any more is removed. (On systems without such
-//! locks nothing is.)
+//! A killed run leaves its temporary file behind. The next run that writes into the folder removes it: a live run holds
+//! a lock on its file until its process ends, so only abandoned files are removed. On systems without such locks
+//! nothing is removed.
 
 use std::{
     fs, io,
@@ -17,23 +16,24 @@ use std::{
 
 use tempfile::{Builder, NamedTempFile};
 
-/// How the names of unfinished files begin and end.
+/// Prefix and suffix of temporary file names.
 const PREFIX: &str = ".plantui-";
 const SUFFIX: &str = ".tmp";
 
-/// Entries of a folder that are looked at for what was left behind.
+/// Most entries of a folder that are searched for abandoned files.
 const MOST_ENTRIES: usize = 20_000;
 
-/// Unfinished files that are made anew because another run took them away, after which the next must do.
+/// Most attempts to create a temporary file that another run does not remove; the next attempt is accepted.
 const MOST_TRIES: usize = 16;
 
-/// Symbolic links that are followed, one after the other.
+/// Most symbolic links that are followed in a chain.
 const MOST_LINKS: usize = 32;
 
-/// Writes a file as a whole; one that is there is replaced only if `replace` says so.
+/// Writes a file completely; an existing one is replaced only if `replace` is set.
 ///
 /// # Errors
-/// What the system says, [`io::ErrorKind::AlreadyExists`] included, or `write`. No error speaks of the file's unfinished name.
+/// Errors of the system, [`io::ErrorKind::AlreadyExists`] included, and of `write`. No error mentions the temporary
+/// name.
 pub(crate) fn write(
     path: &Path,
     replace: bool,
@@ -56,7 +56,7 @@ pub(crate) fn write(
     finish(file, &target, replace)
 }
 
-/// Writes a file of the program's own, for its owner alone, in place of the one that is there.
+/// Replaces a file of the program's own, readable by its owner alone.
 ///
 /// # Errors
 /// As [`write()`].
@@ -72,7 +72,7 @@ fn finish(file: NamedTempFile, target: &Path, replace: bool) -> io::Result<()> {
     moved.map(drop).map_err(|error| nameless(&error.error))
 }
 
-/// Where a path leads through symbolic links, even to what is not there yet.
+/// Target of a path through symbolic links, even if it does not exist yet.
 fn destination(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -82,7 +82,7 @@ fn destination(path: &Path) -> PathBuf {
     path
 }
 
-/// A new file beside its destination, with a lock on it where there are locks.
+/// New file beside its destination, locked where the system has locks.
 fn unfinished(target: &Path, for_others: bool) -> io::Result<NamedTempFile> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     remove_left_behind(folder);
@@ -94,7 +94,7 @@ fn unfinished(target: &Path, for_others: bool) -> io::Result<NamedTempFile> {
     let mut tries = 0..MOST_TRIES;
     loop {
         let file = builder.tempfile_in(folder).map_err(|error| nameless(&error))?;
-        // Before it was locked another run may have taken it for one that was left behind.
+        // Before the lock was taken another run may have removed the file as abandoned.
         let kept = lock::take(file.as_file()) != lock::Taken::ByAnother && lock::has_a_name(file.as_file());
         if kept || tries.next().is_none() {
             return Ok(file);
@@ -102,7 +102,7 @@ fn unfinished(target: &Path, for_others: bool) -> io::Result<NamedTempFile> {
     }
 }
 
-/// Removes the unfinished files of runs that live no more.
+/// Removes the temporary files of runs that have ended.
 fn remove_left_behind(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MOST_ENTRIES);
     for entry in entries {
@@ -118,7 +118,7 @@ fn remove_left_behind(folder: &Path) {
     }
 }
 
-/// The system's words without the path that tempfile puts beside them.
+/// System's error without the path that tempfile adds.
 fn nameless(error: &io::Error) -> io::Error {
     let within = error.get_ref().and_then(|error| error.source()).and_then(|error| error.downcast_ref::<io::Error>());
     let code = error.raw_os_error().or_else(|| within.and_then(io::Error::raw_os_error));
@@ -134,7 +134,7 @@ fn open_to_others(builder: &mut Builder<'_, '_>) {
 #[cfg(not(unix))]
 fn open_to_others(_: &mut Builder<'_, '_>) {}
 
-/// Who may read, write and run it, and nothing more.
+/// Permission bits for reading, writing and executing only.
 #[cfg(unix)]
 fn plain_mode(mode: &fs::Permissions) -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
@@ -149,14 +149,14 @@ fn plain_mode(mode: &fs::Permissions) -> fs::Permissions {
 mod lock {
     use std::fs::File;
 
-    /// What came of the wish for a lock.
+    /// Result of a lock attempt.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(super) enum Taken {
-        /// It is this process's until the file is closed.
+        /// This process holds the lock until the file is closed.
         Now,
-        /// Another process has it.
+        /// Another process holds the lock.
         ByAnother,
-        /// There are no locks here.
+        /// The system has no locks.
         Unknown,
     }
 

@@ -1,6 +1,6 @@
 //! Text in XML documents.
 
-/// Text fit for XML; what XML cannot carry is left out.
+/// Text escaped for XML; characters that XML cannot express are left out.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

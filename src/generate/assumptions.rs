@@ -1,4 +1,4 @@
-//! What a generated workload rests on, a sentence for each assumption, in the order of the settings.
+//! Assumptions of a generated workload, a sentence each, in the order of the settings.
 
 use super::{
     GenerateSettings, Head, Mlp, ModelConfig,
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::units;
 
-/// The sentences for one generated file.
+/// Sentences for one generated file.
 pub(super) fn sentences(costs: &CostModel<'_>) -> Vec<String> {
     let (model, hardware, settings) = (costs.model, costs.hardware, costs.settings);
     let mut list = vec![

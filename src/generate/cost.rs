@@ -1,4 +1,4 @@
-//! The analytic cost of every kind of node, at one tensor degree.
+//! Analytic cost of every kind of node at one tensor degree.
 //!
 //! With `T = b·s` tokens per microbatch, `e` bytes per element and tensor degree `t`:
 //!
@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Sources: Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models" (arXiv 2205.05198), and
-//! Megatron-LM's memory report for the widths of gated blocks. Recomputation adds the activations
-//! it brings back to `B` of every layer, although one layer at a time needs them, because the published profile does;
-//! [`WorkingSet::OneLayer`] does otherwise.
+//! Megatron-LM's memory report for the widths of gated blocks. Recomputation adds the restored activations to `B` of
+//! every layer, although only one layer at a time needs them, because the published profile does so.
+//! [`WorkingSet::OneLayer`] charges one layer.
 
 use super::{
     Head, ModelConfig,
@@ -21,20 +21,20 @@ use super::{
 };
 use crate::cluster::hardware::Hardware;
 
-/// What a node of the generated graph is.
+/// Kind of a node in the generated graph.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Part {
-    /// A tensor that is fed in: bytes per microbatch.
+    /// Input tensor: bytes per microbatch.
     Tensor(f64),
     /// Token (and position and type) embedding; the field is the bytes of its inputs.
     Embedding(f64),
-    /// A transformer layer.
+    /// Transformer layer.
     Layer,
-    /// What follows the last layer.
+    /// Nodes after the last layer.
     Head,
 }
 
-/// What a node costs in one mode at one degree, in the units of the file.
+/// Cost of a node in one mode at one degree, in the units of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Cost {
     pub(super) time_s: f64,
@@ -47,16 +47,16 @@ pub(super) struct Cost {
 /// Forward work and memory of a node before a mode is chosen.
 struct Work {
     forward_s: f64,
-    /// All-reduces of one microbatch, forward and backward, on top of `3 · forward_s`.
+    /// All-reduces of one microbatch, forward and backward, added to `3 · forward_s`.
     reduce_s: f64,
     parameters: f64,
-    /// Bytes kept when nothing is recomputed.
+    /// Bytes kept without recomputation.
     kept: f64,
-    /// Bytes kept when everything is.
+    /// Bytes kept with full recomputation.
     input: f64,
 }
 
-/// The cost model: model, hardware and settings together.
+/// Cost model: model, hardware and settings together.
 pub(super) struct CostModel<'a> {
     pub(super) model: &'a ModelConfig,
     pub(super) hardware: &'a Hardware,
@@ -103,8 +103,8 @@ impl CostModel<'_> {
         2.0 * f64::from(t - 1) / f64::from(t) * self.hidden_bytes() / attained
     }
 
-    /// Forward seconds of matrix work, and the seconds of its all-reduces in forward and backward where these are told
-    /// apart from the work.
+    /// Forward seconds of matrix work, and the seconds of its all-reduces in forward and backward if they are counted
+    /// separately.
     fn shared(&self, flop: f64, t: u32, all_reduces: f64) -> (f64, f64) {
         let arithmetic = self.arithmetic_s(flop, t);
         match self.settings.tensor_overhead {
@@ -113,12 +113,12 @@ impl CostModel<'_> {
         }
     }
 
-    /// Bytes of activations a layer keeps when nothing is recomputed.
+    /// Bytes of activations that a layer keeps without recomputation.
     pub(super) fn layer_kept_bytes(&self, t: u32) -> f64 {
         let (t, tokens) = (f64::from(t), self.settings.tokens());
         let activation = self.settings.layer_activation(self.model);
         let scores = if self.settings.keep_attention_scores {
-            // Two elements and a mask, as counted at two bytes an element; scaled like the rest.
+            // Two elements and a mask, counted at two bytes per element; scaled like the rest.
             let per_pair = 2.5 * f64::from(self.settings.element_bytes);
             per_pair * self.model.heads as f64 * self.settings.sequence_length as f64 / t
         } else {
@@ -139,7 +139,8 @@ impl CostModel<'_> {
         }
     }
 
-    /// Reads rows and writes the hidden state at the speed of memory; a split vocabulary needs one all-reduce.
+    /// Cost of an embedding: it reads rows and writes the hidden state at memory speed. A split vocabulary needs one
+    /// all-reduce.
     fn embedding(&self, input: f64, t: u32) -> Work {
         let passes = 2.0 + if self.model.positions > 0 { 1.0 } else { 0.0 };
         let dropout =
@@ -170,7 +171,7 @@ impl CostModel<'_> {
                 let transform = if self.model.head == Head::MaskedLanguageModel { h * h } else { 0.0 };
                 let flop = 2.0 * tokens * h * self.model.vocabulary as f64;
                 let (forward_s, reduce_s) = self.shared(flop, t, 1.0);
-                // The inputs of norm and projection, and the logits in four bytes for the loss.
+                // Inputs of norm and projection, and the logits in four bytes for the loss.
                 let logits = 4.0 * tokens * self.model.vocabulary_rows(t);
                 Work {
                     forward_s: forward_s + self.arithmetic_s(2.0 * tokens * transform, 1),
@@ -183,7 +184,7 @@ impl CostModel<'_> {
         }
     }
 
-    /// The cost of a node at degree `t`, with or without recomputing its activations.
+    /// Cost of a node at degree `t`, with or without recomputation.
     pub(super) fn cost(&self, part: Part, t: u32, recompute: bool) -> Cost {
         let work = match part {
             Part::Tensor(bytes) => Work { forward_s: 0.0, reduce_s: 0.0, parameters: 0.0, kept: bytes, input: bytes },
@@ -192,10 +193,10 @@ impl CostModel<'_> {
             Part::Head => self.head(t),
         };
         let state = self.settings.state.per_parameter() * work.parameters;
-        // Half of the all-reduces are forward ones, and recomputation repeats them.
+        // Half of the all-reduces are in the forward pass, which recomputation repeats.
         let forward_s = work.forward_s + work.reduce_s / 2.0;
         let vanilla_s = 3.0 * work.forward_s + work.reduce_s;
-        // Where nothing beyond the input is kept there is nothing to recompute.
+        // A node that keeps only its input has nothing to recompute.
         if !recompute || work.kept <= work.input {
             return Cost {
                 time_s: vanilla_s,

@@ -1,11 +1,12 @@
-//! A workload from what Galvatron measured: its `computation_profiling_*.json` and `memory_profiling_*.json`.
+//! Workload from Galvatron's measurements: its `computation_profiling_*.json` and `memory_profiling_*.json`.
 //!
-//! Galvatron 2.4 times one layer's forward pass (milliseconds a sample, by batch and sequence) and what stands around the
-//! layers (`layertype_other`), and weighs parameters (32-bit, MiB) and activations (MiB a sample, by tensor degree, and
-//! with recomputation as `checkpoint`). Read as its cost model reads them: the backward pass takes twice the forward,
-//! weights with gradients and Adam's state take four times the parameters, a layer at tensor degree t takes 1/t of its time,
-//! and half of what is around the layers is in front of them. Its bandwidths are in files of their own: the two all-reduces
-//! of a pass take the link's bandwidth here. `O(layers · degrees)` time and memory.
+//! Galvatron 2.4 measures the forward pass of one layer (milliseconds per sample, by batch and sequence) and of the
+//! parts around the layers (`layertype_other`). It also measures parameters (32-bit, MiB) and activations (MiB per
+//! sample, by tensor degree, and with recomputation as `checkpoint`). The files are read as its cost model reads them.
+//! The backward pass takes twice the forward. Weights with gradients and Adam's state take four times the parameters. A
+//! layer at tensor degree t takes 1/t of its time. Half of the parts around the layers come before them. Its bandwidths
+//! are in other files, so the two all-reduces of a pass use the given link bandwidth. `O(layers · degrees)` time and
+//! memory.
 
 use std::collections::BTreeMap;
 
@@ -26,20 +27,20 @@ use crate::{
 };
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Bytes of a parameter as it is weighed.
+/// Bytes of a parameter in the profile.
 const PARAMETER: f64 = 4.0;
-/// Weights, gradients and two moments, as shares of the weighed parameters.
+/// Weights, gradients and two moments, as a multiple of the parameters.
 const STATES: f64 = 4.0;
-/// Time of the backward pass as a share of the forward pass.
+/// Time of the backward pass as a multiple of the forward pass.
 const BACKWARD: f64 = 2.0;
 /// All-reduces of a layer in each pass.
 const REDUCES: f64 = 2.0;
 
-/// How the files' names begin.
+/// Prefixes of the file names.
 const TIMES: &str = "computation_profiling_";
 const MEMORY: &str = "memory_profiling_";
 
-/// A profile's two texts with what messages call them.
+/// Two texts of a profile, each with its name for messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Profile<'a> {
     /// Times.
@@ -48,31 +49,31 @@ pub struct Profile<'a> {
     pub memory: (&'a str, &'a str),
 }
 
-/// What the files do not tell.
+/// Facts that the files lack.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Layers in a row.
+    /// Number of layers.
     pub layers: u32,
-    /// Sequences in a microbatch.
+    /// Sequences per microbatch.
     pub micro_batch: u32,
-    /// Tokens in a sequence; `None`: what the file's name or its only entry says.
+    /// Tokens per sequence; `None`: the value of the file's name or of its only entry.
     pub sequence_length: Option<u32>,
-    /// Bytes per second between devices that share tensors.
+    /// Bytes per second between the devices of a tensor-parallel group.
     pub link_bytes_per_s: f64,
-    /// Written into the file.
+    /// Limits written into the file.
     pub limits: Limits,
 }
 
-/// The name of the memory profile that belongs to a file of this name; `None` where it is no profile of times.
+/// Name of the memory profile that belongs to a file; `None` if the file is not a profile of times.
 pub fn sibling(file_name: &str) -> Option<String> {
     file_name.strip_prefix(TIMES).map(|rest| format!("{MEMORY}{rest}"))
 }
 
-/// The text of a Piper workload.
+/// Text of a Piper workload.
 ///
 /// # Errors
-/// [`GenerateError`] with file and entry where the profile lacks or contradicts something.
-// Long: one walk over the two files, entry by entry, each refused where it stands.
+/// [`GenerateError`] with file and entry if the profile lacks or contradicts something.
+// Long: one pass over the two files, entry by entry, with each error at its entry.
 pub fn workload(profile: &Profile<'_>, asked: &Asked, command_line: &str) -> Result<String, GenerateError> {
     let times = File::read(profile.times)?;
     let memory = File::read(profile.memory)?;
@@ -112,7 +113,7 @@ pub fn workload(profile: &Profile<'_>, asked: &Asked, command_line: &str) -> Res
         let degrees = weights.layer.iter().map(|(&t, &activation)| {
             let share = f64::from(t);
             let modes = match end {
-                // Half of what is around the layers at each end; none of it is computed again.
+                // Half of the parts around the layers at each end; recomputation does not repeat them.
                 Some(end) => {
                     let (state, kept) = end.at(t);
                     let cost = || cost(around_s / 2.0 / share, state * MIB, kept * MIB * b, false);
@@ -160,20 +161,20 @@ pub fn workload(profile: &Profile<'_>, asked: &Asked, command_line: &str) -> Res
     Ok(Sketch { nodes, edges, limits, provenance, assumptions, recipe, gathered: None }.text())
 }
 
-/// A file's entries.
+/// Entries of a file.
 struct File<'a> {
     source: &'a str,
     entries: Map<String, Value>,
 }
 
-/// What stands at an end of the layers, MiB by tensor degree.
+/// Parts at one end of the layers, MiB by tensor degree.
 struct End {
     states: BTreeMap<u32, f64>,
     activation: BTreeMap<u32, f64>,
 }
 
 impl End {
-    /// State and activations at a degree: what is not there is that of the nearest lower degree, divided.
+    /// State and activations at a degree; a missing degree is extrapolated from the nearest lower one.
     fn at(&self, t: u32) -> (f64, f64) {
         let of = |all: &BTreeMap<u32, f64>| {
             all.range(..=t).next_back().map_or(0.0, |(&known, &mib)| mib * f64::from(known) / f64::from(t))
@@ -182,14 +183,14 @@ impl End {
     }
 }
 
-/// The memory profile, MiB.
+/// Memory profile, MiB.
 struct Weights {
     sequence: Option<u32>,
     sequence_parallel: bool,
     parameters: f64,
-    /// Activations of a sample by tensor degree.
+    /// Activations per sample by tensor degree.
     layer: BTreeMap<u32, f64>,
-    /// Those with recomputation.
+    /// Activations per sample with recomputation.
     recomputed: Option<f64>,
     first: End,
     last: End,
@@ -211,8 +212,8 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Seconds of a forward pass of a microbatch: the entry at that batch, else the line through all batches, else the only
-    /// entry, by samples.
+    /// Seconds of a microbatch's forward pass: the entry at that batch, else the line fitted through all batches, else
+    /// the only entry scaled by samples.
     fn seconds(&self, what: &str, batch: u32, length: u32) -> Result<Option<f64>, LoadError> {
         let mut points: Vec<(f64, f64)> = vec![];
         for (key, value) in &self.entries {
@@ -252,7 +253,7 @@ impl<'a> File<'a> {
         ))
     }
 
-    /// The memory of layers and ends, with sequence parallelism where that was measured.
+    /// Memory of layers and ends, with sequence parallelism if that was measured.
     fn weights(&self, asked: Option<u32>) -> Result<Weights, LoadError> {
         let missing =
             |name: &str| LoadError::at(self.source, name, "is missing", "give a profile that Galvatron wrote");
@@ -278,7 +279,7 @@ impl<'a> File<'a> {
         Ok(Weights { sequence, sequence_parallel, parameters, layer, recomputed, first, last })
     }
 
-    /// An entry, at the sequence length asked for where it is by that: the only one where none is asked for.
+    /// Entry at the requested sequence length, if entries are by sequence length; without a request, the only one.
     fn by_sequence(&self, name: &str, asked: Option<u32>) -> Result<(Option<u32>, &Value), LoadError> {
         let missing = || LoadError::at(self.source, name, "is missing", "give a profile that Galvatron wrote");
         let entry = self.entries.get(name).ok_or_else(missing)?;
@@ -296,7 +297,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Numbers by tensor degree; one number is that of degree 1.
+    /// Numbers by tensor degree; a single number belongs to degree 1.
     fn degrees(&self, place: &str, value: &Value) -> Result<BTreeMap<u32, f64>, LoadError> {
         let Some(entries) = value.as_object() else {
             return Ok(BTreeMap::from([(1, self.number(place, value)?)]));
@@ -306,7 +307,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// The number that stands in a name behind a word: 4096 in `hidden4096`.
+/// Number after a word in a name: 4096 in `hidden4096`.
 fn number_after(name: &str, word: &str) -> Option<f64> {
     let rest = &name[name.find(word)? + word.len()..];
     let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
@@ -354,11 +355,12 @@ mod tests {
             value["nodes"][node]["TMPCs"][t][mode][field].as_f64().unwrap()
         };
         let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-5 * b.abs(), "{a} {b}");
-        // 8 samples of 2 ms, twice again backward; once more where it recomputes.
+        // 8 samples of 2 ms, twice as long backward, and once more with recomputation.
         near(mode(1, "1", 0, "timePerSample"), 0.048);
         near(mode(1, "1", 1, "timePerSample"), 0.064);
         near(mode(0, "1", 0, "timePerSample"), 0.012);
-        // Half the work on two devices and two all-reduces of 8 x 256 x 64 x 2 bytes, each moving 2 (t - 1) / t of them.
+        // Half the work on two devices, and two all-reduces of 8 x 256 x 64 x 2 bytes, each moving 2 (t - 1) / t of
+        // them.
         near(mode(1, "2", 0, "forwardTimePerSample"), 0.008 + 2.0 * 262_144.0 / 1e10);
         near(mode(1, "1", 0, "memoryUsageB"), 48.0 * MIB);
         near(mode(1, "2", 0, "memoryUsageA"), 8.0 * 18.0 * MIB);
@@ -373,7 +375,7 @@ mod tests {
         let memory = MEMORY_TEXT.replace("\"256\"", "\"512\"");
         let text = made(times, &memory, &asked(3)).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
-        // 5 ms for one and 8 ms for two are 11 ms for three.
+        // 5 ms for one and 8 ms for two give 11 ms for three.
         let forward = value["nodes"][1]["TMPCs"]["1"][0]["forwardTimePerSample"].as_f64().unwrap();
         assert!((forward - 0.011).abs() < 1e-9, "{forward}");
     }

@@ -1,12 +1,13 @@
-//! A workload from a model configuration and a hardware preset, by one of two cost models.
+//! Workload from a model configuration and a hardware preset, by one of two cost models.
 //!
-//! [`trained`] takes times and memory from the model of real training, which published runs confirm. [`generate`] takes a [`ModelConfig`] (a [`preset`], or a Hugging Face `config.json` through [`from_hugging_face`]), a
-//! [`Hardware`] preset and [`GenerateSettings`], and returns the text of a Piper workload that says in its own fields how it was
-//! made and what was assumed. The formulas stand in `cost.rs` with their sources. `O(layers · degrees)` time and memory.
-//! Equal arguments give equal bytes, so a file can always be made again from its `provenance`.
+//! [`trained`] takes times and memory from the model of real training, which published runs confirm. [`generate`] takes
+//! a [`ModelConfig`] (a [`preset`], or a Hugging Face `config.json` through [`from_hugging_face`]), a [`Hardware`]
+//! preset and [`GenerateSettings`]. It returns the text of a Piper workload whose fields state how it was made and the
+//! assumptions. The formulas are in `cost.rs` with their sources. `O(layers · degrees)` time and memory. Equal
+//! arguments give equal bytes, so a file can be reproduced from its `provenance`.
 //!
-//! Of [`generate`] `parameterSize` counts elements, as in the published profiles, because the planner's
-//! `4(d − 1)/d` of it is then the volume of a ring all-reduce of 2-byte gradients.
+//! [`generate`] counts elements in `parameterSize`, as the published profiles do: the planner's `4(d − 1)/d` of it is
+//! then the volume of a ring all-reduce of 2-byte gradients.
 
 mod assumptions;
 mod cost;
@@ -31,10 +32,10 @@ pub use settings::{
 };
 pub use trained::{TrainedSettings, trained};
 
-/// Name under which the hand-made example is generated.
+/// Name of the generated hand-made example.
 pub const TINY_BRANCH: &str = "tiny-branch";
 
-/// Why no workload could be generated.
+/// Reason why no workload could be generated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GenerateError {
     /// The model's configuration is refused.
@@ -43,15 +44,15 @@ pub enum GenerateError {
     /// A setting does not suit the model or another setting.
     #[error("{flag}: {problem}")]
     Setting {
-        /// The flag that gives the setting.
+        /// Flag that gives the setting.
         flag: &'static str,
-        /// What is wrong, and what would do.
+        /// Problem and repair.
         problem: String,
     },
 }
 
-/// The text of a Piper workload for `model` on `hardware`. `command_line` becomes its `provenance`: the command with
-/// which a reader can make the file again.
+/// Text of a Piper workload for `model` on `hardware`. `command_line` becomes its `provenance`: the command that
+/// reproduces the file.
 ///
 /// # Errors
 /// [`GenerateError::Setting`] if a setting does not suit the model.
@@ -84,12 +85,12 @@ pub fn generate(
         .text())
 }
 
-/// The text of a workload of six nodes with a branch, in round numbers.
+/// Text of a workload of six nodes with a branch, in round numbers.
 pub fn tiny_branch(command_line: &str) -> String {
     tiny::sketch(command_line).text()
 }
 
-/// Whether a model is one of those inferred from the published BERT profile, whose settings are then the defaults.
+/// True if a model is inferred from the published BERT profile; the profile's settings are then the defaults.
 pub fn follows_published_profile(model: &ModelConfig) -> bool {
     ["bert-32", "bert-96"].iter().any(|name| preset(name).as_ref() == Some(model))
 }

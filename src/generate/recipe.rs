@@ -1,4 +1,4 @@
-//! The recipe of a generated workload: what its settings and its model say to training engines.
+//! Recipe of a generated workload: the facts of its settings and model that training engines need.
 
 use super::{GenerateSettings, ModelConfig, StateBytes, operators::OperatorSettings};
 use crate::{
@@ -9,10 +9,10 @@ use crate::{
     },
 };
 
-/// Hardware whose 16-bit matrix units have no bf16.
+/// Hardware whose 16-bit matrix units do not support bf16.
 const WITHOUT_BF16: &str = "v100";
 
-/// How a profile by tensor degree is run, as engines ask it.
+/// Recipe of a profile by tensor degree.
 pub(super) fn of(model: &ModelConfig, hardware: &Hardware, settings: &GenerateSettings) -> Recipe {
     Recipe {
         sequence_parallel: Some(settings.sequence_parallel),
@@ -26,7 +26,7 @@ pub(super) fn of(model: &ModelConfig, hardware: &Hardware, settings: &GenerateSe
     }
 }
 
-/// How the operators of a transformer are run.
+/// Recipe of a transformer's operators.
 pub(super) fn of_operators(model: &ModelConfig, hardware: &Hardware, settings: &OperatorSettings) -> Recipe {
     recipe(
         model,
@@ -60,7 +60,7 @@ fn recipe(
     }
 }
 
-/// What elements of so many bytes are; 8 bits come in several kinds.
+/// Precision of elements of this many bytes; `None` for 8 bits, which have several formats.
 fn precision(hardware: &Hardware, element_bytes: u32) -> Option<Precision> {
     match element_bytes {
         2 if hardware.id == WITHOUT_BF16 => Some(Precision::Fp16),

@@ -1,4 +1,4 @@
-//! Everything that is assumed about how a model is run: one value each, a default each, a sentence each.
+//! Assumptions about how a model is run: one value, one default and one sentence each.
 
 use std::{fmt, str::FromStr};
 
@@ -8,7 +8,7 @@ use crate::{
     units,
 };
 
-/// What a layer pays for being shared by `t` devices.
+/// Overhead of dividing a layer over `t` devices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TensorOverhead {
     /// Time at degree `t` is `T1/t · (1 + κ(t − 1))`.
@@ -20,64 +20,65 @@ pub enum TensorOverhead {
 /// Bytes of state per parameter: weights, gradients, optimizer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StateBytes {
-    /// The same whatever the number of replicas.
+    /// Independent of the number of replicas.
     Fixed(f64),
     /// Megatron's distributed optimizer over this many replicas: `6 + 12/d`.
     Distributed(u32),
 }
 
-/// Bytes of activations a layer keeps, per token and unit of hidden width: `fixed + split/t`.
+/// Bytes of activations that a layer keeps, per token and unit of hidden width: `fixed + split/t`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ActivationBytes {
-    /// What every device keeps.
+    /// Part that every device keeps.
     pub fixed: f64,
-    /// What the devices of a tensor-parallel group share.
+    /// Part that is divided over a tensor-parallel group.
     pub split: f64,
 }
 
-/// How the activations that recomputation brings back for a moment are charged.
+/// Charge for the activations that recomputation restores temporarily.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkingSet {
-    /// For every recomputed layer of a stage at once, as the published profile does.
+    /// All recomputed layers of a stage at once, as in the published profile.
     EveryLayer,
-    /// For one layer at a time: kept free on every device by lowering the memory limit.
+    /// One layer at a time: a lower memory limit keeps its bytes free on every device.
     OneLayer,
 }
 
-/// How the model is run, and the limits the file shall carry.
+/// Settings of a run, and the limits written into the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenerateSettings {
-    /// Tokens in a sequence, s.
+    /// Tokens per sequence, s.
     pub sequence_length: u64,
-    /// Sequences in a microbatch, b.
+    /// Sequences per microbatch, b.
     pub micro_batch: u64,
-    /// Tensor-parallel degrees to offer, ascending, with 1.
+    /// Tensor-parallel degrees to offer, ascending, starting with 1.
     pub tensor_degrees: Vec<u32>,
     /// Bytes of an activation or weight element, e.
     pub element_bytes: u32,
-    /// Share of the peak attained at degree 1.
+    /// Fraction of the peak attained at degree 1.
     pub mfu: f64,
-    /// What sharing a layer costs.
+    /// Overhead of tensor parallelism.
     pub tensor_overhead: TensorOverhead,
     /// State per parameter.
     pub state: StateBytes,
-    /// What a layer keeps, in bytes whatever `element_bytes` is; `None` for the textbook count of the model's widths.
+    /// Activations that a layer keeps, in bytes independent of `element_bytes`; `None` for the textbook count from the
+    /// model's widths.
     pub activation: Option<ActivationBytes>,
-    /// Whether attention scores are kept (no flash attention).
+    /// True if attention scores are kept (no flash attention).
     pub keep_attention_scores: bool,
-    /// Whether causal attention is credited with half of its work.
+    /// True if causal attention counts only half of its work.
     pub causal_credit: bool,
-    /// Whether norms and dropouts are divided along the sequence.
+    /// True if norms and dropouts are divided along the sequence.
     pub sequence_parallel: bool,
-    /// How recomputation's working set is charged.
+    /// Charge for recomputation's working set.
     pub working_set: WorkingSet,
     /// Limits written into the file.
     pub limits: Limits,
 }
 
-/// κ that meets the published BERT-32 profile; a second public set of A100 profiles gives 0.08 to 0.14.
+/// κ that reproduces the published BERT-32 profile; a second public set of A100 profiles gives 0.08 to 0.14.
 pub const TENSOR_OVERHEAD: f64 = 0.204;
-/// Activations of a layer that meet the published BERT-32 profile.
+/// Activations of a layer that reproduce the published BERT-32 profile.
 pub const PUBLISHED_ACTIVATION: ActivationBytes = ActivationBytes { fixed: 4.86, split: 33.7 };
 /// bf16 weights and gradients, fp32 main gradients, main weights and two moments.
 const MEGATRON_STATE: StateBytes = StateBytes::Fixed(18.0);
@@ -85,9 +86,9 @@ const DEGREES: [u32; 4] = [1, 2, 4, 8];
 const LONGEST_DEFAULT_SEQUENCE: u64 = 8192;
 
 impl GenerateSettings {
-    /// The defaults for a model on some hardware. The BERT presets stand for the published profile and take its settings:
-    /// micro-batch 2, weights as the only state, activations as fitted; everything else takes one sequence, 18 bytes per
-    /// parameter, activations by the textbook.
+    /// Defaults for a model on some hardware. The BERT presets represent the published profile and use its settings:
+    /// micro-batch 2, weights as the only state, fitted activations. Other models use one sequence, 18 bytes per
+    /// parameter, and textbook activations.
     pub fn defaults(model: &ModelConfig, hardware: &Hardware) -> Self {
         let published = super::follows_published_profile(model);
         GenerateSettings {
@@ -119,7 +120,7 @@ impl GenerateSettings {
         (self.sequence_length * self.micro_batch) as f64
     }
 
-    /// What a layer keeps, per token and unit of hidden width.
+    /// Activations that a layer keeps, per token and unit of hidden width.
     pub fn layer_activation(&self, model: &ModelConfig) -> ActivationBytes {
         let mlp = 4.0 * model.mlp_width as f64 / model.hidden as f64;
         match self.activation {
@@ -132,7 +133,7 @@ impl GenerateSettings {
     /// Checks that the settings suit the model and each other.
     ///
     /// # Errors
-    /// [`GenerateError::Setting`] naming the flag and the repair.
+    /// [`GenerateError::Setting`] with the flag and the repair.
     pub fn validate(&self, model: &ModelConfig) -> Result<(), GenerateError> {
         let refuse = |flag, problem: String| Err(GenerateError::Setting { flag, problem });
         if !(1..=1 << 24).contains(&self.sequence_length) {
@@ -210,8 +211,8 @@ impl GenerateSettings {
 }
 
 impl ActivationBytes {
-    /// What was counted or fitted with elements of two bytes, with elements of another size. One-byte masks are scaled
-    /// with the rest: the published figures do not tell them apart.
+    /// Converts from elements of two bytes to elements of another size. One-byte masks are scaled with the rest: the
+    /// published figures do not separate them.
     #[must_use]
     pub fn at(self, element_bytes: u32) -> Self {
         let scale = f64::from(element_bytes) / 2.0;

@@ -1,8 +1,8 @@
-//! The graph of a generated workload and the text of its file.
+//! Graph of a generated workload and the text of its file.
 //!
-//! A [`Sketch`] is names, edges and, for every node, its modes by degree; [`Sketch::text`] writes Piper's JSON with one
-//! line for each mode. What leaves a stage must be gathered once it is shared, so the sync bytes of an edge equal its
-//! own bytes at every degree above 1.
+//! A [`Sketch`] has names, edges and, for every node, its modes by degree. [`Sketch::text`] writes Piper's JSON with
+//! one line for each mode. A divided tensor must be gathered when it leaves a stage. So the sync bytes of an edge equal
+//! its own bytes at every degree above 1.
 
 use std::fmt::Write as _;
 
@@ -15,14 +15,14 @@ use crate::{
     },
 };
 
-/// A node: its name and, by degree, the costs of its modes.
+/// Name of a node and, by degree, the costs of its modes.
 pub(super) struct SketchNode {
     pub(super) name: String,
     /// `(degree, [(mode id, cost)])`.
     pub(super) degrees: Vec<(u32, Vec<(&'static str, Cost)>)>,
 }
 
-/// A workload about to be written.
+/// Workload to write.
 pub(super) struct Sketch {
     pub(super) nodes: Vec<SketchNode>,
     /// Source, destination, bytes per microbatch.
@@ -31,12 +31,12 @@ pub(super) struct Sketch {
     pub(super) provenance: String,
     pub(super) assumptions: Vec<String>,
     pub(super) recipe: Option<Recipe>,
-    /// What gathering a tensor within a machine counts for, as a share of its bytes between machines; `None`: all of it, as
+    /// Cost of gathering a tensor within a machine, as a fraction of its bytes between machines; `None`: all bytes, as
     /// in the published profile.
     pub(super) gathered: Option<f64>,
 }
 
-/// The transformer's graph: inputs, embedding, layers in a row, head; encoders feed a padding mask to every layer.
+/// Graph of a transformer: inputs, embedding, consecutive layers, head. Encoders feed a padding mask to every layer.
 pub(super) fn transformer(costs: &CostModel<'_>) -> (Vec<SketchNode>, Vec<(usize, usize, f64)>) {
     let model = costs.model;
     let index = costs.index_bytes();
@@ -53,7 +53,7 @@ pub(super) fn transformer(costs: &CostModel<'_>) -> (Vec<SketchNode>, Vec<(usize
         nodes.push(SketchNode { name: name.into(), degrees });
         nodes.len() - 1
     };
-    // The published file lists a tensor behind the first node that reads it; so do we, that ids can be compared.
+    // The published file lists a tensor after the first node that reads it. The same order makes ids comparable.
     let tokens = add("tokens", Part::Tensor(index));
     let typed = model.token_types > 0;
     let embedding = add("Embedding", Part::Embedding(if typed { 2.0 * index } else { index }));
@@ -78,13 +78,13 @@ pub(super) fn transformer(costs: &CostModel<'_>) -> (Vec<SketchNode>, Vec<(usize
     (nodes, edges)
 }
 
-/// A time with six significant digits: a model's estimate deserves no more, and short numbers can be read.
+/// Time with six significant digits: estimates are not more precise, and short numbers are readable.
 fn seconds(value: f64) -> f64 {
     format!("{value:.5e}").parse().expect("a printed number can be read")
 }
 
 impl Sketch {
-    /// The text of the file. Equal sketches give equal bytes.
+    /// Text of the file. Equal sketches give equal bytes.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         self.write(&mut text).expect("writing to a string cannot fail");
@@ -147,7 +147,7 @@ impl Sketch {
     }
 }
 
-/// The separator after element `i` of `n`.
+/// Separator after element `i` of `n`.
 fn comma(i: usize, n: usize) -> &'static str {
     if i + 1 < n { "," } else { "" }
 }

@@ -1,4 +1,4 @@
-//! A workload of six nodes with a branch, in round numbers, for reading by eye.
+//! Workload of six nodes with a branch, in round numbers for human readers.
 
 use super::{
     cost::Cost,
@@ -11,7 +11,7 @@ use crate::{
 
 const MB: f64 = 1e6;
 
-/// Name, milliseconds of forward, million parameters, megabytes kept at degree 1.
+/// Name, milliseconds of forward, million parameters, and megabytes kept at degree 1.
 const NODES: [(&str, f64, f64, f64); 6] = [
     ("input", 0.0, 0.0, 4.0),
     ("stem", 2.0, 10.0, 40.0),
@@ -22,7 +22,7 @@ const NODES: [(&str, f64, f64, f64); 6] = [
 ];
 const EDGES: [(usize, usize, f64); 6] = [(0, 1, 4.0), (1, 2, 8.0), (1, 3, 8.0), (2, 4, 8.0), (3, 4, 8.0), (4, 5, 8.0)];
 
-/// The sketch; `command_line` becomes its provenance.
+/// Sketch of the workload; `command_line` becomes its provenance.
 pub(super) fn sketch(command_line: &str) -> Sketch {
     let inputs = |v: usize| EDGES.iter().filter(|e| e.1 == v).map(|e| e.2).sum::<f64>();
     let nodes = NODES
@@ -30,7 +30,7 @@ pub(super) fn sketch(command_line: &str) -> Sketch {
         .enumerate()
         .map(|(v, &(name, forward_ms, million, kept))| {
             let cost = |t: u32, recompute: bool| {
-                // Two devices halve work, weights and activations, and pay a quarter for talking.
+                // Two devices halve work, weights and activations, plus a quarter of communication time.
                 let share = if t == 1 { 1.0 } else { 0.625 };
                 let forward_s = forward_ms * 1e-3 * share;
                 let parameters = million * 1e6 / f64::from(t);

@@ -1,7 +1,7 @@
-//! A Piper workload whose times and memory are those of the model of real training, by tensor degree, at one micro-batch.
+//! Piper workload with the times and memory of the model of real training, by tensor degree, at one micro-batch.
 //!
-//! Layers, embedding and head stand in a row; masks, which no engine sends, are left out, so that interleaved schedules can
-//! run the profile. `O(layers · degrees)` time and memory.
+//! Embedding, layers and head form a path. Masks, which no engine sends, are left out, so interleaved schedules can run
+//! the profile. `O(layers · degrees)` time and memory.
 
 use super::{
     GenerateError,
@@ -24,21 +24,23 @@ use crate::{
     },
 };
 
-/// How a profile is made, and the limits that the file shall carry.
+/// Settings of a profile, and the limits written into the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainedSettings {
-    /// Sequences in a microbatch.
+    /// Sequences per microbatch.
     pub micro_batch: u32,
-    /// Tensor-parallel degrees to offer, ascending, with 1; `None` for those of 1, 2, 4 and 8 that the engine takes.
+    /// Tensor-parallel degrees to offer, ascending, starting with 1; `None` for those of 1, 2, 4 and 8 that the engine
+    /// accepts.
     pub tensor_degrees: Option<Vec<u32>>,
-    /// Replicas that share the optimizer's state; 1 where each has it whole.
+    /// Replicas over which the optimizer's state is divided; 1 if each replica has all of it.
     pub optimizer_shards: u32,
     /// Limits written into the file.
     pub limits: Limits,
 }
 
 impl TrainedSettings {
-    /// One sequence at a time, the optimizer whole, what the accelerators have.
+    /// Default settings: one sequence per microbatch, the whole optimizer state, and the accelerators' memory and
+    /// links.
     pub fn usual(profile: &TrainingProfile) -> Self {
         let accelerator = &profile.accelerator;
         TrainedSettings {
@@ -56,7 +58,7 @@ impl TrainedSettings {
     }
 }
 
-/// The text of a Piper workload of a model that is trained so.
+/// Text of a Piper workload for a trained model.
 ///
 /// # Errors
 /// [`GenerateError::Setting`] if an engine refuses a degree or the micro-batch.
@@ -110,7 +112,7 @@ impl Maker<'_> {
         Run { layout, recompute, global_batch: self.micro_batch.into(), ..self.profile.alone() }
     }
 
-    /// Whether an engine takes a degree, or why not.
+    /// Checks that an engine accepts a degree; the error is the reason.
     fn taken(&self, tensor: u32) -> Result<(), String> {
         let profile = self.profile;
         let run = self.run(tensor, Recompute::None);
@@ -118,13 +120,14 @@ impl Maker<'_> {
         checked.map(|_| ()).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.repair))
     }
 
-    /// Bytes a parameter: 16-bit weights, the gradients, and the optimizer's 12, whole or as a share.
+    /// Bytes per parameter: 16-bit weights, the gradients, and the optimizer's 12, whole or divided.
     fn state_bytes(&self) -> f64 {
         f64::from(2 + self.profile.settings.gradient_bytes) + 12.0 / f64::from(self.optimizer_shards)
     }
 
-    /// What `parameterSize` says of so many parameters: replicas exchange `4(d − 1)/d` of it in bytes, and gradients are
-    /// reduced as wide as they are kept: in a ring twice, or once with 16-bit weights gathered from sharded optimizers.
+    /// Value of `parameterSize` for this many parameters. Replicas exchange `4(d − 1)/d` of it in bytes. Gradients are
+    /// reduced at the width they are kept: twice in a ring, or once with 16-bit weights gathered from sharded
+    /// optimizers.
     fn exchanged(&self, parameters: f64) -> f64 {
         let gradient = f64::from(self.profile.settings.gradient_bytes);
         parameters * if self.optimizer_shards > 1 { (gradient + 2.0) / 4.0 } else { gradient / 2.0 }
@@ -179,7 +182,7 @@ impl Maker<'_> {
         }
         let [forward_s, backward_s] = rates.head();
         let parameters = ends.after as f64 + if ends.projection == Projection::None { 0.0 } else { table };
-        // One microbatch's logits at a time.
+        // Only one microbatch's logits exist at a time.
         let logits = if ends.projection == Projection::None { 0.0 } else { 10.0 * table / ends.token_width as f64 };
         Cost {
             time_s: forward_s + backward_s,

@@ -1,8 +1,7 @@
-//! A finished plan on the topology of its limits: on the devices where a batch is fastest.
+//! Mapping of a finished plan onto its topology: the devices where an iteration is fastest.
 //!
-//! A planner that knows no routes counted on the slowest pairs. Where it gives several plans, these are measured again on the
-//! routes with their parts in order, and the fastest few are mapped. As long as a check of each, and three mappings at the
-//! most.
+//! A planner without routes assumes the slowest pairs. If it gives several plans, they are measured again on the routes
+//! with their parts in order, and the fastest few are mapped. Costs one check per plan, and at most three mappings.
 
 use crate::{
     cluster::topology::Wired,
@@ -15,10 +14,10 @@ use crate::{
     units,
 };
 
-/// Plans of several that are mapped.
+/// Number of the fastest plans that are mapped.
 const MAPPED: usize = 3;
 
-/// Why a problem asks for more devices than its topology has.
+/// Reason if a problem requests more devices than its topology has.
 pub(super) fn too_many_devices(problem: &Problem) -> Option<String> {
     let topology = &problem.limits.topology.as_ref()?.topology;
     let (asked, there) = (problem.limits.devices as usize, topology.devices());
@@ -31,9 +30,9 @@ pub(super) fn too_many_devices(problem: &Problem) -> Option<String> {
     })
 }
 
-/// Puts a plan on the devices of its topology where a batch is simulated to be fastest: those that a search over targets
-/// finds, or those that it has. A plan that cannot be mapped stays as it is, and the notes say why. Planners that know
-/// topologies themselves have done that.
+/// Maps a plan to the devices of its topology with the fastest simulated iteration: those that a search over targets
+/// finds, or the plan's own. A plan that cannot be mapped stays unchanged, and the notes say why. Planners with
+/// topology support have done this themselves.
 pub(super) fn map(
     planner: &dyn Planner,
     problem: &Problem,
@@ -81,7 +80,7 @@ pub(super) fn map(
     outcome.notes.push(format!("mapping: {}", mapped.part.told()));
     outcome.objective = Some(moved.value);
     if !family::of(&problem.workload).plans_are_configurations() {
-        // They were there to be mapped.
+        // The alternatives existed only for the mapping.
         outcome.alternatives.clear();
     }
     let own = |other: &Alternative| other.plan.configuration() == mapped.plan.configuration();
@@ -95,7 +94,7 @@ pub(super) fn map(
     *score = Some(moved);
 }
 
-/// What is left of a proof where the plan is worth something else on the devices it was mapped to.
+/// Adjusts the proof if the plan's value changes on the mapped devices.
 fn bound_on_routes(outcome: &mut Outcome, value: f64) {
     match outcome.lower_bound.filter(|_| outcome.bound_holds_on_routes) {
         Some(lower) if lower <= value * (1.0 + 1e-9) => {
@@ -108,7 +107,7 @@ fn bound_on_routes(outcome: &mut Outcome, value: f64) {
     }
 }
 
-/// A plan on the devices where a batch is fastest, and its worth there; else why not.
+/// Plan on the devices where an iteration is fastest, with its score there; else the reason why not.
 fn mapped(problem: &Problem, plan: &Plan, wired: &Wired, search: &Search) -> Result<(Mapped, Score), String> {
     let Problem { workload, limits, .. } = problem;
     let settings = mapping::MappingSettings::by_the_way(search.seed());
@@ -121,8 +120,8 @@ fn mapped(problem: &Problem, plan: &Plan, wired: &Wired, search: &Search) -> Res
     }
 }
 
-/// Measures all plans that were found on the routes of a topology, their parts in order, and sorts them; the fastest
-/// becomes the plan. False where there is but one.
+/// Measures all plans on the routes of a topology, their parts in order, and sorts them; the fastest becomes the plan.
+/// False if there is only one.
 fn route_alternatives(
     problem: &Problem,
     wired: &Wired,
@@ -147,7 +146,7 @@ fn route_alternatives(
     if !changed {
         return true;
     }
-    // Stable: of plans that take as long the one that was ahead stays ahead.
+    // Stable: plans of equal time keep their order.
     outcome.alternatives.sort_by(|a, b| a.value.total_cmp(&b.value));
     let fastest = outcome.alternatives[0].plan.clone();
     bound_on_routes(outcome, outcome.alternatives[0].value);

@@ -1,18 +1,18 @@
-//! What a comparison says of each plan, column by column, and the order of its rows.
+//! Columns of the comparison of plans, and the order of its rows.
 //!
-//! Command line and screen make their tables from these, so that both show the same figures in the same words. Objectives
-//! are in units of their own: plans that are measured by different things stand in groups of their own, and a plan is
-//! only ever sorted among its like.
+//! Command line and screen build their tables from these columns, so both show the same figures in the same words.
+//! Objectives have different units: plans with different measures form separate groups, and sorting stays within a
+//! group.
 
 use super::compare::ComparedPlan;
 use crate::{plan::Measure, planner::WEAK_GAP, units};
 
-/// A column of the comparison.
+/// Column of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// Simulated time of a batch, or of the one sample of a plan for latency.
+    /// Simulated iteration time, or the time of a single sample for latency plans.
     Time,
-    /// What the planner minimises, in its own unit.
+    /// Planner's objective, in its own unit.
     Objective,
     /// Simulated peak memory of a device.
     Memory,
@@ -20,18 +20,18 @@ pub enum Column {
     Devices,
     /// Simulated samples per second.
     Throughput,
-    /// Simulated idle share.
+    /// Simulated idle share of device time.
     Bubble,
-    /// How far the planner's own time per sample is from the simulated one.
+    /// Difference between the planner's own time per sample and the simulated one.
     Predicted,
-    /// How far the objective is from a proven bound.
+    /// Gap between the objective and a proven bound.
     Gap,
     /// Time spent planning.
     Planning,
 }
 
 impl Column {
-    /// All columns, the most telling first: at a narrow size the last ones are left out.
+    /// All columns, the most informative first: narrow screens omit the last ones.
     pub const ALL: [Column; 9] = [
         Column::Time,
         Column::Objective,
@@ -44,7 +44,7 @@ impl Column {
         Column::Planning,
     ];
 
-    /// What stands over it.
+    /// Heading of the column.
     pub fn title(self) -> &'static str {
         match self {
             Column::Time => "time",
@@ -59,7 +59,7 @@ impl Column {
         }
     }
 
-    /// What it says of a plan, for people; `-` where there is nothing to say.
+    /// Cell for a plan, for people; `-` without a figure.
     pub fn cell(self, entry: &ComparedPlan) -> String {
         let Some(figure) = self.figure(entry) else { return "-".into() };
         match self {
@@ -78,19 +78,19 @@ impl Column {
                     _ if figure > WEAK_GAP => "weak bound".into(),
                     _ => units::percent(figure),
                 };
-                // A remark of the entry says among which plans.
+                // A remark of the entry names the plans of the proof.
                 if entry.proven_among.is_some() { gap + "*" } else { gap }
             }
         }
     }
 
-    /// The figure itself, in base units; `None` where there is none.
+    /// Figure in base units; `None` if there is none.
     pub fn figure(self, entry: &ComparedPlan) -> Option<f64> {
         let simulated = entry.simulated.as_ref();
         match self {
             Column::Time => simulated.map(|simulated| simulated.iteration_s),
             Column::Objective => match entry.score.as_ref().map(|score| score.measure) {
-                // A batch's time, as a time of each of its samples: so it stands beside those of other planners.
+                // The iteration time is divided by the samples, to be comparable with other planners' times per sample.
                 Some(Measure::IterationTime) => entry
                     .value()
                     .zip(simulated)
@@ -108,32 +108,31 @@ impl Column {
         }
     }
 
-    /// What rows are sorted by: the less, the further up.
+    /// Sort key: smaller values come first.
     fn rank(self, entry: &ComparedPlan) -> Option<f64> {
         let figure = self.figure(entry)?;
         Some(match self {
             Column::Throughput => -figure,
             Column::Objective if entry.score.as_ref().is_some_and(|score| score.measure.larger_is_better()) => -figure,
-            // Too much and too little are alike wrong.
+            // Too high and too low count as equally wrong.
             Column::Predicted => figure.abs(),
             _ => figure,
         })
     }
 }
 
-/// What an entry is measured by, by name; `None` where there is no valid plan.
+/// Name of an entry's measure; `None` without a valid plan.
 pub fn group(entry: &ComparedPlan) -> Option<&'static str> {
     entry.score.as_ref().filter(|score| score.is_valid()).map(|score| like(score.measure).name())
 }
 
-/// What plans of a measure are compared as: times of batches as times of samples.
+/// Measure used for comparison: iteration times count as times per sample.
 fn like(measure: Measure) -> Measure {
     if measure == Measure::IterationTime { Measure::TimePerSample } else { measure }
 }
 
-/// The title of a group: what its plans are measured by, in which unit, what a gap of theirs is to, and how they are
-/// simulated if not as batches. Times of batches and times of samples stand together, but a proof of the one says nothing
-/// of the other.
+/// Title of a group: measure, unit, meaning of the gap, and the kind of simulation if it is not an iteration. Iteration
+/// times and times per sample share a group, but a proof for one says nothing about the other.
 pub fn group_title<'a>(entries: impl IntoIterator<Item = &'a ComparedPlan>) -> Option<String> {
     let mut measures = entries.into_iter().filter_map(|entry| entry.score.as_ref()).map(|score| score.measure);
     let measure = measures.next()?;
@@ -147,9 +146,9 @@ pub fn group_title<'a>(entries: impl IntoIterator<Item = &'a ComparedPlan>) -> O
     Some(format!("{name}, {}{simulated}; {gap}", measure.unit()))
 }
 
-/// Sorts by a column, best first, within groups of one objective; the groups stay in the order in which they first come.
-/// Without a column the order stays. Entries without a figure come last in their group, those without a plan last of all.
-/// `O(n log n)`.
+/// Sorts by a column, best first, within the groups of one objective. Groups keep the order of their first rows.
+/// Without a column the order stays. Entries without a figure come last in their group, entries without a plan last of
+/// all. `O(n log n)`.
 pub fn sort<T>(rows: &mut [T], entry: impl Fn(&T) -> &ComparedPlan, column: Option<Column>, reversed: bool) {
     let mut groups: Vec<&'static str> = vec![];
     for name in rows.iter().filter_map(|row| group(entry(row))) {

@@ -1,8 +1,8 @@
-//! Many planners' plans, and plans from files, on one table in one simulator.
+//! Comparison of many planners' plans, and of plans from files, in one simulator.
 //!
-//! Every planner promises in terms of its own; the simulator runs one batch of each plan under one schedule, so that
-//! promises can be held against one another. Where an objective is a time per sample, the difference between it and the
-//! simulated one is the planner's prediction error.
+//! Every planner optimises its own model. The simulator runs one iteration of each plan under one schedule, so the
+//! plans become comparable. If an objective is a time per sample, its difference from the simulated time is the
+//! planner's prediction error.
 
 use std::time::Duration;
 
@@ -17,57 +17,57 @@ use crate::{
     workload::Workload,
 };
 
-/// The time each planner gets where nobody says otherwise: an anytime planner would go on for ever.
+/// Default time per planner: an anytime planner would never end.
 pub const TIME_FOR_EACH: Duration = Duration::from_secs(10);
 
-/// A plan in the simulator.
+/// Simulated figures of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulatedFigures {
-    /// The schedule that was simulated: the one asked for, unless the plan has no choice.
+    /// Simulated schedule: the requested one, unless the plan fixes it.
     pub schedule: Schedule,
-    /// Time of one batch, seconds.
+    /// Iteration time, seconds.
     pub iteration_s: f64,
-    /// Samples (or microbatches, where the workload does not tell) a second.
+    /// Samples per second; microbatches if the workload does not state their size.
     pub samples_per_s: f64,
-    /// Share of device time that is idle, 0 to 1.
+    /// Idle share of device time, 0 to 1.
     pub bubble: f64,
-    /// The most memory in use on any device, bytes.
+    /// Peak memory over all devices, bytes.
     pub peak_memory_bytes: f64,
-    /// What the simulator assumed.
+    /// Assumptions of the simulator.
     pub notes: Vec<String>,
 }
 
-/// A line of the comparison.
+/// Row of the comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparedPlan {
-    /// The planner's id, or the plan's file.
+    /// Id of the planner, or file of the plan.
     pub id: String,
-    /// What people call it.
+    /// Name for people.
     pub name: String,
-    /// How the run ended; `None` for a plan from a file, and where the planner failed.
+    /// Status of the run; `None` for a plan from a file, or if the planner failed.
     pub status: Option<Status>,
-    /// The plan.
+    /// Plan, if there is one.
     pub plan: Option<Plan>,
-    /// The plan under the independent check.
+    /// Independent check of the plan.
     pub score: Option<Score>,
-    /// A proven bound on the objective.
+    /// Proven bound on the objective.
     pub bound: Option<f64>,
-    /// The plans that the bound speaks of, where those are not all.
+    /// Plans that the bound covers, if not all.
     pub proven_among: Option<String>,
-    /// The limit on a device's memory that it was made under, bytes: memory is told in its unit.
+    /// Memory limit per device that the plan was made under, bytes. Memory is shown in its unit.
     pub memory_limit_bytes: f64,
-    /// The plan in the simulator, if it is valid.
+    /// Simulated figures, if the plan is valid.
     pub simulated: Option<SimulatedFigures>,
     /// Wall-clock seconds of planning; `None` for a plan from a file.
     pub seconds: Option<f64>,
-    /// Why there is no plan, or what the result rests on.
+    /// Reasons for a missing plan, and assumptions of the result.
     pub remarks: Vec<String>,
-    /// What the planner did that is a bug; then there is no plan.
+    /// Bug of the planner; there is no plan then.
     pub fault: Option<Fault>,
 }
 
 impl ComparedPlan {
-    /// The same with what came of its simulation.
+    /// The same with the result of its simulation.
     fn simulated(mut self, simulated: Option<Result<SimulatedFigures, String>>) -> Self {
         match simulated {
             Some(Ok(simulated)) => self.simulated = Some(simulated),
@@ -77,24 +77,24 @@ impl ComparedPlan {
         self
     }
 
-    /// Whether it was simulated with one sample alone, so that its time is none of a batch.
+    /// True if a single sample was simulated, so its time is not an iteration time.
     pub fn runs_alone(&self) -> bool {
         self.simulated.as_ref().is_some_and(|simulated| simulated.schedule == Schedule::SingleSample)
     }
 
-    /// The gap between value and bound, relative to the value.
+    /// Gap between value and bound, relative to the value.
     pub fn gap(&self) -> Option<f64> {
         let (value, bound) = (self.value()?, self.bound?);
         (value != 0.0).then(|| ((value - bound) / value).abs())
     }
 
-    /// The objective in its own unit, if the plan is valid.
+    /// Objective in its own unit, if the plan is valid.
     pub fn value(&self) -> Option<f64> {
         self.score.as_ref().filter(|score| score.is_valid()).map(|score| score.value)
     }
 
-    /// By how much the time that the planner promises differs from the simulated one, relative to that: below 0 it
-    /// promises too much. `None` where the objective is no time.
+    /// Relative difference of the planner's time from the simulated one; negative if the planner is too optimistic.
+    /// `None` if the objective is not a time.
     pub fn prediction_error(&self) -> Option<f64> {
         let score = self.score.as_ref().filter(|score| score.is_valid())?;
         let simulated = self.simulated.as_ref()?;
@@ -103,30 +103,30 @@ impl ComparedPlan {
     }
 }
 
-/// Id of the planner whose simulated batch others are held against: it minimises just that.
+/// Id of the reference planner: it minimises the simulated iteration itself.
 const REFERENCE: &str = "joint";
 
-/// Seconds of the batch that others are held against, if that plan is among them.
+/// Iteration time of the reference plan in seconds, if it is among the entries.
 pub fn reference_s(entries: &[ComparedPlan]) -> Option<f64> {
     let found = entries.iter().find(|entry| entry.id == REFERENCE)?;
     found.simulated.as_ref().map(|simulated| simulated.iteration_s).filter(|&seconds| seconds > 0.0)
 }
 
 impl ComparedPlan {
-    /// By how much its simulated batch takes longer than the one it is held against, relative to that.
+    /// Relative difference of the simulated iteration time from the reference.
     pub fn against(&self, reference_s: Option<f64>) -> Option<f64> {
         let own = self.simulated.as_ref().map(|simulated| simulated.iteration_s).filter(|&seconds| seconds > 0.0)?;
-        // One sample alone is no batch.
+        // A single sample is not an iteration.
         let batch = !self.score.as_ref().is_some_and(|score| matches!(score.measure, Measure::Latency { .. }));
         reference_s.filter(|_| batch).map(|reference| own / reference - 1.0)
     }
 }
 
 impl SimulatedFigures {
-    /// Plays a valid plan, unless the search ends meanwhile.
+    /// Simulates a valid plan, unless the search ends first.
     ///
     /// # Errors
-    /// A sentence on why it was given up.
+    /// Reason why the simulation was given up, as a sentence.
     pub fn within(
         workload: &Workload,
         limits: &Limits,
@@ -138,12 +138,12 @@ impl SimulatedFigures {
         Ok(SimulatedFigures::of(&simulation.pipeline, simulation.schedule, &simulation.timeline))
     }
 
-    /// Whether anything was simulated: a batch too long for its settings is not.
+    /// True if anything was simulated; a batch that is too long for its settings is not.
     pub fn is_there(&self) -> bool {
         self.iteration_s > 0.0
     }
 
-    /// The figures of a plan that was simulated already.
+    /// Figures of a plan that is already simulated.
     pub fn of(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) -> Self {
         SimulatedFigures {
             schedule: pipeline.schedule(schedule),
@@ -156,8 +156,8 @@ impl SimulatedFigures {
     }
 }
 
-/// Asks one planner and simulates its plan under the search that `then` makes of the one it had. A planner that fails has a
-/// line that says so.
+/// Runs one planner and simulates its plan under the search that `then` derives from `search`. A planner that fails
+/// gets a row with the error.
 pub fn planned(
     planner: &'static dyn Planner,
     problem: Problem,
@@ -175,7 +175,7 @@ pub fn planned(
     line(planner.info(), (&run.outcome, run.score.as_ref()), limits, run.seconds, None).simulated(simulated)
 }
 
-/// The line of a finished run.
+/// Row of a finished run.
 pub fn line(
     planner: &PlannerInfo,
     (outcome, score): (&Outcome, Option<&Score>),
@@ -203,7 +203,7 @@ pub fn line(
     entry
 }
 
-/// The line of a planner that failed.
+/// Row of a planner that failed.
 fn failed(planner: &PlannerInfo, fault: Fault, seconds: f64) -> ComparedPlan {
     ComparedPlan {
         id: planner.id.into(),
@@ -221,7 +221,7 @@ fn failed(planner: &PlannerInfo, fault: Fault, seconds: f64) -> ComparedPlan {
     }
 }
 
-/// Scores and simulates a plan that is already there, unless the search ends meanwhile.
+/// Scores and simulates an existing plan, unless the search ends first.
 pub fn given(
     id: &str,
     workload: &Workload,

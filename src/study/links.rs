@@ -1,8 +1,8 @@
-//! What a plan puts on the links of the topology it sits on, and what a wider one would be worth.
+//! Load of a topology's links under a plan, and the gain from a faster link.
 //!
-//! Loads are seconds a microbatch: bytes of transfers and of the rings of all-reduces over the link's bandwidth, a
-//! direction at a time. What a wider link is worth is simulated: the same plan on the same devices, with that link, or all
-//! links of its kind, twice as fast; routes are found anew. `O(flows · hops)` for loads, a simulation for each question.
+//! Loads are seconds per microbatch: the bytes of transfers and of all-reduce rings over the link's bandwidth, per
+//! direction. The gain is simulated: the same plan on the same devices, with that link, or all links of its kind, twice
+//! as fast and routes computed anew. `O(flows · hops)` for loads, plus a simulation per gain.
 
 use std::sync::Arc;
 
@@ -21,34 +21,34 @@ use crate::{
     workload::Workload,
 };
 
-/// Links that are asked about one by one.
+/// Links that are tested individually.
 const SINGLE: usize = 3;
 
-/// A link in one direction under a plan.
+/// Load of one direction of a link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkLoad {
-    /// Its channel in the topology.
+    /// Channel in the topology.
     pub channel: u32,
-    /// Where it leads: `gpu3 -> nvswitch`.
+    /// Ends of the link: `gpu3 -> nvswitch`.
     pub name: String,
-    /// What it is: `NVLink 2`.
+    /// Kind of the link: `NVLink 2`.
     pub kind: String,
     /// Bytes per second.
     pub bandwidth: f64,
-    /// Seconds that it carries something, a microbatch.
+    /// Busy seconds per microbatch.
     pub seconds: f64,
 }
 
-/// What a batch takes where something is twice as fast.
+/// Iteration time with one part twice as fast.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wider {
-    /// A link, or all links of a kind.
+    /// Link, or kind of links.
     pub what: String,
-    /// Seconds of a batch.
+    /// Iteration time, seconds.
     pub iteration_s: f64,
 }
 
-/// What a plan carries over each link that it uses, the fullest first; nothing for a plan on no topology.
+/// Load of each link that the plan uses, the fullest first; empty for a plan without a topology.
 pub fn loads(workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<LinkLoad> {
     let Some(topology) = &plan.topology else { return vec![] };
     let setup = Setup::default().of(plan);
@@ -82,8 +82,8 @@ fn link(topology: &Topology, channel: u32) -> &Link {
     &topology.links()[channel as usize / 2]
 }
 
-/// A batch as it is, and with the fullest links, and each kind of link that is used, twice as fast: what shortens it, the
-/// most first. `None` for a plan on no topology, or if the search ends.
+/// Current iteration time, and the times with the fullest links, and each used kind of links, twice as fast. Lists only
+/// improvements, the largest first. `None` for a plan without a topology, or if the search ends.
 pub fn twice_as_fast(workload: &Workload, limits: &Limits, plan: &Plan, search: &Search) -> Option<(f64, Vec<Wider>)> {
     let topology = plan.topology.as_ref()?;
     let setup = Setup::default().of(plan);
@@ -134,7 +134,7 @@ mod tests {
         workload,
     };
 
-    /// The built-in network on a topology, every stage on its own devices.
+    /// Built-in network on a topology, every stage on its own devices.
     fn planned(name: &str) -> (Arc<Workload>, Limits, Plan) {
         let topology = Arc::new(named(name).unwrap());
         let workload = Arc::new(workload::builtin());
@@ -158,7 +158,7 @@ mod tests {
         let (now, wider) = twice_as_fast(&workload, &limits, &plan, &Search::default()).unwrap();
         assert!(!wider.is_empty() && wider.iter().all(|wider| wider.iteration_s < now), "{now} {wider:?}");
         assert!(wider.windows(2).all(|pair| pair[0].iteration_s <= pair[1].iteration_s));
-        // All links of a kind are worth at least one of them.
+        // Doubling all links of a kind gains at least as much as doubling one.
         let all = wider.iter().filter(|wider| wider.what.starts_with("all ")).map(|wider| wider.iteration_s);
         assert!(all.fold(f64::INFINITY, f64::min) <= wider[0].iteration_s * (1.0 + 1e-9), "{wider:?}");
     }

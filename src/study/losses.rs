@@ -1,15 +1,15 @@
-//! Where a simulated batch loses time: it is simulated again without what may cost it, one thing after the other.
+//! Lost time of a simulated iteration: simulations that each remove one possible cause.
 //!
-//! 1. Without transfers: what it gets shorter by is theirs, waiting for links and devices included.
+//! 1. Without transfers: the difference is their cost, waiting for links and devices included.
 //! 2. Without all-reduces and optimizer steps.
-//! 3. Without fill and drain: what a batch costs in the midst of many, from the difference of two long runs.
-//! 4. With even replicas: one for each stage, as many times faster. Where stages have different numbers of replicas,
-//!    microbatches come back in another order than they are waited for, and the few that 1F1B keeps in flight run out.
+//! 3. Without warm-up and drain: the steady-state time of a batch, from the difference of two long runs.
+//! 4. With even replicas: one for each stage, faster by the number of replicas. If stages differ in their number of
+//!    replicas, microbatches return out of order, and the few that 1F1B keeps in flight run out.
 //!
-//! What is left is the compute of the slowest stage, and what the schedule itself makes it wait. A share is of the whole
-//! batch. The runs have nothing that waits for links, so long ones are leapt through; a batch of very many operations is
-//! measured on a shorter one of the same period, and where none is short enough nothing is told. At most seven runs of
-//! `MOST_OPERATIONS` each.
+//! The rest is the compute of the slowest stage, and the waits of the schedule itself. Shares refer to the whole
+//! iteration. The runs have no waits for links, so the simulator can skip through long ones. A batch with too many
+//! operations is measured on a shorter one of the same period; if none is short enough, there is no result. At most
+//! seven runs of `MOST_OPERATIONS` each.
 
 use crate::{
     cluster::Limits,
@@ -21,44 +21,44 @@ use crate::{
     workload::Workload,
 };
 
-/// Operations of a run.
+/// Most operations of a run.
 const MOST_OPERATIONS: u64 = 1 << 21;
 
-/// A run that must be longer, since so many replicas have microbatches in flight, may have so many times as many.
+/// Factor by which a run may exceed this if many replicas have microbatches in flight.
 const MOST_LONG: u64 = 4;
 
-/// Shares below this are not told: a tenth of a percent shows nothing of them.
+/// Smaller shares are not reported: in percent with one decimal they show as zero.
 const TOLD: f64 = 5e-4;
-/// Parts of two batches that differ by less, relative to a batch, are not told.
+/// Smaller differences between the parts of two iterations, relative to an iteration, are not reported.
 const DIFFERS: f64 = 1e-3;
 
-/// Where the time of a simulated batch goes beside the compute of its slowest stage; seconds of a batch.
+/// Parts of a simulated iteration; seconds per iteration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Losses {
-    /// The whole batch.
+    /// Whole iteration.
     pub batch_s: f64,
-    /// What one replica of the slowest stage computes in it.
+    /// Compute of one replica of the slowest stage.
     pub compute_s: f64,
-    /// Transfers, with what waits for them.
+    /// Transfers, and the waits for them.
     pub transfers_s: f64,
     /// All-reduces and optimizer steps.
     pub reduce_s: f64,
-    /// Fill and drain.
+    /// Warm-up and drain.
     pub fill_s: f64,
     /// Different numbers of replicas.
     pub uneven_s: f64,
-    /// What is left: the schedule's own waits.
+    /// The rest: the schedule's own waits.
     pub schedule_s: f64,
 }
 
 impl Losses {
-    /// Where a simulated batch loses time.
+    /// Losses of a simulation.
     pub fn of_simulation(simulation: &Simulation) -> Option<Self> {
         Losses::of(&simulation.pipeline, simulation.schedule, &simulation.timeline, &|| false)
     }
 
-    /// Finds them for a simulated batch; `None` where the plan runs once, nothing was simulated, the batch is too long, or
-    /// `stopped` says that nobody waits.
+    /// Losses of a simulated iteration. `None` if the plan runs once, nothing was simulated, the batch is too long, or
+    /// `stopped` returns true.
     pub fn of(
         pipeline: &Pipeline,
         schedule: Schedule,
@@ -74,7 +74,7 @@ impl Losses {
         Losses::of_batch(pipeline, schedule, timeline.iteration_s, &runs)
     }
 
-    /// The same of a plan measured by the time of a batch, simulated as that measures it.
+    /// Losses of a plan measured by iteration time, simulated as in that measure.
     pub fn of_plan(workload: &Workload, limits: &Limits, plan: &Plan, stopped: &dyn Fn() -> bool) -> Option<Losses> {
         let setup = Setup::default().of(plan);
         let mut pipeline = family::pipeline(workload, limits, plan, &setup.settings);
@@ -112,7 +112,7 @@ impl Losses {
         })
     }
 
-    /// All parts of the batch, which add up to it, in seconds.
+    /// All parts in seconds; they add up to the iteration.
     pub fn parts(&self) -> [(&'static str, f64); 6] {
         [
             ("transfers", self.transfers_s),
@@ -124,8 +124,8 @@ impl Losses {
         ]
     }
 
-    /// By how many seconds this batch's parts are longer than another's, the most first; they add up to the difference of both
-    /// but for parts that differ by nothing to speak of.
+    /// Excess of this iteration's parts over another's in seconds, the largest first. They add up to the whole
+    /// difference, except for omitted negligible parts.
     pub fn beyond(&self, other: &Losses) -> Vec<(&'static str, f64)> {
         let parts = self.parts().into_iter().zip(other.parts());
         let mut parts: Vec<(&'static str, f64)> = parts.map(|((name, own), (_, other))| (name, own - other)).collect();
@@ -134,7 +134,7 @@ impl Losses {
         parts
     }
 
-    /// Names and shares of the batch that are lost, 0 to 1, the largest first; what is nothing to speak of is left out.
+    /// Names and shares of the lost parts, 0 to 1, the largest first; negligible parts are omitted.
     pub fn shares(&self) -> Vec<(&'static str, f64)> {
         let [lost @ .., _] = self.parts();
         let shares = lost.map(|(name, seconds)| (name, seconds / self.batch_s)).into_iter();
@@ -143,14 +143,14 @@ impl Losses {
         shares
     }
 
-    /// The shares in words: `uneven replicas 14.9%, transfers 1.6%`; empty where nothing is lost.
+    /// Shares in words: `uneven replicas 14.9%, transfers 1.6%`; empty without losses.
     pub fn told(&self) -> String {
         let shares = self.shares();
         shares.iter().map(|(name, share)| format!("{name} {}", units::percent(*share))).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Parts that differ, in words: `uneven replicas +3.62 s, transfers -120.0 ms`; empty where nothing does.
+/// Differences in words: `uneven replicas +3.62 s, transfers -120.0 ms`; empty without differences.
 pub fn told_parts(parts: &[(&'static str, f64)]) -> String {
     let sign = |seconds: f64| if seconds < 0.0 { '-' } else { '+' };
     let told =
@@ -158,12 +158,12 @@ pub fn told_parts(parts: &[(&'static str, f64)]) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// The same with transfers that take no time, but still let no stage begin early.
+/// The same with transfers that take no time, but still prevent an early start of a stage.
 fn without_transfers(pipeline: &Pipeline) -> Pipeline {
     let mut bare = Pipeline { notes: vec![], ..pipeline.clone() };
     bare.transfers.iter_mut().for_each(|transfer| transfer.seconds = 0.0);
     bare.wires = Wires::default();
-    // Nothing is left to wait for; without overlap gradients are reduced at once.
+    // No transfer is left to wait for; without overlap gradients are reduced at once.
     bare.settings.links = LinkModel::Private;
     if !bare.settings.overlap {
         bare.settings.buckets = 1;
@@ -172,7 +172,7 @@ fn without_transfers(pipeline: &Pipeline) -> Pipeline {
     bare
 }
 
-/// The same with one replica of each stage, as many times faster; `None` where stages have equally many.
+/// The same with one replica of each stage, faster by the number of replicas; `None` if the numbers are already equal.
 fn even(pipeline: &Pipeline) -> Option<Pipeline> {
     let first = pipeline.stages[0].replicas.max(1);
     if pipeline.stages.iter().all(|stage| stage.replicas.max(1) == first) {
@@ -189,7 +189,7 @@ fn even(pipeline: &Pipeline) -> Option<Pipeline> {
     Some(even)
 }
 
-/// What one replica of the slowest stage computes in a batch, seconds.
+/// Compute of one replica of the slowest stage per iteration, seconds.
 fn slowest_s(pipeline: &Pipeline, schedule: Schedule) -> f64 {
     let backward = f64::from(u8::from(schedule.has_backward()));
     let each = pipeline.stages.iter().map(|stage| {
@@ -199,12 +199,13 @@ fn slowest_s(pipeline: &Pipeline, schedule: Schedule) -> f64 {
     each.fold(0.0, f64::max) * f64::from(pipeline.microbatches)
 }
 
-/// How long batches of a pipeline are, in runs that are short enough.
+/// Measures batches of a pipeline in runs that are short enough.
 struct Runs<'a> {
     schedule: Schedule,
     stopped: &'a dyn Fn() -> bool,
     microbatches: u32,
-    /// Microbatches of a run: those of the batch, or fewer where these are too many, or more where they fill nothing.
+    /// Microbatches of a run: those of the batch, or fewer if they are too many, or more if they do not fill the
+    /// pipeline.
     run: u32,
 }
 
@@ -214,13 +215,14 @@ impl<'a> Runs<'a> {
         let parts = u64::from(pipeline.virtual_stages(schedule));
         let operations = 2 * parts * (pipeline.stages.len() + pipeline.transfers.len()) as u64;
         let most = MOST_OPERATIONS / (2 * operations);
-        // Twice what may be in flight, so that the second half of twice as many is in the midst.
+        // Twice the most in flight, so the second half of a doubled run is in steady state.
         let least = 2 * parts * replicas().sum::<u64>();
         let microbatches = u64::from(pipeline.microbatches);
         let run = if microbatches <= most.max(least) {
             microbatches * least.div_ceil(microbatches)
         } else {
-            // Every replica has as many microbatches as the others of its stage, and parts come round.
+            // A multiple of the period: replicas of a stage get equal numbers of microbatches, and parts complete their
+            // rounds.
             let all = replicas().try_fold(1, |all: u64, own| (all <= most).then(|| all / gcd(all, own) * own))?;
             let period = if parts > 1 { all * pipeline.stages.len() as u64 } else { all };
             Some(most / period * period).filter(|run| *run >= least)?
@@ -234,13 +236,13 @@ impl<'a> Runs<'a> {
         length_unless(&Pipeline { microbatches, ..pipeline.clone() }, self.schedule, self.stopped)
     }
 
-    /// What the batch takes in the midst of many, without fill and drain.
+    /// Steady-state time of the batch, without warm-up and drain.
     fn steady_s(&self, pipeline: &Pipeline) -> Option<f64> {
         let more_s = self.length_s(pipeline, 2 * self.run)? - self.length_s(pipeline, self.run)?;
         Some(more_s / f64::from(self.run) * f64::from(self.microbatches))
     }
 
-    /// What the batch takes.
+    /// Time of the batch.
     fn batch_s(&self, pipeline: &Pipeline) -> Option<f64> {
         if self.run >= self.microbatches {
             return self.length_s(pipeline, self.microbatches);
@@ -301,20 +303,20 @@ mod tests {
 
     #[test]
     fn each_cause_is_found_where_it_is_the_only_one() {
-        // Three like stages: two microbatches' worth of fill and drain, nothing else.
+        // Three equal stages: warm-up and drain of two microbatches, nothing else.
         let fill = losses(&pipeline(&[1, 1, 1], 0.0, 10));
         assert!(near(fill.fill_s, 6.0) && near(fill.transfers_s, 0.0) && near(fill.uneven_s, 0.0), "{fill:?}");
         assert_eq!(fill.told(), "fill and drain 16.7%");
-        // A single stage loses nothing but its all-reduce.
+        // A single stage loses only its all-reduce.
         let mut one = pipeline(&[2], 0.0, 10);
         one.stages[0].all_reduce_s = 5.0;
         one.settings = SimulatorSettings { optimizer_step_s: 1.0, ..SimulatorSettings::default() };
         let reduced = losses(&one);
         assert!(near(reduced.reduce_s, 6.0) && near(reduced.fill_s, 0.0), "{reduced:?}");
-        // Transfers that take as long as the work leave 1F1B waiting for them.
+        // Under 1F1B, transfers as long as the work cause waits.
         let waiting = losses(&pipeline(&[1, 1, 1], 3.0, 60));
         assert!(waiting.transfers_s > waiting.fill_s && near(waiting.uneven_s, 0.0), "{waiting:?}");
-        // Uneven replicas lose time in every round, however free transfers are.
+        // Uneven replicas lose time in every round, even with free transfers.
         let uneven = [(&[8, 15, 4, 12, 5][..], 9600), (&[3, 2], 9600)].map(|(d, m)| losses(&pipeline(d, 0.0, m)));
         assert!(uneven[0].uneven_s > 10.0 * uneven[0].fill_s && near(uneven[0].transfers_s, 0.0), "{uneven:?}");
     }
@@ -330,7 +332,7 @@ mod tests {
         let timeline = Timeline { iteration_s: 1.0, ..Timeline::default() };
         let endless = pipeline(&[9973, 9967, 9949], 0.5, u32::MAX / 2);
         assert_eq!(Losses::of(&endless, schedule, &timeline, &|| false), None);
-        // What was not simulated has none.
+        // A batch that was not simulated has no losses.
         assert_eq!(Losses::of(&endless, schedule, &Timeline::default(), &|| false), None);
     }
 

@@ -1,4 +1,4 @@
-//! Questions asked of a workload and its plans that no single planner answers.
+//! Analyses of a workload and its plans that go beyond a single planner.
 
 pub mod columns;
 pub mod compare;

@@ -1,7 +1,7 @@
-//! What a planner promises of a plan, held against what the simulator makes of it.
+//! Comparison of a planner's objective with the simulated value.
 //!
-//! A planner's objective is a model: it knows no schedule, or no fill, or no transfers. Wherever its value is shown, this
-//! says beside it what one simulated batch comes to in the same unit.
+//! The objective is a model that may ignore the schedule, warm-up or transfers. Wherever it is shown, the simulated
+//! iteration appears beside it in the same unit.
 
 use crate::{
     cluster::Limits,
@@ -14,21 +14,21 @@ use crate::{
     workload::{Workload, placement::SECONDS},
 };
 
-/// Differences below this are none, relative.
+/// Smaller relative differences count as none.
 const TOLD: f64 = 5e-4;
 
-/// A planner's value of a plan and the simulated one, in the unit of the measure; operators' steps in seconds.
+/// Planner's value of a plan and the simulated one, in the unit of the measure; operators' steps in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Promise {
     measure: Measure,
-    /// By the planner's model.
+    /// Value in the planner's model.
     pub planned: f64,
-    /// By the simulator.
+    /// Value in the simulator.
     pub simulated: f64,
 }
 
 impl Promise {
-    /// The promise of a valid plan and what became of it; `None` where nothing was simulated, or the two are one: a single
+    /// Both values of a valid plan. `None` if nothing was simulated, or the two are equal by definition: a single
     /// sample runs as planned.
     pub fn of(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score, timeline: &Timeline) -> Option<Self> {
         if !score.is_valid() || timeline.iteration_s <= 0.0 {
@@ -47,15 +47,15 @@ impl Promise {
         Some(Promise { measure, planned: planned_s / unit, simulated: simulated_s / unit })
     }
 
-    /// The promise of a run's plan, where it was simulated.
+    /// Both values of a run's plan, if it was simulated.
     pub fn of_run(run: &Run) -> Option<Self> {
         let Problem { workload, limits, .. } = &run.problem;
         let (plan, score) = (run.outcome.plan.as_ref()?, run.score.as_ref()?);
         Promise::of(workload, limits, plan, score, &run.simulation.as_ref()?.timeline)
     }
 
-    /// What one simulated sample or step takes against what its plan says, where the two are counted alike and differ only
-    /// if one of them is wrong: `158.4 ms, as planned`. Not for batches, which [`Promise::of_run`] tells.
+    /// Simulated time of one sample or step, and its difference from the plan: `158.4 ms, as planned`. Both are
+    /// computed the same way, so a difference means a bug. Not for iterations; see [`Promise::of_run`].
     pub fn once(run: &Run) -> Option<String> {
         let (score, seconds) = (run.score.as_ref()?, run.simulation.as_ref()?.timeline.iteration_s);
         let (planned, of) = match score.measure {
@@ -67,23 +67,23 @@ impl Promise {
         (seconds > 0.0 && planned > 0.0).then(|| format!("{}{of}, {against}", units::seconds(seconds)))
     }
 
-    /// By how much the simulated value is above the planned one, relative to that.
+    /// Relative excess of the simulated value over the planned one.
     pub fn difference(&self) -> f64 {
         self.simulated / self.planned - 1.0
     }
 
-    /// The simulated value and the difference: `21.90 ms/sample, 9.2% more`.
+    /// Simulated value and the difference: `21.90 ms/sample, 9.2% more`.
     pub fn told(&self) -> String {
         format!("{}, {}", self.value(), self.against())
     }
 
-    /// The simulated value with its unit.
+    /// Simulated value with its unit.
     pub fn value(&self) -> String {
         self.measure.show(self.simulated)
     }
 
-    /// The planner's value as short as can be, beside the simulated one: `objective 20.06 ms`. How far the two are apart is told
-    /// as the model's error, which has the simulated value for its whole.
+    /// Planner's value in short form, for display beside the simulated one: `objective 20.06 ms`. The model error,
+    /// relative to the simulated value, is shown elsewhere.
     pub fn objective(&self) -> String {
         let value = match self.measure {
             Measure::TimePerSample => units::seconds(self.planned),
@@ -93,7 +93,7 @@ impl Promise {
         format!("objective {value}")
     }
 
-    /// The difference in words: `9.2% more`, `as planned`.
+    /// Difference in words: `9.2% more`, `as planned`.
     pub fn against(&self) -> String {
         let share = self.difference();
         match share.abs() < TOLD {
@@ -103,7 +103,7 @@ impl Promise {
     }
 }
 
-/// What a plan promises of one sample and what it takes in the simulator, seconds; `None` where the objective is no time.
+/// Planned and simulated time of one sample, seconds; `None` if the objective is not a time.
 pub(super) fn times_s(score: &Score, iteration_s: f64, samples_per_s: f64) -> Option<(f64, f64)> {
     Some(match score.measure {
         Measure::TimePerSample | Measure::MaxLoad => (score.slowest_s, 1.0 / samples_per_s),

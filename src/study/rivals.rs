@@ -1,9 +1,9 @@
-//! What published planners' plans take in the same simulator, and why more or less.
+//! Comparison with published planners' plans in the same simulator, and the reasons for the differences.
 //!
-//! A planner that minimises a simulated batch is held against those that minimise something else: each plans the same problem
-//! with its own defaults, its plan is simulated, and the parts of both batches ([`Losses`]) are set against each other. The
-//! parts of a batch add up to it, so their differences add up to the difference: nothing is left unexplained. As many re-plans
-//! as there are planners made for the workload, and at most eight simulated batches for each.
+//! A planner that minimises the simulated iteration is compared with planners that minimise something else. Each plans
+//! the same problem with its own defaults, its plan is simulated, and the parts of both iterations ([`Losses`]) are
+//! compared. The parts of an iteration add up to it, so their differences explain the whole difference. Costs one
+//! re-plan for each planner that supports the workload, and at most eight simulated iterations each.
 
 use std::time::Duration;
 
@@ -20,27 +20,27 @@ use crate::{
     units,
 };
 
-/// A published planner's plan beside one's own.
+/// Published planner's plan beside the own plan.
 #[derive(Debug, Clone)]
 pub struct Rival {
-    /// Who made it.
+    /// Planner of the plan.
     pub planner: &'static PlannerInfo,
-    /// The schedule that its batch was simulated under.
+    /// Schedule of the simulation.
     pub schedule: Schedule,
-    /// Seconds of its simulated batch.
+    /// Simulated iteration time, seconds.
     pub batch_s: f64,
-    /// By how much that is longer than one's own, relative.
+    /// Relative excess over the own iteration time.
     pub difference: f64,
-    /// What differs, and by how many seconds it takes longer there, the most first.
+    /// Parts of the iteration that differ, with the excess of the published plan in seconds, the largest first.
     pub parts: Vec<(&'static str, f64)>,
-    /// Its stages, and the devices that they use.
+    /// Number of stages.
     pub stages: usize,
     /// Devices in use.
     pub devices: u32,
 }
 
 impl Rival {
-    /// Who, how long, and what costs the most of it: `Piper 42.05 s (+11.3%: uneven replicas +3.62 s)`.
+    /// Planner, time and largest cause: `Piper 42.05 s (+11.3%: uneven replicas +3.62 s)`.
     pub fn in_short(&self) -> String {
         let sign = if self.difference < 0.0 { "" } else { "+" };
         let most = self.parts.iter().find(|part| (part.1 < 0.0) == (self.difference < 0.0));
@@ -49,14 +49,14 @@ impl Rival {
         format!("{name} {batch} ({sign}{}{why})", units::percent(self.difference))
     }
 
-    /// What differs, in words: `uneven replicas +3.62 s, transfers -120.0 ms`; empty where nothing does.
+    /// Differences in words: `uneven replicas +3.62 s, transfers -120.0 ms`; empty without differences.
     pub fn told(&self) -> String {
         told_parts(&self.parts)
     }
 }
 
-/// The planners whose plans are asked for beside this one: those made for its workload, where its planner minimises a
-/// simulated batch of a pipeline and they do not.
+/// Planners to compare with: those that natively support the workload and do not minimise the iteration. Empty unless
+/// the own planner minimises a simulated iteration.
 pub fn asked(own: &Base) -> Vec<&'static dyn planner::Planner> {
     let workload = &own.problem.workload;
     if !family::of(workload).simulates(own.plan.measure) {
@@ -69,8 +69,8 @@ pub fn asked(own: &Base) -> Vec<&'static dyn planner::Planner> {
     planner::all().iter().copied().filter(other).collect()
 }
 
-/// A planner's plan beside this one, whose batch loses time where `lost` says, found within `each`; `None` where there is
-/// none, or it could not be simulated.
+/// Plan of another planner, found within `each`, beside this one with its losses `lost`. `None` if there is no plan, or
+/// it could not be simulated.
 pub fn rival(
     planner: &'static dyn planner::Planner,
     (own, lost): (&Base, &Losses),

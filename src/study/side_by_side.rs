@@ -1,54 +1,54 @@
-//! Two plans side by side: their stages aligned by the nodes they share, and what differs between them.
+//! Two plans side by side: stages aligned by shared nodes, and the differences.
 //!
-//! Stages are paired greedily, those with the most nodes in common first: at most one partner each, in whatever order the
-//! plans have them, since stages that are devices have no order. The rows follow the first plan; a stage of the second
-//! without a partner stands after the stage before it. `O(nodes + pairs log pairs)`, where pairs share a node.
+//! Stages are paired greedily, pairs with the most common nodes first. Each has at most one partner, in any order,
+//! since stages that are devices have no order. Rows follow the first plan; a stage of the second plan without a
+//! partner comes after the stage before it. `O(nodes + pairs log pairs)`, where pairs share a node.
 
 use crate::workload::{Choice, NodeIndex};
 use std::collections::BTreeMap;
 
 use crate::plan::{Plan, Score, Stage};
 
-/// A row: a stage of the first plan, its partner in the second, or one of both.
+/// Row: a stage of the first plan, its partner in the second, or only one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
-    /// Stages that belong together.
+    /// Paired stages.
     Both(usize, usize),
-    /// A stage of the first plan; the stage of the second that holds most of its nodes, if any does.
+    /// Stage of the first plan, and the stage of the second that holds most of its nodes, if any.
     First(usize, Option<usize>),
-    /// A stage of the second plan, likewise.
+    /// Stage of the second plan, and the stage of the first that holds most of its nodes, if any.
     Second(usize, Option<usize>),
 }
 
-/// How a stage of the second plan differs from its partner in the first.
+/// Differences of a stage of the second plan from its partner in the first.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Difference {
-    /// Nodes that only the second has.
+    /// Nodes only in the second stage.
     pub gained: usize,
-    /// Nodes that only the first has.
+    /// Nodes only in the first stage.
     pub lost: usize,
-    /// By how many nodes the stage ends later in the second plan, counted through the stages from the first one.
+    /// Shift of the stage's end in the second plan, in nodes counted through the stages from the first.
     pub border: i64,
-    /// Whether the degrees differ.
+    /// True if the degrees differ.
     pub degrees: bool,
-    /// Devices more in the second.
+    /// Additional devices of the second stage.
     pub devices: i64,
-    /// Nodes of both that run in different modes.
+    /// Common nodes with different modes.
     pub modes: usize,
-    /// Time per sample of the second, less that of the first, seconds.
+    /// Time per sample of the second minus that of the first, seconds.
     pub load_s: f64,
-    /// Memory per device of the second, less that of the first, bytes.
+    /// Memory per device of the second minus that of the first, bytes.
     pub memory_bytes: f64,
 }
 
 impl Difference {
-    /// Whether nothing differs.
+    /// True if nothing differs.
     pub fn is_none(&self) -> bool {
         *self == Difference::default()
     }
 }
 
-/// The rows of two plans of one workload.
+/// Rows for two plans of one workload.
 pub fn align(first: &Plan, second: &Plan) -> Vec<Row> {
     let home = stages_of(second);
     let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -58,11 +58,11 @@ pub fn align(first: &Plan, second: &Plan) -> Vec<Row> {
         }
     }
     let mut pairs: Vec<((usize, usize), usize)> = shared.into_iter().collect();
-    // Most nodes first; among equals those at like places.
+    // Most nodes first; on ties, similar positions first.
     pairs.sort_by_key(|&((i, j), count)| (std::cmp::Reverse(count), i.abs_diff(j), i));
     let mut partner: Vec<Option<usize>> = vec![None; first.stages.len()];
     let mut taken: Vec<Option<usize>> = vec![None; second.stages.len()];
-    // The first pair of a stage is with the one that holds most of its nodes.
+    // A stage's first pair is with the stage that holds most of its nodes.
     let (mut most_of_first, mut most_of_second) = (partner.clone(), taken.clone());
     for ((i, j), _) in pairs {
         most_of_first[i].get_or_insert(j);
@@ -91,7 +91,7 @@ pub fn align(first: &Plan, second: &Plan) -> Vec<Row> {
     rows
 }
 
-/// What differs between two stages that belong together.
+/// Differences between two paired stages.
 pub fn difference(first: (&Plan, &Score, usize), second: (&Plan, &Score, usize)) -> Difference {
     let (a, b) = (&first.0.stages[first.2], &second.0.stages[second.2]);
     let figures = |score: &Score, stage: usize| {
@@ -113,13 +113,13 @@ pub fn difference(first: (&Plan, &Score, usize), second: (&Plan, &Score, usize))
     }
 }
 
-/// A difference that is more than the rounding of two sums.
+/// Difference, or 0 if it is within the rounding error of two sums.
 fn told(after: f64, before: f64) -> f64 {
     let difference = after - before;
     if difference.abs() <= 1e-9 * after.abs().max(before.abs()) { 0.0 } else { difference }
 }
 
-/// Nodes up to the end of a stage.
+/// Number of nodes up to the end of a stage.
 fn nodes_until(plan: &Plan, stage: usize) -> i64 {
     plan.stages[..=stage].iter().map(|stage: &Stage| stage.nodes.len() as i64).sum()
 }

@@ -1,28 +1,28 @@
-//! Why one plan is faster than another, in one sentence computed from their figures.
+//! Reasons why one plan is faster than another, in one sentence computed from their figures.
 //!
-//! Nothing is guessed: a reason is told only if the faster plan is better in that figure, the reasons that could explain
-//! most first. `O(nodes)`.
+//! A reason is given only if the faster plan is better in that figure. The reasons that can explain most come first.
+//! `O(nodes)`.
 
 use crate::{
     study::compare::ComparedPlan,
     units::{self, percent_whole},
 };
 
-/// Times that differ by less are alike, relative.
+/// Smaller relative differences of times count as none.
 const ALIKE: f64 = 0.005;
-/// Shares that differ by less are alike.
+/// Smaller differences of shares count as none.
 const POINT: f64 = 0.01;
 
-/// A plan and what it is called.
+/// Plan with its name.
 #[derive(Clone, Copy)]
 pub struct Named<'a> {
-    /// Its name on the table.
+    /// Name in the table.
     pub name: &'a str,
-    /// Its figures.
+    /// Figures of the plan.
     pub entry: &'a ComparedPlan,
 }
 
-/// Why the faster of two plans is faster; `None` where one was not simulated.
+/// Reasons why the faster of two plans is faster; `None` if one was not simulated.
 pub fn why(first: Named<'_>, second: Named<'_>) -> Option<String> {
     let time = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.iteration_s);
     let (a, b) = (time(first)?, time(second)?);
@@ -44,7 +44,7 @@ pub fn why(first: Named<'_>, second: Named<'_>) -> Option<String> {
     Some(format!("{} is {times:.2}x faster than {}: {told}{despite}.", fast.name, slow.name))
 }
 
-/// What speaks against the faster plan: it idles more.
+/// Disadvantage of the faster plan: it idles more.
 fn despite(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     let (own, other) = (idle(fast)?, idle(slow)?);
     if own <= other + POINT {
@@ -57,7 +57,7 @@ fn despite(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     Some(format!("{more}bubble {} against {}", units::percent(own), units::percent(other)))
 }
 
-/// The share of its devices' time that a plan idles, in the simulator.
+/// Simulated idle share of a plan's device time.
 fn idle(plan: Named<'_>) -> Option<f64> {
     plan.entry.simulated.as_ref().map(|simulated| simulated.bubble)
 }
@@ -66,7 +66,7 @@ fn stages(plan: Named<'_>) -> Option<usize> {
     plan.entry.plan.as_ref().map(|plan| plan.stages.len())
 }
 
-/// Fewer stages, or a schedule that idles less.
+/// Reason: fewer stages, or a schedule that idles less.
 fn bubble(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     let (own, other) = (idle(fast)?, idle(slow)?);
     if own > other - POINT {
@@ -81,14 +81,14 @@ fn bubble(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     })
 }
 
-/// More devices at work.
+/// Reason: more devices in use.
 fn work(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     let used = |plan: Named<'_>| plan.entry.plan.as_ref().map(crate::plan::Plan::devices_used);
     let more = used(fast)?.checked_sub(used(slow)?).filter(|more| *more > 0)?;
     Some(format!("{} more work", units::counted(more as usize, "device")))
 }
 
-/// A slowest stage that takes less.
+/// Reason: a faster slowest stage.
 fn slowest(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     let load = |plan: Named<'_>| plan.entry.score.as_ref().map(|score| score.slowest_s).filter(|load| *load > 0.0);
     let (own, other) = (load(fast)?, load(slow)?);
@@ -96,7 +96,7 @@ fn slowest(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
         .then(|| format!("its slowest stage takes {} against {}", units::seconds(own), units::seconds(other)))
 }
 
-/// A smaller share of communication.
+/// Reason: a smaller share of communication.
 fn transfers(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     let share = |plan: Named<'_>| {
         let stages = &plan.entry.score.as_ref()?.stages;
@@ -109,7 +109,7 @@ fn transfers(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
         .then(|| format!("less communication ({} against {})", percent_whole(own), percent_whole(other)))
 }
 
-/// Less recomputation.
+/// Reason: less recomputation.
 fn recomputation(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     let share = |plan: Named<'_>| {
         let choices = plan.entry.plan.as_ref()?.stages.iter().flat_map(|stage| &stage.choices);
@@ -124,7 +124,7 @@ fn recomputation(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     (own < other).then(|| format!("it recomputes {own} of {all} against {other}"))
 }
 
-/// Memory that is used where the other leaves it.
+/// Reason: memory that the other plan does not use.
 fn memory(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     let peak = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.peak_memory_bytes);
     let (own, other) = (peak(fast)?, peak(slow)?);

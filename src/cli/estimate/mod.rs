@@ -1,4 +1,5 @@
-//! `plantui estimate`: what a training iteration of a model takes, what fits, and how far such predictions were off.
+//! `plantui estimate`: predicts the iteration time of a training run and its memory, with the error of such
+//! predictions.
 
 mod model;
 mod report;
@@ -37,7 +38,7 @@ all-to-all), gradient_bytes (2, 4), reserve (a size).";
 pub(crate) struct EstimateArgs {
     /// Hugging Face config.json, a folder with one, a published name such as llama-3.1-8b, or `-` for standard input
     model: String,
-    // Before the hardware: each field takes its flag out of what was parsed, and a topology is read with the hardware's links.
+    // Before the hardware: each field consumes its flag, and a topology is read with the hardware's links.
     #[command(flatten)]
     topology: TopologyArgs,
     /// What it runs on [default: that of the topology, else h100]
@@ -91,7 +92,7 @@ impl EstimateArgs {
     /// Predicts and prints.
     ///
     /// # Errors
-    /// [`Failure`] for a model, flag or combination that is refused.
+    /// [`Failure`] for a refused model, flag or combination.
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
@@ -129,7 +130,7 @@ impl EstimateArgs {
             ("stack", &self.stack),
             ("layers", &self.layers),
         ];
-        // As many devices as the topology has, unless told otherwise.
+        // The topology gives the number of devices, unless the flag does.
         let mut request = request(&flags, &self.settings)?;
         if let Some(topology) = &*self.topology {
             let named = |problem: String| Failure::refused(format!("--topology: {problem}"), "");
@@ -145,7 +146,7 @@ impl EstimateArgs {
     }
 }
 
-/// A request from flags and settings as they were typed.
+/// Request from flags and settings as typed.
 pub(super) fn request(flags: &[(&str, &Option<String>)], settings: &[String]) -> Result<Request, Failure> {
     let mut request = Request::default();
     for (flag, value) in flags {
@@ -159,7 +160,7 @@ pub(super) fn request(flags: &[(&str, &Option<String>)], settings: &[String]) ->
         let Some((name, value)) = setting.split_once('=') else {
             return Err(Failure::refused(format!("--set `{shown}` is no NAME=VALUE"), "write --set tp_overlap=false"));
         };
-        // What has a flag of its own is no setting.
+        // Values with their own flags are not settings.
         if Request::NAMES.contains(&name) || Request::DEGREES.contains(&name) {
             let flag = if Request::DEGREES.contains(&name) { "parallel".into() } else { name.replace('_', "-") };
             return Err(Failure::refused(format!("--set: {name} is no setting"), format!("give it by --{flag}")));
@@ -169,12 +170,12 @@ pub(super) fn request(flags: &[(&str, &Option<String>)], settings: &[String]) ->
     Ok(request)
 }
 
-/// A run that an engine refuses.
+/// Failure for a run that an engine refuses.
 pub(super) fn refused(refusal: Refusal) -> Failure {
     Failure::refused(refusal.problem, refusal.repair)
 }
 
-/// A calibration from its file.
+/// Calibration from its file.
 pub(super) fn calibration(path: &Path) -> Result<Calibration, Failure> {
     let source = input::shown(path);
     let bytes = formats::read_file(path)?;

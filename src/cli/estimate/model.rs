@@ -1,4 +1,4 @@
-//! The model that a word names: a published name, a `config.json`, a folder with one, or standard input.
+//! Model of an argument: a published name, a `config.json`, a folder with one, or standard input.
 
 use std::{
     io,
@@ -11,16 +11,16 @@ use crate::{
     workload::formats::{detect, file},
 };
 
-/// A `config.json` has a few kilobytes; what is larger than this is something else.
+/// Most bytes of a `config.json`, which has a few kilobytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 24;
 
-/// Names that are shown where one is not known.
+/// Most names that are suggested for an unknown one.
 const MOST_NEAR: usize = 6;
 
-/// The model that the word names. A file goes before a name.
+/// Model of an argument. A file takes precedence over a name.
 ///
 /// # Errors
-/// [`Failure`] if there is no such file and no such name, or the file cannot be read as a model.
+/// [`Failure`] if neither such a file nor such a name exists, or the file cannot be read as a model.
 pub(in crate::cli) fn model(word: &str) -> Result<Model, Failure> {
     if word == input::STANDARD_INPUT {
         let bytes = file::limited(io::stdin().lock(), input::STANDARD_INPUT, MAX_CONFIG_BYTES)?;

@@ -1,4 +1,4 @@
-//! An estimate as a table for people and as JSON for scripts.
+//! Estimate as a table for people and as JSON for scripts.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     units,
 };
 
-/// What is told.
+/// Content of the report.
 pub(super) struct Told<'a> {
     pub(super) model: &'a Model,
     pub(super) resolved: &'a Resolved,
@@ -16,7 +16,7 @@ pub(super) struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// The document of schema `plantui.estimate/1`.
+    /// Document of schema `plantui.estimate/1`.
     pub(super) fn json(&self) -> String {
         let (estimate, run) = (self.estimate, &self.resolved.run);
         let layout = &run.layout;
@@ -82,7 +82,7 @@ impl Told<'_> {
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
     }
 
-    /// The table.
+    /// Table for people.
     pub(super) fn table(&self) -> String {
         let (estimate, run, accelerator) = (self.estimate, &self.resolved.run, self.resolved.accelerator);
         let mut text = String::new();
@@ -197,7 +197,7 @@ fn stage(stage: &StageEstimate) -> Value {
     })
 }
 
-/// Parameters as people say them.
+/// Number of parameters in a short form.
 fn billions(parameters: f64) -> String {
     if parameters >= 1e9 { format!("{:.2} G", parameters / 1e9) } else { format!("{:.1} M", parameters / 1e6) }
 }

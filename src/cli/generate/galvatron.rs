@@ -1,4 +1,4 @@
-//! `plantui generate computation_profiling_*.json`: a workload from what Galvatron measured.
+//! `plantui generate computation_profiling_*.json`: generates a workload from Galvatron's measurements.
 
 use std::path::Path;
 
@@ -14,21 +14,22 @@ use crate::{
     workload::formats::{detect, file},
 };
 
-/// No network is deeper.
+/// Most layers of a network.
 const MOST_LAYERS: u32 = 10_000;
 
-/// Whether the model named is such a profile, by its name: one that is not there is a missing file, not an unknown model.
+/// True if the argument is named like such a profile: if it is missing, the error is a missing file, not an unknown
+/// model.
 pub(super) fn is_profile(args: &GenerateArgs) -> bool {
     memory_file(&args.model).is_some()
 }
 
-/// The path of the memory profile beside a profile of times.
+/// Path of the memory profile beside a profile of times.
 fn memory_file(times: &str) -> Option<std::path::PathBuf> {
     let path = Path::new(times);
     Some(path.with_file_name(sibling(path.file_name()?.to_str()?)?))
 }
 
-/// The text of the workload.
+/// Text of the workload.
 pub(super) fn text(args: &GenerateArgs, hardware: &Hardware) -> Result<String, GenerateError> {
     let only = GenerateArgs {
         hardware: args.hardware.clone(),

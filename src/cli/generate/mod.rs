@@ -1,8 +1,8 @@
-//! `plantui generate`: a workload from a model and a hardware preset, every assumption a flag.
+//! `plantui generate`: generates a workload from a model and a hardware preset; every assumption is a flag.
 //!
-//! [`run`] returns the text of the file, [`GenerateArgs::write`] writes it. The command recorded in the file is put together
-//! from the settings that were given, not from the words that were typed,
-//! so that the same settings always give the same bytes and `--output` leaves no trace.
+//! [`run`] returns the text of the file, [`GenerateArgs::write`] writes it. The command recorded in the file is built
+//! from the given settings, not from the typed words. So the same settings always give the same bytes, and `--output`
+//! is not recorded.
 
 mod galvatron;
 mod network;
@@ -38,7 +38,7 @@ pub use network::NetworkArgs;
 pub use operators::{OperatorArgs, PassArg};
 pub use training::AsArg;
 
-/// A `config.json` has a few kilobytes; what is larger than this is something else.
+/// Most bytes of a `config.json`, which has a few kilobytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 24;
 
 /// How recomputation's working set is charged.
@@ -176,7 +176,7 @@ fn parse_microbatches(text: &str) -> Result<u32, String> {
 }
 
 impl GenerateArgs {
-    /// Generates and writes to the output.
+    /// Generates the text and writes it to the output.
     ///
     /// # Errors
     /// [`Failure`] if a setting or the configuration is refused, or the output cannot be written.
@@ -187,7 +187,7 @@ impl GenerateArgs {
         Ok(Ending::Done)
     }
 
-    /// The command that makes the same file again: every setting that was given, in a fixed order, without the output.
+    /// Command that reproduces the file: every given setting, in a fixed order, without the output.
     pub fn command_line(&self) -> String {
         let mut words = vec!["plantui".to_string(), "generate".into(), quoted(&self.model)];
         let mut add = |flag: &str, value: Option<String>| {
@@ -196,7 +196,7 @@ impl GenerateArgs {
             }
         };
         add("--as", self.form.and_then(|v| v.to_possible_value()).map(|v| v.get_name().into()));
-        // What is taken anyhow goes without saying.
+        // Defaults are not recorded.
         let stack = self.stack.as_ref().map(|id| id.to_ascii_lowercase());
         add("--stack", stack.filter(|id| id != self.usual_stack()));
         add("--hardware", self.hardware.as_ref().map(|id| id.to_ascii_lowercase()));
@@ -231,7 +231,7 @@ impl GenerateArgs {
         words.join(" ")
     }
 
-    /// The defaults of model and hardware with everything that was given put over them.
+    /// Defaults of model and hardware, overridden by the given settings.
     fn settings(&self, model: &ModelConfig, hardware: &Hardware) -> GenerateSettings {
         let default = GenerateSettings::defaults(model, hardware);
         let overhead = self
@@ -269,12 +269,12 @@ impl GenerateArgs {
         }
     }
 
-    /// Whether anything but the model and the output was given.
+    /// True if anything besides the model and the output was given.
     fn has_settings(&self) -> bool {
         self.command_line() != GenerateArgs::of(&self.model).command_line()
     }
 
-    /// The arguments that name a model and nothing else.
+    /// Arguments with only a model.
     pub fn of(model: &str) -> Self {
         GenerateArgs {
             model: model.into(),
@@ -307,10 +307,10 @@ impl GenerateArgs {
     }
 }
 
-/// The text of the workload that the arguments ask for.
+/// Text of the requested workload.
 ///
 /// # Errors
-/// [`GenerateError`] naming the file and field or the flag that is wrong, and the repair.
+/// [`GenerateError`] with the file and field or the flag, and the repair.
 pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
     if args.form == Some(AsArg::Training) {
         return training::run(args);
@@ -351,7 +351,7 @@ pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
     generate::generate(&model, hardware, &args.settings(&model, hardware), &args.command_line())
 }
 
-/// The data sheet that the arguments name.
+/// Data sheet of the requested hardware.
 fn hardware(args: &GenerateArgs) -> Result<&'static Hardware, GenerateError> {
     let usual = if args.is_trained() { stack::TRAINED_HARDWARE } else { stack::ANALYTIC_HARDWARE };
     let id = args.hardware.as_deref().unwrap_or(usual);
@@ -362,7 +362,7 @@ fn hardware(args: &GenerateArgs) -> Result<&'static Hardware, GenerateError> {
     })
 }
 
-/// The preset of this name, or the configuration at this path.
+/// Preset with this name, or the configuration at this path.
 pub(super) fn model(name: &str) -> Result<ModelConfig, GenerateError> {
     if let Some(model) = generate::preset(name) {
         return Ok(model);
@@ -384,7 +384,7 @@ pub(super) fn model(name: &str) -> Result<ModelConfig, GenerateError> {
     configuration(&bytes, &shown)
 }
 
-/// `shown` is the name of no model.
+/// Error for an unknown model name `shown`.
 fn unknown_model(shown: &str) -> GenerateError {
     let known = generate::presets().join(", ");
     let graphs = Network::ALL.map(Network::id).join(", ");
@@ -395,18 +395,18 @@ fn unknown_model(shown: &str) -> GenerateError {
     GenerateError::Setting { flag: "MODEL", problem }
 }
 
-/// The configuration that a file's bytes state. `source` is how messages call it.
+/// Configuration in a file's bytes. `source` is its name for messages.
 fn configuration(bytes: &[u8], source: &str) -> Result<ModelConfig, GenerateError> {
     Ok(generate::from_hugging_face(detect::text(bytes, source, &detect::CONFIGURATION)?, source)?)
 }
 
-/// The short spelling of a quantity if it reads back as the same number, else the bare number.
+/// Short spelling of a quantity if it reads back as the same number, else the bare number.
 pub(super) fn exact<E>(value: f64, print: impl Fn(f64) -> String, read: impl Fn(&str) -> Result<f64, E>) -> String {
     let short: String = print(value).split_whitespace().collect();
     if read(&short).is_ok_and(|back| back == value) { short } else { value.to_string() }
 }
 
-/// A word as a POSIX shell takes it.
+/// Word quoted for a POSIX shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:+=@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }

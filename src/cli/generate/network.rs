@@ -13,12 +13,11 @@ use crate::{
     workload::formats::operators::{self, OperatorFile},
 };
 
-/// Devices, operations per second and bytes per second that are written where nothing else is said: the published
-/// program's.
+/// Default devices, operations per second and bytes per second: those of the published program.
 const DEVICES: u32 = 8;
 const FLOPS: f64 = 10e12;
 const BANDWIDTH: f64 = 16e9;
-/// Layers of encoder and decoder each.
+/// Most layers, counted separately for encoder and decoder.
 const MOST_LAYERS: u64 = 1000;
 
 /// Sizes of an operator graph. What is not given is the published size.
@@ -55,7 +54,7 @@ pub struct NetworkArgs {
 }
 
 impl NetworkArgs {
-    /// The sizes by flag, as far as they are given.
+    /// Sizes by flag, if given.
     fn sizes(&self) -> [(Size, &'static str, Option<u32>); 8] {
         [
             (Size::Batch, "--batch", self.batch),
@@ -69,7 +68,7 @@ impl NetworkArgs {
         ]
     }
 
-    /// Flags and values that were given, in a fixed order.
+    /// Given flags and values in a fixed order.
     pub(super) fn words(&self) -> Vec<(&'static str, String)> {
         let sizes =
             self.sizes().into_iter().filter_map(|(_, flag, value)| value.map(|value| (flag, value.to_string())));
@@ -78,17 +77,17 @@ impl NetworkArgs {
     }
 }
 
-/// Refuses what only operator graphs take.
+/// Refuses flags that only operator graphs support.
 pub(super) fn refuse(args: &GenerateArgs) -> Result<(), GenerateError> {
     let Some((flag, _)) = args.network.words().into_iter().next() else { return Ok(()) };
     let graphs = Network::ALL.map(Network::id).join(", ");
     Err(GenerateError::Setting { flag, problem: format!("{} does not take it; it is for {graphs}", args.model) })
 }
 
-/// The text of the operator graph that the arguments ask for.
+/// Text of the requested operator graph.
 pub(super) fn text(network: Network, args: &GenerateArgs) -> Result<String, GenerateError> {
     let id = network.id();
-    // What is left of the command without everything that a network can take.
+    // Rest of the command without the flags that a network supports.
     let rest = GenerateArgs {
         network: NetworkArgs::default(),
         sequence_length: None,
@@ -120,7 +119,7 @@ pub(super) fn text(network: Network, args: &GenerateArgs) -> Result<String, Gene
     Ok(operators::text(&file))
 }
 
-/// The published sizes with everything that was given put over them.
+/// Published sizes, overridden by the given ones.
 fn sizes(network: Network, args: &GenerateArgs) -> Result<Sizes, GenerateError> {
     let mut sizes = network.defaults();
     let sequence = (Size::SequenceLength, "--sequence-length", args.sequence_length);

@@ -1,4 +1,4 @@
-//! The flags of `plantui generate` that ask for operators in place of layers.
+//! Flags of `plantui generate` that request operators instead of layers.
 
 use clap::{Args, ValueEnum};
 
@@ -62,7 +62,7 @@ fn parse_cpus(text: &str) -> Result<u32, String> {
 }
 
 impl OperatorArgs {
-    /// The flags that were given, in a fixed order.
+    /// Given flags in a fixed order.
     pub(super) fn words(&self) -> Vec<(&'static str, String)> {
         let bandwidth = |v: f64| exact(v, units::bandwidth_exact, units::parse_bandwidth);
         let pass = self.operators.and_then(|pass| pass.to_possible_value()).map(|pass| pass.get_name().to_string());
@@ -80,7 +80,7 @@ impl OperatorArgs {
     }
 }
 
-/// The network of this name, with what the flags say of it.
+/// Network with this name and the given flags.
 fn network(args: &GenerateArgs) -> Result<Network, GenerateError> {
     let refuse = |flag, problem: &str| Err(GenerateError::Setting { flag, problem: problem.into() });
     let given = &args.operators;
@@ -109,7 +109,7 @@ fn network(args: &GenerateArgs) -> Result<Network, GenerateError> {
     model(&args.model).map(Network::Transformer)
 }
 
-/// The text of the operator graph that the arguments ask for.
+/// Text of the requested operator graph.
 pub(super) fn run(args: &GenerateArgs, pass: PassArg) -> Result<String, GenerateError> {
     let hardware = hardware(args)?;
     let network = network(args)?;

@@ -1,4 +1,4 @@
-//! Which of the two cost models a generated workload rests on, where the arguments do not name one.
+//! Default choice between the two cost models of a generated workload.
 
 use super::GenerateArgs;
 use crate::{
@@ -6,29 +6,28 @@ use crate::{
     workload::training::Stack,
 };
 
-/// The constants of the published profile, over data sheets.
+/// Constants of the published profile, applied to data sheets.
 pub(super) const PUBLISHED: &str = "piper-2021";
-/// What the analytic constants were fitted on.
+/// Hardware that the analytic constants were fitted on.
 pub(super) const ANALYTIC_HARDWARE: &str = "a100-80";
-/// What most published runs were measured on.
+/// Hardware of most published runs.
 pub(super) const TRAINED_HARDWARE: &str = "h100";
 
 impl GenerateArgs {
-    /// The stack that is taken where none is named: real training's, but for the models and assumptions that are of the
-    /// published profile.
+    /// Default stack: real training's, except for the models and assumptions of the published profile.
     pub(super) fn usual_stack(&self) -> &'static str {
         let made_up = [TINY_BRANCH, BRANCHING_CNN].contains(&self.model.as_str());
         let published = preset(&self.model).is_some_and(|model| follows_published_profile(&model));
         if made_up || published || self.assumes() { PUBLISHED } else { Stack::default().id() }
     }
 
-    /// Whether times and memory are those of the model of real training.
+    /// True if times and memory come from the model of real training.
     pub(super) fn is_trained(&self) -> bool {
         let usual = self.usual_stack();
         !self.stack.as_deref().unwrap_or(usual).eq_ignore_ascii_case(PUBLISHED)
     }
 
-    /// Whether an assumption of the published profile's cost model was given.
+    /// True if an assumption of the published profile's cost model was given.
     fn assumes(&self) -> bool {
         let times = self.element_bytes.is_some()
             || self.mfu.is_some()
@@ -36,7 +35,7 @@ impl GenerateArgs {
             || self.tensor_bandwidth.is_some()
             || self.keep_attention_scores
             || self.causal_credit;
-        // The memory of operators is counted in the same way whatever their times are.
+        // The memory of operators is counted the same way under both time models.
         let memory = self.operators.operators.is_none()
             && (self.state_bytes.is_some()
                 || self.activation_bytes.is_some()

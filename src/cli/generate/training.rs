@@ -1,4 +1,4 @@
-//! `plantui generate MODEL --as training`: the model itself with the way it is to be trained, not a profile of times.
+//! `plantui generate MODEL --as training`: generates the model with its training settings, not a profile of times.
 
 use clap::ValueEnum;
 
@@ -28,7 +28,7 @@ pub enum AsArg {
     Training,
 }
 
-/// The text of the file.
+/// Text of the file.
 pub(super) fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
     let only = GenerateArgs {
         hardware: args.hardware.clone(),
@@ -61,7 +61,7 @@ pub(super) fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
     Ok(text(&workload))
 }
 
-/// The text of a profile by tensor degree with the times of real training.
+/// Text of a profile by tensor degree with the times of real training.
 pub(super) fn profile(args: &GenerateArgs) -> Result<String, GenerateError> {
     let only = GenerateArgs {
         stack: args.stack.clone(),
@@ -100,7 +100,7 @@ pub(super) fn profile(args: &GenerateArgs) -> Result<String, GenerateError> {
     generate::trained(&profile, &settings, &args.command_line())
 }
 
-/// What the times of operators are taken from.
+/// Training profile that gives the operators' times.
 pub(super) fn of_operators(args: &GenerateArgs, network: &Network) -> Result<TrainingProfile, GenerateError> {
     match network {
         Network::Transformer(config) => trained(args, Model::from(config)),
@@ -111,7 +111,7 @@ pub(super) fn of_operators(args: &GenerateArgs, network: &Network) -> Result<Tra
     }
 }
 
-/// A model on its hardware with its software.
+/// Model on its hardware with its software.
 fn trained(args: &GenerateArgs, model: Model) -> Result<TrainingProfile, GenerateError> {
     let id = args.hardware.as_deref().unwrap_or(TRAINED_HARDWARE);
     let Some(accelerator) = hardware::find(id) else {

@@ -1,4 +1,4 @@
-//! The figures of a simulated batch, as a table and as JSON.
+//! Figures of a simulated iteration, as a table and as JSON.
 
 use serde::Serialize;
 
@@ -12,10 +12,10 @@ use crate::{
     units,
 };
 
-/// Links that the table shows: the busiest.
+/// Most links that the table shows: the busiest ones.
 const SHOWN_LINKS: usize = 5;
 
-/// A simulated batch as JSON, schema `plantui.simulation/1`.
+/// Simulated iteration as JSON, schema `plantui.simulation/1`.
 #[derive(Debug, Serialize)]
 struct SimulationDocument {
     schema: &'static str,
@@ -41,7 +41,7 @@ struct StageEntry {
     memory: MemoryEntry,
 }
 
-/// What the peak is made of.
+/// Parts of the peak memory.
 #[derive(Debug, Serialize)]
 struct MemoryEntry {
     weights_bytes: f64,
@@ -65,7 +65,7 @@ impl From<&MemoryParts> for MemoryEntry {
     }
 }
 
-/// A link between two stages, counted from 1, in one direction.
+/// Link between two stages, counted from 1, in one direction.
 #[derive(Debug, Serialize)]
 struct LinkEntry {
     from_stage: usize,
@@ -75,7 +75,7 @@ struct LinkEntry {
     bytes: f64,
 }
 
-/// The chain of events that sets the iteration time.
+/// Chain of events that determines the iteration time.
 #[derive(Debug, Serialize)]
 struct PathEntry {
     events: usize,
@@ -91,7 +91,7 @@ struct ShareEntry {
     seconds: f64,
 }
 
-/// The part of a whole; 0 of nothing.
+/// Fraction of a whole; 0 if the whole is 0.
 fn part(seconds: f64, whole: f64) -> f64 {
     if whole > 0.0 { seconds / whole } else { 0.0 }
 }
@@ -100,14 +100,14 @@ fn path(simulation: &Simulation) -> CriticalPath {
     critical_path(&simulation.pipeline, simulation.schedule, &simulation.timeline)
 }
 
-/// What was assumed, and which schedules the plan cannot run.
+/// Assumptions, and schedules that the plan cannot run.
 fn notes(simulation: &Simulation) -> Vec<String> {
     let pipeline = &simulation.pipeline;
     let own = pipeline.notes.iter().cloned();
     own.chain(pipeline.schedule_notes(simulation.schedule)).collect()
 }
 
-/// The figures in words and tables.
+/// Figures in words and tables.
 pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> String {
     let Simulation { timeline, pipeline, .. } = simulation;
     let mut text = String::new();
@@ -156,20 +156,20 @@ pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> 
     text
 }
 
-/// The stage whose devices hold the most.
+/// Stage with the highest peak memory.
 fn fullest(simulation: &Simulation) -> Option<usize> {
     let peaks = simulation.timeline.peak_memory_bytes.iter().enumerate();
     peaks.max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0))).map(|(stage, _)| stage)
 }
 
-/// The links by load, the busiest first.
+/// Links by load, the busiest first.
 fn busiest(links: &[LinkUse]) -> Vec<&LinkUse> {
     let mut sorted: Vec<&LinkUse> = links.iter().collect();
     sorted.sort_by(|a, b| b.busy_s.total_cmp(&a.busy_s));
     sorted
 }
 
-/// The figures as a document.
+/// Figures as a document.
 pub(super) fn document(plan: &Plan, simulation: &Simulation) -> impl Serialize {
     let Simulation { schedule, pipeline, timeline } = simulation;
     let stage = |(i, stage): (usize, &Stage)| StageEntry {

@@ -1,20 +1,20 @@
-//! The lines of a trace in order of time, of which only numbers are kept.
+//! Lines of a trace in the order of time, stored as numbers only.
 //!
-//! A line is known by its number in the order in which events, and then counters, are listed; lines at the same time keep
-//! that order. Four bytes a line and eight an event are all the memory this takes, so a trace is written piece by piece
-//! from a timeline that is there anyway. `O(n log n)` time for `n` lines.
+//! A line's number is its position in the list of events, then counters. Lines at the same time keep that order. This
+//! takes four bytes per line and eight per event, so a trace is written piece by piece from the existing timeline. `O(n
+//! log n)` time for `n` lines.
 
 use crate::simulate::{Event, EventKind, Schedule, Timeline};
 
-/// What a line is about.
+/// Subject of a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Line<'a> {
     Slice(&'a Event),
     /// The same transfer on its link.
     Link(&'a Event),
-    /// From a transfer, with its number among the events.
+    /// Start at a transfer, with its index among the events.
     ArrowStart(&'a Event, usize),
-    /// To the computation that waits for it.
+    /// End at the computation that waits for it.
     ArrowEnd(&'a Event, usize),
     Counter {
         stage: usize,
@@ -23,23 +23,23 @@ pub(super) enum Line<'a> {
     },
 }
 
-/// Numbers that an event takes: one for each kind of line about it.
+/// Numbers reserved for an event: one for each kind of line.
 const LINES: usize = 4;
 const SLICE: usize = 0;
 const LINK: usize = 1;
 const ARROW_START: usize = 2;
 const ARROW_END: usize = 3;
 
-/// A transfer that nothing in the timeline waits for.
+/// Marks a transfer that nothing in the timeline waits for.
 const NOBODY: u32 = u32::MAX;
 
 pub(super) struct Lines<'a> {
     timeline: &'a Timeline,
-    /// By event: what waits for it.
+    /// Computation that waits for each event.
     waiting: Vec<u32>,
-    /// By stage: steps of the memory before its own.
+    /// Number of memory steps before each stage's own.
     steps_before: Vec<usize>,
-    /// Numbers of the lines, by time.
+    /// Line numbers by time.
     order: Vec<u32>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Lines<'a> {
         let mut lines = Lines { timeline, waiting, steps_before, order: vec![] };
         let events = &timeline.events;
         let number = |event: usize, line: usize| (LINES * event + line) as u32;
-        // Kind by kind, which is nearly in order within each row.
+        // Sorted by kind first, which is nearly in order within each row.
         let mut order: Vec<u32> = (0..events.len()).map(|event| number(event, SLICE)).collect();
         let transfers = || (0..events.len()).filter(|&event| events[event].receiver(schedule).is_some());
         order.extend(transfers().map(|event| number(event, LINK)));
@@ -68,7 +68,7 @@ impl<'a> Lines<'a> {
         lines
     }
 
-    /// The lines by time.
+    /// Lines by time.
     pub(super) fn iter(&self) -> impl Iterator<Item = Line<'a>> + '_ {
         self.order.iter().map(|&number| self.line(number))
     }
@@ -100,7 +100,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// By event: of a transfer, the computation that waits for it.
+/// For each event that is a transfer, the computation that waits for it.
 fn waiting(timeline: &Timeline, schedule: Schedule) -> Vec<u32> {
     let events = &timeline.events;
     let key = |&event: &u32| {
@@ -110,7 +110,7 @@ fn waiting(timeline: &Timeline, schedule: Schedule) -> Vec<u32> {
     let computes = |kind| matches!(kind, EventKind::Forward | EventKind::Recompute | EventKind::Backward);
     let mut started: Vec<u32> =
         (0..events.len() as u32).filter(|&event| computes(events[event as usize].kind)).collect();
-    // A backward that recomputes begins with that, which comes first.
+    // A backward with recomputation starts with the recomputation, which comes first.
     started.sort_by_key(key);
     let waiting = events.iter().map(|event| {
         let (stage, part) = event.receiver(schedule)?;

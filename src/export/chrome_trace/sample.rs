@@ -1,5 +1,5 @@
-//! Processes and threads of a single sample's trace: a process for each accelerator, whose subgraphs share it, and one for
-//! each further row of parts that run at the same time.
+//! Processes and threads of a single sample's trace: a process for each accelerator, shared by its subgraphs, and one
+//! for each further row of parts that run at the same time.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{
     simulate::{Pipeline, SampleRun},
 };
 
-/// The process of every row, by stage, in the form of a list of devices.
+/// Process of every row, by stage, in the form of a device list.
 pub(super) fn processes(plan: &Plan, pipeline: &Pipeline, run: &SampleRun) -> Vec<Vec<Vec<u32>>> {
     let accelerator = |stage: usize| plan.stages[stage].devices.first().copied().filter(|_| !run.cpus[stage]);
     let mut next = (0..plan.stages.len()).filter_map(accelerator).max().map_or(0, |last| last.saturating_add(1));
@@ -23,7 +23,7 @@ pub(super) fn processes(plan: &Plan, pipeline: &Pipeline, run: &SampleRun) -> Ve
     (0..plan.stages.len()).map(rows).collect()
 }
 
-/// What the processes are called.
+/// Names of the processes.
 pub(super) fn names(plan: &Plan, run: &SampleRun, processes: &[Vec<Vec<u32>>]) -> BTreeMap<u32, String> {
     let mut names: BTreeMap<u32, String> = BTreeMap::new();
     for (stage, rows) in processes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A plan as engines see it: stages of whole layers.
+//! Plan in the form that engines use: stages of whole layers.
 
 use crate::{
     cluster::Limits,
@@ -11,42 +11,42 @@ use crate::{
     },
 };
 
-/// A stage of whole layers.
+/// Stage of whole layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutStage {
-    /// What its layers are, first to last.
+    /// Kinds of its layers, first to last.
     pub layers: Vec<LayerKind>,
-    /// Which of them recompute their activations.
+    /// For each layer, true if it recomputes its activations.
     pub recompute: Vec<bool>,
     /// Replicas.
     pub data_parallel: u32,
-    /// Ways each tensor is split.
+    /// Tensor-parallel degree.
     pub tensor_parallel: u32,
 }
 
-/// A plan of whole layers.
+/// Plan of whole layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// First to last; none is empty.
+    /// Stages, first to last; none is empty.
     pub stages: Vec<CutStage>,
-    /// Microbatches in a batch, over all replicas.
+    /// Microbatches per iteration, over all replicas.
     pub microbatches: u32,
-    /// Samples in each of them, as the user, the plan or the workload says; `None` where nobody does.
+    /// Samples per microbatch, from the user, the plan or the workload; `None` if none of them states it.
     pub micro_batch_size: Option<u32>,
 }
 
 impl CutStage {
-    /// Devices it takes.
+    /// Devices of the stage.
     pub fn devices(&self) -> u32 {
         self.data_parallel * self.tensor_parallel
     }
 
-    /// Layers that are counted: blocks, or nodes where nothing repeats.
+    /// Number of counted layers: blocks, or nodes if no layers repeat.
     pub fn blocks(&self) -> usize {
         self.layers.iter().filter(|kind| counted(**kind)).count()
     }
 
-    /// How many of the counted layers recompute, and how many there are.
+    /// Number of counted layers that recompute, and number of counted layers.
     pub fn recomputed(&self) -> (usize, usize) {
         let some = self.layers.iter().zip(&self.recompute).filter(|(kind, recompute)| counted(**kind) && **recompute);
         (some.count(), self.blocks())
@@ -58,10 +58,10 @@ fn counted(kind: LayerKind) -> bool {
 }
 
 impl Cut {
-    /// A plan as stages of whole layers.
+    /// Converts a plan to stages of whole layers.
     ///
     /// # Errors
-    /// What stands in the way, a sentence each. Parts that take no time may be anywhere: engines do not count them.
+    /// Obstacles, a sentence each. Parts that take no time may be in any stage: engines do not count them.
     pub fn of(workload: &Workload, limits: &Limits, layering: &Layering, plan: &Plan) -> Result<Self, Vec<String>> {
         let mut problems = vec![];
         let mut stage_of_layer = Vec::with_capacity(layering.layers.len());
@@ -99,7 +99,7 @@ impl Cut {
                 continue;
             }
             let recomputes = |&layer: &usize| {
-                // What stands before or behind the blocks does not recompute with the block it was joined to.
+                // Nodes before or after the blocks do not recompute with the block they were joined to.
                 let joined = |v: &&NodeIndex| counted(layering.layers[layer].kind) && layering.at_ends[v.index()];
                 let of = |v: &NodeIndex| stage.nodes.binary_search(v).is_ok_and(|at| stage.choices[at].recomputes());
                 layering.layers[layer].nodes.iter().filter(|v| !joined(v)).any(of)
@@ -115,10 +115,11 @@ impl Cut {
         if problems.is_empty() { Ok(Cut { stages, microbatches, micro_batch_size: None }) } else { Err(problems) }
     }
 
-    /// Sets the microbatches: how many samples one has is `asked`, or what a plan of a batch in samples says (DAPPLE, where
-    /// all replicas of a stage share a microbatch and each gets one of its own), or `known` of the workload.
+    /// Sets the samples per microbatch: `asked`, else what a plan of a batch in samples implies, else the workload's
+    /// `known`. (In DAPPLE's plans all replicas of a stage share a microbatch, and each replica gets a microbatch of
+    /// its own here.)
     ///
-    /// Gives a sentence about what an engine cannot express of them: it has whole samples only.
+    /// Returns a sentence about the part that an engine cannot express: it takes whole samples only.
     pub fn set_microbatches(
         &mut self,
         limits: &Limits,
@@ -148,7 +149,7 @@ impl Cut {
         }
     }
 
-    /// Replicas of the first stage: of every stage, where the engine treats all alike.
+    /// Replicas of the first stage; of every stage if the engine treats all alike.
     pub fn data_parallel(&self) -> u32 {
         self.stages[0].data_parallel
     }
@@ -164,8 +165,8 @@ impl Cut {
     }
 }
 
-/// The plan with the first `most` counted layers of every stage recomputing and the others not. `None` if nodes have no modes,
-/// or one does not offer what it would need.
+/// Plan in which the first `most` counted layers of every stage recompute and the others do not. `None` if nodes have
+/// no modes, or a node lacks a mode for this tensor degree.
 pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan, most: usize) -> Option<Plan> {
     let family = family::of(workload);
     if family.tensor_degrees().is_empty() {
@@ -181,7 +182,7 @@ pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan,
             let Ok(place) = own.binary_search(&layering.layer_of[node.index()]) else { continue };
             let again = place < most && !layering.at_ends[node.index()];
             let mode = family.mode_at(*node, stage.tensor_parallel, again)?;
-            // A node without the wanted mode, such as a mask, keeps the one it has.
+            // A node without the wanted mode, such as a mask, keeps its mode.
             if mode.recomputes() == again {
                 *choice = mode;
             }
@@ -190,13 +191,13 @@ pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan,
     Some(plan)
 }
 
-/// Whether a node takes no time where the plan puts it.
+/// True if a node takes no time on its stage.
 fn is_idle(workload: &Workload, plan: &Plan, v: NodeIndex) -> bool {
     let Some(stage) = plan.stage_of(v).map(|stage| &plan.stages[stage]) else { return true };
     family::of(workload).takes_no_time(v, stage.tensor_parallel)
 }
 
-/// What people call a layer.
+/// Name of a layer for people.
 pub(super) fn title(kind: LayerKind) -> String {
     match kind {
         LayerKind::First => "what comes before the first block".into(),

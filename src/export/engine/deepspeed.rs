@@ -1,9 +1,10 @@
-//! DeepSpeed: a `PipelineModule` that is cut where the plan says, and its configuration.
+//! DeepSpeed: a `PipelineModule` that is cut as planned, and its configuration.
 //!
-//! `partition_method` knows no given cut, so a subclass sets the bounds itself: `parts[s] .. parts[s + 1]` are the entries
-//! of the `layers` list that stage `s` builds. Checkpointing by interval would wrap whatever has parameters, the embedding
-//! included, whose gradients reentrant checkpointing then loses (its own GPT modules are spared for that reason); with an
-//! interval of 1 it asks `_is_checkpointable` for every entry, so the subclass answers by the plan, layer by layer.
+//! `partition_method` cannot express given cuts, so a subclass sets the bounds itself: stage `s` builds the entries
+//! `parts[s] .. parts[s + 1]` of the `layers` list. Checkpointing by interval would wrap everything with parameters,
+//! the embedding included. Reentrant checkpointing then loses the embedding's gradients; DeepSpeed's own GPT modules
+//! are exempt for that reason. With an interval of 1, DeepSpeed calls `_is_checkpointable` for every entry, so the
+//! subclass answers as planned, layer by layer.
 
 use super::{
     job::Job,
@@ -75,7 +76,7 @@ def build(layers, **kwargs):
     )
 }
 
-/// The lines of the configuration.
+/// Lines of the configuration.
 fn config(job: &Job<'_>) -> String {
     let mut lines = match job.cut.micro_batch_size {
         Some(size) => format!("    \"train_micro_batch_size_per_gpu\": {size},\n"),
@@ -94,7 +95,7 @@ fn config(job: &Job<'_>) -> String {
     lines
 }
 
-/// The entries of `layers` that recompute; never the embedding.
+/// Entries of `layers` that recompute; never the embedding.
 fn recomputed_entries(job: &Job<'_>) -> Vec<usize> {
     let mut entries = vec![];
     let mut next = 0;
@@ -108,7 +109,7 @@ fn recomputed_entries(job: &Job<'_>) -> Vec<usize> {
     entries
 }
 
-/// The first and the last few names, as literals: a comment ends with its line.
+/// First and last few names, as literals: a name with a line break would end the comment.
 fn listed(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| python::string(name)).collect();
     match &quoted[..] {

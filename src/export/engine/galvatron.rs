@@ -1,9 +1,9 @@
 //! Galvatron: a strategy file, layer by layer.
 //!
-//! Lists are by transformer layer, comma-separated in one string. A microbatch is cut over a stage's replicas; where
-//! stages have different replicas, the batch is chunked for the one with most. `default_dp_type` is how the memory was
-//! counted: `ddp` where every replica has the whole state, `zero2` where the optimizer's is divided. Version 2.4.0 reads
-//! `embed_sdp`, 2.4.1 reads `vocab_sdp` in its place: both are there.
+//! Lists are by transformer layer, comma-separated in one string. A microbatch is divided over a stage's replicas; if
+//! the stages differ, the batch is chunked for the one with most replicas. `default_dp_type` states how memory was
+//! counted: `ddp` if every replica has the whole state, `zero2` if the optimizer's state is divided. Version 2.4.0
+//! reads `embed_sdp`, 2.4.1 reads `vocab_sdp` instead; the file has both.
 
 use serde_json::{Map, Value, json};
 
@@ -45,12 +45,12 @@ pub(super) fn text(job: &Job<'_>) -> String {
         "vocab_sdp": 0,
     });
     let Value::Object(strategy) = strategy else { unreachable!("it was made as an object") };
-    // What is not known is left out.
+    // Unknown values are left out.
     let strategy: Map<String, Value> = strategy.into_iter().filter(|(_, value)| !value.is_null()).collect();
     serde_json::to_string_pretty(&strategy).expect("strings and numbers serialise") + "\n"
 }
 
-/// What the strategy has no field for: flags of the program that reads it, and what is left to fill in.
+/// Settings without a field in the strategy: flags of the program that reads it, and values to fill in.
 pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
     let mut notes = vec![];
     if job.cut.micro_batch_size.is_none() {
@@ -60,7 +60,7 @@ pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
     notes.extend(model(job));
     let mut flags = vec![];
     if let Some(length) = job.recipe.sequence_length {
-        // Without the switch the model's longest sequence takes the place of this one.
+        // Without the switch Galvatron uses the model's longest sequence instead.
         flags.push(format!("--seq_length {length} --set_seqlen_manually 1"));
     }
     if let Some(precision) = job.recipe.precision {
@@ -75,7 +75,7 @@ pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
     notes
 }
 
-/// Models of its `llama_hf`, by layers, hidden size, vocabulary and heads of keys and values (2.4.0, `meta_configs`).
+/// Models of Galvatron's `llama_hf`, by layers, hidden size, vocabulary and key-value heads (2.4.0, `meta_configs`).
 const OWN: [([u64; 4], &str); 4] = [
     ([32, 4096, 32_000, 32], "llama-7b"),
     ([40, 5120, 32_000, 40], "llama-13b"),
@@ -83,7 +83,7 @@ const OWN: [([u64; 4], &str); 4] = [
     ([80, 8192, 152_064, 8], "qwen2.5-72b"),
 ];
 
-/// Which model is meant: a strategy does not say.
+/// Note that names the model: a strategy does not.
 fn model(job: &Job<'_>) -> Option<String> {
     let Some(model) = job.model() else {
         return Some("fill in the model: nobody states its sizes, and a strategy has no field for them".into());

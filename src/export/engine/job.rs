@@ -1,4 +1,4 @@
-//! Everything that a writer needs: the stages, the parts on every rank, the recipe; and what is to be told beside the text.
+//! Input of an engine's writer: the stages, the parts on every rank, the recipe; and the notes that go with the text.
 
 use super::{Cut, CutStage, Engine, Names, Parts};
 use crate::{
@@ -11,27 +11,27 @@ use crate::{
     },
 };
 
-/// What is written.
+/// Job to write.
 #[derive(Debug, Clone)]
 pub(super) struct Job<'a> {
-    /// The plan.
+    /// Plan as stages.
     pub(super) cut: &'a Cut,
-    /// What it runs: the stages, or several parts on every rank.
+    /// Parts to run: the stages, or several parts on every rank.
     pub(super) parts: Parts,
     pub(super) schedule: Schedule,
     pub(super) names: &'a Names,
-    /// How the network is built and run, as far as it is known.
+    /// Structure and settings of the network, as far as known.
     pub(super) recipe: Recipe,
 }
 
-/// Adam in mixed precision takes at least so many bytes per parameter.
+/// Least bytes per parameter that Adam takes in mixed precision.
 const LEAST_TRAINING_STATE: f64 = 12.0;
 
 impl<'a> Job<'a> {
-    /// Puts together what is written.
+    /// Collects the input of a writer.
     ///
     /// # Errors
-    /// Why the engine cannot interleave this plan.
+    /// Reason why the engine cannot interleave this plan.
     pub(super) fn new(
         cut: &'a Cut,
         engine: Engine,
@@ -58,60 +58,60 @@ impl<'a> Job<'a> {
         self.cut.stages.len()
     }
 
-    /// Microbatches that each replica works on in a batch.
+    /// Microbatches per replica and iteration.
     pub(super) fn own_microbatches(&self) -> u32 {
         (self.cut.microbatches / self.data_parallel()).max(1)
     }
 
-    /// Samples in a batch over all replicas, if it is known how many a microbatch has.
+    /// Samples per iteration over all replicas, if the microbatch size is known.
     pub(super) fn samples(&self) -> Option<u64> {
         self.cut.micro_batch_size.map(|size| u64::from(size) * u64::from(self.cut.microbatches))
     }
 
-    /// Repeated layers in all.
+    /// Total number of repeated layers.
     pub(super) fn blocks(&self) -> usize {
         self.cut.stages.iter().map(CutStage::blocks).sum()
     }
 
-    /// The model's sizes, if they are of this network: a file may have been edited.
+    /// Model sizes, if they belong to this network: a file may have been edited.
     pub(super) fn model(&self) -> Option<ModelShape> {
         self.recipe.model.filter(|model| model.layers as usize == self.blocks())
     }
 
-    /// Whether memory was counted with the optimizer's state divided over replicas.
+    /// True if memory was counted with the optimizer's state divided over replicas.
     pub(super) fn shards_optimizer(&self) -> bool {
         self.recipe.optimizer_shards.is_some()
     }
 
-    /// Whether norms and dropouts are divided along the sequence; it takes several devices that share tensors.
+    /// True if norms and dropouts are divided along the sequence, which requires a tensor degree above 1.
     pub(super) fn sequence_parallel(&self) -> bool {
         self.recipe.sequence_parallel == Some(true) && self.tensor_parallel() > 1
     }
 
-    /// Whether tensor-parallel transfers run beside products, which takes what sequence parallelism takes.
+    /// True if tensor-parallel transfers overlap with products, which requires sequence parallelism.
     pub(super) fn tensor_overlap(&self) -> bool {
         self.recipe.tensor_overlap == Some(true) && self.sequence_parallel()
     }
 
-    /// Whether there are experts and tensors are divided: figures hold experts whole on every rank that shares tensors, each
-    /// for its share of the sequence.
+    /// True if the model has experts and a tensor degree above 1. The figures then assume that every tensor-parallel
+    /// rank holds its experts whole and runs them on its part of the sequence.
     pub(super) fn experts_are_whole(&self) -> bool {
         self.tensor_parallel() > 1 && self.model().is_some_and(|model| model.experts.is_some())
     }
 
-    /// Whether gradients were counted in 16 bits beside bf16 weights and 12 bytes of optimizer, whole or shared.
+    /// True if gradients were counted in 16 bits, plus bf16 weights and 12 bytes of optimizer state, whole or divided.
     pub(super) fn reduces_in_bf16(&self) -> bool {
         let optimizer = 12.0 / f64::from(self.recipe.optimizer_shards.unwrap_or(1).max(1));
         let gradients = self.recipe.state_bytes_per_parameter.map(|bytes| bytes - 2.0 - optimizer);
         gradients.is_some_and(|bytes| (bytes - 2.0).abs() < 1e-6) && self.recipe.precision == Some(Precision::Bf16)
     }
 
-    /// Whether any layer recomputes.
+    /// True if any layer recomputes.
     pub(super) fn recomputes(&self) -> bool {
         self.parts.parts.iter().any(|part| part.recompute.contains(&true))
     }
 
-    /// The comment on how many ranks there are and what each does.
+    /// Comment on the number of ranks and their roles.
     pub(super) fn layout_line(&self) -> String {
         let (d, t) = (self.data_parallel(), self.tensor_parallel());
         let virtual_stages = match self.parts.each() {
@@ -125,7 +125,8 @@ impl<'a> Job<'a> {
         )
     }
 
-    /// One number of recomputed layers for all parts where the engine knows nothing else; what that changes, if it does.
+    /// Makes the number of recomputed layers equal in all parts if the engine supports only that. Returns the change,
+    /// if any.
     pub(super) fn even_out(&mut self, engine: Engine) -> Option<String> {
         let count = engine.runner()?.recompute() == RecomputeRule::Count;
         let counts: Vec<(usize, usize)> = self.parts.parts.iter().map(CutStage::recomputed).collect();
@@ -149,7 +150,7 @@ impl<'a> Job<'a> {
         ))
     }
 
-    /// What whoever starts it should know: how memory was counted and what the plan leaves open.
+    /// Notes for the user of the file: how memory was counted and what the plan leaves open.
     pub(super) fn notes(&self, engine: Engine) -> Vec<String> {
         if engine == Engine::Vllm {
             return vec![
@@ -183,7 +184,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The word for a precision in flags.
+/// Word for a precision in flags.
 pub(super) fn precision_word(precision: Precision) -> &'static str {
     match precision {
         Precision::Bf16 => "bf16",

@@ -1,4 +1,4 @@
-//! The engines, and what differs between them in what they can run.
+//! Training engines, and the differences in what they can run.
 
 use super::cut::{Cut, CutStage};
 use super::{maxtext, megatron};
@@ -7,7 +7,7 @@ use crate::{
     simulate::Schedule,
 };
 
-/// An engine, or a part of one that takes a file of its own.
+/// Engine, or a part of one with a file format of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Engine {
     /// Megatron-Core's flags.
@@ -16,9 +16,9 @@ pub enum Engine {
     MegatronBridge,
     /// A DeepSpeed `PipelineModule`.
     DeepSpeed,
-    /// `torch.distributed.pipelining`: where to split a module.
+    /// `torch.distributed.pipelining`: split points of a module.
     Torch,
-    /// `torch.distributed.pipelining`: who does what when.
+    /// `torch.distributed.pipelining`: order of operations on every rank.
     TorchSchedule,
     /// torchtitan's job configuration.
     TorchTitan,
@@ -31,7 +31,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// All engines, in the order they are shown.
+    /// All engines in the order shown.
     pub const ALL: [Engine; 9] = [
         Engine::Megatron,
         Engine::DeepSpeed,
@@ -44,7 +44,7 @@ impl Engine {
         Engine::MaxText,
     ];
 
-    /// What `--to` calls it.
+    /// Id for `--to`.
     pub const fn id(self) -> &'static str {
         match self {
             Engine::Megatron => "megatron",
@@ -59,7 +59,7 @@ impl Engine {
         }
     }
 
-    /// What people call it.
+    /// Name for people.
     pub const fn title(self) -> &'static str {
         match self {
             Engine::Megatron => "Megatron-LM",
@@ -74,7 +74,7 @@ impl Engine {
         }
     }
 
-    /// One line on what is written.
+    /// Content of the file in one line.
     pub const fn help(self) -> &'static str {
         match self {
             Engine::Megatron => {
@@ -91,7 +91,7 @@ impl Engine {
         }
     }
 
-    /// The end of a proposed file name.
+    /// End of the proposed file name.
     pub const fn suffix(self) -> &'static str {
         match self {
             Engine::Megatron => "megatron.sh",
@@ -106,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// What can run of a plan, for planners: `None` for serving, which trains nothing.
+    /// Runner whose rules planners follow; `None` for serving, which trains nothing.
     pub fn runner(self) -> Option<Runner> {
         match self {
             Engine::Megatron | Engine::MegatronBridge => Some(Runner::Megatron),
@@ -119,7 +119,7 @@ impl Engine {
         }
     }
 
-    /// The schedule where none is asked for.
+    /// Default schedule.
     pub fn default_schedule(self) -> Schedule {
         match self {
             Engine::Vllm => Schedule::Inference,
@@ -128,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// The schedules that its file can ask for.
+    /// Schedules that the file format can express.
     pub fn schedules(self) -> &'static [Schedule] {
         use Schedule::{EagerOneForwardOneBackward, GPipe, Inference, Interleaved, OneForwardOneBackward};
         match self {
@@ -138,12 +138,12 @@ impl Engine {
         }
     }
 
-    /// Whether the format takes lines that begin with `#`.
+    /// True if the format allows lines that begin with `#`.
     pub(super) fn takes_comments(self) -> bool {
         !matches!(self, Engine::Galvatron | Engine::TorchSchedule)
     }
 
-    /// How it recomputes; `None` where the file says nothing of it.
+    /// Rule for recomputation; `None` if the file does not express it.
     fn recompute(self) -> Option<RecomputeRule> {
         match self {
             Engine::TorchSchedule => None,
@@ -151,22 +151,22 @@ impl Engine {
         }
     }
 
-    /// Whether it counts repeated blocks, rather than naming modules.
+    /// True if the engine counts repeated blocks and does not name modules.
     pub(super) fn counts_blocks(self) -> bool {
         self == Engine::MaxText || self.runner().is_none_or(Runner::counts_blocks)
     }
 
-    /// Whether what is no block has no place of its own.
+    /// True if nodes before and after the repeated layers must share a stage with the first or last of these layers.
     pub(super) fn merges_ends(self) -> bool {
         self.runner().is_none_or(Runner::merges_ends)
     }
 
-    /// What of the stages' degrees it cannot express.
+    /// Difference between the stages' degrees that the engine cannot express.
     pub(super) fn uneven(self, cut: &Cut) -> Option<String> {
         let degrees = |stage: &CutStage| (stage.data_parallel, stage.tensor_parallel);
         let first = cut.stages.first().map(degrees)?;
         let odd = cut.stages.iter().position(|stage| match self {
-            // Degrees may differ from stage to stage as long as the devices do not.
+            // Degrees may differ between stages if the number of devices does not.
             Engine::Galvatron => stage.devices() != cut.stages[0].devices(),
             _ => degrees(stage) != first,
         })?;
@@ -178,7 +178,7 @@ impl Engine {
         Some(format!("stage 1 runs {} x {} and stage {} runs {d} x {t}; it takes {rule}", first.0, first.1, odd + 1))
     }
 
-    /// What of the recomputation it cannot express.
+    /// Recomputation that the engine cannot express.
     fn partial(self, cut: &Cut) -> Option<String> {
         let counts: Vec<(usize, usize)> = cut.stages.iter().map(CutStage::recomputed).collect();
         let all = counts.iter().all(|(some, of)| some == of);
@@ -197,7 +197,7 @@ impl Engine {
         }
     }
 
-    /// All that it cannot express.
+    /// All losses: parts of the plan that the engine cannot express.
     pub(super) fn losses(self, cut: &Cut) -> Vec<String> {
         let nameless = megatron::nameless(cut).filter(|_| matches!(self, Engine::Megatron | Engine::MegatronBridge));
         let nameless =
@@ -210,7 +210,7 @@ impl Engine {
         losses
     }
 
-    /// How many layers of every stage could recompute in place of what the plan says.
+    /// Numbers of layers per stage that could recompute instead of the plan's.
     pub(super) fn evened(self, cut: &Cut) -> Vec<usize> {
         let most = cut.stages.iter().map(|stage| stage.recomputed().0).max().unwrap_or(0);
         match self.recompute() {

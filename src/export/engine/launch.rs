@@ -1,16 +1,16 @@
-//! How the ranks of a plan are started: a comment above every engine's text, for torchrun and SLURM.
+//! Launch commands of a plan's ranks for torchrun and SLURM: a comment above every engine's text.
 //!
-//! Ranks are numbered as all these engines do: tensor parts fastest, then replicas, then stages, which is also how plans
-//! number devices. Where a plan was mapped onto a topology, the devices of its ranks are told in that order. After torchrun's
-//! and SLURM's own documentation (torch 2.15, SLURM 24.11).
+//! Ranks are numbered as in all these engines: tensor parts fastest, then replicas, then stages. Plans number devices
+//! the same way. If a plan was mapped onto a topology, the devices of its ranks are listed in that order. Source: the
+//! documentation of torchrun (torch 2.15) and SLURM (24.11).
 
 use super::{Engine, job::Job, megatron_model};
 use crate::{cluster::Limits, plan::Plan};
 
-/// Devices of a machine where the limits say nothing of machines.
+/// Devices per machine if the limits do not state machines.
 const OF_A_MACHINE: u32 = 8;
 
-/// The part, each line a comment; empty where the engine starts its ranks itself or the format takes no comment.
+/// Launch comment, line by line. Empty if the engine starts its ranks itself or the format has no comments.
 pub(super) fn text(engine: Engine, job: &Job<'_>, limits: &Limits, plan: &Plan) -> String {
     let Some(program) = program(engine, job).filter(|_| engine.takes_comments()) else { return String::new() };
     let (d, t, devices) = (job.data_parallel(), job.tensor_parallel(), job.cut.devices());
@@ -43,7 +43,7 @@ pub(super) fn text(engine: Engine, job: &Job<'_>, limits: &Limits, plan: &Plan) 
     lines.iter().map(|line| format!("# {line}\n")).collect()
 }
 
-/// Devices on each of equal machines: as many as one has, as far as that divides all of them.
+/// Devices per machine on equal machines: the largest divisor of all devices up to one machine's size.
 pub(super) fn each_machine(limits: &Limits, devices: u32) -> u32 {
     let most = if limits.machines.is_empty() {
         OF_A_MACHINE
@@ -53,7 +53,7 @@ pub(super) fn each_machine(limits: &Limits, devices: u32) -> u32 {
     (1..=most.min(devices)).rev().find(|each| devices.is_multiple_of(*each)).unwrap_or(1)
 }
 
-/// What torchrun starts.
+/// Program that torchrun starts.
 fn program(engine: Engine, job: &Job<'_>) -> Option<String> {
     match engine {
         Engine::Megatron => Some(format!("{} FLAGS", megatron_model::program(job.model().as_ref()))),
@@ -64,7 +64,7 @@ fn program(engine: Engine, job: &Job<'_>) -> Option<String> {
     }
 }
 
-/// Which rank is which part.
+/// Order of the ranks.
 fn order(d: u32, t: u32) -> String {
     let replica =
         if t > 1 { format!("{t} * ({d} * stage + replica) + tensor part") } else { format!("{d} * stage + replica") };

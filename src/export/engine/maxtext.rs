@@ -1,9 +1,10 @@
 //! MaxText 0.2: a configuration over its `base.yml`.
 //!
-//! Its pipeline is one scan over equal stages: all forwards, then all backwards, which is GPipe. The embedding and the head
-//! stand outside of it, on all devices. `num_pipeline_microbatches` counts what a replica works on in a batch; the mesh
-//! has an axis for stages, replicas and tensor parts, each split into a share within machines (`ici_`) and one across them
-//! (`dcn_`). Names and rules as its `base.yml` and `layers/pipeline.py` have them; no version was run.
+//! Its pipeline is one scan over equal stages: all forwards, then all backwards, which is GPipe. The embedding and the
+//! head are outside of it, on all devices. `num_pipeline_microbatches` counts the microbatches of a replica per
+//! iteration. The mesh has axes for stages, replicas and tensor parts; each is split into a factor within machines
+//! (`ici_`) and one across them (`dcn_`). Names and rules follow `base.yml` and `layers/pipeline.py`; they were not
+//! tested with a real MaxText.
 
 use super::{Job, launch};
 use crate::{
@@ -23,7 +24,7 @@ pub(super) fn text(job: &Job<'_>, limits: &Limits) -> String {
         row(&format!("ici_{axis}_parallelism"), inner.to_string());
         row(&format!("dcn_{axis}_parallelism"), outer.to_string());
     }
-    // All that is not asked for stays one: these two would take what is left by default.
+    // Axes without a setting stay 1: by default these two would take the remaining devices.
     row("ici_fsdp_parallelism", "1".into());
     row("dcn_fsdp_parallelism", "1".into());
     row("shard_optimizer_over_data", job.shards_optimizer().to_string());
@@ -57,10 +58,10 @@ pub(super) fn text(job: &Job<'_>, limits: &Limits) -> String {
     )
 }
 
-/// What is asked for where nobody tells the model.
+/// Values to fill in if the model's sizes are unknown.
 const SIZES: &str = "base_num_query_heads, base_num_kv_heads, head_dim, base_mlp_dim, vocab_size, decoder_block, num_experts, or model_name=..";
 
-/// The model's rows. A `model_name` brings its own in their place.
+/// Rows of the model's sizes. A `model_name` would bring its own instead.
 fn sizes(model: &ModelShape) -> Vec<(String, String)> {
     let mut rows: Vec<(String, String)> = vec![];
     let mut row = |name: &str, value: String| rows.push((name.to_string(), value));
@@ -108,7 +109,7 @@ fn sizes(model: &ModelShape) -> Vec<(String, String)> {
     rows
 }
 
-/// Whether its usual block, `llama2`, is this model's.
+/// True if MaxText's usual block, `llama2`, matches this model.
 fn like_llama(model: &ModelShape) -> bool {
     let plain = model.experts.is_none() && model.latent.is_none() && !model.head_norm && !model.mixed_attention;
     let biases = model.bias == Some(false) && model.query_key_value_bias == Some(false);
@@ -116,8 +117,8 @@ fn like_llama(model: &ModelShape) -> bool {
     plain && biases && positions && model.gated && model.norm == Some(NormKind::Rms)
 }
 
-/// Each axis within a machine and across machines: the first axes fill a machine. `each` divides the product of all, so
-/// that what an axis leaves open divides the product of those behind it.
+/// Size of each axis within a machine and across machines; the first axes fill a machine. `each` divides the product of
+/// all axes, so the part that an axis leaves open divides the product of the later axes.
 fn mesh<const N: usize>(axes: [(&'static str, u32); N], each: u32) -> [(&'static str, u32, u32); N] {
     let mut room = each;
     axes.map(|(name, size)| {
@@ -131,7 +132,7 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// What of a plan it cannot express beside what all engines share.
+/// Losses that only MaxText has, in addition to those of all engines.
 pub(super) fn losses(blocks: &[usize], own_microbatches: u32) -> Vec<String> {
     let stages = blocks.len();
     let mut losses = vec![];
@@ -151,7 +152,7 @@ pub(super) fn losses(blocks: &[usize], own_microbatches: u32) -> Vec<String> {
     losses
 }
 
-/// What whoever starts it should know.
+/// Notes for the user of the file.
 pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
     let mut notes = vec![
         "the embedding and the head are outside the pipeline, on all devices: their memory and time are spread"

@@ -1,9 +1,9 @@
-//! Megatron-LM: `--pipeline-model-parallel-layout` and what goes with it.
+//! Megatron-LM: `--pipeline-model-parallel-layout` and related flags.
 //!
-//! In a layout `|` parts stages, `E` is the embedding, `t` a decoder layer, `L` the loss, `x*n` repeats. `E` stands in the
-//! first stage and `L` in the last, wherever the plan has the parts around the blocks; stages are never empty. Virtual
-//! stages are more parts in the order of the model: part `v · P + p` is on rank `p`. Flags whose values are not known are
-//! named in a comment, to be filled in.
+//! In a layout `|` separates stages, `E` is the embedding, `t` a decoder layer, `L` the loss, and `x*n` repeats. `E` is
+//! in the first stage and `L` in the last, wherever the plan has the parts around the blocks; stages are never empty.
+//! Virtual stages are further parts in model order: part `v · P + p` is on rank `p`. Flags with unknown values are
+//! listed in a comment, to be filled in.
 
 use super::{
     cut::{Cut, CutStage},
@@ -77,7 +77,7 @@ pub(super) fn text(job: &Job<'_>) -> String {
     head + &flags.join(" \\\n  ") + "\n"
 }
 
-/// The stages in Megatron's letters.
+/// Stages in Megatron's letters.
 pub(super) fn layout(parts: &[CutStage]) -> String {
     let last = parts.len() - 1;
     let stage = |(i, stage): (usize, &CutStage)| {
@@ -91,7 +91,7 @@ pub(super) fn layout(parts: &[CutStage]) -> String {
     parts.iter().enumerate().map(stage).collect::<Vec<_>>().join("|")
 }
 
-/// Method and number of layers of full recomputation; `None` where nothing recomputes.
+/// Method and number of layers of full recomputation; `None` if nothing recomputes.
 pub(super) fn recomputation(parts: &[CutStage]) -> Option<(&'static str, usize)> {
     let counts: Vec<(usize, usize)> = parts.iter().map(CutStage::recomputed).collect();
     let most = counts.iter().map(|(some, _)| *some).max().unwrap_or(0);
@@ -102,7 +102,8 @@ pub(super) fn recomputation(parts: &[CutStage]) -> Option<(&'static str, usize)>
     }
 }
 
-/// A stage between the first and the last that holds nothing Megatron has a letter for.
+/// Index of a stage without a letter in Megatron's layout: it has no block, is not the last, and is not a first stage
+/// with the parts before the blocks.
 pub(super) fn nameless(cut: &Cut) -> Option<usize> {
     let last = cut.stages.len() - 1;
     let named = |i: usize, stage: &CutStage| {

@@ -1,8 +1,8 @@
 //! Megatron-Bridge 0.2: a function that sets a recipe's configuration, in Python.
 //!
-//! Its `ConfigContainer` carries Megatron-Core's own names: degrees and recomputation under `model`, the batch under `train`,
-//! the optimizer's sharding under `ddp`, and takes Megatron-Core's layout of the stages. A recipe brings the model, so sizes
-//! are checked, not set. NeMo's training moved here; there is no format of its own for it.
+//! Its `ConfigContainer` uses Megatron-Core's names: degrees and recomputation under `model`, the batch under `train`,
+//! the optimizer's sharding under `ddp`. It accepts Megatron-Core's stage layout. A recipe brings the model, so sizes
+//! are checked, not set. NeMo's training moved here; it has no separate format.
 
 use super::{
     job::Job,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::workload::recipe::ModelShape;
 
-/// Where the settings of overlapping transfers are.
+/// Import of the settings for overlapping transfers.
 pub(super) const COMM_OVERLAP: &str = "from megatron.bridge.training.comm_overlap import CommOverlapConfig\n";
 
 pub(super) fn text(job: &Job<'_>) -> String {
@@ -76,13 +76,13 @@ def planned(config):
     )
 }
 
-/// The lines of the function that refuse another model.
+/// Lines of the function that refuse another model.
 pub(super) const CHECK: &str = "    \
 other = {name: getattr(model, name, None) for name, size in MODEL.items() if getattr(model, name, None) != size}
     assert not other, f\"the plan is for {MODEL}, the model has {other}\"
 ";
 
-/// The sizes that the plan is for, by the names of a provider's fields.
+/// Sizes that the plan is for, by the field names of a provider.
 pub(super) fn sizes(layers: u64, model: Option<&ModelShape>) -> String {
     let mut entries = vec![("num_layers", layers.to_string())];
     match model {
@@ -91,7 +91,7 @@ pub(super) fn sizes(layers: u64, model: Option<&ModelShape>) -> String {
             let mut add = |name, size: u64| entries.push((name, size.to_string()));
             add("hidden_size", model.hidden_size);
             add("num_attention_heads", model.attention_heads);
-            // Without groups a provider may say so by nothing at all.
+            // A provider without grouped queries may leave this field unset.
             if model.latent.is_none() && model.key_value_heads != model.attention_heads {
                 add("num_query_groups", model.key_value_heads);
             }

@@ -1,7 +1,7 @@
-//! A configuration of a training workload for Megatron-Bridge: a function that sets a recipe's configuration, in Python.
+//! Configuration of a training workload for Megatron-Bridge: a function that sets a recipe's configuration, in Python.
 //!
-//! The names are those of `super::megatron_bridge`, from its documentation; a recipe brings the model, so that sizes are
-//! checked and not set.
+//! Names follow `super::megatron_bridge`, from its documentation. A recipe brings the model, so sizes are checked and
+//! not set.
 
 use super::{
     megatron_bridge::{self, CHECK},
@@ -13,7 +13,7 @@ use crate::{
     workload::{TrainingProfile, recipe::ModelShape},
 };
 
-/// The file.
+/// Content of the file.
 pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> String {
     let (layout, settings) = (&run.layout, &run.settings);
     let mut sets = vec![
@@ -98,7 +98,7 @@ fn recomputation(recompute: Recompute) -> Vec<String> {
     }
 }
 
-/// The name of a recipe for mixed precision.
+/// Name of a recipe for mixed precision.
 fn precision(precision: Precision) -> &'static str {
     match precision {
         Precision::Bf16 => "bf16_mixed",

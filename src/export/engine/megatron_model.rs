@@ -1,8 +1,8 @@
-//! Megatron-LM's flags for a model's shape, and those that are left to whoever fills them in.
+//! Megatron-LM's flags for a model's shape, and flags that the user must fill in.
 
 use crate::workload::recipe::{ExpertLayers, ExpertShape, ModelShape, NormKind};
 
-/// What is asked for of the model where nobody tells its sizes.
+/// Flags to fill in if the model's sizes are unknown.
 pub(super) const ASKED: [&str; 9] = [
     "--ffn-hidden-size",
     "--group-query-attention --num-query-groups",
@@ -20,7 +20,7 @@ pub(super) fn program(model: Option<&ModelShape>) -> &'static str {
     if model.is_some_and(|model| model.bidirectional) { "pretrain_bert.py" } else { "pretrain_gpt.py" }
 }
 
-/// The model's own flags beside those that are always needed.
+/// Flags of this model beyond those that every model needs.
 pub(super) fn flags(model: &ModelShape) -> Vec<String> {
     let mut flags = vec![format!("--ffn-hidden-size {}", model.feed_forward_size)];
     let mut add = |wanted: bool, flag: String| {
@@ -61,7 +61,7 @@ pub(super) fn flags(model: &ModelShape) -> Vec<String> {
     flags
 }
 
-/// The flags of a mixture of experts.
+/// Flags of a mixture of experts.
 fn mixture(experts: &ExpertShape, layers: u32) -> Vec<String> {
     let mut flags = vec![
         format!("--num-experts {}", experts.count),
@@ -75,20 +75,20 @@ fn mixture(experts: &ExpertShape, layers: u32) -> Vec<String> {
         flags.push(format!("--moe-layer-freq \"{}\"", frequency(rule, layers as usize)));
     }
     if experts.chosen == 1 {
-        // A softmax over one expert has no gradient, so that it refuses the usual order.
+        // A softmax over one expert has no gradient, so Megatron-LM refuses the usual order.
         flags.push("--moe-router-pre-softmax".into());
     }
     flags.push("--moe-grouped-gemm".into());
     flags
 }
 
-/// Which layers have experts, as a Python list.
+/// Layers with experts, as a Python list.
 fn frequency(rule: ExpertLayers, layers: usize) -> String {
     let pattern: Vec<&str> = (0..layers).map(|layer| if rule.has(layer) { "1" } else { "0" }).collect();
     format!("[{}]", pattern.join(","))
 }
 
-/// What the shape leaves open: flags to fill in.
+/// Flags to fill in because the shape leaves them open.
 pub(super) fn open(model: &ModelShape) -> Vec<String> {
     let mut open = vec![];
     let mut ask = |wanted: bool, flag: &str| {
@@ -103,7 +103,7 @@ pub(super) fn open(model: &ModelShape) -> Vec<String> {
     open
 }
 
-/// What whoever starts it should know of the model, a line each.
+/// Remarks on the model for the user of the file, a line each.
 pub(super) fn remarks(model: &ModelShape) -> Vec<String> {
     let rotary = if model.learned_positions || model.slopes { "" } else { ", --rotary-base" };
     let router = if model.experts.is_some() { ", the router's score, balance and groups" } else { "" };

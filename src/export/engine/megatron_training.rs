@@ -1,8 +1,8 @@
 //! Megatron-LM's flags for a configuration of a training workload: degrees, batch, recomputation, overlaps, sizes.
 //!
-//! Flags follow `megatron/training/arguments.py` of Megatron-LM. Where the layers do not divide evenly the split is written
-//! as a layout (`E` embedding, `t` decoder layer, `L` loss). What the workload does not know (norms, biases, data) is named in
-//! a comment, to be filled in.
+//! Flags follow `megatron/training/arguments.py` of Megatron-LM. If the layers do not divide evenly, the split is
+//! written as a layout (`E` embedding, `t` decoder layer, `L` loss). Facts that the workload lacks (norms, biases,
+//! data) are listed in a comment, to be filled in.
 
 use crate::{
     family::training::configured,
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The flags.
+/// Text with all flags.
 pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String {
     let configuration = configured::of_plan(profile, plan);
     let run = profile.run(&configuration, batch);
@@ -30,7 +30,7 @@ pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String
     if profile.model.has_experts() {
         flags.push(format!("--expert-model-parallel-size {}", layout.expert));
         if layout.tensor > 1 {
-            // Figures hold every expert whole; it divides them over the tensor parts unless told otherwise.
+            // The figures assume whole experts; by default Megatron divides each over the tensor parts.
             flags.push("--expert-tensor-parallel-size 1".into());
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String
     format!("{}{}\n", head(profile, &run), flags.join(" \\\n  "))
 }
 
-/// What stands above the flags.
+/// Comment above the flags.
 fn head(profile: &TrainingProfile, run: &Run) -> String {
     let layout = &run.layout;
     let mut head = format!(
@@ -70,7 +70,7 @@ fn head(profile: &TrainingProfile, run: &Run) -> String {
     head
 }
 
-/// Virtual stages, or a layout where the layers do not divide evenly.
+/// Virtual stages, or a layout if the layers do not divide evenly.
 fn split(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> Vec<String> {
     let (p, v) = (run.layout.pipeline as usize, run.layout.virtual_stages as usize);
     if let Some(layout) = layout(profile, run, configuration) {
@@ -80,7 +80,7 @@ fn split(profile: &TrainingProfile, run: &Run, configuration: &Configuration) ->
     if p > 1 && v > 1 { vec![format!("--num-layers-per-virtual-pipeline-stage {each}")] } else { vec![] }
 }
 
-/// The layout of the stages where the layers do not divide evenly; `None` where they do, or there is no pipeline.
+/// Layout of the stages if the layers do not divide evenly; `None` if they do, or without a pipeline.
 pub(super) fn layout(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> Option<String> {
     let layers = profile.model.layers.len();
     let (p, v) = (run.layout.pipeline as usize, run.layout.virtual_stages as usize);
@@ -88,7 +88,7 @@ pub(super) fn layout(profile: &TrainingProfile, run: &Run, configuration: &Confi
         return None;
     }
     let split = configured::split(profile, configuration)?;
-    // In the order of the model: part j of stage i is number j·p + i.
+    // In model order: part j of stage i has number j·p + i.
     let parts: Vec<usize> = (0..v)
         .flat_map(|part| {
             (0..p).filter_map({
@@ -122,7 +122,7 @@ fn recomputation(run: &Run) -> Vec<String> {
     vec![flags]
 }
 
-/// What the software does beside.
+/// Flags of the software's settings.
 fn software(run: &Run) -> Vec<String> {
     let (settings, layout) = (&run.settings, &run.layout);
     let mut flags = vec![];
@@ -157,7 +157,7 @@ fn precision(run: &Run) -> Vec<String> {
     vec![flags.into()]
 }
 
-/// The model's sizes.
+/// Sizes of the model.
 fn sizes(profile: &TrainingProfile) -> Vec<String> {
     let model = &profile.model;
     let mut of_kind = vec![0usize; model.kinds.len()];
@@ -186,7 +186,7 @@ fn sizes(profile: &TrainingProfile) -> Vec<String> {
     flags
 }
 
-/// Norms and biases, where the model's source tells them.
+/// Norms and biases, if the model's source states them.
 fn details(profile: &TrainingProfile) -> Vec<String> {
     let Some(details) = profile.model.details else { return vec![] };
     let flags = [

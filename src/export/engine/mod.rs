@@ -1,12 +1,12 @@
-//! A plan as the flags or the code of a training engine, and what of it the engine cannot express.
+//! Export of a plan as flags or code of a training engine, and the parts of it that the engine cannot express.
 //!
-//! Engines cut a network between layers and, most of them, treat all stages alike. [`export`] first looks whether the
-//! engine can run the plan as it is. Where it cannot, it says why, takes the nearest plan that the engine can run (the
-//! same stages with the recomputation evened out, or the best plan for the engine) and scores it with
-//! [`check()`], so that the loss is a figure.
+//! Engines cut a network between layers, and most treat all stages alike. [`export`] first checks whether the engine
+//! can run the plan as it is. If not, it says why and takes the nearest plan that the engine can run: the same stages
+//! with equal recomputation, or the best plan for the engine. It scores this plan with [`check()`], so the loss is a
+//! figure.
 //!
-//! One file per engine turns a [`Cut`] into text, with what the workload's [`Recipe`] tells of batch and model. Sources: the
-//! engines' own parsers; see each file.
+//! One file per engine turns a [`Cut`] into text, with the batch and model facts of the workload's [`Recipe`]. Sources:
+//! the engines' own parsers; see each file.
 
 mod cut;
 mod deepspeed;
@@ -56,14 +56,14 @@ use crate::{
     },
 };
 
-/// How the engine's user names things.
+/// Names of the user's modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
-    /// A block's module, `{}` standing for its number: `layers.{}`.
+    /// Module of a block, with `{}` for its number: `layers.{}`.
     pub block: String,
-    /// The modules in front of the blocks.
+    /// Modules before the blocks.
     pub first: Vec<String>,
-    /// The modules behind the blocks.
+    /// Modules after the blocks.
     pub last: Vec<String>,
 }
 
@@ -77,29 +77,29 @@ impl Default for Names {
     }
 }
 
-/// What an export needs to know beside the plan.
+/// Settings of an export, except the plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EngineSettings {
     /// Names of modules.
     pub names: Names,
-    /// Which nodes are blocks: a name with `*` for the number; `None`: what repeats.
+    /// Pattern of the nodes that are blocks, with `*` for the number; `None`: names that repeat.
     pub layers: Option<String>,
-    /// Samples in a microbatch; `None`: what the plan or the workload says.
+    /// Samples per microbatch; `None`: the value of the plan or the workload.
     pub micro_batch_size: Option<u32>,
-    /// The schedule to ask for; `None`: the plan's own, else what the engine does where nothing is asked.
+    /// Schedule to export; `None`: the plan's own, else the engine's default.
     pub schedule: Option<Schedule>,
-    /// Parts of the model on every rank under a schedule that interleaves them; `None`: the plan's own, else 2.
+    /// Parts of the model on every rank under an interleaved schedule; `None`: the plan's own, else 2.
     pub virtual_stages: Option<u32>,
-    /// What a plan's document says of the network where the workload says nothing.
+    /// Facts of the network from the plan's document, used where the workload has none.
     pub recipe: Option<Recipe>,
-    /// Refuse what cannot be expressed in place of taking the nearest plan.
+    /// Refuse parts that cannot be expressed; do not take the nearest plan.
     pub exact: bool,
-    /// Time to look for the nearest plan; `None`: as long as it takes.
+    /// Time limit for the search of the nearest plan; `None`: no limit.
     pub deadline: Option<Duration>,
 }
 
 impl EngineSettings {
-    /// The same with names that no line break or escape sequence can carry out of a string or a comment.
+    /// The same with names that contain no line break or escape sequence, so they stay inside a string or a comment.
     fn on_one_line(&self) -> EngineSettings {
         let all = |names: &[String]| names.iter().map(|name| single_line(name)).collect();
         let Names { block, first, last } = &self.names;
@@ -108,40 +108,40 @@ impl EngineSettings {
     }
 }
 
-/// What came out.
+/// Result of an export.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exported {
-    /// The flags or the file.
+    /// Text of the flags or the file.
     pub text: String,
-    /// What of the plan the engine cannot express, a sentence each; empty if this is the plan.
+    /// Parts of the plan that the engine cannot express, a sentence each; empty if the exported plan is the given one.
     pub losses: Vec<String>,
-    /// What whoever starts the engine should know, a sentence each: what must be filled in, how memory was counted.
+    /// Notes for the user, a sentence each: values to fill in, how memory was counted.
     pub notes: Vec<String>,
-    /// What the text was made from: the plan, or the nearest that the engine can run.
+    /// Plan behind the text: the given one, or the nearest that the engine can run.
     pub plan: Plan,
-    /// Objective of the plan that was given, and of the one that was written.
+    /// Objective of the given plan, and of the exported one.
     pub values: (f64, f64),
 }
 
-/// Why nothing was written.
+/// Reason why nothing was written.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ExportError {
-    /// The workload is no sequence of layers.
+    /// The workload is not a sequence of layers.
     #[error(transparent)]
     Layers(#[from] LayeringError),
-    /// The engine counts blocks, and there are none.
+    /// The engine counts blocks, and the workload has none.
     #[error(
         "{0} counts repeated layers, and no name of the workload repeats; name them, for example --layers 'layers.*'"
     )]
     NoBlocks(&'static str),
-    /// The engine cannot run the schedule, or not with this plan.
+    /// The engine cannot run the schedule, or cannot run it with this plan.
     #[error("{engine} cannot run the schedule {schedule}: {reason}")]
     Schedule {
-        /// The engine's title.
+        /// Title of the engine.
         engine: &'static str,
-        /// Id of the schedule that was asked for.
+        /// Id of the requested schedule.
         schedule: &'static str,
-        /// Why, and what would do.
+        /// Reason, and the repair.
         reason: String,
     },
     /// The plan breaks a rule.
@@ -150,9 +150,9 @@ pub enum ExportError {
     /// The engine cannot run the plan, and no nearest plan was wanted or exists.
     #[error("{engine} cannot run this plan: {}", .losses.join("; "))]
     Impossible {
-        /// The engine's title.
+        /// Title of the engine.
         engine: &'static str,
-        /// What it cannot express.
+        /// Parts that it cannot express.
         losses: Vec<String>,
     },
 }
@@ -160,7 +160,7 @@ pub enum ExportError {
 /// Writes a plan for an engine.
 ///
 /// # Errors
-/// [`ExportError`] if nothing sensible is left to write.
+/// [`ExportError`] if neither the plan nor a nearest plan can be written.
 pub fn export(
     engine: Engine,
     workload: &Workload,
@@ -208,7 +208,7 @@ pub fn export(
         Err(problems) => problems,
     };
     losses.extend(warm_up::note(engine, plan));
-    // No planner plans for equal stages under GPipe, so that none is the nearest.
+    // No planner plans equal stages under GPipe, so there is no nearest plan.
     if settings.exact || engine == Engine::MaxText {
         return Err(impossible(losses));
     }
@@ -231,7 +231,7 @@ pub fn export(
         losses.push(why.into());
         return Err(impossible(losses));
     };
-    // The nearest that the engine runs under this schedule as well.
+    // Nearest plan that the engine also runs under this schedule.
     let mut refusal = None;
     for (nearest_score, nearest) in nearest {
         let mut cut = Cut::of(workload, limits, &layering, &nearest).map_err(impossible)?;
@@ -251,7 +251,7 @@ pub fn export(
     Err(refused(engine, schedule, refusal.unwrap_or_default()))
 }
 
-/// Why a schedule cannot run the nearest plan, which nobody has asked for by name.
+/// Reason why the schedule cannot run the nearest plan, which the user did not request.
 fn substituted(losses: &[String], nearest: &Plan, reason: &str) -> String {
     let stages = nearest.stages.len();
     let plural = if stages == 1 { "stage" } else { "stages" };
@@ -261,22 +261,22 @@ fn substituted(losses: &[String], nearest: &Plan, reason: &str) -> String {
     )
 }
 
-/// More stages than this cannot be asked of a planner.
+/// Most stages that a planner accepts.
 const MOST_STAGES: usize = 1000;
 
 fn refused(engine: Engine, schedule: Schedule, reason: String) -> ExportError {
     ExportError::Schedule { engine: engine.title(), schedule: schedule.id(), reason }
 }
 
-/// A text and what is to be told beside it.
+/// Text with its notes.
 struct Written {
     text: String,
-    /// How its ranks are started, as comments.
+    /// Launch commands of its ranks, as comments.
     launch: String,
     notes: Vec<String>,
 }
 
-/// What is to be written, whichever plan it is.
+/// Export task, independent of the plan.
 struct Task<'a> {
     engine: Engine,
     workload: &'a Workload,
@@ -287,13 +287,13 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// The recipe: the workload's, and where that is silent the plan document's.
+    /// Recipe of the workload, completed by the plan document's.
     fn recipe(&self) -> Recipe {
         let of_plan = self.settings.recipe.unwrap_or_default();
         self.workload.recipe.unwrap_or_default().or(&of_plan)
     }
 
-    /// The text for a plan, and what of its microbatches and of its interleaving the engine cannot express.
+    /// Text for a plan, and what the engine cannot express of its microbatches and its interleaving.
     fn write(&self, cut: &mut Cut, plan: &Plan) -> Result<(Written, Vec<String>), ExportError> {
         let Task { engine, settings, schedule, .. } = *self;
         let recipe = self.recipe();
@@ -347,8 +347,8 @@ impl Task<'_> {
     }
 }
 
-/// Plans that the engine can run: the plan with its recomputation evened out, and the best for it by the plan's own measure:
-/// Joint's where that is the time of a batch, else Piper's.
+/// Plans that the engine can run: the plan with equal recomputation, and the best plan for the engine by the plan's own
+/// measure. Joint plans the latter if the measure is the iteration time, else Piper.
 fn candidates(task: &Task<'_>, plan: &Plan, layering: &Layering, search: &Search) -> Vec<Plan> {
     let Task { engine, workload, limits, schedule, .. } = *task;
     let runner = engine.runner().unwrap_or(Runner::Any);
@@ -372,7 +372,7 @@ fn candidates(task: &Task<'_>, plan: &Plan, layering: &Layering, search: &Search
         planned.or_else(|| found.incumbent().map(|best| best.plan.clone()))
     };
     let mut plans: Vec<Plan> = best(&settings).into_iter().collect();
-    // Parts can be interleaved over several stages only, and one may be best.
+    // Interleaving requires several stages, and the best plan may have one.
     let interleaves = matches!(schedule, Schedule::Interleaved | Schedule::ZeroBubbleV);
     if interleaves && plans.iter().all(|best| best.stages.len() < 2) {
         let stages = plan.stages.len().clamp(2, MOST_STAGES);
@@ -389,7 +389,7 @@ fn candidates(task: &Task<'_>, plan: &Plan, layering: &Layering, search: &Search
     plans
 }
 
-/// What stands above the text, where the format takes comments: what it is, what was lost, how it is started.
+/// Comment above the text, if the format has comments: title, losses, notes, launch commands.
 fn headed(engine: Engine, losses: &[String], cost: Option<String>, notes: &[String], launch: &str) -> String {
     if !engine.takes_comments() {
         return String::new();
@@ -398,11 +398,11 @@ fn headed(engine: Engine, losses: &[String], cost: Option<String>, notes: &[Stri
     head.extend(losses.iter().map(|loss| format!("not expressed: {loss}")));
     head.extend(cost);
     head.extend(notes.iter().map(|note| format!("note: {note}")));
-    // A line break in a name would end the comment, and what follows it would run.
+    // A line break in a name would end the comment, and the rest of the name would run as code.
     head.iter().map(|line| format!("# {}\n", single_line(line))).collect::<String>() + launch
 }
 
-/// What taking the nearest plan costs, in a sentence.
+/// Cost of the nearest plan, in a sentence.
 pub fn loss((given, written): (f64, f64), measure: crate::plan::Measure) -> String {
     let (shown, instead) = (measure.show(written), measure.show(given));
     if given > 0.0 && written > given {

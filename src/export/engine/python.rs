@@ -1,10 +1,10 @@
-//! Text inside Python: names from files and arguments go into scripts as literals only.
+//! Text inside Python: names from files and arguments appear in scripts as literals only.
 
 use std::fmt::Write as _;
 
 use crate::workload::recipe::Recipe;
 
-/// A string literal in printable ASCII: nothing in it can end the literal, begin another line or reach a terminal raw.
+/// String literal in printable ASCII. No character can end the literal, begin a line or reach a terminal unescaped.
 pub(super) fn string(text: &str) -> String {
     let mut literal = String::from("\"");
     for letter in text.chars() {
@@ -21,12 +21,12 @@ pub(super) fn string(text: &str) -> String {
     literal
 }
 
-/// `True` or `False`.
+/// Python's `True` or `False`.
 pub(super) fn truth(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }
 
-/// An assignment, or a comment that asks for it where the value is not known.
+/// Assignment, or a comment that asks for it if the value is unknown.
 pub(super) fn statement(target: &str, value: Option<u64>, what: &str) -> String {
     match value {
         Some(value) => format!("{target} = {value}"),
@@ -34,12 +34,12 @@ pub(super) fn statement(target: &str, value: Option<u64>, what: &str) -> String 
     }
 }
 
-/// The same as a line.
+/// Statement as an indented line.
 pub(super) fn assignment(indent: &str, target: &str, value: Option<u64>, what: &str) -> String {
     format!("{indent}{}\n", statement(target, value, what))
 }
 
-/// The tokens of a sequence, if they are known.
+/// Tokens per sequence, if known.
 pub(super) fn sequence_length(recipe: &Recipe) -> Option<u64> {
     recipe.sequence_length.map(u64::from)
 }

@@ -1,12 +1,12 @@
-//! `torch.distributed.pipelining`: the modules in front of which a traced model is split, and what follows.
+//! `torch.distributed.pipelining`: the modules before which a traced model is split, and the next steps.
 //!
-//! Tracing fails on wrapped modules, so recomputation is wrapped after `pipeline()` has split: the stages keep the names of
-//! their modules. Where a schedule interleaves, a rank builds several stages.
+//! Tracing fails on wrapped modules, so recomputation is wrapped after `pipeline()` has split: the stages keep their
+//! modules' names. Under an interleaved schedule a rank builds several stages.
 
 use super::{Names, cut::CutStage, job::Job, python};
 use crate::{simulate::Schedule, workload::layering::LayerKind};
 
-/// The names of the modules of each part; nodes without a number of their own are counted on.
+/// Module names of each part; nodes without a number are numbered in order.
 pub(super) fn modules(parts: &[CutStage], names: &Names) -> Vec<Vec<String>> {
     let mut next = 0;
     let block = |number: usize| names.block.replace("{}", &number.to_string());
@@ -22,7 +22,7 @@ pub(super) fn modules(parts: &[CutStage], names: &Names) -> Vec<Vec<String>> {
     parts.iter().map(|stage| stage.layers.iter().flat_map(|&kind| of(kind)).collect()).collect()
 }
 
-/// The class of a schedule.
+/// Class of a schedule.
 fn class(schedule: Schedule) -> &'static str {
     match schedule {
         Schedule::GPipe => "ScheduleGPipe",
@@ -108,7 +108,7 @@ def schedule(module, example, rank, device, loss_fn, group=None):
     )
 }
 
-/// What the script cannot say itself.
+/// Notes on steps that the script cannot express.
 pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
     let mut notes = vec![];
     if job.data_parallel() > 1 {
@@ -129,7 +129,7 @@ pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
     notes
 }
 
-/// The names of [`modules`], by part and layer.
+/// Names of [`modules`], by part and layer.
 pub(super) fn modules_by_layer(parts: &[CutStage], names: &Names) -> Vec<Vec<Vec<String>>> {
     let mut all = modules(parts, names).concat().into_iter();
     let count = |kind: &LayerKind| match kind {

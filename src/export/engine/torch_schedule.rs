@@ -1,13 +1,14 @@
 //! `torch.distributed.pipelining`: a schedule as CSV, a row per rank and a cell per step.
 //!
-//! A cell is `<stage><operation><microbatch>` with operation `F` or `B`; an empty one is a bubble. Every operation takes one
-//! step here: the loader wants the order, times are the machine's. A step holds the next operation of a rank's own order
-//! as soon as what it needs was done in an earlier step. Interleaved, rank `r` of `R` has the stages `r`, `r + R`, ..
+//! A cell is `<stage><operation><microbatch>` with operation `F` or `B`; an empty cell is a bubble. Every operation
+//! takes one step here: the loader needs only the order, and real times depend on the machine. A step holds the next
+//! operation of a rank's order as soon as its inputs were done in an earlier step. Interleaved, rank `r` of `R` has the
+//! stages `r`, `r + R`, ..
 
 use super::job::Job;
 use crate::{plan::interleaved_round, simulate::Schedule};
 
-/// An operation on a microbatch.
+/// Operation on a microbatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Forward(u32),
@@ -18,7 +19,7 @@ pub(super) fn text(job: &Job<'_>) -> String {
     csv(job.ranks(), job.parts.each(), job.own_microbatches(), job.schedule)
 }
 
-/// The schedule of `ranks` ranks with `each` stages each; 1 unless it is interleaved.
+/// Schedule of `ranks` ranks with `each` stages each; `each` is 1 unless the schedule is interleaved.
 pub fn csv(ranks: usize, each: usize, microbatches: u32, schedule: Schedule) -> String {
     let orders: Vec<Vec<(usize, Operation)>> = (0..ranks)
         .map(|rank| match schedule {
@@ -28,7 +29,7 @@ pub fn csv(ranks: usize, each: usize, microbatches: u32, schedule: Schedule) -> 
         .collect();
     let stages = ranks * each;
     let mut next = vec![0usize; ranks];
-    // By stage: forwards and backwards done before the current step.
+    // Forwards and backwards done before the current step, by stage.
     let mut done = vec![(0u32, 0u32); stages];
     let mut rows = vec![String::new(); ranks];
     let mut first = true;
@@ -63,12 +64,12 @@ pub fn csv(ranks: usize, each: usize, microbatches: u32, schedule: Schedule) -> 
     rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
-/// What a rank with one stage does in turn.
+/// Order of operations of a rank with one stage.
 fn alternating(stage: usize, stages: usize, microbatches: u32, schedule: Schedule) -> Vec<(usize, Operation)> {
     let warm_up = match schedule {
         Schedule::GPipe => microbatches,
         Schedule::EagerOneForwardOneBackward => (2 * (stages - stage) as u32 - 1).min(microbatches),
-        // The others are refused before; of one sample alone every order is the same.
+        // Other schedules are refused before; for one sample every order is the same.
         _ => ((stages - stage) as u32).min(microbatches),
     };
     let mut order: Vec<Operation> = (0..warm_up).map(Operation::Forward).collect();
@@ -81,8 +82,8 @@ fn alternating(stage: usize, stages: usize, microbatches: u32, schedule: Schedul
     order.into_iter().map(|operation| (stage, operation)).collect()
 }
 
-/// What a rank with several stages does in turn (Narayanan et al., SC 2021): microbatches go in rounds
-/// ([`interleaved_round`]), a round through all stages of the rank before the next.
+/// Order of operations of a rank with several stages (Narayanan et al., SC 2021). Microbatches go in rounds
+/// ([`interleaved_round`]): a round passes all stages of the rank before the next begins.
 fn interleaved(rank: usize, ranks: usize, each: usize, microbatches: u32) -> Vec<(usize, Operation)> {
     let group = interleaved_round(ranks as u32, microbatches).map_or(ranks, |round| round as usize);
     let round = group * each;

@@ -1,9 +1,9 @@
 //! torchtitan 0.3: a function for its registry of configurations, with the modules of every stage by name.
 //!
-//! Its splitter replaces every module that no part names by nothing, without a word: so all are named, and the function
-//! compares the model's sizes with the plan's before it hands them over. CUDA graphs, on by default, refuse pipelines.
-//! bf16 comes with `fully_shard`, which every rank has, a shard of one included. Microbatches are of pipelines: without one
-//! a microbatch is a step of gradient accumulation, counted by the two batch sizes.
+//! torchtitan's splitter silently drops every module that no part names. So all modules are named, and the function
+//! compares the model's sizes with the plan's before it returns the configuration. CUDA graphs, on by default, refuse
+//! pipelines. bf16 comes with `fully_shard`, which every rank has, even with one shard. Only pipelines have
+//! microbatches: without one, a microbatch is a step of gradient accumulation, counted by the two batch sizes.
 
 use super::{
     Names,
@@ -24,22 +24,22 @@ fn word(schedule: Schedule) -> &'static str {
     }
 }
 
-/// What a function of the registry says.
+/// Content of a function for the registry.
 pub(super) struct Registered<'a> {
-    /// The comment at its top, lines without `# `.
+    /// Comment at the top, lines without `# `.
     pub head: Vec<String>,
-    /// The model that the plan is for.
+    /// Model that the plan is for.
     pub base: Base,
-    /// Whether everything is recomputed.
+    /// True if all layers recompute.
     pub recompute: bool,
-    /// Names of the modules of every part.
+    /// Module names of every part.
     pub parts: &'a [Vec<String>],
     /// Statements of the function, without indent.
     pub sets: Vec<String>,
 }
 
 impl Registered<'_> {
-    /// The file.
+    /// Text of the file.
     pub(super) fn text(&self) -> String {
         let head: String = self.head.iter().map(|line| format!("# {line}\n")).collect();
         let import =
@@ -71,17 +71,17 @@ def planned():
     }
 }
 
-/// How the file is found; both kinds of plan say it.
+/// Instruction for saving the file, shared by both kinds of plan.
 pub(super) const SAVE: &str =
     "Save it as planned.py where Python finds it, and start torchtitan with --module planned --config planned.";
-/// The statements for asynchronous tensor parallelism, which torchtitan compiles the layers for.
+/// Statements for asynchronous tensor parallelism, which requires that torchtitan compiles the layers.
 pub(super) const ASYNC: [&str; 3] = [
     "config.compile.enable = True",
     "config.compile.components = [\"model\", \"loss\"]",
     "config.compile.enable_async_tensor_parallel = True",
 ];
 
-/// The statements for a batch: `micro` samples in a microbatch, `count` of them on each of `replicas` replicas.
+/// Statements for a batch: `micro` samples per microbatch, `count` microbatches on each of `replicas` replicas.
 pub(super) fn batch(stages: usize, micro: Option<u64>, count: u64, replicas: u64) -> Vec<String> {
     let of_microbatch = "samples in a microbatch";
     let all = micro.map(|micro| micro * count * replicas);
@@ -103,7 +103,7 @@ pub(super) fn batch(stages: usize, micro: Option<u64>, count: u64, replicas: u64
     }
 }
 
-/// The statement for recomputation.
+/// Statement for recomputation.
 pub(super) fn checkpoint(recompute: bool) -> String {
     format!("config.activation_checkpoint = {}", if recompute { "FullAC.Config()" } else { "None" })
 }
@@ -144,7 +144,7 @@ pub(super) fn text(job: &Job<'_>) -> String {
     Registered { head, base, recompute, parts: &parts, sets }.text()
 }
 
-/// The statement for the precision of products, where it is one that torchtitan mixes.
+/// Statement for the precision of products, if torchtitan supports it.
 fn precision(precision: Option<Precision>) -> Option<String> {
     let word = match precision? {
         Precision::Bf16 => "bfloat16",
@@ -154,10 +154,10 @@ fn precision(precision: Option<Precision>) -> Option<String> {
     Some(format!("config.training.mixed_precision_param = \"{word}\""))
 }
 
-/// What is said in place of a statement where figures are of fp16.
+/// Comment in place of a statement if the figures are for fp16.
 pub(super) const FP16: &str = "# fill in: training in fp16; torchtitan mixes bf16";
 
-/// The parts with every module in them: what the workload has no node for goes to the outer parts. Gives what was added.
+/// Parts with every module: modules without a node go to the outer parts. Also returns the added modules.
 fn complete(mut parts: Vec<Vec<String>>, names: &Names) -> (Vec<Vec<String>>, Vec<String>) {
     let there = |parts: &[Vec<String>], name: &String| parts.iter().flatten().any(|own| own == name);
     let first: Vec<String> = names.first.iter().filter(|name| !there(&parts, name)).cloned().collect();
@@ -172,7 +172,7 @@ fn complete(mut parts: Vec<Vec<String>>, names: &Names) -> (Vec<Vec<String>>, Ve
     (parts, added)
 }
 
-/// What whoever starts it should know.
+/// Notes for the user of the file.
 pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
     let mut notes = vec![];
     let (_, added) = complete(modules(&job.parts.parts, job.names), job.names);
@@ -187,7 +187,7 @@ pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
     notes
 }
 
-/// What of the model the file leaves to its reader.
+/// Model facts that the user must fill in.
 fn unlike(job: &Job<'_>) -> Option<String> {
     let model = job.model()?;
     let has = torchtitan_model::own(&model).is_some();

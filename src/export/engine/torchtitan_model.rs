@@ -1,26 +1,26 @@
-//! The model behind a function for torchtitan: which of its own configurations is meant, and the sizes that are checked
-//! before a plan is set over it.
+//! Model behind a function for torchtitan: its matching built-in configuration, and the sizes that are checked before a
+//! plan is applied.
 //!
-//! A plan for one model would start with any other that has as many layers. So every size that is known stands in the file
-//! and is compared with what the configuration builds: fields as torchtitan 0.3's decoders have them (`GQAttention`, the
-//! latent `Attention` of `deepseek_v3`, `MoE`). Where torchtitan has no such model the file asks for one and does not load
+//! A plan for one model would also start with any other model of as many layers. So the file contains every known size
+//! and compares it with the built configuration. Fields follow torchtitan 0.3's decoders (`GQAttention`, the latent
+//! `Attention` of `deepseek_v3`, `MoE`). If torchtitan has no such model, the file asks for one and refuses to load
 //! with another.
 
 use super::python;
 use crate::workload::recipe::{ExpertShape, ModelShape};
 
-/// A configuration that torchtitan has itself.
+/// Built-in configuration of torchtitan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Own {
-    /// The module whose registry has it.
+    /// Module whose registry contains it.
     module: &'static str,
-    /// The function of that registry.
+    /// Function of that registry.
     pub(super) function: &'static str,
     /// Layers, hidden size, vocabulary, heads and query groups.
     sizes: [u64; 5],
     /// Width of the feed-forward block, or of an expert.
     width: u64,
-    /// Experts, and how many see a token; both 0 where there are none.
+    /// Experts, and experts per token; both 0 without experts.
     experts: [u64; 2],
 }
 
@@ -28,7 +28,8 @@ const fn dense(module: &'static str, function: &'static str, sizes: [u64; 5], wi
     Own { module, function, sizes, width, experts: [0, 0] }
 }
 
-/// Read from torchtitan 0.3.0's registries. Its 16B of DeepSeek V3 is DeepSeek V2 Lite but for the router, and not here.
+/// From torchtitan 0.3.0's registries. Its 16B of DeepSeek V3 is DeepSeek V2 Lite except for the router, and is left
+/// out.
 const OWN: [Own; 11] = [
     dense("llama3", "llama3_8b", [32, 4096, 128_256, 32, 8], 14336),
     dense("llama3", "llama3_70b", [80, 8192, 128_256, 64, 8], 28672),
@@ -43,39 +44,39 @@ const OWN: [Own; 11] = [
     Own { experts: [256, 8], ..dense("deepseek_v3", "deepseek_v3_671b", [61, 7168, 129_280, 128, 128], 2048) },
 ];
 
-/// The one whose products are in 8 bits, which its function refuses to build without a device that has them.
+/// Configuration with products in 8 bits; its function fails on devices without 8-bit support.
 const FLOAT8: &str = "llama3_405b";
-/// What it is built on where figures are of more bits, and the statement that puts its own model there.
+/// Base configuration where the figures use more bits, and the statement that sets the 405B model there.
 const WITHOUT_FLOAT8: &str = "llama3_70b";
 const OF_405B: &str =
     "config.model_spec = model_registry(\"405B\")  # llama3_405b multiplies in float8, at a learning rate of 8e-5";
 
-/// What stands in for a model that torchtitan does not have: its sizes are refused as long as nobody puts in another.
+/// Placeholder for a model that torchtitan lacks: its sizes are refused until the user replaces it.
 const STAND_IN: (&str, &str) = ("llama3", "llama3_8b");
-/// The same with experts.
+/// Placeholder with experts.
 const STAND_IN_EXPERTS: (&str, &str) = ("qwen3", "qwen3_30b_a3b");
 
-/// torchtitan's own configuration of a model.
+/// torchtitan's built-in configuration of a model.
 pub(super) fn own(model: &ModelShape) -> Option<&'static Own> {
     let sizes =
         [model.layers.into(), model.hidden_size, model.vocabulary, model.attention_heads, model.key_value_heads];
     let experts = model.experts.map_or([0, 0], |experts| [experts.count, experts.chosen]);
     let width = model.experts.map_or(model.feed_forward_size, |experts| experts.feed_forward_size);
-    // DeepSeek's attention is told apart by its latent state alone: no other model here has one.
+    // The latent state alone identifies DeepSeek's attention: no other model here has one.
     let latent = |own: &Own| own.module == "deepseek_v3";
     OWN.iter().find(|own| {
         (own.sizes, own.width, own.experts) == (sizes, width, experts) && latent(own) == model.latent.is_some()
     })
 }
 
-/// What a file says of its model.
+/// Model of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Base {
     /// Layers that the plan is for.
     pub(super) layers: u64,
-    /// The sizes, if they are known.
+    /// Model sizes, if known.
     pub(super) model: Option<ModelShape>,
-    /// Whether products were counted in 8 bits or fewer.
+    /// True if products were counted in 8 bits or fewer.
     pub(super) in_8_bits: bool,
 }
 
@@ -88,7 +89,7 @@ impl Base {
         !self.in_8_bits && self.own().is_some_and(|own| own.function == FLOAT8)
     }
 
-    /// The lines that import the configuration, without line break at the end.
+    /// Lines that import the configuration, without a final line break.
     pub(super) fn imports(&self) -> String {
         let (module, function) = match self.own() {
             Some(own) if self.undoes_float8() => (own.module, WITHOUT_FLOAT8),
@@ -105,17 +106,17 @@ impl Base {
         format!("{registry}from torchtitan.models.{module}.config_registry import {function} as base{fill}")
     }
 
-    /// The statement that makes the model the one the plan is for, where its configuration adds to that.
+    /// Statement that restores the plan's model where the built-in configuration differs from it.
     pub(super) fn statement(&self) -> Option<&'static str> {
         self.undoes_float8().then_some(OF_405B)
     }
 
-    /// Whether there are experts.
+    /// Shape of the experts, if there are any.
     pub(super) fn experts(&self) -> Option<ExpertShape> {
         self.model.and_then(|model| model.experts)
     }
 
-    /// The sizes that the plan is for, and the function that finds those of a configuration.
+    /// Sizes that the plan is for, and the function that reads those of a configuration.
     pub(super) fn checks(&self) -> String {
         let entries: String =
             self.sizes().iter().map(|(name, size)| format!("    {}: {size},\n", python::string(name))).collect();

@@ -1,8 +1,8 @@
-//! A configuration of a training workload for torchtitan: a function of its registry of configurations.
+//! Configuration of a training workload for torchtitan: a function of its registry of configurations.
 //!
-//! Degrees, schedule and the modules of every part of the model are set; the model itself is one that torchtitan has. Names
-//! follow torchtitan 0.3, as `super::torchtitan` has them. Parts are listed in the order of the model: the schedule decides
-//! which rank has which, round robin or, under ZB-V, down and back up.
+//! The file sets degrees, schedule and the modules of every part; the model itself is one of torchtitan's. Names follow
+//! torchtitan 0.3, as in `super::torchtitan`. Parts are listed in model order: the schedule decides which rank has
+//! which, round robin or, under ZB-V, down and back up.
 
 use super::{
     Names, python,
@@ -24,14 +24,14 @@ fn word(run: &Run) -> &'static str {
     }
 }
 
-/// The names of the modules of every part, in the order of the model.
+/// Module names of every part, in model order.
 fn parts(profile: &TrainingProfile, configuration: &Configuration, names: &Names) -> Vec<Vec<String>> {
     let Some(split) = configured::split(profile, configuration) else { return vec![] };
     let mut parts: Vec<(usize, Vec<String>)> = (0..split.stages())
         .flat_map(|stage| split.chunks(stage))
         .map(|chunk| (chunk.start, chunk.clone().map(|layer| names.block.replace("{}", &layer.to_string())).collect()))
         .collect();
-    // A part without layers begins where the next one does, and stands before it.
+    // A part without layers begins where the next one does, and comes before it.
     parts.sort_by_key(|(start, modules)| (*start, modules.len()));
     let mut parts: Vec<Vec<String>> = parts.into_iter().map(|(_, modules)| modules).collect();
     if let Some(first) = parts.first_mut() {
@@ -43,7 +43,7 @@ fn parts(profile: &TrainingProfile, configuration: &Configuration, names: &Names
     parts
 }
 
-/// The file.
+/// Text of the file.
 pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configuration, names: &Names) -> String {
     let (layout, settings) = (&run.layout, &run.settings);
     let stages = layout.pipeline;

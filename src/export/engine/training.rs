@@ -1,7 +1,7 @@
-//! Configurations of models that are to be trained, for the engines that run them: what each cannot express, the nearest
-//! configuration that it can, and its price by the family's own check.
+//! Export of training workloads: the parts of a configuration that an engine cannot express, the nearest one that it
+//! can run, and its cost by the family's own check.
 //!
-//! `O(layers)`, and a simulation where something is lost.
+//! `O(layers)`, and a simulation if something is lost.
 
 use super::{
     Engine, EngineSettings, ExportError, Exported, headed, loss, megatron_bridge_training, megatron_training,
@@ -21,7 +21,7 @@ use crate::{
 /// Writes a configuration for an engine.
 ///
 /// # Errors
-/// [`ExportError`] if the plan breaks a rule, or the engine cannot run it and nothing near it.
+/// [`ExportError`] if the plan breaks a rule, or the engine can run neither it nor a nearest configuration.
 pub(super) fn export(
     engine: Engine,
     workload: &Workload,
@@ -75,7 +75,7 @@ pub(super) fn export(
     Ok(Exported { text, losses, notes, plan: written, values: (score.value, value) })
 }
 
-/// Why an engine cannot run a schedule.
+/// Reason why an engine cannot run a schedule.
 fn refused(engine: Engine, schedule: Option<ZeroBubble>) -> Option<String> {
     match (engine, schedule?) {
         (Engine::TorchTitan, ZeroBubble::V) => None,
@@ -84,7 +84,7 @@ fn refused(engine: Engine, schedule: Option<ZeroBubble>) -> Option<String> {
     }
 }
 
-/// The configuration that the engine can run, and what of the plan's is lost.
+/// Nearest configuration that the engine can run, and the losses.
 fn nearest(engine: Engine, own: &Configuration) -> (Configuration, Vec<String>) {
     let (mut near, mut losses) = (own.clone(), vec![]);
     if engine == Engine::TorchTitan
@@ -96,7 +96,7 @@ fn nearest(engine: Engine, own: &Configuration) -> (Configuration, Vec<String>) 
     (near, losses)
 }
 
-/// What torchtitan does otherwise than the figures were counted.
+/// Differences between torchtitan and the assumptions of the figures.
 fn unlike(run: &Run) -> Vec<String> {
     let settings = &run.settings;
     let mut notes = vec![];

@@ -1,19 +1,19 @@
-//! Several parts of the model on every rank, for schedules that interleave them.
+//! Several parts of the model on every rank, for interleaved schedules.
 //!
-//! A plan has one stretch of layers on each stage. Interleaved schedules give a rank several shorter stretches: what is
-//! kept is how many blocks, and how many recomputed ones, each rank has, so that work and memory stay those of the plan;
-//! which blocks they are changes. Parts are listed in the order of the model. Under a loop (interleaved 1F1B) part
-//! `v · P + p` is on rank `p`; under a V (ZB-V) the first `P` go down the ranks and the next `P` come back up.
+//! A plan has one range of layers on each stage. Interleaved schedules give a rank several shorter ranges. Each rank
+//! keeps its number of blocks and of recomputed blocks, so work and memory stay those of the plan; the blocks
+//! themselves change. Parts are listed in model order. Under a loop (interleaved 1F1B) part `v · P + p` is on rank `p`;
+//! under a V (ZB-V) the first `P` go down the ranks and the next `P` come back up.
 
 use super::cut::{Cut, CutStage};
 use crate::{plan::runner::Runner, simulate::Schedule, workload::layering::LayerKind};
 
-/// The parts of the model, in its order, and the ranks that hold them.
+/// Parts of the model in model order, and the ranks that hold them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts {
-    /// First to last.
+    /// Parts, first to last.
     pub parts: Vec<CutStage>,
-    /// By part: its rank in the pipeline.
+    /// Rank of each part in the pipeline.
     pub ranks: Vec<usize>,
 }
 
@@ -23,16 +23,16 @@ impl Parts {
         Parts { parts: cut.stages.clone(), ranks: (0..cut.stages.len()).collect() }
     }
 
-    /// Parts on each rank.
+    /// Number of parts on each rank.
     pub fn each(&self) -> usize {
         let ranks = self.ranks.iter().max().map_or(1, |last| last + 1);
         self.parts.len() / ranks
     }
 
-    /// The parts that a schedule runs, `each` on every rank where it interleaves them.
+    /// Parts that a schedule runs, `each` on every rank if it interleaves.
     ///
     /// # Errors
-    /// Why the plan cannot be cut so, for people.
+    /// Reason why the plan cannot be cut this way, for people.
     pub fn of(cut: &Cut, runner: Runner, schedule: Schedule, each: u32) -> Result<Self, String> {
         let each = match schedule {
             Schedule::Interleaved => each.max(2) as usize,
@@ -67,7 +67,7 @@ impl Parts {
             let stage = &cut.stages[rank];
             let (recomputed, blocks) = stage.recomputed();
             let own = share(blocks, each, at / count);
-            // As many of a rank's blocks recompute as in the plan, shared out like its blocks.
+            // A rank recomputes as many blocks as in the plan, divided over its parts like its blocks.
             let again = share(recomputed, each, at / count).min(own);
             let (data_parallel, tensor_parallel) = (stage.data_parallel, stage.tensor_parallel);
             let mut part = CutStage { layers: vec![], recompute: vec![], data_parallel, tensor_parallel };
@@ -92,7 +92,7 @@ impl Parts {
     }
 }
 
-/// The `at`-th of `each` shares of `all`, as equal as they can be, larger ones first.
+/// Size of part `at` when `all` is divided into `each` parts as equal as possible, larger ones first.
 fn share(all: usize, each: usize, at: usize) -> usize {
     all / each + usize::from(at < all % each)
 }

@@ -1,4 +1,4 @@
-//! vLLM: how many layers each pipeline stage serves. Replicas are servers of their own, recomputation has no meaning.
+//! vLLM: number of layers that each pipeline stage serves. Replicas are separate servers; recomputation does not apply.
 
 use super::{cut::CutStage, job::Job};
 

@@ -1,9 +1,9 @@
-//! Warm-ups that an engine does not have.
+//! Warm-ups that an engine does not support.
 
 use super::Engine;
 use crate::plan::{Plan, WarmUp};
 
-/// What is to be told of a plan whose warm-up is not the engine's: one that is rounded on over stages with different replicas.
+/// Note on a plan whose warm-up the engine lacks: the cumulative warm-up over stages with different replicas.
 pub(super) fn note(engine: Engine, plan: &Plan) -> Option<String> {
     let rounds_on = plan.execution.is_some_and(|own| own.warm_up == WarmUp::Cumulative);
     (rounds_on && !plan.has_even_replicas()).then(|| {

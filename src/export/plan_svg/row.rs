@@ -1,6 +1,6 @@
-//! What the boxes of a plan's picture say.
+//! Content of the boxes in a plan's picture.
 //!
-//! A box is a stage; of operators that are split over one set of devices, where there is one stage only, it is a run of
+//! A box is a stage. If operators are split over one set of devices there is only one stage; a box is then a run of
 //! operators with the same split.
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     workload::{NodeIndex, Workload},
 };
 
-/// What time goes into.
+/// Kinds of work that take time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     Compute,
@@ -20,7 +20,7 @@ pub(super) enum Work {
     Sync,
 }
 
-/// A piece of a box's bar, seconds.
+/// Segment of a box's bar, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Span {
     pub(super) work: Work,
@@ -28,7 +28,7 @@ pub(super) struct Span {
     pub(super) to_s: f64,
 }
 
-/// Bytes in use, and those there are; where they have no limit, the most that any box uses.
+/// Bytes used and available; without a limit, the maximum over all boxes stands for the available bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Memory {
     pub(super) used: f64,
@@ -40,13 +40,13 @@ pub(super) struct Memory {
 pub(super) struct Row {
     /// Index of its stage, if it is one.
     pub(super) stage: Option<usize>,
-    /// Its name and its devices, up to three lines.
+    /// Name and devices, up to three lines.
     pub(super) what: Vec<String>,
-    /// Its nodes, up to three lines.
+    /// Nodes, up to three lines.
     pub(super) holds: Vec<String>,
     pub(super) spans: Vec<Span>,
     pub(super) time: String,
-    /// Why it matters; empty if it does not.
+    /// Reason why the box matters; empty if it does not.
     pub(super) verdict: String,
     pub(super) limits: bool,
     pub(super) memory: Option<Memory>,
@@ -56,7 +56,7 @@ pub(super) struct Row {
     pub(super) replicas: (u32, u32),
 }
 
-/// The boxes of a plan, from the top.
+/// Boxes of a plan, from the top.
 pub(super) fn rows(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) -> Vec<Row> {
     if let (Measure::OperatorCost(_), [stage], [scored]) = (plan.measure, &plan.stages[..], &score.stages[..]) {
         return operators(workload, stage, scored);
@@ -149,7 +149,7 @@ fn operators(workload: &Workload, stage: &Stage, scored: &StageScore) -> Vec<Row
     rows
 }
 
-/// Parts one after the other, as long together as the whole.
+/// Consecutive segments, scaled so that their sum is the whole.
 fn stacked(parts: [(Work, f64); 3], whole_s: f64) -> Vec<Span> {
     let sum: f64 = parts.iter().map(|part| part.1).sum();
     let scale = if sum > 0.0 { whole_s / sum } else { 0.0 };
@@ -163,12 +163,12 @@ fn stacked(parts: [(Work, f64); 3], whole_s: f64) -> Vec<Span> {
     spans
 }
 
-/// The end of the longest bar.
+/// End of the longest bar.
 pub(super) fn longest(rows: &[Row]) -> f64 {
     rows.iter().flat_map(|row| &row.spans).map(|span| span.to_s).fold(0.0, f64::max)
 }
 
-/// `6 replicas of 2 devices`.
+/// Degrees in words: `6 replicas of 2 devices`.
 fn degrees(workload: &Workload, stage: &Stage, on_cpu: bool) -> String {
     if family::of(workload).stages_are_devices() {
         return if on_cpu { "on a CPU" } else { "on an accelerator" }.into();
@@ -180,7 +180,7 @@ fn degrees(workload: &Workload, stage: &Stage, on_cpu: bool) -> String {
     }
 }
 
-/// `, machines 1–2`, counted from 1, where devices sit in machines.
+/// Machines, counted from 1: `, machines 1–2`. Empty where devices have no machines.
 fn machines(limits: &Limits, stage: &Stage) -> String {
     let machine = |&device: &u32| limits.machines.machine_of(device).map(|machine| machine as u32 + 1);
     let Some(mut machines) = stage.devices.iter().map(machine).collect::<Option<Vec<u32>>>() else {
@@ -195,7 +195,7 @@ fn machines(limits: &Limits, stage: &Stage) -> String {
     }
 }
 
-/// Its devices in ranges.
+/// Devices as ranges.
 fn devices(stage: &Stage) -> String {
     match stage.devices.len() {
         0 => String::new(),
@@ -204,7 +204,7 @@ fn devices(stage: &Stage) -> String {
     }
 }
 
-/// `0–3, 8`.
+/// Numbers as ranges: `0–3, 8`.
 fn ranges(numbers: &[u32]) -> String {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
@@ -217,7 +217,7 @@ fn ranges(numbers: &[u32]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Its nodes: the name of one, else the first and the last.
+/// Names of the nodes: the only one, else the first and the last.
 fn names(workload: &Workload, nodes: &[NodeIndex]) -> String {
     let label = |&node: &NodeIndex| workload.node(node).map(crate::workload::Node::label).unwrap_or_default();
     match nodes {
@@ -228,7 +228,7 @@ fn names(workload: &Workload, nodes: &[NodeIndex]) -> String {
     }
 }
 
-/// What a stage receives from stages further back than the one before it.
+/// Data that a stage receives from stages further back than the previous one.
 pub(super) fn received_late(transfers: &[Transfer], stage: usize) -> Option<String> {
     let late: Vec<&Transfer> = transfers.iter().filter(|t| t.to == stage && t.from + 1 < stage).collect();
     let senders: Vec<u32> = late.iter().map(|transfer| transfer.from as u32 + 1).collect();
@@ -242,7 +242,7 @@ pub(super) fn received_late(transfers: &[Transfer], stage: usize) -> Option<Stri
     (!late.is_empty()).then(|| format!("and from {noun} {}: {}", ranges(&senders), sent(&sum)))
 }
 
-/// What a transfer moves; files that state transfers as times tell no bytes.
+/// Amount that a transfer moves; files that state transfers as times have no bytes.
 pub(super) fn sent(transfer: &Transfer) -> String {
     match transfer.bytes > 0.0 {
         true => format!("{}, {}", units::bytes(transfer.bytes), units::seconds(transfer.seconds)),
@@ -250,7 +250,7 @@ pub(super) fn sent(transfer: &Transfer) -> String {
     }
 }
 
-/// The line below the title.
+/// Line below the title.
 pub(super) fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
     let value = score.measure.show(score.value);
     let stages = units::counted(plan.stages.len(), "stage");
@@ -262,7 +262,7 @@ pub(super) fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
     format!("{what}{value}  ·  {stages} on {}", devices::used(limits, plan))
 }
 
-/// What stands above the columns.
+/// Headings of the columns.
 pub(super) fn columns(measure: Measure, limits: &Limits, workload: &Workload) -> [String; 4] {
     let time = match measure {
         Measure::Latency { .. } => "when it runs",

@@ -1,4 +1,4 @@
-//! For Graphviz.
+//! Topology for Graphviz.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// The topology for `dot -Tsvg`, a box for each machine.
+/// Topology for `dot -Tsvg`, a box for each machine.
 pub fn dot(topology: &Topology) -> String {
     let mut out = format!(
         "digraph {} {{\n  node [fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\" fontsize=9];\n",

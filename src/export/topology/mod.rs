@@ -1,4 +1,4 @@
-//! A topology as people look at it: text, SVG, Graphviz.
+//! Topology for people: text, SVG, Graphviz.
 
 mod dot;
 mod svg;

@@ -1,4 +1,5 @@
-//! As a picture: a ring of devices for each machine, what joins them inside of it, what joins machines below.
+//! Topology as a picture: a ring of devices for each machine with its inner switches inside; links between machines
+//! below.
 
 use std::{f64::consts::TAU, fmt::Write};
 
@@ -8,18 +9,18 @@ use crate::{
     units,
 };
 
-/// Half of the height and width of a vertex.
+/// Half of the width and height of a vertex.
 const HALF: (f64, f64) = (30.0, 12.0);
-/// Room between two devices of a ring.
+/// Distance between two devices of a ring.
 const STEP: f64 = 78.0;
 const MARGIN: f64 = 50.0;
-/// Machines in a row.
+/// Machines per row of the picture.
 const IN_A_ROW: usize = 4;
 
-/// Where a vertex stands.
+/// Position of a vertex.
 type Place = (f64, f64);
 
-/// The topology as SVG. Lines are as thick as their links are fast.
+/// Topology as SVG. Thicker lines are faster links.
 pub fn svg(topology: &Topology) -> String {
     let (places, (width, height)) = places(topology);
     let widest = topology.links().iter().map(|link| link.bandwidth).fold(f64::MIN_POSITIVE, f64::max);
@@ -69,7 +70,7 @@ pub fn svg(topology: &Topology) -> String {
     out + "</svg>\n"
 }
 
-/// Places of all vertices, and the size of the picture.
+/// Positions of all vertices, and the size of the picture.
 fn places(topology: &Topology) -> (Vec<Place>, Place) {
     let machines = topology.machines();
     let largest = machines.sizes().iter().copied().max().unwrap_or(1);

@@ -1,4 +1,4 @@
-//! In characters: what pairs attain, and what is wired to what.
+//! Topology as text: bandwidths of pairs, and the links of each vertex.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -7,7 +7,7 @@ use crate::{
     units,
 };
 
-/// So many devices are shown in a matrix, and so many vertices with their wires.
+/// Most devices shown in a matrix, and most vertices shown with their links.
 const SHOWN: usize = 16;
 
 /// Bytes per second as GB/s, without the unit.
@@ -15,7 +15,7 @@ fn gigabytes(bandwidth: f64) -> String {
     units::exact_number((bandwidth / 1e6).round() / 1e3)
 }
 
-/// Pairs of the first machine, pairs of machines, and the wires.
+/// Pairs of the first machine, pairs of machines, and the links.
 pub fn text(topology: &Topology) -> String {
     let mut out = String::new();
     let machines = topology.machines();
@@ -67,7 +67,7 @@ fn matrix(out: &mut String, names: &[&str], cell: impl Fn(usize, usize) -> Strin
     }
 }
 
-/// The slowest pair of each two machines.
+/// Slowest pair between each two machines.
 fn between(out: &mut String, topology: &Topology) {
     let machines = topology.machines();
     let count = machines.sizes().len();
@@ -96,11 +96,11 @@ fn between(out: &mut String, topology: &Topology) {
     matrix(out, &names, |a, b| if a == b { ".".into() } else { gigabytes(slowest(a, b)) });
 }
 
-/// What each vertex is joined with, by bandwidth; each link at its first end.
+/// Links of each vertex, by bandwidth; each link is listed at its first end.
 fn wires(out: &mut String, topology: &Topology) {
     let name = |vertex: u32| topology.vertices()[vertex as usize].name.as_str();
     let mut from: BTreeMap<u32, Vec<(String, &str)>> = BTreeMap::new();
-    // What every machine has is shown once.
+    // Parts that all machines share are shown once.
     let machine = |vertex: u32| topology.vertices()[vertex as usize].machine;
     let shown = |vertex: u32| !topology.machines_alike() || machine(vertex).is_none_or(|machine| machine == 0);
     for link in topology.links().iter().filter(|link| shown(link.from) && shown(link.to)) {
@@ -109,7 +109,7 @@ fn wires(out: &mut String, topology: &Topology) {
         let duplex = duplex.replace("one-way duplex", "one way");
         let what = if link.what.is_empty() { String::new() } else { format!("{}, ", link.what) };
         let words = format!("{what}{} GB/s{duplex}", gigabytes(link.bandwidth));
-        // Many ends at one vertex read better there.
+        // Links of a vertex with many ends are easier to read in one line.
         let (at, other) = if crowded(topology, link.to) { (link.to, link.from) } else { (link.from, link.to) };
         from.entry(at).or_default().push((words, name(other)));
     }
@@ -138,7 +138,7 @@ fn some(ends: &[&str]) -> String {
     }
 }
 
-/// Whether a vertex that is no device has more links than most.
+/// True if a vertex that is not a device has more than two links.
 fn crowded(topology: &Topology, vertex: u32) -> bool {
     let kind = topology.vertices()[vertex as usize].kind;
     kind != VertexKind::Device && topology.hops(vertex).len() > 2

@@ -1,4 +1,4 @@
-//! What a configuration means: degrees, stages, recomputation, batch.
+//! Meaning of a configuration: degrees, stages, recomputation, batch.
 
 use super::{facts::Facts, model, reader::Reader};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     workload::{model::ModelConfig, recipe::Precision},
 };
 
-/// Whose configuration it is.
+/// Origin of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// Megatron-LM's arguments.
@@ -24,7 +24,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// All of them.
+    /// All engines.
     pub const ALL: [Engine; 6] = [
         Engine::Megatron,
         Engine::TorchTitan,
@@ -34,7 +34,7 @@ impl Engine {
         Engine::Torch,
     ];
 
-    /// What `--from` calls it.
+    /// Id for `--from`.
     pub fn id(self) -> &'static str {
         match self {
             Engine::Megatron => "megatron",
@@ -46,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// What people call it.
+    /// Name for people.
     pub fn title(self) -> &'static str {
         match self {
             Engine::Megatron => "Megatron-LM arguments",
@@ -58,7 +58,7 @@ impl Engine {
         }
     }
 
-    /// Which files of the kind tell the model.
+    /// Files of this engine that state the model's sizes.
     pub(super) fn with_sizes(self) -> &'static str {
         match self {
             Engine::Megatron => "--num-layers, --hidden-size and --num-attention-heads",
@@ -67,28 +67,28 @@ impl Engine {
     }
 }
 
-/// Which layers recompute their activations.
+/// Layers that recompute their activations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recompute {
     /// None.
     No,
     /// All.
     All,
-    /// The first so many of every stage.
+    /// The first layers of every stage, as many as stated.
     First(usize),
-    /// By layer.
+    /// A flag for each layer.
     Each(Vec<bool>),
 }
 
-/// The first layer of every part but the first, and the parts of each rank.
+/// First layer of every part but the first, and the parts of each rank.
 pub type Splits = (Vec<usize>, Vec<Vec<usize>>);
 
-/// What is run today.
+/// Configuration of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configuration {
-    /// Whose it is.
+    /// Engine that it belongs to.
     pub engine: Engine,
-    /// The model, where the file tells it.
+    /// Model, if the file states it.
     pub model: Option<ModelConfig>,
     /// Pipeline stages, p.
     pub pipeline: u32,
@@ -96,31 +96,31 @@ pub struct Configuration {
     pub tensor: u32,
     /// Replicas, d.
     pub data: u32,
-    /// Layers of each stage, where the file tells them.
+    /// Layers of each stage, if the file states them.
     pub layers: Option<Vec<usize>>,
-    /// In place of these, where the module is split.
+    /// Split points of the module, which replace `layers`.
     pub splits: Option<Splits>,
     /// Recomputation.
     pub recompute: Recompute,
-    /// Sequences in a microbatch.
+    /// Sequences per microbatch.
     pub micro_batch: u32,
-    /// Microbatches in a batch, over all replicas.
+    /// Microbatches per iteration, over all replicas.
     pub microbatches: u32,
-    /// Tokens in a sequence.
+    /// Tokens per sequence.
     pub sequence_length: Option<u32>,
-    /// In what numbers matrices are multiplied.
+    /// Precision of matrix products.
     pub precision: Option<Precision>,
-    /// Whether norms and dropouts are divided along the sequence.
+    /// True if norms and dropouts are divided along the sequence.
     pub sequence_parallel: bool,
-    /// Whether tensor-parallel transfers run beside products.
+    /// True if tensor-parallel transfers overlap with products.
     pub tensor_overlap: bool,
-    /// Whether attention scores are kept.
+    /// True if attention scores are kept.
     pub keeps_attention_scores: bool,
-    /// Whether replicas share the optimizer's state.
+    /// True if the optimizer's state is divided over replicas.
     pub distributed_optimizer: bool,
-    /// Whether gradients are kept in 16 bits.
+    /// True if gradients are kept in 16 bits.
     pub gradients_in_16_bits: bool,
-    /// What was assumed, and what a plan here does not hold, a sentence each.
+    /// Assumptions, and facts that a plan cannot express, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -131,12 +131,12 @@ impl Configuration {
     }
 }
 
-/// Reads a configuration. `engine` says whose it is, else the names in it do; `devices` is how many run it, where the file
-/// does not say.
+/// Reads a configuration. `engine` names its origin; without it, the names in the text decide. `devices` is the number
+/// of devices, used if the file does not state it.
 ///
 /// # Errors
-/// [`LoadError`] naming the value that cannot be read or that no plan here can hold, and the repair.
-// Long: one entry of the configuration after the other, in the order in which they depend on one another.
+/// [`LoadError`] with the repair, for a value that cannot be read or that no plan can express.
+// Long: one entry of the configuration after the other, in the order of their dependencies.
 pub fn read(
     text: &str,
     source: &str,
@@ -238,8 +238,8 @@ pub(super) const PIPELINE: [&str; 7] = [
     "pipeline.stages",
 ];
 
-/// Ranks and tensor degree from the comment that `export` writes above everything: `16 ranks: 4 stages x 2 replicas x tensor
-/// degree 2`.
+/// Ranks and tensor degree from the first comment that `export` writes:
+/// `16 ranks: 4 stages x 2 replicas x tensor degree 2`.
 fn told(comment: &str) -> Option<(u32, u32)> {
     let (ranks, rest) = comment.split_once(" ranks: ")?;
     let (_, degree) = rest.split_once("tensor degree ")?;
@@ -247,7 +247,7 @@ fn told(comment: &str) -> Option<(u32, u32)> {
     Some((ranks.parse().ok()?, degree.parse().ok()?))
 }
 
-/// Whose names stand in a text, the most telling first.
+/// Engine whose names appear in a text; the most specific names are tried first.
 fn detected(facts: &Facts) -> Option<Engine> {
     let has = |names: &[&str]| names.iter().any(|name| facts.has(name));
     [
@@ -281,7 +281,7 @@ fn detected(facts: &Facts) -> Option<Engine> {
     .map(|(engine, _)| engine)
 }
 
-/// A whole number under the first of these names that has a value.
+/// Whole number under the first of these names that has a value.
 pub(super) fn number(facts: &Facts, names: &[&str], source: &str) -> Result<Option<u64>, LoadError> {
     let Some((name, value)) = facts.any(names) else { return Ok(None) };
     if matches!(value.to_ascii_lowercase().as_str(), "none" | "null" | "auto" | "-1") {

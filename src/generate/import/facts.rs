@@ -1,21 +1,21 @@
-//! Names and values in a configuration's text, whatever its syntax: nothing is run.
+//! Names and values in a configuration's text, in any syntax; nothing is executed.
 //!
-//! Shell flags (`--micro-batch-size 4`, variables resolved), Megatron's dump (`micro_batch_size ....... 4`), TOML, YAML and
-//! Python assignments (`parallelism.tensor_parallel_degree = 2`), JSON. Names are paths in lower case with `_`, values
-//! are text. A name that stands twice has its last value. `O(text)`, nesting at most 64 deep.
+//! Reads shell flags (`--micro-batch-size 4`, variables resolved), Megatron's dump (`micro_batch_size ....... 4`),
+//! TOML, YAML and Python assignments (`parallelism.tensor_parallel_degree = 2`), JSON. Names are paths in lower case
+//! with `_`, values are text. The last value of a name counts. `O(text)`, nesting at most 64 deep.
 
 use std::collections::BTreeMap;
 
-/// The names and values of a text.
+/// Names and values of a text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Facts {
     pairs: Vec<(String, String)>,
-    /// Comments, without their sign.
+    /// Comments without their marker.
     pub comments: Vec<String>,
 }
 
 impl Facts {
-    /// Everything that a text states.
+    /// All facts of a text.
     pub(crate) fn of(text: &str) -> Self {
         let mut facts = Facts::default();
         if let Ok(value) = serde_json::from_str::<serde_json::Value>(text) {
@@ -30,30 +30,30 @@ impl Facts {
         facts
     }
 
-    /// The last value of a name: the whole path, or its end behind a dot.
+    /// Last value of a name: a whole path, or its end after a dot.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let ends = |path: &str| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
         self.pairs.iter().rev().find(|(path, _)| ends(path)).map(|(_, value)| value.as_str())
     }
 
-    /// The last value of a name that is a list: a script may use the name again.
+    /// Last value of a name that is a list: a script may reuse the name.
     pub(crate) fn list(&self, name: &str) -> Option<&str> {
         let own = |path: &str| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
         let lists = self.pairs.iter().rev().filter(|(path, value)| own(path) && value.starts_with(['[', '{']));
         lists.map(|(_, value)| value.as_str()).next()
     }
 
-    /// The value of the first of these names that has one.
+    /// First of these names that has a value, and the value.
     pub(crate) fn any(&self, names: &[&str]) -> Option<(String, &str)> {
         names.iter().find_map(|name| self.get(name).map(|value| ((*name).to_string(), value)))
     }
 
-    /// Whether a name is there.
+    /// True if a name exists.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Whether a name is there and is not `false`, `None` or 0.
+    /// True if a name exists and its value is not `false`, `None` or 0.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.get(name)
             .is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "false" | "none" | "0" | "null" | "no"))
@@ -80,7 +80,7 @@ impl Facts {
         }
     }
 
-    /// Megatron's dump: a name, dots, a value; a rank or a time may stand in front.
+    /// Reads Megatron's dump: a name, dots, a value. A rank or a time may come first.
     fn dump(&mut self, code: &str) {
         for line in code.lines() {
             let Some((name, value)) = line.split_once(" ..") else { continue };
@@ -93,7 +93,7 @@ impl Facts {
         }
     }
 
-    /// Shell flags with the variables of the script.
+    /// Reads shell flags with the variables of the script.
     fn flags(&mut self, code: &str) {
         let mut variables: BTreeMap<String, String> = BTreeMap::new();
         for line in code.lines() {
@@ -128,7 +128,7 @@ impl Facts {
         }
     }
 
-    /// `name = value` and `name: value`, under `[section]` or by indentation; brackets are read to their end.
+    /// Reads `name = value` and `name: value`, under `[section]` or by indentation. Brackets are read to their end.
     fn assignments(&mut self, code: &str) {
         let mut section = String::new();
         let mut above: Vec<(usize, String)> = vec![];
@@ -164,7 +164,7 @@ impl Facts {
             let path: Vec<&str> =
                 [section.as_str()].into_iter().chain(parents).chain([quoted]).filter(|part| !part.is_empty()).collect();
             let value = value.trim_end_matches([',', ';']);
-            // A dictionary of Python is JSON but for its constants and the comma at its end.
+            // A Python dictionary is JSON except for its constants and trailing comma.
             if let Some(inner) = value.strip_prefix('{').and_then(|_| dictionary(value)) {
                 self.json(&path.join("."), &inner);
             }
@@ -181,7 +181,7 @@ fn dictionary(text: &str) -> Option<serde_json::Value> {
     serde_json::from_str(&json).ok()
 }
 
-/// Brackets that are open at the end, outside of quotes; 0 where more close than open.
+/// Number of brackets left open outside of quotes; 0 if more close than open.
 fn depth(text: &str) -> usize {
     let mut depth = 0usize;
     let mut quote = None;
@@ -198,7 +198,7 @@ fn depth(text: &str) -> usize {
     depth
 }
 
-/// The text without comments, and these.
+/// Text without comments, and the comments.
 fn without_comments(text: &str) -> (String, Vec<String>) {
     let mut comments = vec![];
     let mut code = String::with_capacity(text.len());
@@ -225,7 +225,7 @@ fn without_comments(text: &str) -> (String, Vec<String>) {
     (code, comments)
 }
 
-/// Words of a shell's line: blanks part them outside of quotes, quotes are dropped.
+/// Words of a shell line: blanks outside of quotes separate them, quotes are dropped.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![];
     let mut word = String::new();
@@ -243,7 +243,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// A word with `$NAME`, `${NAME}` and `${NAME:-default}` replaced; what is not known stays.
+/// Word with `$NAME`, `${NAME}` and `${NAME:-default}` replaced; unknown variables stay.
 fn resolved(word: &str, variables: &BTreeMap<String, String>) -> String {
     let mut text = String::new();
     let mut rest = word;

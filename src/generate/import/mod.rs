@@ -1,14 +1,19 @@
-//! What runs today, read from an engine's own configuration: the model, how it is cut, and how it is run.
+//! Import of a job from an engine's own configuration: the model, its split, and its settings.
 //!
-//! [`read`] takes Megatron-LM's arguments (a shell script, or the dump at the top of a log), torchtitan's job (TOML, flags
-//! or a Python registry), DeepSpeed's configuration (JSON, or a Python file with a pipeline module), the configuration of
-//! Hugging Face's `TrainingArguments` or accelerate as far as it names parallelism, and Galvatron's strategy. Files are not
-//! run: `facts` lists the names and values that stand in them, [`Configuration`] is what they mean, [`plan`] is the plan
-//! over a workload, [`workload`] makes one where the file tells the model's sizes. What `export` writes comes back as the
-//! same plan. Linear in the text.
+//! [`read`] accepts these files:
 //!
-//! Followed: Megatron-LM's `arguments.py` (core 0.20), torchtitan 0.3's `JobConfig`, DeepSpeed 0.19's configuration JSON,
-//! transformers' `TrainingArguments`, accelerate's `MegatronLMPlugin`, Galvatron 2.4.1's strategy JSON.
+//! * Megatron-LM's arguments: a shell script, or the dump at the top of a log;
+//! * torchtitan's job: TOML, flags or a Python registry;
+//! * DeepSpeed's configuration: JSON, or a Python file with a pipeline module;
+//! * the parallelism settings of Hugging Face's `TrainingArguments` or accelerate;
+//! * Galvatron's strategy.
+//!
+//! Files are not executed: `facts` lists their names and values, and [`Configuration`] is their meaning. [`plan`] is
+//! the plan over a workload. [`workload`] makes a workload if the file states the model's sizes. A file written by
+//! `export` gives the same plan again. Linear in the text.
+//!
+//! Sources: Megatron-LM's `arguments.py` (core 0.20), torchtitan 0.3's `JobConfig`, DeepSpeed 0.19's configuration
+//! JSON, transformers' `TrainingArguments`, accelerate's `MegatronLMPlugin`, Galvatron 2.4.1's strategy JSON.
 
 mod configuration;
 pub(crate) mod facts;
@@ -36,15 +41,15 @@ pub use plan::plan;
 
 /// Bytes of state with gradients in 16 bits: weights, gradients, and 32-bit weights and moments.
 const SIXTEEN_BIT_GRADIENTS: f64 = 16.0;
-/// The same with gradients in 32 bits beside.
+/// The same plus gradients in 32 bits.
 const MEGATRON_STATE: f64 = 18.0;
 /// Weights, gradients and two moments, all in 32 bits.
 const FULL_PRECISION: f64 = 16.0;
 
-/// The text of a workload for the model that the configuration runs, on this hardware, in the way it is run.
+/// Text of a workload for the configuration's model and settings on this hardware.
 ///
 /// # Errors
-/// [`GenerateError`] if the file does not tell the model, or a size does not suit.
+/// [`GenerateError`] if the file does not state the model, or a size does not suit.
 pub fn workload(
     configuration: &Configuration,
     hardware: &Hardware,
@@ -56,7 +61,7 @@ pub fn workload(
         let problem = format!("does not tell the model's sizes, as {} do", configuration.engine.with_sizes());
         return Err(LoadError::file(source, problem, repair).into());
     };
-    // Where the machine's constants of training are known and the numbers are of 16 bits, times are those of real training.
+    // Times of real training, if the hardware has training constants and the precision is 16 bits.
     if configuration.precision != Some(Precision::Fp32)
         && let Some(accelerator) = training::hardware::find(hardware.id)
     {
@@ -117,7 +122,7 @@ fn trained(
     super::trained(&profile, &settings, command_line)
 }
 
-/// What the configuration tells of how the network is run, for exports of a plan over another workload.
+/// Recipe of the configuration, for exports of a plan over another workload.
 pub fn recipe(configuration: &Configuration) -> Recipe {
     Recipe {
         micro_batch: Some(configuration.micro_batch),
@@ -129,7 +134,7 @@ pub fn recipe(configuration: &Configuration) -> Recipe {
     }
 }
 
-/// Whether a workload is one that such a plan can be over.
+/// True if a workload supports such plans.
 pub fn suits(workload: &Workload) -> bool {
     !family::of(workload).tensor_degrees().is_empty()
 }

@@ -1,4 +1,4 @@
-//! The model's sizes, where a configuration tells them: Megatron-LM's arguments do, torchtitan names a preset.
+//! Model sizes of a configuration: Megatron-LM's arguments state them, torchtitan names a preset.
 
 use super::facts::Facts;
 use crate::{
@@ -6,10 +6,10 @@ use crate::{
     workload::model::{Biases, Head, Mlp, ModelConfig, Norm, preset},
 };
 
-/// Rows of GPT-2's vocabulary, padded as Megatron pads it: what its examples train with.
+/// Rows of GPT-2's vocabulary as padded by Megatron, which its examples train with.
 const GPT2_VOCABULARY: u64 = 50_304;
 
-/// The model of Megatron-LM's arguments; `None` where they do not give its sizes. What had to be assumed goes to `notes`.
+/// Model of Megatron-LM's arguments; `None` if they do not state its sizes. Assumptions go to `notes`.
 pub(super) fn of_megatron(
     facts: &Facts,
     source: &str,
@@ -23,7 +23,7 @@ pub(super) fn of_megatron(
         return Ok(None);
     };
     let gated = facts.is_set("swiglu");
-    // Megatron's own rule: two thirds of 4 h for a gate, in steps of 64.
+    // Megatron's own rule: two thirds of 4 h for a gated block, rounded down to a multiple of 64.
     let plain_width = if gated { hidden.saturating_mul(8) / 3 / 64 * 64 } else { hidden.saturating_mul(4) };
     let grouped = facts.is_set("group_query_attention");
     let longest = number("max_position_embeddings")?.or(number("seq_length")?).unwrap_or(2048);
@@ -70,7 +70,7 @@ pub(super) fn of_megatron(
     }))
 }
 
-/// The preset that torchtitan's `model.name` and `model.flavor` mean.
+/// Preset for torchtitan's `model.name` and `model.flavor`.
 pub(super) fn of_torchtitan(facts: &Facts) -> Option<ModelConfig> {
     let flavor = facts.get("model.flavor").or(facts.get("flavor"))?.to_ascii_lowercase();
     let family = facts.get("model.name")?.to_ascii_lowercase();

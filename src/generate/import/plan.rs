@@ -1,4 +1,4 @@
-//! A configuration as a plan over a workload.
+//! Plan of a configuration over a workload.
 
 use super::{Configuration, Engine, Recompute};
 use crate::{
@@ -11,11 +11,11 @@ use crate::{
     },
 };
 
-/// The plan that the configuration runs, over a workload of the same network. Where the file does not say which layers a
-/// stage has, they are shared out equally, as engines do.
+/// Plan that the configuration runs, over a workload of the same network. If the file does not state the layers of a
+/// stage, they are divided equally, as engines do.
 ///
 /// # Errors
-/// [`LoadError`] if the workload is no sequence of layers, has another number of them, or lacks the tensor degree.
+/// [`LoadError`] if the workload is not a sequence of layers, has another number of layers, or lacks the tensor degree.
 pub fn plan(configuration: &Configuration, workload: &Workload, source: &str) -> Result<Plan, LoadError> {
     let refuse = |problem: String, repair: &str| Err(LoadError::file(source, problem, repair));
     let family = family::of(workload);
@@ -89,14 +89,14 @@ fn wanted(configuration: &Configuration, block: usize, place: usize) -> bool {
         Recompute::All => true,
         Recompute::First(most) => place < *most,
         Recompute::Each(flags) => {
-            // DeepSpeed numbers the entries of its list, where the embedding is the first.
+            // DeepSpeed numbers the entries of its list, and the embedding is the first.
             let at = if configuration.engine == Engine::DeepSpeed { block + 1 } else { block };
             flags.get(at).copied().unwrap_or(false)
         }
     }
 }
 
-/// Blocks of every stage.
+/// Number of blocks in every stage.
 fn counts(configuration: &Configuration, blocks: usize, source: &str) -> Result<Vec<usize>, LoadError> {
     let stages = configuration.pipeline as usize;
     if let Some((starts, ranks)) = &configuration.splits {
@@ -120,7 +120,7 @@ fn counts(configuration: &Configuration, blocks: usize, source: &str) -> Result<
     };
     let mut counts = told.clone();
     let extra = counts.iter().sum::<usize>().saturating_sub(blocks);
-    // Entries of a DeepSpeed list around the blocks: one in front, the rest behind.
+    // Entries of a DeepSpeed list around the blocks: one before, the rest after.
     if configuration.engine == Engine::DeepSpeed && (1..=4).contains(&extra) && counts.len() > 1 {
         let end = counts.len() - 1;
         counts[0] = counts[0].saturating_sub(1);

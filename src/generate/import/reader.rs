@@ -1,4 +1,4 @@
-//! Numbers of a configuration by the names that engines give them: degrees, replicas, batch, precision.
+//! Numbers of a configuration under the names of all engines: degrees, replicas, batch, precision.
 
 use super::{
     configuration::{TENSOR, number},
@@ -10,7 +10,7 @@ use crate::{
     workload::recipe::Precision,
 };
 
-/// Facts and what messages call their file.
+/// Facts, and the name of their file for messages.
 pub(super) struct Reader<'a> {
     pub(super) facts: &'a Facts,
     pub(super) source: &'a str,
@@ -57,7 +57,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Context and expert parallelism divide what no stage of a plan here does.
+    /// Refuses context and expert parallelism, which no stage of a plan can express.
     pub(super) fn refuse_what_no_plan_holds(&self) -> Result<(), LoadError> {
         for name in
             ["context_parallel_size", "context_parallel_degree", "expert_model_parallel_size", "expert_parallel_degree"]
@@ -75,7 +75,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Replicas, from what is said of ranks.
+    /// Number of replicas, derived from the ranks.
     pub(super) fn replicas(
         &self,
         parts: u32,
@@ -88,7 +88,7 @@ impl Reader<'_> {
         }
         let shards = self.count(&["data_parallel_shard_degree"])?;
         let copies = self.count(&["data_parallel_replicate_degree"])?;
-        // What a script computes or asks its scheduler for is not known here.
+        // Values that a script computes or requests from its scheduler are unknown.
         let known = |names: &[&str]| self.count(names).unwrap_or(None);
         let machines = known(&["nnodes", "num_nodes", "num_machines"]);
         let each = known(&["nproc_per_node", "gpus_per_node", "ntasks_per_node"]);
@@ -112,7 +112,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Sequences in a microbatch, and microbatches in a batch over all replicas.
+    /// Sequences per microbatch, and microbatches per iteration over all replicas.
     pub(super) fn batch(&self, data: u32, notes: &mut Vec<String>) -> Result<(u32, u32), LoadError> {
         let micro = self.count(&[
             "micro_batch_size",

@@ -1,4 +1,4 @@
-//! Which layers a configuration gives each stage, and which of them recompute.
+//! Layers of each stage in a configuration, and the layers that recompute.
 
 use super::{
     configuration::{Engine, PIPELINE, Recompute, Splits, number},
@@ -6,11 +6,11 @@ use super::{
 };
 use crate::{source::LoadError, workload::model::ModelConfig};
 
-/// Layers beyond this are no layers.
+/// Most layers that are believed.
 const MOST_LAYERS: usize = 100_000;
 
 impl Reader<'_> {
-    /// Megatron's parts on every rank: more than one are virtual stages.
+    /// Megatron's parts on every rank; several are virtual stages.
     pub(super) fn parts_per_rank(&self) -> usize {
         let parts =
             self.facts.get("pipeline_model_parallel_layout").map_or(1, |layout| expanded(layout).split('|').count());
@@ -18,7 +18,7 @@ impl Reader<'_> {
         parts / ranks.max(1)
     }
 
-    /// Layers of every stage, where they are told.
+    /// Layers of every stage, if they are stated.
     pub(super) fn layers(&self, model: Option<&ModelConfig>) -> Result<Option<Vec<usize>>, LoadError> {
         let (facts, source) = (self.facts, self.source);
         let refuse = |name: &str, problem: String| Err(LoadError::at(source, name, problem, ""));
@@ -70,7 +70,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Where a module is split for PyTorch's pipelining, and which parts each rank has.
+    /// Split points of a module for PyTorch's pipelining, and the parts of each rank.
     pub(super) fn splits(&self) -> Result<Option<Splits>, LoadError> {
         let numbers = |text: &str| -> Vec<usize> {
             text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
@@ -91,7 +91,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Bounds over the entries of a pipeline module: the first is the embedding, what is behind the blocks is the head.
+    /// Bounds over the entries of a pipeline module: the first entry is the embedding, those after the blocks are the
+    /// head.
     fn deepspeed_parts(&self, parts: &str) -> Result<Vec<usize>, LoadError> {
         let bounds: Option<Vec<usize>> =
             parts.trim_matches(['[', ']', ' ']).split(',').map(|part| part.trim().parse().ok()).collect();
@@ -150,7 +151,7 @@ impl Reader<'_> {
     }
 }
 
-/// A layout with `x*n` and `(..)*n` written out; what is no number repeats nothing. At most a million letters.
+/// Layout with `x*n` and `(..)*n` written out. A count that is not a number repeats nothing. At most a million letters.
 fn expanded(layout: &str) -> String {
     let letters: Vec<char> = layout.chars().filter(|c| !c.is_whitespace() && *c != ',').collect();
     let mut text = String::new();
@@ -160,7 +161,7 @@ fn expanded(layout: &str) -> String {
             let end = letters[place..].iter().position(|c| *c == ')').map_or(letters.len(), |at| place + at);
             let inner: String = letters[place + 1..end].iter().collect();
             place = end + 1;
-            // Within a group `x*n` may stand as well.
+            // A group may also contain `x*n`.
             expanded_letters(&inner)
         } else {
             place += 1;

@@ -1,4 +1,4 @@
-//! `AlexNet` (Krizhevsky, Sutskever, Hinton, NIPS 2012) as PaSE's program has it: a path, without response normalisation and
+//! `AlexNet` (Krizhevsky, Sutskever, Hinton, NIPS 2012) as in PaSE's program: a path without response normalisation and
 //! dropout, with 1024 classes by default.
 
 use super::{
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::workload::operators::OperatorKind;
 
-/// Filters, window, stride and padding of each convolution, and whether pooling follows.
+/// Filters, window, stride and padding of each convolution, and true if pooling follows.
 const LAYERS: [(u64, u64, u64, u64, bool); 5] =
     [(96, 11, 4, 0, true), (256, 5, 1, 2, true), (384, 3, 1, 1, false), (384, 3, 1, 1, false), (256, 3, 1, 1, true)];
 

@@ -1,16 +1,16 @@
-//! A network being put together, operator by operator.
+//! Builder of a network, operator by operator.
 
 use crate::workload::{
     NodeIndex,
     operators::{Given, Operator, OperatorKind, Source},
 };
 
-/// What an operator reads.
+/// Input of an operator.
 #[derive(Debug, Clone)]
 pub(super) enum Operand {
-    /// An output of an operator.
+    /// Output of an operator.
     Of(Source),
-    /// A tensor from outside; axis 0 of the first operand is the batch.
+    /// External tensor; axis 0 of the first operand is the batch.
     Outside(Vec<u64>),
 }
 
@@ -20,7 +20,7 @@ impl From<Source> for Operand {
     }
 }
 
-/// Operators with their names; inputs come from earlier ones.
+/// Operators with their names; inputs come from earlier operators.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     pub(super) operators: Vec<Operator>,
@@ -31,7 +31,7 @@ impl Builder {
     /// Adds an operator and returns its first output.
     ///
     /// # Errors
-    /// What does not fit, with the operator's name.
+    /// Sentence with the operator's name and what does not fit.
     pub(super) fn add(
         &mut self,
         name: &str,
@@ -50,12 +50,12 @@ impl Builder {
         Ok(Source { node: NodeIndex::new(self.operators.len() - 1), output: 0 })
     }
 
-    /// The shape of an output.
+    /// Shape of an output.
     pub(super) fn shape(&self, source: Source) -> &[u64] {
         &self.operators[source.node].outputs[source.output].shape
     }
 
-    /// A convolution without bias, its fused pointwise operations counted.
+    /// Adds a convolution without bias; fused pointwise operations are counted.
     pub(super) fn convolution(
         &mut self,
         name: &str,
@@ -69,7 +69,7 @@ impl Builder {
         self.add(name, kind, [input.into()])
     }
 
-    /// Pooling with a square window.
+    /// Adds pooling with a square window.
     pub(super) fn pooling(
         &mut self,
         name: &str,
@@ -82,7 +82,7 @@ impl Builder {
         self.add(name, kind, [input.into()])
     }
 
-    /// A convolution and the batch normalisation behind it.
+    /// Adds a convolution followed by batch normalisation.
     pub(super) fn normalised_convolution(
         &mut self,
         name: &str,
@@ -96,7 +96,7 @@ impl Builder {
         self.add(&format!("{name} norm"), OperatorKind::Normalisation { axis: 0 }, [convolved.into()])
     }
 
-    /// The mean over height and width, a dense layer and the loss.
+    /// Adds the mean over height and width, a dense layer and the loss.
     pub(super) fn classifier(&mut self, input: Source, classes: u64) -> Result<Source, String> {
         let pooled = self.add("mean", OperatorKind::Mean { axes: vec![2, 3] }, [input.into()])?;
         let kind = OperatorKind::Dense { units: classes, pointwise: 0 };

@@ -1,5 +1,5 @@
-//! Inception v3 (Szegedy et al., *Rethinking the Inception Architecture for Computer Vision*, CVPR 2016) as PaSE's
-//! program has it: without the auxiliary classifier. Modules A to E follow the sections of the paper.
+//! Inception v3 (Szegedy et al., *Rethinking the Inception Architecture for Computer Vision*, CVPR 2016) as in PaSE's
+//! program: without the auxiliary classifier. Modules A to E follow the sections of the paper.
 
 use super::{
     Sizes,
@@ -9,7 +9,7 @@ use crate::workload::operators::{OperatorKind, Source};
 
 type Window = [u64; 2];
 
-/// A module being put together: its input, and what its branches give.
+/// Module under construction: its input, and the outputs of its branches.
 struct Module<'a> {
     net: &'a mut Builder,
     name: String,
@@ -17,11 +17,11 @@ struct Module<'a> {
     branches: Vec<Source>,
 }
 
-/// Filters, window and stride of a convolution; the padding keeps the extent where the stride is 1.
+/// Filters, window and stride of a convolution; the padding keeps the extent if the stride is 1.
 type Step = (u64, Window, u64);
 
 impl Module<'_> {
-    /// Convolutions one behind the other.
+    /// Adds convolutions in sequence.
     fn chain(&mut self, branch: &str, from: Source, steps: &[Step]) -> Result<Source, String> {
         let mut here = from;
         for (i, &(filters, window, stride)) in steps.iter().enumerate() {
@@ -32,14 +32,14 @@ impl Module<'_> {
         Ok(here)
     }
 
-    /// A branch of convolutions on the module's input.
+    /// Adds a branch of convolutions on the module's input.
     fn branch(&mut self, name: &str, steps: &[Step]) -> Result<(), String> {
         let out = self.chain(name, self.input, steps)?;
         self.branches.push(out);
         Ok(())
     }
 
-    /// A branch that ends in a 1x3 beside a 3x1 convolution.
+    /// Adds a branch that ends in a 1x3 beside a 3x1 convolution.
     fn forked(&mut self, name: &str, steps: &[Step]) -> Result<(), String> {
         let trunk = self.chain(name, self.input, steps)?;
         let wide = self.chain(&format!("{name} wide"), trunk, &[(384, [1, 3], 1)])?;
@@ -50,7 +50,7 @@ impl Module<'_> {
         Ok(())
     }
 
-    /// A branch of pooling that keeps the extent, and a projection.
+    /// Adds a branch of pooling that keeps the extent, and a projection.
     fn pooled(&mut self, filters: u64) -> Result<(), String> {
         let pooled = self.net.pooling(&format!("{} pool", self.name), self.input, 3, 1, 1)?;
         let out = self.chain("project", pooled, &[(filters, [1, 1], 1)])?;
@@ -58,7 +58,7 @@ impl Module<'_> {
         Ok(())
     }
 
-    /// A branch of pooling that halves the extent.
+    /// Adds a branch of pooling that halves the extent.
     fn halved(&mut self) -> Result<(), String> {
         let pooled = self.net.pooling(&format!("{} pool", self.name), self.input, 3, 2, 0)?;
         self.branches.push(pooled);

@@ -12,37 +12,37 @@ mod transformer;
 
 use crate::workload::operators::{Operator, OperatorProfile};
 
-/// One of the networks.
+/// Network of PaSE's evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Network {
-    /// A path of convolutions and dense layers.
+    /// Path of convolutions and dense layers.
     AlexNet,
     /// 33 residual blocks.
     ResNet101,
     /// Modules of parallel branches.
     Inception3,
-    /// A recurrent language model.
+    /// Recurrent language model.
     Rnnlm,
     /// Encoder and decoder with attention.
     Transformer,
 }
 
-/// A size that a network can be given.
+/// Configurable size of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Size {
-    /// Samples in a batch.
+    /// Samples per batch.
     Batch,
     /// Rows and columns of the image.
     Image,
     /// Classes.
     Classes,
-    /// Tokens in a sequence.
+    /// Tokens per sequence.
     SequenceLength,
-    /// Tokens there are.
+    /// Tokens in the vocabulary.
     Vocabulary,
     /// Features of a token.
     Hidden,
-    /// Layers; of encoder and decoder each.
+    /// Layers, counted separately for encoder and decoder.
     Layers,
     /// Attention heads.
     Heads,
@@ -50,7 +50,7 @@ pub enum Size {
     FeedForward,
 }
 
-/// The sizes of a network; it reads those of [`Network::sizes`].
+/// Sizes of a network, which uses those of [`Network::sizes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// As [`Size::Batch`].
@@ -78,7 +78,7 @@ impl Network {
     pub const ALL: [Network; 5] =
         [Network::AlexNet, Network::ResNet101, Network::Inception3, Network::Rnnlm, Network::Transformer];
 
-    /// What the command line calls it.
+    /// Id for the command line.
     pub fn id(self) -> &'static str {
         match self {
             Network::AlexNet => "alexnet",
@@ -89,12 +89,12 @@ impl Network {
         }
     }
 
-    /// The network of this name.
+    /// Network with this id.
     pub fn find(id: &str) -> Option<Network> {
         Network::ALL.into_iter().find(|network| network.id() == id)
     }
 
-    /// The fewest elements that a split may leave of a dimension, as published.
+    /// Fewest elements that a split may leave of a dimension, as published.
     pub fn cutoff(self) -> u32 {
         match self {
             Network::AlexNet | Network::ResNet101 | Network::Inception3 => 4,
@@ -102,7 +102,7 @@ impl Network {
         }
     }
 
-    /// The sizes it can be given.
+    /// Sizes that can be configured.
     pub fn sizes(self) -> &'static [Size] {
         match self {
             Network::AlexNet | Network::ResNet101 | Network::Inception3 => &[Size::Batch, Size::Image, Size::Classes],
@@ -119,7 +119,7 @@ impl Network {
         }
     }
 
-    /// The published sizes.
+    /// Published sizes.
     pub fn defaults(self) -> Sizes {
         let sizes = Sizes {
             batch: 128,
@@ -140,7 +140,7 @@ impl Network {
         }
     }
 
-    /// Builds it: names and operators, in the published order.
+    /// Builds the network: names and operators in the published order.
     ///
     /// # Errors
     /// The first operator that the sizes do not fit.

@@ -1,4 +1,4 @@
-//! `ResNet-101` (He, Zhang, Ren, Sun, *Deep Residual Learning for Image Recognition*, CVPR 2016) as PaSE's program has it.
+//! `ResNet-101` (He, Zhang, Ren, Sun, *Deep Residual Learning for Image Recognition*, CVPR 2016) as in PaSE's program.
 
 use super::{
     Sizes,
@@ -8,7 +8,7 @@ use crate::workload::operators::{OperatorKind, Source};
 
 /// Planes, blocks, and stride of the first block of each stage.
 const STAGES: [(u64, usize, u64); 4] = [(64, 3, 1), (128, 4, 2), (256, 23, 2), (512, 3, 2)];
-/// Channels out of a block for each plane.
+/// Output channels of a block per plane.
 const EXPANSION: u64 = 4;
 
 /// Builds the network.
@@ -27,7 +27,7 @@ pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
     Ok(net)
 }
 
-/// Three convolutions beside a shortcut, which the first block of a stage projects.
+/// Adds three convolutions beside a shortcut; the first block of a stage projects the shortcut.
 fn bottleneck(
     net: &mut Builder,
     name: &str,

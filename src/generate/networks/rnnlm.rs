@@ -1,4 +1,4 @@
-//! A recurrent language model: embedding, LSTM layers, projection to the vocabulary, loss. A path of four operators.
+//! Recurrent language model: a path of embedding, LSTM layers, projection to the vocabulary, and loss.
 
 use super::{
     Sizes,

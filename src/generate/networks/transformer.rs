@@ -1,5 +1,5 @@
-//! The encoder-decoder Transformer (Vaswani et al., *Attention Is All You Need*, NIPS 2017) as PaSE's program has it: queries, keys
-//! and values in one product that is taken apart, heads of `hidden / heads` features.
+//! Encoder-decoder Transformer (Vaswani et al., *Attention Is All You Need*, NIPS 2017) as in PaSE's program: one
+//! product yields queries, keys and values together, and heads have `hidden / heads` features.
 
 use super::{
     Sizes,
@@ -50,7 +50,7 @@ impl Transformer<'_> {
         self.net.add(name, kind, [left.into(), right.into()])
     }
 
-    /// Tokens looked up, and their positions added.
+    /// Adds the token embedding and the positions.
     fn embedding(&mut self, name: &str) -> Result<Source, String> {
         let Sizes { batch, sequence_length, vocabulary, hidden, .. } = *self.sizes;
         let kind = OperatorKind::Einsum { equation: "blv,ve->ble".into(), pointwise: 0 };
@@ -62,7 +62,7 @@ impl Transformer<'_> {
         self.net.add(&format!("{name} positions"), kind, [looked_up.into(), positions])
     }
 
-    /// Attention of `input` on itself, or on `memory` for keys and values.
+    /// Adds attention of `input` on itself, or on `memory` for keys and values.
     fn attention(&mut self, name: &str, input: Source, memory: Option<Source>) -> Result<Source, String> {
         let Sizes { hidden, heads, .. } = *self.sizes;
         let size = hidden / heads;

@@ -1,9 +1,9 @@
-//! What a generated device-placement workload rests on, a sentence for each assumption.
+//! Assumptions of a generated device-placement workload, a sentence each.
 
 use super::{Network, OperatorSettings, Pass};
 use crate::{cluster::hardware::Hardware, units};
 
-/// The sentences for one generated file.
+/// Sentences for one generated file.
 pub(super) fn sentences(network: &Network, hardware: &Hardware, settings: &OperatorSettings) -> Vec<String> {
     let mut list = vec![match network {
         Network::Transformer(model) => {
@@ -73,7 +73,7 @@ pub(super) fn sentences(network: &Network, hardware: &Hardware, settings: &Opera
     list
 }
 
-/// What an operator takes on an accelerator, and on a CPU.
+/// Assumptions about operator times on accelerators and CPUs.
 fn accelerator(hardware: &Hardware, settings: &OperatorSettings) -> Vec<String> {
     let Some(trained) = &settings.trained else {
         let longer = "An operator takes as long as its matrix arithmetic or its memory traffic, whichever is longer; \

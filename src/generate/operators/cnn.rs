@@ -1,5 +1,5 @@
-//! A convolutional network of blocks with four branches each, in the manner of GoogLeNet (Szegedy et al., *Going Deeper
-//! with Convolutions*, CVPR 2015): its shape, with widths in round proportions.
+//! Convolutional network of blocks with four branches each, modelled on GoogLeNet (Szegedy et al., *Going Deeper with
+//! Convolutions*, CVPR 2015): its shape, with widths in round proportions.
 
 use super::{Kept, Operator, Operators};
 use crate::generate::GenerateError;
@@ -21,12 +21,12 @@ impl Default for Cnn {
     }
 }
 
-/// Classes that are told apart.
+/// Classes of the classifier.
 const LABELS: f64 = 1000.0;
 /// Blocks between two halvings of the image.
 const BLOCKS_PER_SCALE: u32 = 3;
 
-/// An operator's output: where it is, its pixels per side, its channels.
+/// Output of an operator: its index, pixels per side, channels.
 #[derive(Debug, Clone, Copy)]
 struct Map {
     at: usize,
@@ -40,7 +40,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// A convolution with its norm and activation.
+    /// Adds a convolution with its norm and activation.
     fn convolution(&mut self, name: &str, input: Map, kernel: f64, stride: f64, channels: f64) -> Map {
         let side = (input.side / stride).ceil();
         let pixels = self.samples * side * side;
@@ -56,7 +56,7 @@ impl Builder {
         Map { at, side, ..input }
     }
 
-    /// Four branches that read one map, and their outputs side by side.
+    /// Adds four branches that read one map, and concatenates their outputs.
     fn block(&mut self, input: Map, width: f64) -> Map {
         let straight = self.convolution("1x1", input, 1.0, 1.0, 2.0 * width);
         let narrow = self.convolution("1x1 before 3x3", input, 1.0, 1.0, 2.0 * width);
@@ -78,7 +78,7 @@ impl Cnn {
     /// Checks the sizes.
     ///
     /// # Errors
-    /// [`GenerateError::Setting`] naming the flag and the repair.
+    /// [`GenerateError::Setting`] with the flag and the repair.
     pub fn validate(&self) -> Result<(), GenerateError> {
         let refuse = |flag, problem: String| Err(GenerateError::Setting { flag, problem });
         if !(32..=1 << 14).contains(&self.image) {
@@ -93,7 +93,7 @@ impl Cnn {
         Ok(())
     }
 
-    /// The forward pass on `samples` images.
+    /// Forward pass on `samples` images.
     pub(super) fn operators(&self, samples: f64) -> Vec<Operator> {
         let mut net = Builder { ops: Operators::default(), samples };
         let (side, width) = (self.image as f64, self.width as f64);
@@ -108,7 +108,7 @@ impl Cnn {
             if block > 0 && block % BLOCKS_PER_SCALE == 0 {
                 last = net.pool("halving pool", last, 2.0);
             }
-            // Twice the channels at half the size, up to a point.
+            // Channels double when the size halves, up to a limit.
             last = net.block(last, width / 2.0 * f64::from(1 << scale.min(3)));
         }
         net.ops.layer += 1;

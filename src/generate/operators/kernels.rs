@@ -1,7 +1,8 @@
-//! What operators take on an accelerator whose attained rates published runs confirm.
+//! Operator times on an accelerator whose attained rates published runs confirm.
 //!
-//! A product takes its arithmetic at the attained rate, lengthened by its edges; attention its arithmetic at the rate of the
-//! fused kernel; all else its traffic at the attained bandwidth of memory, in backward passes 1.6 times. `O(1)` an operator.
+//! A product takes its arithmetic at the attained rate, plus a penalty for its edges. Attention takes its arithmetic at
+//! the rate of the fused kernel. All else takes its traffic at the attained memory bandwidth, 1.6 times in backward
+//! passes. `O(1)` per operator.
 
 use super::Kernel;
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     workload::TrainingProfile,
 };
 
-/// The times of one model's operators at one micro-batch.
+/// Operator times of one model at one micro-batch.
 #[derive(Debug, Clone)]
 pub(super) struct Kernels {
     profile: TrainingProfile,
@@ -20,14 +21,14 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// Those of the model as the profile trains it, so many sequences at once.
+    /// Times of the model as the profile trains it, with this many sequences per microbatch.
     pub(super) fn new(profile: &TrainingProfile, micro_batch: u64) -> Self {
         let micro_batch = u32::try_from(micro_batch).unwrap_or(u32::MAX);
         let layout = Layout { micro_batch, ..Layout::ONE };
         Kernels { run: Run { layout, global_batch: micro_batch.into(), ..profile.alone() }, profile: profile.clone() }
     }
 
-    /// Seconds of an operator's pass; `bytes` are what its forward pass reads and writes.
+    /// Seconds of an operator's pass; `bytes` is the traffic of its forward pass.
     pub(super) fn seconds(&self, kernel: Kernel, bytes: f64, backward: bool) -> f64 {
         let TrainingProfile { model, accelerator, constants, .. } = &self.profile;
         let rates = Rates::new(model, &self.run, accelerator, constants);

@@ -1,13 +1,13 @@
-//! A device-placement workload from a network's operators: one forward pass, and the backward pass of training.
+//! Device-placement workload from a network's operators: one forward pass, and the backward pass of training.
 //!
-//! [`generate`] takes a [`Network`], a [`Hardware`] preset and [`OperatorSettings`] and returns the text of the file, with
-//! how it was made and what was assumed. On an accelerator with constants of training a matrix product, an attention core
-//! and a pass over memory take what the model of real training says (`kernels.rs`). Elsewhere, and on CPUs, an operator
-//! takes as long as its matrix arithmetic or its memory traffic, whichever is longer (the roofline of Williams, Waterman
-//! and Patterson, CACM 2009). `O(operators)` time and memory; equal arguments give equal bytes.
+//! [`generate`] takes a [`Network`], a [`Hardware`] preset and [`OperatorSettings`] and returns the text of the file,
+//! with its provenance and assumptions. On an accelerator with training constants, matrix products, attention cores and
+//! passes over memory take the times of the model of real training (`kernels.rs`). Elsewhere, and on CPUs, an operator
+//! takes the longer of its matrix arithmetic and its memory traffic. This is the roofline of Williams, Waterman and
+//! Patterson, CACM 2009. `O(operators)` time and memory; equal arguments give equal bytes.
 //!
-//! An operator and its gradient share a colour class and the operator carries all memory, so
-//! that parameters, their gradients and the activations kept for them are always on one device.
+//! An operator and its gradient share a colour class, and the operator carries all memory. So parameters, their
+//! gradients and their kept activations are always on one device.
 
 mod assumptions;
 mod cnn;
@@ -20,45 +20,45 @@ use crate::{cluster::hardware::Hardware, units, workload::TrainingProfile};
 
 pub use cnn::Cnn;
 
-/// Name under which the convolutional network is generated.
+/// Name of the generated convolutional network.
 pub const BRANCHING_CNN: &str = "branching-cnn";
 
-/// What is computed for a sample.
+/// Passes computed for a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// The forward pass alone.
+    /// Forward pass only.
     Inference,
     /// Forward and backward.
     Training,
 }
 
-/// The network whose operators are written.
+/// Network whose operators are written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Network {
-    /// A transformer.
+    /// Transformer.
     Transformer(ModelConfig),
-    /// A convolutional network with branches.
+    /// Convolutional network with branches.
     Cnn(Cnn),
 }
 
-/// How the network is run, and the limits the file shall carry.
+/// Settings of a run, and the limits written into the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperatorSettings {
-    /// Forward alone or with backward.
+    /// Forward pass only, or with backward.
     pub pass: Pass,
-    /// Tokens in a sequence; transformers only.
+    /// Tokens per sequence; transformers only.
     pub sequence_length: u64,
-    /// Samples that pass together.
+    /// Samples per microbatch.
     pub micro_batch: u64,
     /// Bytes of an element.
     pub element_bytes: u32,
-    /// Share of an accelerator's peak that matrix arithmetic attains.
+    /// Fraction of an accelerator's peak that matrix arithmetic attains.
     pub mfu: f64,
     /// Bytes of state per parameter.
     pub state: StateBytes,
-    /// Whether attention scores are operators of their own (no flash attention).
+    /// True if attention scores are separate operators (no flash attention).
     pub keep_attention_scores: bool,
-    /// Whether causal attention is credited with half of its work.
+    /// True if causal attention counts only half of its work.
     pub causal_credit: bool,
     /// FLOP/s that a CPU attains.
     pub cpu_flops: f64,
@@ -66,26 +66,26 @@ pub struct OperatorSettings {
     pub cpu_bandwidth: f64,
     /// Bytes per second between an accelerator and the host.
     pub host_link: f64,
-    /// Accelerators, written into the file.
+    /// Number of accelerators, written into the file.
     pub accelerators: u32,
-    /// CPUs, written into the file.
+    /// Number of CPUs, written into the file.
     pub cpus: u32,
     /// Memory of an accelerator, written into the file, bytes.
     pub memory_bytes: f64,
-    /// The transformer as it is trained, whose constants then give the times of accelerators; `mfu` is for none.
+    /// Training profile of the transformer. If present, its constants give the accelerator times and `mfu` is ignored.
     pub trained: Option<TrainingProfile>,
 }
 
-/// A server CPU's attained arithmetic, FLOP/s.
+/// Attained arithmetic of a server CPU, FLOP/s.
 const CPU_FLOPS: f64 = 1e12;
-/// A server CPU's attained memory bandwidth, bytes per second.
+/// Attained memory bandwidth of a server CPU, bytes per second.
 const CPU_BANDWIDTH: f64 = 100e9;
-/// What a PCIe 4.0 x16 link attains of its nominal 32 GB/s.
+/// Attained bandwidth of a PCIe 4.0 x16 link with nominal 32 GB/s.
 const HOST_LINK: f64 = 16e9;
 const LONGEST_DEFAULT_SEQUENCE: u64 = 4096;
 
 impl OperatorSettings {
-    /// The defaults for a network on some hardware.
+    /// Defaults for a network on some hardware.
     pub fn defaults(network: &Network, hardware: &Hardware, pass: Pass) -> Self {
         let element_bytes = 2;
         OperatorSettings {
@@ -116,7 +116,7 @@ impl OperatorSettings {
     /// Checks that the settings suit the network.
     ///
     /// # Errors
-    /// [`GenerateError::Setting`] naming the flag and the repair.
+    /// [`GenerateError::Setting`] with the flag and the repair.
     pub fn validate(&self, network: &Network) -> Result<(), GenerateError> {
         let refuse = |flag, problem: String| Err(GenerateError::Setting { flag, problem });
         match network {
@@ -172,51 +172,51 @@ impl OperatorSettings {
     }
 }
 
-/// One operator of the forward pass; counts are elements and FLOP of a whole microbatch.
+/// Operator of the forward pass; counts are elements and FLOP of a whole microbatch.
 #[derive(Debug, Clone, PartialEq)]
 struct Operator {
     name: String,
-    /// The layer or block it belongs to.
+    /// Layer or block that it belongs to.
     layer: usize,
     /// Operators whose outputs it reads.
     inputs: Vec<usize>,
-    /// Elements it writes.
+    /// Elements that it writes.
     outputs: f64,
     /// Matrix arithmetic of the forward pass.
     flop: f64,
     kernel: Kernel,
-    /// Elements it learns.
+    /// Learned elements.
     parameters: f64,
     /// Parameters that one pass reads: a row per token of an embedding.
     parameters_read: f64,
     kept: Kept,
 }
 
-/// What an operator runs.
+/// Kernel of an operator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kernel {
-    /// A pass over memory.
+    /// Pass over memory.
     Memory,
-    /// A product of m × n × k with a matrix that is learned.
+    /// Product of m × n × k with a learned matrix.
     Product([f64; 3]),
     /// Fused attention over all heads.
     Attention,
 }
 
-/// What the gradient of an operator needs of its forward pass.
+/// Forward data that the gradient of an operator needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kept {
-    /// It has no gradient: fed-in data.
+    /// No gradient: input data.
     NoGradient,
     /// Nothing: sums and concatenations pass gradients on.
     Nothing,
-    /// What it read.
+    /// Inputs of the operator.
     Inputs,
-    /// What it wrote.
+    /// Output of the operator.
     Output,
 }
 
-/// Operators under construction, in an order in which every one follows its inputs.
+/// Operators under construction; each comes after its inputs.
 #[derive(Debug, Default)]
 struct Operators {
     list: Vec<Operator>,
@@ -241,7 +241,7 @@ impl Operators {
         self.list.len() - 1
     }
 
-    /// An operator with parameters and matrix arithmetic.
+    /// Adds an operator with parameters and matrix arithmetic.
     fn add_matrix(&mut self, name: &str, inputs: &[usize], outputs: f64, flop: f64, parameters: f64) -> usize {
         let at = self.add(name, inputs, outputs, Kept::Inputs);
         let operator = &mut self.list[at];
@@ -249,7 +249,8 @@ impl Operators {
         at
     }
 
-    /// The product of `rows` × `inner` inputs with a learned matrix of `inner` × `columns`, and what is learned beside it.
+    /// Adds the product of `rows` × `inner` inputs with a learned matrix of `inner` × `columns`; `beside` is further
+    /// parameters.
     fn add_product(&mut self, name: &str, input: usize, [rows, columns, inner]: [f64; 3], beside: f64) -> usize {
         let (flop, parameters) = (2.0 * rows * inner * columns, inner * columns + beside);
         let at = self.add_matrix(name, &[input], rows * columns, flop, parameters);
@@ -258,7 +259,7 @@ impl Operators {
     }
 }
 
-/// The text of a device-placement file for `network` on `hardware`. `command_line` becomes its `provenance`.
+/// Text of a device-placement file for `network` on `hardware`. `command_line` becomes its `provenance`.
 ///
 /// # Errors
 /// [`GenerateError::Setting`] if a setting does not suit the network.

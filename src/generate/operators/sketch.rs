@@ -1,26 +1,27 @@
-//! The costs of operators and the text of their file.
+//! Costs of operators and the text of their file.
 //!
-//! By the roofline the gradient of an operator does twice its arithmetic and twice its traffic: gradients of inputs and of
-//! parameters, or of both inputs; real training's kernels have their own. It waits for the gradients of everything that read the operator's output, and for what was kept.
+//! By the roofline, the gradient of an operator takes twice its arithmetic and twice its traffic: gradients of inputs
+//! and of parameters, or of both inputs. Kernels of real training have their own backward times. A gradient depends on
+//! the gradients of all readers of the operator's output, and on the kept tensors.
 
 use std::fmt::Write as _;
 
 use super::{Kept, Operator, OperatorSettings, Pass, kernels::Kernels};
 use crate::{cluster::hardware::Hardware, workload::recipe::Recipe};
 
-/// A workload about to be written.
+/// Workload to write.
 pub(super) struct Sketch<'a> {
     pub(super) operators: Vec<Operator>,
     pub(super) hardware: &'a Hardware,
     pub(super) settings: &'a OperatorSettings,
-    /// What accelerators take, where constants of training are known.
+    /// Accelerator times, if training constants are known.
     pub(super) kernels: Option<Kernels>,
     pub(super) provenance: &'a str,
     pub(super) assumptions: Vec<String>,
     pub(super) recipe: Option<Recipe>,
 }
 
-/// A node of the file; times in seconds, sizes in bytes.
+/// Node of the file; times in seconds, sizes in bytes.
 struct Row {
     id: usize,
     name: String,
@@ -35,7 +36,7 @@ struct Row {
     readers: Vec<usize>,
 }
 
-/// Milliseconds with six significant digits: a model's estimate deserves no more.
+/// Milliseconds with six significant digits: estimates are not more precise.
 fn milliseconds(seconds: f64) -> f64 {
     format!("{:.5e}", seconds * 1e3).parse().expect("a printed number can be read")
 }
@@ -55,7 +56,7 @@ impl Sketch<'_> {
         (cpu, accelerator)
     }
 
-    /// What one forward pass reads and writes; what is fed in costs nothing.
+    /// Bytes that one forward pass reads and writes; input data costs nothing.
     fn traffic_bytes(&self, operator: &Operator) -> f64 {
         if operator.kept == Kept::NoGradient {
             return 0.0;
@@ -70,7 +71,7 @@ impl Sketch<'_> {
 
     fn rows(&self) -> Vec<Row> {
         let (n, element) = (self.operators.len(), f64::from(self.settings.element_bytes));
-        // Gradients run in the opposite order.
+        // Gradients run in reverse order.
         let gradient = |at: usize| 2 * n - 1 - at;
         let mut rows: Vec<Row> = vec![];
         for (at, operator) in self.operators.iter().enumerate() {
@@ -120,7 +121,7 @@ impl Sketch<'_> {
                     * element,
                 readers: operator.inputs.iter().filter(differentiable).map(|&input| gradient(input)).collect(),
             });
-            // The last operator's output is where the loss is taken.
+            // The loss is computed from the last operator's output.
             let read: &[usize] = match operator.kept {
                 Kept::Inputs => &operator.inputs,
                 Kept::Output => &[at],
@@ -136,7 +137,7 @@ impl Sketch<'_> {
         rows
     }
 
-    /// The text of the file. Equal sketches give equal bytes.
+    /// Text of the file. Equal sketches give equal bytes.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         self.write(&mut text).expect("writing to a string cannot fail");

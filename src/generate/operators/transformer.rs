@@ -1,9 +1,9 @@
-//! The operators of a transformer: norms, projections, attention, feed-forward block, residual sums.
+//! Operators of a transformer: norms, projections, attention, feed-forward block, residual sums.
 
 use super::{Kept, Kernel, OperatorSettings, Operators};
 use crate::workload::model::{Head, Mlp, ModelConfig};
 
-/// The forward pass: inputs, embedding, layers in a row, head.
+/// Forward pass: inputs, embedding, consecutive layers, head.
 pub(super) fn operators(model: &ModelConfig, settings: &OperatorSettings) -> Vec<super::Operator> {
     let tokens = (settings.sequence_length * settings.micro_batch) as f64;
     let h = model.hidden as f64;
@@ -42,7 +42,7 @@ fn norm(ops: &mut Operators, model: &ModelConfig, name: &str, input: usize, toke
     ops.add_matrix(name, &[input], tokens * model.hidden as f64, 0.0, model.norm_parameters())
 }
 
-/// One layer, norms first; its output.
+/// Adds one layer, norms first; returns its output.
 fn transformer_layer(
     ops: &mut Operators,
     model: &ModelConfig,

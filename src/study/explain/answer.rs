@@ -1,4 +1,4 @@
-//! One question answered: a re-plan, held against the base.
+//! Answer to a question: a re-plan, compared with the base.
 
 use std::time::Duration;
 
@@ -14,61 +14,61 @@ use crate::{
     workload::Workload,
 };
 
-/// How sure a difference is.
+/// Certainty of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certainty {
-    /// Both plans are proven to be the best of their problem.
+    /// Both plans are proven optimal.
     Exact,
-    /// The re-plan is not proven: there may be more to gain.
+    /// The re-plan is not proven optimal: the gain may be larger.
     AtLeast,
-    /// The base is not proven: part of the gain may be had without the change.
+    /// The base is not proven optimal: part of the gain may be possible without the change.
     AtMost,
-    /// Neither is proven.
+    /// Neither plan is proven optimal.
     About,
 }
 
-/// A re-plan.
+/// Re-plan and its comparison with the base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What was asked.
+    /// Question that it answers.
     pub question: Question,
-    /// What the change is called.
+    /// Label of the change.
     pub label: String,
-    /// How the re-plan ended.
+    /// Status of the re-plan.
     pub status: Status,
-    /// What its plan is worth, in the base's unit; `None` where there is no plan, or none measured alike.
+    /// Value of its plan, in the base's unit; `None` without a plan, or with one of another measure.
     pub value: Option<f64>,
-    /// The value against the base's, relative: -0.1 is a tenth less.
+    /// Relative difference from the base's value: -0.1 is a tenth less.
     pub change: Option<f64>,
-    /// Whether less is better.
+    /// True if smaller values are better.
     pub less_is_better: bool,
-    /// How sure the difference is.
+    /// Certainty of the difference.
     pub certainty: Certainty,
-    /// By how many seconds the parts of a simulated batch get longer, the most first, where plans are measured by it: filling,
-    /// transfers, all-reduce, the steady state's compute and waits. Empty where batches are not of one size.
+    /// Excess of each part of the simulated iteration in seconds, the largest first: warm-up, transfers, all-reduce,
+    /// steady-state compute and waits. Only for plans measured by it; empty if the batch sizes differ.
     pub parts: Vec<(&'static str, f64)>,
-    /// The plan.
+    /// Plan of the re-plan.
     pub plan: Option<Plan>,
-    /// Why there is none.
+    /// Reason for a missing plan.
     pub reason: Option<String>,
-    /// Seconds that the re-plan took.
+    /// Seconds of the re-plan.
     pub seconds: f64,
-    /// What the planner did in the re-plan that is a bug; then the re-plan says nothing.
+    /// Bug of the planner in the re-plan; the answer is void then.
     pub fault: Option<Fault>,
 }
 
 impl Answer {
-    /// The relative difference, above 0 where the change makes the plan better.
+    /// Relative difference, positive if the change improves the plan.
     pub fn gain(&self) -> Option<f64> {
         self.change.map(|change| if self.less_is_better { -change } else { change })
     }
 
-    /// The difference for people: `-10.9%`, `+38.6% at most`.
+    /// Difference for people: `-10.9%`, `+38.6% at most`.
     pub fn difference(&self) -> Option<String> {
         Some(format!("{}{}", signed_percent(self.change?), self.sureness()?))
     }
 
-    /// The same where a sign could be misread: `1.94x faster`, `5.6% slower at most`.
+    /// Difference in words, for places where a sign could be misread: `1.94x faster`, `5.6% slower at most`.
     pub fn in_words(&self) -> Option<String> {
         let change = self.change?;
         let rate = if self.less_is_better { 1.0 / (1.0 + change) } else { 1.0 + change };
@@ -85,7 +85,7 @@ impl Answer {
     }
 }
 
-/// A share with its sign: `+4.2%`, `-0.3%`, `0.0%`.
+/// Percentage with its sign: `+4.2%`, `-0.3%`, `0.0%`.
 fn signed_percent(share: f64) -> String {
     let tenths = (share * 1000.0).round() / 10.0;
     match tenths {
@@ -95,7 +95,7 @@ fn signed_percent(share: f64) -> String {
     }
 }
 
-/// What a plan is worth, so that plans under different limits can be told apart: operations are turned into seconds.
+/// Value of a plan, comparable under different limits: operations are converted to seconds.
 pub(super) fn worth(score: &Score, limits: &Limits) -> f64 {
     match score.measure {
         Measure::OperatorCost(_) if limits.flops_per_s.is_some() => score.value / limits.flops(),
@@ -103,7 +103,7 @@ pub(super) fn worth(score: &Score, limits: &Limits) -> f64 {
     }
 }
 
-/// The unit of that.
+/// Unit of a plan's value.
 pub(super) fn unit(measure: Measure) -> &'static str {
     match measure {
         Measure::OperatorCost(_) => "s",
@@ -111,7 +111,7 @@ pub(super) fn unit(measure: Measure) -> &'static str {
     }
 }
 
-/// The same with its unit.
+/// Plan's value with its unit.
 pub(super) fn show(measure: Measure, value: f64) -> String {
     match measure {
         Measure::OperatorCost(_) => format!("{}/step", units::seconds(value)),
@@ -120,7 +120,7 @@ pub(super) fn show(measure: Measure, value: f64) -> String {
 }
 
 impl Base {
-    /// Answers one question within `share` of time; ends at once when `whole` is cancelled, and then says nothing.
+    /// Answers one question within the time `share`. Returns `None` as soon as `whole` is cancelled.
     pub fn ask(&self, question: &Question, share: Option<Duration>, whole: &Search) -> Option<Answer> {
         let search = whole.part(share);
         let asked = question.change.apply(&self.problem, self.planner);
@@ -146,7 +146,7 @@ impl Base {
         }
         let (value, plan) = found.unzip();
         let base_proven = self.status == Status::Optimal;
-        // Batches of another size are held against one another by what they do.
+        // Batches of different sizes are compared by their work.
         let work = self.batch(&self.problem.limits) / self.batch(&asked.limits);
         let label = question.change.label(&self.problem);
         let parts = match &plan {
@@ -174,7 +174,7 @@ impl Base {
         })
     }
 
-    /// Which parts of a batch get longer.
+    /// Excess of each part of an iteration.
     fn parts(&self, asked: &Problem, plan: &Plan, whole: &Search) -> Vec<(&'static str, f64)> {
         if !family::of(&asked.workload).simulates(self.score.measure) {
             return vec![];
@@ -186,7 +186,7 @@ impl Base {
         both.map(|(theirs, own)| theirs.beyond(&own)).unwrap_or_default()
     }
 
-    /// How much a batch is, where plans are measured by the time of one.
+    /// Size of a batch, if plans are measured by iteration time.
     fn batch(&self, limits: &Limits) -> f64 {
         match self.score.measure {
             Measure::IterationTime => f64::from(family::of(&self.problem.workload).parts_of_a_batch(limits)),
@@ -199,7 +199,7 @@ impl Base {
         apart && self.score.measure.is_better(value, than)
     }
 
-    /// The plan at hand with what it is worth under other limits, if it keeps them.
+    /// Base plan and its value under other limits, if it satisfies them.
     fn kept(&self, question: &Question, workload: &Workload, limits: &Limits) -> Option<(f64, Plan)> {
         if !matches!(question.change, Change::Limit(..) | Change::EveryDegree) {
             return None;
@@ -209,7 +209,7 @@ impl Base {
         score.is_valid().then(|| (worth(&score, limits), plan))
     }
 
-    /// Whether a value can be held against the base's. A resource among the options is part of the measure.
+    /// True if a value is comparable with the base's. A resource option is part of the measure.
     fn comparable(&self, measure: Measure, change: &Change) -> bool {
         match change {
             Change::Option(_, crate::planner::OptionValue::Number(_)) | Change::FreeLinks => {
@@ -220,14 +220,14 @@ impl Base {
     }
 }
 
-/// The outcome of a planner that failed: nothing is known.
+/// Outcome of a planner that failed: nothing is known.
 fn unanswered(fault: &Fault) -> Outcome {
     let explanation = format!("a bug of plantui: {fault}; {REPORT}");
     let story = Infeasible { explanation, ..Infeasible::default() };
     Outcome { infeasible: Some(story), ..Outcome::new(Status::Cancelled) }
 }
 
-/// The best plan that training engines run as it is.
+/// Best plan that training engines run unchanged.
 fn engine_feasible(problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
     let options = Options::parse("piper", Piper.options(), ["engine_feasible=true"]).unwrap_or_default();
     run::plan(&Piper, &Problem { options, ..problem.clone() }, search)

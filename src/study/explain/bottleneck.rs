@@ -1,4 +1,4 @@
-//! Which stage or device limits the rest, what it does with its time, and which link is busiest in a simulated batch.
+//! Stage or device that limits the rest, the parts of its time, and the busiest link of a simulated iteration.
 
 use std::collections::BTreeSet;
 
@@ -9,45 +9,45 @@ use crate::{
     workload::Workload,
 };
 
-/// A part of the time of the bottleneck.
+/// Part of the bottleneck's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
-    /// One word: `compute`.
+    /// Name in one word: `compute`.
     pub name: &'static str,
     /// Seconds per sample.
     pub seconds: f64,
-    /// Share of all parts, 0 to 1.
+    /// Share of the sum of all parts, 0 to 1.
     pub share: f64,
 }
 
-/// The busiest link of a simulated batch.
+/// Busiest link of a simulated iteration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BusyLink {
-    /// The earlier stage, from 0.
+    /// Earlier stage, from 0.
     pub from: usize,
-    /// The later stage.
+    /// Later stage.
     pub to: usize,
-    /// Share of the batch during which one direction carries something, 0 to 1.
+    /// Share of the iteration in which one direction is busy, 0 to 1.
     pub busy: f64,
 }
 
-/// What limits the rest.
+/// Bottleneck of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bottleneck {
-    /// Which stage, from 0.
+    /// Stage index, from 0.
     pub stage: usize,
-    /// What it is called: `stage 3`, `accelerator 2`.
+    /// Name: `stage 3`, `accelerator 2`.
     pub name: String,
-    /// What its time is made of; parts that are nothing are left out.
+    /// Parts of its time; parts of zero are omitted.
     pub parts: Vec<Part>,
-    /// Share of a simulated batch during which its busiest replica computes, 0 to 1.
+    /// Share of a simulated iteration in which its busiest replica computes, 0 to 1.
     pub busy: Option<f64>,
-    /// The busiest link of that batch.
+    /// Busiest link of that iteration.
     pub link: Option<BusyLink>,
 }
 
 impl Bottleneck {
-    /// The bottleneck of a valid plan, and what a simulated batch says of it.
+    /// Bottleneck of a valid plan, with the figures of a simulated iteration.
     pub fn of(
         workload: &Workload,
         plan: &Plan,
@@ -86,7 +86,7 @@ fn parts(stage: &StageScore) -> Vec<Part> {
     parts.into_iter().map(|(name, seconds)| Part { name, seconds, share: seconds / whole }).collect()
 }
 
-/// The link whose one direction carries most: every replica of its sender carries its share of the microbatches.
+/// Link with the busiest direction; a sender's replicas divide the microbatches equally.
 fn busiest_link(pipeline: &Pipeline, timeline: &Timeline) -> Option<BusyLink> {
     let load = |transfer: &crate::simulate::Transfer| {
         let senders = pipeline.stages.get(transfer.from).map_or(1, |stage| stage.replicas.max(1));
@@ -98,7 +98,7 @@ fn busiest_link(pipeline: &Pipeline, timeline: &Timeline) -> Option<BusyLink> {
     links.reduce(|best, link| if link.busy > best.busy { link } else { best }).filter(|link| link.busy > 0.0)
 }
 
-/// What a stage is called: in device placements every stage is a device of a kind.
+/// Name of a stage: in device placements every stage is a device of a kind.
 pub fn stage_name(workload: &Workload, plan: &Plan, stage: usize) -> String {
     if !family::of(workload).stages_are_devices()
         || matches!(plan.measure, Measure::TimePerSample | Measure::IterationTime)
@@ -106,12 +106,12 @@ pub fn stage_name(workload: &Workload, plan: &Plan, stage: usize) -> String {
         return format!("stage {}", stage + 1);
     }
     let is_cpu = |i: usize| plan.stages[i].on_cpus();
-    // Stages that share a device count once.
+    // Stages on the same device count once.
     let before: BTreeSet<Vec<u32>> = (0..=stage)
         .filter(|&i| is_cpu(i) == is_cpu(stage))
         .map(|i| match plan.stages[i].devices.first() {
             Some(&device) => vec![device],
-            // Without a number it is like no other.
+            // A stage without a device number differs from all others.
             None => vec![u32::MAX, i as u32],
         })
         .collect();

@@ -1,4 +1,4 @@
-//! From a limit that was taken away to how it binds: by what the better plan does differently.
+//! How a removed limit binds, derived from the differences of the better plan.
 
 use super::{Answer, Base, Certainty, Change, NOTICEABLE, Topic};
 use crate::{
@@ -9,23 +9,23 @@ use crate::{
     workload::NodeIndex,
 };
 
-/// What binds a plan.
+/// Limit that binds a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CauseKind {
     /// Memory per device.
     Memory,
-    /// The number of devices.
+    /// Number of devices.
     Devices,
-    /// The time that links take.
+    /// Time of transfers over links.
     Links,
-    /// The divisors of the number of microbatches, which replicas must be.
+    /// Divisors of the number of microbatches: the number of replicas must be one of them.
     Divisors,
-    /// Tensor degrees that some nodes do not offer.
+    /// Tensor degrees that some nodes lack.
     Degrees,
 }
 
 impl CauseKind {
-    /// What scripts call it.
+    /// Id for scripts.
     pub fn id(self) -> &'static str {
         match self {
             CauseKind::Memory => "memory",
@@ -36,12 +36,12 @@ impl CauseKind {
         }
     }
 
-    /// Whether how it binds says more than that it does.
+    /// True if the details say more than the fact that the limit binds.
     pub fn explains(self) -> bool {
         matches!(self, CauseKind::Memory | CauseKind::Divisors | CauseKind::Degrees)
     }
 
-    /// What people call it.
+    /// Name for people.
     pub fn title(self) -> &'static str {
         match self {
             CauseKind::Memory => "memory",
@@ -53,31 +53,31 @@ impl CauseKind {
     }
 }
 
-/// Something that binds, proven by a re-plan without it.
+/// Limit that binds, proven by a re-plan without it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cause {
-    /// What.
+    /// Kind of the limit.
     pub kind: CauseKind,
-    /// How, in a few words: `24 of 37 layers recompute, none would`.
+    /// How it binds, in a few words: `24 of 37 layers recompute, none would`.
     pub how: String,
-    /// What was changed to find out: `memory unlimited`.
+    /// Change that showed it: `memory unlimited`.
     pub without: String,
-    /// What the plan is worth then, in the base's unit.
+    /// Value of the plan after the change, in the base's unit.
     pub value: f64,
-    /// How much better that is, relative.
+    /// Relative gain.
     pub gain: f64,
-    /// The difference for people.
+    /// Difference for people.
     pub difference: String,
-    /// The same in words: `1.94x faster`, `5.6% faster at most`.
+    /// Difference in words: `1.94x faster`, `5.6% faster at most`.
     pub words: String,
-    /// How sure the difference is.
+    /// Certainty of the difference.
     pub certainty: Certainty,
     /// [`Answer::parts`].
     pub parts: Vec<(&'static str, f64)>,
 }
 
-/// What an answer says of what binds, in the light of all answers; `None` if it is about something else, or what was taken
-/// away does not bind.
+/// Cause shown by an answer, given all answers. `None` if the answer has another topic, or the removed limit does not
+/// bind.
 pub(super) fn cause(base: &Base, answer: &Answer, answers: &[Answer]) -> Option<Cause> {
     let (gain, value, plan) = (answer.gain()?, answer.value?, answer.plan.as_ref()?);
     if gain <= NOTICEABLE {
@@ -106,7 +106,7 @@ pub(super) fn cause(base: &Base, answer: &Answer, answers: &[Answer]) -> Option<
         parts: answer.parts.clone(),
     };
     if kind == CauseKind::Degrees {
-        // A perfect split is a bound, not a promise.
+        // A perfect split is a bound and may not be reached.
         cause.certainty = Certainty::AtMost;
         let at_most = Answer { certainty: Certainty::AtMost, ..answer.clone() };
         (cause.difference, cause.words) = (at_most.difference()?, at_most.in_words()?);
@@ -114,7 +114,7 @@ pub(super) fn cause(base: &Base, answer: &Answer, answers: &[Answer]) -> Option<
     Some(cause)
 }
 
-/// How a plan differs from the one that memory allows no longer.
+/// Differences to the plan without a memory limit.
 fn memory(base: &Base, without: &Plan, answers: &[Answer]) -> String {
     let with = &base.plan;
     let nouns = family::of(&base.problem.workload).nouns();
@@ -149,7 +149,7 @@ fn memory(base: &Base, without: &Plan, answers: &[Answer]) -> String {
     ways.join("; ")
 }
 
-/// Whether some plan under the same limits is as good and recomputes nothing.
+/// True if some plan under the same limits is as good without recomputation.
 fn recomputation_is_idle(answers: &[Answer]) -> bool {
     let same_limits = |answer: &&Answer| matches!(answer.question.topic, Topic::Option | Topic::NextBest);
     let as_good = |answer: &Answer| answer.gain().is_some_and(|gain| gain >= -NOTICEABLE);
@@ -160,12 +160,12 @@ fn recomputed(plan: &Plan) -> usize {
     plan.stages.iter().map(Stage::recomputed).sum()
 }
 
-/// Replicas of a node on average.
+/// Average number of replicas per node.
 fn replicas(plan: &Plan) -> f64 {
     average(plan, |stage| stage.data_parallel)
 }
 
-/// Devices that a node's tensors are split over, on average.
+/// Average tensor degree per node.
 fn splits(plan: &Plan) -> f64 {
     average(plan, |stage| stage.tensor_parallel)
 }
@@ -176,7 +176,7 @@ fn average(plan: &Plan, of: fn(&crate::plan::Stage) -> u32) -> f64 {
     sum / (nodes.max(1) as f64)
 }
 
-/// What links take of the slowest stage.
+/// Share of links in the time of the slowest stage.
 fn links(base: &Base) -> String {
     let Some(stage) = base.score.bottleneck().map(|stage| &base.score.stages[stage]) else { return String::new() };
     let share = (stage.communication_s + stage.sync_s) / stage.load_s;
@@ -187,7 +187,7 @@ fn links(base: &Base) -> String {
     }
 }
 
-/// A number of replicas that another number of microbatches allows; `None` if the same numbers do.
+/// Number of replicas that only another number of microbatches allows; `None` if the current number allows all.
 fn divisors(base: &Base, plan: &Plan) -> Option<String> {
     let now = base.problem.limits.microbatches;
     let (at, stage) = plan.stages.iter().enumerate().find(|(_, s)| !now.is_multiple_of(s.data_parallel))?;
@@ -203,7 +203,7 @@ fn divisors(base: &Base, plan: &Plan) -> Option<String> {
     ))
 }
 
-/// A node that would run at a degree it does not offer; `None` if none would.
+/// Node that would run at a degree that it lacks; `None` if there is none.
 fn degrees(base: &Base, plan: &Plan) -> Option<String> {
     let workload = &base.problem.workload;
     let family = family::of(workload);

@@ -1,5 +1,5 @@
-//! One thing moved: a limit, an option, or what nodes offer. A [`Change`] makes another problem of a problem and knows what
-//! to call itself.
+//! One change of a problem: a limit, an option, or the degrees that nodes offer. A [`Change`] derives the changed
+//! problem and labels itself.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::{
     units,
 };
 
-/// What is different in a re-plan.
+/// Difference of a re-plan's problem.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// A limit has another value, in its base unit.
     Limit(LimitKind, f64),
     /// An option of the planner has another value.
     Option(&'static OptionSpec, OptionValue),
-    /// Links between devices take no time: the limit on bandwidth and all resources among the options at their most.
+    /// Links between devices take no time: the bandwidth limit and all resource options have their largest values.
     FreeLinks,
     /// Every node offers every tensor degree that any node offers, split perfectly.
     EveryDegree,
-    /// Only what training engines can run: whole layers, the same degrees on every stage.
+    /// Only plans that training engines run: whole layers, the same degrees on every stage.
     EngineFeasible,
 }
 
@@ -29,7 +29,7 @@ impl Change {
     /// Memory without a limit.
     pub(super) const FREE_MEMORY: Change = Change::Limit(LimitKind::Memory, f64::INFINITY);
 
-    /// The problem with this change.
+    /// Changed problem.
     pub fn apply(&self, problem: &Problem, planner: &dyn Planner) -> Problem {
         let mut changed = problem.clone();
         match self {
@@ -55,7 +55,7 @@ impl Change {
         changed
     }
 
-    /// What to call it beside a problem: `+8 devices`, `memory 10 GiB`, `2x bandwidth`, `no tensor parallel`.
+    /// Label beside a problem: `+8 devices`, `memory 10 GiB`, `2x bandwidth`, `no tensor parallel`.
     pub fn label(&self, problem: &Problem) -> String {
         let number = |name: &str| match problem.options.get(name) {
             Some(OptionValue::Number(now)) => now,
@@ -65,7 +65,7 @@ impl Change {
             Change::Limit(kind, value) => limit_label(*kind, problem.limits.get(*kind), *value),
             Change::Option(spec, OptionValue::Flag(false)) => format!("no {}", spec.label),
             Change::Option(spec, OptionValue::Flag(true)) => spec.label.to_string(),
-            // `stages 3` would be read as the third stage.
+            // `stages 3` could be read as the third stage.
             Change::Option(spec, OptionValue::Number(count)) if spec.label == "stages" => {
                 format!("{} stage{}", units::exact_number(*count), if *count == 1.0 { "" } else { "s" })
             }
@@ -80,7 +80,7 @@ impl Change {
         }
     }
 
-    /// How the command line asks for it, if it can: `--devices 72`, `--set recompute=never`.
+    /// Flags of the change, if it has any: `--devices 72`, `--set recompute=never`.
     pub fn flags(&self) -> Option<String> {
         match self {
             Change::Limit(kind, value) => {
@@ -109,7 +109,7 @@ fn limit_label(kind: LimitKind, now: f64, value: f64) -> String {
     }
 }
 
-/// The options that state a resource, with the most each can be.
+/// Options that state a resource, with the largest value of each.
 fn resources(planner: &dyn Planner) -> impl Iterator<Item = (&'static OptionSpec, f64)> + '_ {
     planner.tunables().iter().filter_map(|tunable| match (tunable, spec_of(planner, *tunable)?.kind) {
         (Tunable::Resource(_), OptionKind::Number { most, .. } | OptionKind::Quantity { most, .. }) => {
@@ -119,7 +119,7 @@ fn resources(planner: &dyn Planner) -> impl Iterator<Item = (&'static OptionSpec
     })
 }
 
-/// The declaration of a tunable.
+/// Declaration of a tunable.
 pub(super) fn spec_of(planner: &dyn Planner, tunable: Tunable) -> Option<&'static OptionSpec> {
     planner.options().iter().find(|spec| spec.name == tunable.name())
 }

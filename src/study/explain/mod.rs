@@ -1,18 +1,17 @@
-//! What limits a plan, what would help, and what else could be run: every figure is that of a re-plan.
+//! Explanation of a plan: its limits, possible improvements and alternatives, each backed by a re-plan.
 //!
-//! A [`Base`] is a plan to explain. It raises [`Question`]s, each the same problem with one [`Change`], in the order in
-//! which answers tend to matter; [`Base::ask`] plans one and holds it against the base; [`Explanation`] puts answers
-//! together:
+//! A [`Base`] is a plan to explain. It raises [`Question`]s, each the same problem with one [`Change`], in the typical
+//! order of importance. [`Base::ask`] plans one and compares it with the base. [`Explanation`] collects the answers:
 //!
-//! * *what binds*: a limit taken away (memory, links, the divisors of the microbatch count, tensor degrees that nodes lack)
-//!   or doubled (devices). It binds if the plan gets better, and the difference between both plans says how: see [`Cause`];
-//! * *what would help*: one limit or option moved to the next value that makes sense;
-//! * *the next best*: what else could be run under the same limits, and how much worse it is.
+//! * *what binds*: a limit removed (memory, links, the divisors of the microbatch count, missing tensor degrees) or
+//!   doubled (devices). It binds if the plan improves, and the difference of both plans shows how: see [`Cause`];
+//! * *what would help*: one limit or option moved to the next sensible value;
+//! * *the next best*: alternatives under the same limits, and how much worse they are.
 //!
-//! No planner is known by name: questions come from the limits, options and [tunables](crate::planner::Tunable) that a planner
-//! declares. One re-plan for each question, so the cost is about thirty times that of the plan; a deadline for each keeps it
-//! bounded. Where a changed limit leaves the plan at hand valid and the re-plan found nothing
-//! better, that plan is the answer, so a search that was cut short never makes more devices look worse.
+//! The questions do not depend on the planner's name: they come from its limits, options and
+//! [tunables](crate::planner::Tunable). Each question is one re-plan, so the cost is about thirty times that of the
+//! plan; a deadline per question bounds it. If a changed limit leaves the base plan valid and the re-plan finds nothing
+//! better, the base plan is the answer. So a search that was cut short never makes more devices look worse.
 
 mod answer;
 mod bottleneck;
@@ -34,28 +33,28 @@ pub use cause::{Cause, CauseKind};
 pub use change::Change;
 pub use question::{Question, Topic};
 
-/// Smaller differences than this are none, relative.
+/// Smaller relative differences count as none.
 pub const NOTICEABLE: f64 = 5e-4;
 
-/// A plan to explain, with what it is the answer to.
+/// Plan to explain, with its problem.
 #[derive(Clone)]
 pub struct Base {
-    /// Who planned.
+    /// Planner of the plan.
     pub planner: &'static dyn Planner,
-    /// What was asked.
+    /// Problem of the plan.
     pub problem: Problem,
-    /// How it ended.
+    /// Status of the run.
     pub status: Status,
-    /// The plans that the proof speaks of, where those are not all.
+    /// Plans that the proof covers, if not all.
     pub proven_among: Option<String>,
-    /// The plan.
+    /// Plan to explain.
     pub plan: Plan,
-    /// Its independent score.
+    /// Independent score of the plan.
     pub score: Score,
 }
 
 impl Base {
-    /// The base of a planner's outcome; `None` where there is no valid plan.
+    /// Base of a planner's outcome; `None` without a valid plan.
     pub fn new(
         planner: &'static dyn Planner,
         problem: &Problem,
@@ -68,31 +67,31 @@ impl Base {
         Some(Base { planner, problem: problem.clone(), status: outcome.status, proven_among, plan, score })
     }
 
-    /// What the plan is worth, in the unit of [`Base::show`].
+    /// Value of the plan, in the unit of [`Base::show`].
     pub fn value(&self) -> f64 {
         answer::worth(&self.score, &self.problem.limits)
     }
 
-    /// The unit of values.
+    /// Unit of values.
     pub fn unit(&self) -> &'static str {
         answer::unit(self.score.measure)
     }
 
-    /// A value with its unit. Operators are told in seconds, since a rate of operations may be what is moved.
+    /// Value with its unit. Operators are shown in seconds, since a rate of operations may be the changed limit.
     pub fn show(&self, value: f64) -> String {
         answer::show(self.score.measure, value)
     }
 }
 
-/// The limits that a planner's plans of a workload must keep: its own, unless it converts.
+/// Limits that apply to a planner's plans of a workload: its own, unless it converts the workload.
 pub fn limits_of(planner: &dyn Planner, workload: &Workload) -> &'static [LimitKind] {
     if planner.is_native(workload) { planner.limits_for(workload) } else { family::of(workload).limits() }
 }
 
-/// Everything there is to say about a plan.
+/// Explanation of a plan.
 #[derive(Debug, Clone, Default)]
 pub struct Explanation {
-    /// Answers as they came.
+    /// Answers in the order of arrival.
     answers: Vec<Answer>,
 }
 
@@ -102,12 +101,12 @@ impl Explanation {
         self.answers.push(answer);
     }
 
-    /// All answers, as they came.
+    /// All answers in the order of arrival.
     pub fn answers(&self) -> &[Answer] {
         &self.answers
     }
 
-    /// What binds, the most costly first.
+    /// Causes that bind, the most costly first.
     pub fn causes(&self, base: &Base) -> Vec<Cause> {
         let all = &self.answers;
         let mut causes: Vec<Cause> = all.iter().filter_map(|answer| cause::cause(base, answer, all)).collect();
@@ -115,7 +114,7 @@ impl Explanation {
         causes
     }
 
-    /// Limits that were taken away without effect, as they are called.
+    /// Names of limits whose removal had no effect.
     pub fn free(&self, base: &Base) -> Vec<&'static str> {
         let asked = self.answers.iter().filter(|answer| answer.gain().is_some());
         asked
@@ -125,7 +124,7 @@ impl Explanation {
             .collect()
     }
 
-    /// What would help or hurt: limits that were moved and options that give a better plan, the best first.
+    /// Changes that help or hurt: moved limits, and options that give a better plan; the best first.
     pub fn help(&self) -> Vec<&Answer> {
         let better = |answer: &Answer| answer.gain().is_some_and(|gain| gain > NOTICEABLE);
         self.sorted(|answer| match answer.question.topic {
@@ -135,7 +134,7 @@ impl Explanation {
         })
     }
 
-    /// What else could be run under the same limits, the best first.
+    /// Alternatives under the same limits, the best first.
     pub fn next_best(&self) -> Vec<&Answer> {
         let better = |answer: &Answer| answer.gain().is_some_and(|gain| gain > NOTICEABLE);
         self.sorted(|answer| match answer.question.topic {
@@ -148,7 +147,7 @@ impl Explanation {
     fn sorted(&self, wanted: impl Fn(&Answer) -> bool) -> Vec<&Answer> {
         let mut rows: Vec<&Answer> = self.answers.iter().filter(|answer| wanted(answer)).collect();
         let key = |answer: &Answer| answer.gain().unwrap_or(f64::NEG_INFINITY);
-        // Stable: equals stay in the order they were asked.
+        // Stable: equal answers keep the order of their questions.
         rows.sort_by(|a, b| key(b).total_cmp(&key(a)));
         rows
     }

@@ -1,4 +1,4 @@
-//! Which re-plans are worth asking for, in the order in which their answers tend to matter.
+//! Re-plans worth doing, in the typical order of importance.
 
 use super::{
     Base, CauseKind, Change,
@@ -12,21 +12,21 @@ use crate::{
     workload::layering::Layering,
 };
 
-/// Why something is asked.
+/// Purpose of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
-    /// Whether something binds the plan.
+    /// Test if a cause binds the plan.
     Binds(CauseKind),
-    /// What a limit is worth.
+    /// Effect of a limit.
     Limit,
-    /// What an option is worth.
+    /// Effect of an option.
     Option,
-    /// What else could be run.
+    /// Alternative plans.
     NextBest,
 }
 
 impl Topic {
-    /// What may bind, if that is what is asked.
+    /// Possible cause, if the question is about one.
     pub fn bound(self) -> Option<CauseKind> {
         match self {
             Topic::Binds(kind) => Some(kind),
@@ -35,17 +35,17 @@ impl Topic {
     }
 }
 
-/// A problem that differs from the base in one thing.
+/// Problem that differs from the base in one change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What is different.
+    /// Change of the problem.
     pub change: Change,
-    /// Why it is asked.
+    /// Purpose of the question.
     pub topic: Topic,
 }
 
 impl Base {
-    /// Everything worth asking.
+    /// All questions worth a re-plan.
     pub fn questions(&self) -> Vec<Question> {
         let mut list = List { base: self, questions: vec![] };
         list.better_limits();
@@ -56,7 +56,7 @@ impl Base {
         list.questions
     }
 
-    /// What a person would turn first: limits up and down, options; nothing that cannot be set.
+    /// Questions that a user would try first: possible causes, and changes that a flag can set.
     pub fn quick_questions(&self) -> Vec<Question> {
         let settable = |question: &Question| question.change.flags().is_some();
         self.questions().into_iter().filter(|question| question.topic.bound().is_some() || settable(question)).collect()
@@ -69,7 +69,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Adds a question unless it would ask for the problem as it is, or was asked before.
+    /// Adds a question unless it changes nothing or is already in the list.
     fn ask(&mut self, topic: Topic, change: Change) {
         let problem = &self.base.problem;
         let changes = match &change {
@@ -87,7 +87,7 @@ impl List<'_> {
         self.ask(Topic::Limit, Change::Limit(kind, value));
     }
 
-    /// Whether a limit limits at all: some workloads leave memory or bandwidth open.
+    /// Limits with a finite value: some workloads leave memory or bandwidth open.
     fn limiting(&self) -> Vec<LimitKind> {
         let limits = &self.base.problem.limits;
         let kinds = limits_of(self.base.planner, &self.base.problem.workload).iter().copied();
@@ -102,7 +102,7 @@ impl List<'_> {
         if kinds.contains(&LimitKind::Devices) {
             let devices = f64::from(limits.devices);
             for more in [devices + 8.0, devices + 1.0, 2.0 * devices] {
-                // Twice as many also tells whether devices bind.
+                // Doubling also tests if devices bind.
                 if more <= f64::from(MOST_DEVICES) {
                     self.limit(LimitKind::Devices, more);
                 }
@@ -127,7 +127,7 @@ impl List<'_> {
         if kinds.contains(&LimitKind::Microbatches)
             && let Some(rich) = richest(&limits)
         {
-            // The same number may be the next step as well; asked for this, it would not be told apart.
+            // The same number may already be asked as a step; `ask` would drop this question then.
             let change = Change::Limit(LimitKind::Microbatches, f64::from(rich));
             self.questions.push(Question { change, topic: Topic::Binds(CauseKind::Divisors) });
         }
@@ -229,7 +229,7 @@ impl List<'_> {
         let workload = &self.base.problem.workload;
         let degrees = !family::of(workload).tensor_degrees().is_empty();
         if degrees && self.base.planner.is_native(workload) && Layering::of(workload, None).is_ok() {
-            // Who plans for engines is asked for that; else it is Piper who can.
+            // Planners with an engine space use that; otherwise Piper plans for engines.
             match engine_space(self.base.planner) {
                 Some(change) => self.ask(Topic::NextBest, change),
                 None => self.ask(Topic::NextBest, Change::EngineFeasible),
@@ -238,14 +238,14 @@ impl List<'_> {
     }
 }
 
-/// The tensor degrees next to the plan's, where all its stages have one and it was free.
+/// Tensor degrees next to `now`, of those offered.
 fn neighbours(offered: &[u32], now: u32) -> impl Iterator<Item = u32> {
     let fewer = offered.iter().copied().filter(|&t| t < now).max();
     let more = offered.iter().copied().filter(|&t| t > now).min();
     fewer.into_iter().chain(more)
 }
 
-/// A planner's own space of plans that an engine runs unchanged.
+/// Planner's own space of plans that an engine runs unchanged.
 fn engine_space(planner: &dyn Planner) -> Option<Change> {
     let spec = planner.options().iter().find(|spec| spec.name == "space")?;
     let OptionKind::Choice { choices, .. } = spec.kind else { return None };
@@ -253,12 +253,12 @@ fn engine_space(planner: &dyn Planner) -> Option<Change> {
     Some(Change::Option(spec, OptionValue::Choice(engine)))
 }
 
-/// Of the numbers of microbatches up to twice as many as there are, the first with the most divisors that replicas could
-/// have; `None` if none has more than what is there.
+/// Number of microbatches, up to twice the current one, with the most divisors that replicas can use; the smallest on
+/// ties. `None` if none has more than the current number.
 fn richest(limits: &Limits) -> Option<u32> {
     let now = limits.microbatches;
     let last = now.saturating_mul(2).min(MOST_MICROBATCHES);
-    // By number from `now` on: its divisors up to the number of devices.
+    // For each number from `now` on, its divisors up to the number of devices.
     let mut divisors = vec![0u32; (last - now + 1) as usize];
     for d in 1..=limits.devices.min(last) {
         let first = now.div_ceil(d) * d;
@@ -279,7 +279,7 @@ mod tests {
         let rich = |microbatches, devices| richest(&Limits { microbatches, devices, ..Limits::NEUTRAL });
         assert_eq!(rich(7, 4), Some(12));
         assert_eq!(rich(12, 4), None);
-        // 120 has 16 divisors; up to four devices 72 has as many that count.
+        // 120 has 16 divisors; with four devices 72 has as many usable ones.
         assert_eq!(rich(61, 4), Some(72));
         assert_eq!(rich(61, 120), Some(120));
         assert_eq!(rich(1, 8), Some(2));

@@ -1,4 +1,4 @@
-//! What is to be reached: a figure of a plan, a direction, a value. Reads `time_per_sample<=25ms`.
+//! Goal of a search: a figure of a plan, a direction, a value. Reads `time_per_sample<=25ms`.
 
 use crate::{
     cluster::Limits,
@@ -10,28 +10,28 @@ use crate::{
     workload::{Workload, placement::SECONDS},
 };
 
-/// A figure of a plan that a goal can be set for.
+/// Figure of a plan that a goal can refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
-    /// What the planner minimises, by its own model.
+    /// Planner's objective, by its own model.
     Planned,
-    /// Time per sample (or microbatch, where the workload does not tell) of a simulated batch, seconds.
+    /// Simulated time per sample (per microbatch if the workload does not state its size), seconds.
     SampleTime,
-    /// Time of a simulated batch, seconds.
+    /// Simulated iteration time, seconds.
     BatchTime,
-    /// Samples (or microbatches) a second of a simulated batch.
+    /// Simulated samples (or microbatches) per second.
     Throughput,
-    /// Share of device time that is idle in a simulated batch, 0 to 1.
+    /// Simulated idle share of device time, 0 to 1.
     Bubble,
-    /// The most memory in use on any device in a simulated batch, bytes.
+    /// Simulated peak memory over all devices, bytes.
     Memory,
-    /// Tokens a second of all devices, of a model to be trained.
+    /// Tokens per second over all devices; training workloads only.
     Tokens,
-    /// Model FLOPs utilisation, 0 to 1, of a model to be trained.
+    /// Model FLOPs utilisation, 0 to 1; training workloads only.
     Utilisation,
 }
 
-/// The words for each figure, the one that is shown first.
+/// Words for each figure; the first one is shown.
 const WORDS: [(Figure, &[&str]); 8] = [
     (Figure::Planned, &["objective", "planned"]),
     (Figure::SampleTime, &["simulated_time_per_sample"]),
@@ -43,35 +43,35 @@ const WORDS: [(Figure, &[&str]); 8] = [
     (Figure::Utilisation, &["mfu"]),
 ];
 
-/// A figure that must be at most, or at least, a value.
+/// Upper or lower limit on a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goal {
-    /// Of what.
+    /// Figure of the goal.
     pub figure: Figure,
-    /// What the planner's plans are measured by.
+    /// Measure of the planner's plans.
     pub measure: Measure,
-    /// Whether the figure must not be above the value; else it must not be below.
+    /// True if the value is an upper limit, false if it is a lower limit.
     pub at_most: bool,
-    /// In the figure's base unit; of [`Figure::Planned`] in the unit of the measure.
+    /// Limit in the figure's base unit; for [`Figure::Planned`] in the unit of the measure.
     pub value: f64,
 }
 
-/// Why a text is no goal.
+/// Reason why a text is not a goal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}; {repair}")]
 pub struct GoalError {
-    /// What is wrong.
+    /// Problem in the text.
     pub message: String,
-    /// What would do.
+    /// Repair.
     pub repair: String,
 }
 
 impl Goal {
-    /// Reads `FIGURE<=VALUE` or `FIGURE>=VALUE`, for plans that are measured so. The name of the measure is the planned
-    /// figure; `time_per_sample` where the measure is no such time is the simulated one.
+    /// Reads `FIGURE<=VALUE` or `FIGURE>=VALUE` for plans with this measure. The measure's name means the planned
+    /// figure; `time_per_sample` means the simulated one unless it is the measure.
     ///
     /// # Errors
-    /// What is wrong with the text, and what would do.
+    /// Problem in the text, and the repair.
     pub fn parse(text: &str, measure: Measure) -> Result<Self, GoalError> {
         let error =
             |message: String| GoalError { message, repair: format!("write a goal such as `{}`", example(measure)) };
@@ -91,7 +91,7 @@ impl Goal {
         Ok(Goal { value, ..goal })
     }
 
-    /// The same for plans of a workload, where only a model that is to be trained has some of the figures.
+    /// The same for plans of a workload; some figures exist for training workloads only.
     ///
     /// # Errors
     /// As [`Goal::parse`].
@@ -128,28 +128,28 @@ impl Goal {
         }
     }
 
-    /// Whether a value reaches it.
+    /// True if a value reaches the goal.
     pub fn holds(&self, value: f64) -> bool {
         if self.at_most { value <= self.value * (1.0 + ROUNDING) } else { value >= self.value * (1.0 - ROUNDING) }
     }
 
-    /// Whether the first value is nearer to it, or further beyond.
+    /// True if the first value is nearer to the goal, or further beyond it.
     pub fn is_nearer(&self, value: f64, than: f64) -> bool {
         if self.at_most { value < than } else { value > than }
     }
 
-    /// Whether it needs a simulated batch.
+    /// True if the goal needs a simulation.
     pub fn is_simulated(&self) -> bool {
         self.figure != Figure::Planned
     }
 
-    /// Whether it asks for more of what the planner strives for, so that a better plan never fails where a worse one does
-    /// not.
+    /// True if the goal has the direction of the planner's objective, so a better plan never fails where a worse one
+    /// succeeds.
     pub fn is_what_is_planned_for(&self) -> bool {
         self.figure == Figure::Planned && self.at_most != self.measure.larger_is_better()
     }
 
-    /// The figure of a run, if it has a valid plan, simulated where that is needed.
+    /// Figure of a run, if it has a valid plan and, where needed, a simulation.
     pub fn of(&self, run: &Run) -> Option<f64> {
         if self.figure == Figure::Planned {
             let score: &Score = run.score.as_ref().filter(|score| score.is_valid() && score.measure == self.measure)?;
@@ -170,18 +170,18 @@ impl Goal {
         })
     }
 
-    /// Whether only the prediction of a model that is to be trained knows the figure.
+    /// True if the figure comes only from the prediction of a training workload.
     pub fn is_predicted(&self) -> bool {
         matches!(self.figure, Figure::Tokens | Figure::Utilisation)
     }
 
-    /// The figure of what is predicted of a plan; `None` where nothing is, or the figure is no predicted one.
+    /// Predicted figure of a plan; `None` without a prediction, or for other figures.
     pub fn predicted(&self, workload: &Workload, limits: &Limits, plan: &Plan) -> Option<f64> {
         let predicted = family::of(workload).prediction(limits, plan).filter(|_| self.is_predicted())?;
         Some(if self.figure == Figure::Tokens { predicted.tokens_per_s } else { predicted.mfu })
     }
 
-    /// What the figure is called.
+    /// Name of the figure.
     pub fn name(&self) -> &'static str {
         match self.figure {
             Figure::Planned => self.measure.name(),
@@ -189,7 +189,7 @@ impl Goal {
         }
     }
 
-    /// What people call the figure.
+    /// Name of the figure for people.
     pub fn title(&self) -> &'static str {
         match self.figure {
             Figure::Planned => match self.measure {
@@ -211,7 +211,7 @@ impl Goal {
         }
     }
 
-    /// A value of the figure with its unit; memory in that of the goal.
+    /// Value of the figure with its unit; memory in the goal's unit.
     pub fn show(&self, value: f64) -> String {
         match self.figure {
             Figure::Planned => self.measure.show(value),
@@ -224,7 +224,7 @@ impl Goal {
         }
     }
 
-    /// A value that was found: where it misses the goal by less than the digits shown, that is said.
+    /// Value that was found. A miss smaller than the digits shown is stated in words.
     pub fn judged(&self, value: f64) -> String {
         let shown = self.show(value);
         if self.holds(value) || shown != self.show(self.value) {
@@ -233,34 +233,34 @@ impl Goal {
         format!("{shown}, just {} the goal", if self.at_most { "above" } else { "below" })
     }
 
-    /// A value rounded to few digits so that itself reaches it: what a goal begins with.
+    /// Value rounded to few digits such that it reaches the goal itself; used as a suggested goal.
     pub fn rounded(&self, value: f64) -> String {
-        // Four digits are off by half a thousandth at the most, shares by more.
+        // Four digits are off by at most half a thousandth, percentages by more.
         let steps = (0..12).map(|step| 6e-4 * f64::from(1 << step));
         let reaching = steps.map(|off| value * if self.at_most { 1.0 + off } else { 1.0 - off });
         let texts = std::iter::once(value).chain(reaching).map(|value| Goal { value, ..*self }.bare());
         texts.into_iter().find(|text| self.allows(text, value)).unwrap_or_default()
     }
 
-    /// Its value as one writes it.
+    /// Value of the goal as users write it.
     fn bare(&self) -> String {
         let words = ["/sample", "/batch", " tokens/s", "/s", " one device", " operations"];
         words.iter().fold(self.show(self.value), |text, word| text.trim_end_matches(word).to_string()).replace(' ', "")
     }
 
-    /// Whether a goal of this text holds for a value.
+    /// True if a goal with this text holds for a value.
     fn allows(&self, text: &str, value: f64) -> bool {
         let sign = if self.at_most { "<=" } else { ">=" };
         Goal::parse(&format!("{}{sign}{text}", self.name()), self.measure).is_ok_and(|goal| goal.holds(value))
     }
 
-    /// The goal in words: `planned time per sample at most 25.00 ms/sample`.
+    /// Goal in words: `planned time per sample at most 25.00 ms/sample`.
     pub fn told(&self) -> String {
         format!("{} at {} {}", self.title(), if self.at_most { "most" } else { "least" }, self.show(self.value))
     }
 }
 
-/// Sums of times differ in their last digits.
+/// Tolerance, since sums of times differ in their last digits.
 const ROUNDING: f64 = 1e-12;
 
 fn figure(word: &str, measure: Measure) -> Option<Figure> {
@@ -276,7 +276,7 @@ fn figure(word: &str, measure: Measure) -> Option<Figure> {
     WORDS.iter().find(|(_, words)| words.contains(&word)).map(|(figure, _)| *figure)
 }
 
-/// The names of all figures that a goal can be set for; `predicted`: those of a model to be trained, too.
+/// Names of all figures that a goal can refer to; `predicted` includes those of training workloads.
 pub fn names(measure: Measure, predicted: bool) -> Vec<&'static str> {
     let there = |figure: Figure| match figure {
         Figure::Planned => false,
@@ -287,7 +287,7 @@ pub fn names(measure: Measure, predicted: bool) -> Vec<&'static str> {
     std::iter::once(measure.name()).chain(others).collect()
 }
 
-/// A goal as one might write it.
+/// Example of a goal.
 pub fn example(measure: Measure) -> &'static str {
     match measure {
         Measure::TimePerSample => "time_per_sample<=25ms",

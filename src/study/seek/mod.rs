@@ -1,11 +1,10 @@
-//! Asks for the least of a limit with which a goal is reached: `least devices for time_per_sample<=25ms`.
+//! Search for the least value of a limit that reaches a goal: `least devices for time_per_sample<=25ms`.
 //!
-//! Every value that is looked at is a re-plan, checked as any plan, and simulated where the goal is a simulated figure.
-//! Where the answer is monotone, that is, where more of the limit never makes the planner's proven best worse
-//! (`monotone`), it is found by bisection: `O(log n)` re-plans for `n` values, and everything below the answer is known
-//! to fail without being asked. Elsewhere values are asked from the least upwards until one reaches the goal; what was
-//! asked is told, and nothing is claimed of what was not. Beside the re-plans nothing takes time; of their plans only the
-//! best so far is kept.
+//! Every tested value is a re-plan, checked like any plan, and simulated if the goal is a simulated figure. The search
+//! bisects if it is monotone, that is, if more of the limit never makes the planner's proven optimum worse
+//! (`monotone`). Then `n` values need `O(log n)` re-plans, and all values below the answer are known to fail. Otherwise
+//! it tests values upwards from the least until one reaches the goal; it lists the tested values and claims nothing
+//! about others. Only the re-plans take time, and only the best plan so far is kept.
 
 mod goal;
 mod monotone;
@@ -22,101 +21,101 @@ use crate::{
 pub use goal::{Figure, Goal, GoalError, example, names};
 pub use walk::{Asked, seek};
 
-/// The limits that a question may ask the least of.
+/// Limits that can be minimised.
 pub const SOUGHT: [LimitKind; 4] =
     [LimitKind::Devices, LimitKind::Memory, LimitKind::Bandwidth, LimitKind::Microbatches];
 
-/// What is asked.
+/// Question of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The least of what.
+    /// Limit to minimise.
     pub least: LimitKind,
-    /// For what.
+    /// Goal to reach.
     pub goal: Goal,
-    /// The values that may be the answer, ascending; `None`: all there are.
+    /// Values that the answer may have, ascending; `None`: all values.
     pub among: Option<Vec<f64>>,
 }
 
 impl Question {
-    /// In words: `least devices for planned time per sample at most 25.00 ms/sample`.
+    /// Question in words: `least devices for planned time per sample at most 25.00 ms/sample`.
     pub fn told(&self) -> String {
         format!("least {} for {}", self.least.label(), self.goal.told())
     }
 }
 
-/// One value that was asked.
+/// Value that was tested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// The limit's value.
+    /// Value of the limit.
     pub value: f64,
-    /// How planning ended.
+    /// Status of the re-plan.
     pub status: Status,
-    /// The goal's figure there, if there is a plan.
+    /// Figure of the goal, if there is a plan.
     pub figure: Option<f64>,
-    /// Whether the plan reaches the goal.
+    /// True if the plan reaches the goal.
     pub holds: bool,
-    /// Whether it is proven that no plan of the planner's does: there is none at all, or the bound on the best fails, too.
+    /// True if the value is proven to fail: there is no plan, or even the bound on the best plan misses the goal.
     pub ruled_out: bool,
-    /// Stages of the plan.
+    /// Number of stages of the plan.
     pub stages: Option<usize>,
-    /// Devices that it uses.
+    /// Number of devices that the plan uses.
     pub devices: Option<u32>,
-    /// Seconds that the re-plan took.
+    /// Seconds of the re-plan.
     pub seconds: f64,
-    /// Why there is no figure; else empty.
+    /// Reason for a missing figure; else empty.
     pub why: String,
-    /// What the planner did that is a bug.
+    /// Bug of the planner.
     pub fault: Option<Fault>,
 }
 
-/// How the values to ask were chosen.
+/// Method of the search.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Method {
-    /// Halving, since more of the limit never makes the best plan worse.
+    /// Bisection: more of the limit never makes the best plan worse.
     Bisection,
-    /// From the least upwards, for the reason told.
+    /// From the least value upwards; the field is the reason.
     Sweep(String),
 }
 
-/// How sure it is that no smaller value does.
+/// Certainty that no smaller value reaches the goal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Certainty {
     /// Proven for every smaller value.
     Proven,
-    /// Every smaller value there is was asked, and the planner's plan there fails.
+    /// Every smaller value was tested, and the planner's plan fails there.
     EveryAsked,
-    /// What stands in the way, a sentence.
+    /// Reason why it is uncertain, as a sentence.
     Open(String),
 }
 
-/// What came of a question.
+/// Result of a search.
 pub struct Sought {
-    /// What was asked.
+    /// Question of the search.
     pub question: Question,
-    /// Who planned.
+    /// Planner of the re-plans.
     pub planner: &'static dyn Planner,
-    /// What the limit was where the question was asked: other values of it are told in its unit.
+    /// Limit's value before the search; other values are shown in its unit.
     pub stood: f64,
-    /// How the values were chosen.
+    /// Method that was used.
     pub method: Method,
-    /// The values that were asked, ascending: the curve walked.
+    /// Tested values, ascending.
     pub curve: Vec<Step>,
-    /// The least value found that reaches the goal.
+    /// Least value found that reaches the goal.
     pub answer: Option<f64>,
-    /// The largest value asked below it (without an answer: of all) that fails.
+    /// Largest failing value below the answer; without an answer, the largest of all.
     pub below: Option<f64>,
-    /// How sure it is that no smaller value does, or without an answer, that none does at all.
+    /// Certainty that no smaller value reaches the goal; without an answer, that no value does.
     pub certainty: Certainty,
-    /// The plans that a proof speaks of, where those are not all.
+    /// Plans that a proof covers, if not all.
     pub among: Option<String>,
-    /// The plan of the answer, or of the value that comes nearest to the goal.
+    /// Run of the answer, or of the value nearest to the goal.
     pub run: Option<Run>,
-    /// Whether it was stopped before its end.
+    /// True if the search was stopped early.
     pub stopped: bool,
 }
 
 impl Sought {
-    /// The step of the answer, or without one, that which comes nearest to the goal (of several the least of the limit).
+    /// Step of the answer; without one, the step nearest to the goal, and the least value on ties.
     pub fn nearest(&self) -> Option<&Step> {
         if let Some(answer) = self.answer {
             return self.curve.iter().find(|step| step.value == answer);
@@ -128,8 +127,8 @@ impl Sought {
         })
     }
 
-    /// What is known where the certainty is [`Certainty::Proven`], in words that say of which plans: `proven: no plan reaches
-    /// the goal with less`, `proven among contiguous splits in a row: none reaches the goal with less`.
+    /// Statement for [`Certainty::Proven`] that names the plans: `proven: no plan reaches the goal with less`, `proven
+    /// among contiguous splits in a row: none reaches the goal with less`.
     pub fn proof(&self) -> String {
         let less = if self.answer.is_some() { " with less" } else { "" };
         match &self.among {
@@ -138,7 +137,7 @@ impl Sought {
         }
     }
 
-    /// A value of the limit: `52`, `7.42 GiB`, `1.93 GB/s`.
+    /// Value of the limit: `52`, `7.42 GiB`, `1.93 GB/s`.
     pub fn shown(&self, value: f64) -> String {
         match self.question.least {
             LimitKind::Memory | LimitKind::Bandwidth if value.is_infinite() => "unlimited".into(),
@@ -148,7 +147,7 @@ impl Sought {
         }
     }
 
-    /// A value of the limit with what it counts, as it reads in a sentence: `52 devices`, `7.42 GiB memory`.
+    /// Value of the limit with its noun, for sentences: `52 devices`, `7.42 GiB memory`.
     pub fn told(&self, value: f64) -> String {
         match self.question.least {
             kind @ (LimitKind::Memory | LimitKind::Bandwidth) if value.is_infinite() => {
@@ -160,13 +159,13 @@ impl Sought {
         }
     }
 
-    /// Flags that set the answer: `--devices 42`.
+    /// Flag that sets the answer: `--devices 42`.
     pub fn flags(&self) -> Option<String> {
         self.answer.map(|value| flags(self.question.least, value))
     }
 }
 
-/// The flag that sets a limit to a value, to the last byte.
+/// Flag that sets a limit to an exact value.
 pub fn flags(kind: LimitKind, value: f64) -> String {
     let shown = kind.format(value);
     let exact = match kind.parse(&shown) {

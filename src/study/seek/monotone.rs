@@ -1,15 +1,15 @@
-//! Where more of a limit never makes a planner's proven best worse.
+//! Cases in which more of a limit never makes a planner's proven optimum worse.
 //!
-//! A planner that proves its plan optimal gives the best of a set of plans. If the limit only decides which plans are
-//! allowed (devices need not all be used; memory is a bound), more of it allows every plan that less of it does. If it is a
-//! rate (bandwidth), each plan by itself gets no slower. Either way the best cannot get worse. It is not so for the number
-//! of microbatches, which replicas must divide; for plans that are scored by a simulation, whose order of events a limit may
-//! change; nor for machines, whose shape changes with the number of devices.
+//! A proven optimum is the best of a set of plans. If the limit only restricts the set (devices may stay unused; memory
+//! is a bound), more of it allows every plan that less of it allows. If it is a rate (bandwidth), no plan becomes
+//! slower. In both cases the optimum cannot become worse. This does not hold in three cases: for the number of
+//! microbatches, which the number of replicas must divide; for plans scored by a simulation, where a limit may change
+//! the order of events; and for machines, whose shape depends on the number of devices.
 
 use super::{Question, Step};
 use crate::{cluster::LimitKind, plan::Measure, planner::Status};
 
-/// Why bisection would not be sound; `None` where it is. `first` is the answer for the value in force.
+/// Reason why bisection would be unsound; `None` if it is sound. `first` is the step at the current value.
 pub(super) fn objection(question: &Question, first: &Step) -> Option<String> {
     let kind = question.least;
     if question.goal.is_simulated() {

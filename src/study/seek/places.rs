@@ -1,27 +1,27 @@
-//! Which values of a limit there are to ask: the ends, the middle between two, the ladder from the least upwards.
+//! Values of a limit to test: the ends, the middle between two, and the ladder upwards from the least.
 
 use crate::{cluster::LimitKind, units};
 
-/// Sizes and rates are told apart down to this share.
+/// Relative resolution of sizes and rates.
 pub(super) const WITHIN: f64 = 0.01;
-/// How far above the value in force counts are looked for, and how many there are at least.
+/// Range of counts above the current value as a factor, and the least upper end.
 const FURTHEST: f64 = 16.0;
 const FEWEST: f64 = 64.0;
-/// Up to this count a ladder has every value; above it an eighth of a power of two lies between two.
+/// Up to this count a ladder has every value; above it, steps are an eighth of a power of two.
 const EVERY: f64 = 64.0;
-/// A ladder of sizes goes so many steps to either side.
+/// Steps of a ladder of sizes to each side.
 const RUNGS: usize = 6;
 
-/// The least value there is to ask.
+/// Least value to test.
 pub(super) fn least(kind: LimitKind, now: f64) -> f64 {
     match kind.counted_in() {
         Some((least, _)) => now.min(f64::from(least)),
-        // A size a thousandth of a thousandth of what is there is none that is meant.
+        // A size below a millionth of the current one is not meant.
         None => (now.min(1e15) / 1_048_576.0).max(units::SMALLEST),
     }
 }
 
-/// The greatest value there is to ask: for sizes no limit at all.
+/// Greatest value to test; for sizes, no limit.
 pub(super) fn most(kind: LimitKind, now: f64) -> f64 {
     match kind.counted_in() {
         Some((_, most)) => (now * FURTHEST).max(FEWEST).min(f64::from(most)).max(now),
@@ -29,7 +29,7 @@ pub(super) fn most(kind: LimitKind, now: f64) -> f64 {
     }
 }
 
-/// A value between two, as round as it can be; `None` where they are next to each other.
+/// Value between two others, as round as possible; `None` if they are neighbours.
 pub(super) fn middle(kind: LimitKind, low: f64, high: f64) -> Option<f64> {
     if kind.is_count() {
         return (high - low > 1.5).then(|| ((low + high) / 2.0).floor());
@@ -43,7 +43,7 @@ pub(super) fn middle(kind: LimitKind, low: f64, high: f64) -> Option<f64> {
         let step = 10f64.powi((middle / unit).log10().floor() as i32 + 1 - digits);
         (middle / unit / step).round() * step * unit
     };
-    // The fewest digits that still cut the rest to three quarters at most.
+    // The fewest digits that still leave at most three quarters of the interval.
     let narrow = |value: f64| {
         let share = (value / low).ln() / (high / low).ln();
         (0.25..=0.75).contains(&share)
@@ -51,7 +51,7 @@ pub(super) fn middle(kind: LimitKind, low: f64, high: f64) -> Option<f64> {
     Some((1..=6).map(round).find(|&value| narrow(value)).unwrap_or(middle))
 }
 
-/// Values from the least upwards, coarse where they are large.
+/// Values upwards from the least, coarser where they are large.
 pub(super) fn ladder(kind: LimitKind, now: f64) -> Vec<f64> {
     let mut values = vec![];
     if kind.is_count() {
@@ -69,7 +69,7 @@ pub(super) fn ladder(kind: LimitKind, now: f64) -> Vec<f64> {
     ascending(values)
 }
 
-/// What lies between a value that fails and the next that does not.
+/// Values between a failing value and the next one that succeeds.
 pub(super) fn between(kind: LimitKind, low: f64, high: f64) -> Vec<f64> {
     if kind.is_count() {
         let inside = (high - low) as usize;
@@ -82,13 +82,13 @@ pub(super) fn between(kind: LimitKind, low: f64, high: f64) -> Vec<f64> {
     ascending(values.filter(|&value| low < value && value < high).collect())
 }
 
-/// Rounded to three digits, with which rates are written.
+/// Value rounded to three digits, the precision of shown rates.
 fn three_digits(value: f64) -> f64 {
     let step = 10f64.powi(value.log10().floor() as i32 - 2);
     (value / step).round() * step
 }
 
-/// Each once, in order.
+/// Sorted values without duplicates.
 pub(super) fn ascending(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_by(f64::total_cmp);
     values.dedup();

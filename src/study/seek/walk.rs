@@ -1,4 +1,4 @@
-//! Asks one value after the other until the least is found: by halving where that is sound, else from the least upwards.
+//! Test of values until the least is found: by bisection if that is sound, else from the least upwards.
 
 use std::time::Duration;
 
@@ -12,25 +12,25 @@ use crate::{
     units,
 };
 
-/// What is asked of whom, and for how long.
+/// Problem of a search, and its settings.
 #[derive(Clone)]
 pub struct Asked<'a> {
-    /// Who plans.
+    /// Planner of the re-plans.
     pub planner: &'static dyn Planner,
-    /// What it is asked but for the limit that is sought; the limit's value is where the walk begins.
+    /// Problem without the sought limit; the limit's value in it is the start of the search.
     pub problem: &'a Problem,
-    /// How batches are simulated.
+    /// Settings of the simulation.
     pub setup: Setup,
-    /// The longest that a re-plan may take.
+    /// Time limit of each re-plan.
     pub each: Option<Duration>,
 }
 
-/// Sharpenings of an answer that is a plan's own memory; each is a re-plan.
+/// Most refinements of an answer that is a plan's own memory; each is a re-plan.
 const SHARPENINGS: usize = 24;
-/// Just below a size: the plan that takes all of it no longer fits.
+/// Factor to a size just below: a plan that needs all of it no longer fits.
 const JUST_BELOW: f64 = 1.0 - 1e-9;
 
-/// Finds the least value. `told` hears of each one asked. A search that ends leaves what was found until then.
+/// Finds the least value. `told` is called with each tested value. A search that ends early returns its results so far.
 pub fn seek(asked: &Asked<'_>, question: &Question, search: &Search, told: &mut dyn FnMut(&Step)) -> Sought {
     let mut walk = Walk { asked, question, search, told, curve: vec![], run: None, nearest: None, stopped: false };
     let now = asked.problem.limits.get(question.least);
@@ -53,15 +53,15 @@ struct Walk<'a> {
     search: &'a Search,
     told: &'a mut dyn FnMut(&Step),
     curve: Vec<Step>,
-    /// The run of the least value that reaches the goal.
+    /// Run of the least value that reaches the goal.
     run: Option<(f64, Run)>,
-    /// Without such: of the value that comes nearest.
+    /// Run of the value nearest to the goal, as long as none reaches it.
     nearest: Option<(f64, f64, Run)>,
     stopped: bool,
 }
 
 impl Walk<'_> {
-    /// Plans with one value, once. `None` when the search has ended.
+    /// Plans with one value, at most once. `None` if the search has ended.
     fn ask(&mut self, value: f64) -> Option<Step> {
         if let Some(known) = self.curve.iter().find(|step| step.value == value) {
             return Some(known.clone());
@@ -74,7 +74,7 @@ impl Walk<'_> {
         let part = self.search.part(*each);
         let limits = problem.limits.with(self.question.least, value);
         let found = Run::new(*planner, Problem { limits, ..(*problem).clone() }, &part);
-        // A re-plan that was cut short by the end of the whole says nothing of the value.
+        // A re-plan that ended with the whole search is not evidence for the value.
         let whole = |run: &Run| matches!(run.outcome.status, Status::Optimal | Status::Infeasible);
         if self.search.cancelled() && !found.as_ref().is_ok_and(whole) {
             self.stopped = true;
@@ -123,7 +123,7 @@ impl Walk<'_> {
                 self.run = Some((step.value, run));
             }
         } else if let Some(figure) = step.figure {
-            // Nearer to the goal, or as near with less.
+            // Nearer to the goal, or as near with a smaller value.
             let nearer = self.nearest.as_ref().is_none_or(|(value, than, _)| {
                 self.question.goal.is_nearer(figure, *than) || (figure == *than && step.value < *value)
             });
@@ -134,7 +134,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The least of a list, by halving.
+    /// Finds the least value of a list by bisection.
     fn halve_list(&mut self, values: &[f64]) -> Certainty {
         let (mut fails, mut holds) = (None, values.len());
         loop {
@@ -152,7 +152,7 @@ impl Walk<'_> {
         fails.map_or(Certainty::Proven, |place| self.proven_at(values[place]))
     }
 
-    /// The least there is, by doubling or halving from the value in force, and then by halving what is left.
+    /// Finds the least value by doubling or halving from the current one, and then by bisection.
     fn halve(&mut self, now: f64) -> Certainty {
         let kind = self.question.least;
         let (least, most) = (places::least(kind, now), places::most(kind, now));
@@ -169,7 +169,7 @@ impl Walk<'_> {
         } else {
             fails = Some(now);
             if !kind.is_count() {
-                // Without any limit first: if that does not do, nothing does.
+                // Test without any limit first: if that fails, every value fails.
                 let Some(step) = self.ask(most) else { return stopped() };
                 if !step.holds {
                     return self.proven_at(most);
@@ -196,9 +196,9 @@ impl Walk<'_> {
         self.settle(holds, fails)
     }
 
-    /// The next value of a walk outwards: twice or half, and the end at last.
+    /// Next value outwards: double or half, and finally the end.
     fn further(&self, kind: LimitKind, from: f64, end: f64, up: bool) -> f64 {
-        // Twice the largest size there is would be no limit, and half of none is none.
+        // Doubling the largest size would mean no limit, and half of no limit is no limit.
         let next = match (up, from * 2.0) {
             (true, twice) if twice > units::LARGEST => end,
             (true, twice) => twice.max(1.0),
@@ -208,7 +208,7 @@ impl Walk<'_> {
         if up { next.min(end) } else { next.max(end) }
     }
 
-    /// What a plan that reaches the goal takes of the limit: with so much it is allowed as well.
+    /// Amount of the limit that a successful plan uses: the plan is valid with this amount too.
     fn snapped(&self, step: &Step) -> f64 {
         let Some((_, run)) = self.run.as_ref().filter(|(value, _)| *value == step.value) else { return step.value };
         let Some(score) = &run.score else { return step.value };
@@ -224,7 +224,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Makes the answer a value that was itself asked, and of memory the least to the last byte.
+    /// Makes the answer a tested value; for memory, refines it to the last byte.
     fn settle(&mut self, mut holds: f64, mut fails: f64) -> Certainty {
         for _ in 0..SHARPENINGS {
             let Some(step) = self.ask(holds) else { return stopped() };
@@ -245,7 +245,7 @@ impl Walk<'_> {
         self.proven_at(fails)
     }
 
-    /// Whether it is proven that a value fails, and with it every smaller one.
+    /// Certainty that a value and every smaller one fail.
     fn proven_at(&self, fails: f64) -> Certainty {
         let ruled_out = self.curve.iter().any(|step| step.value >= fails && step.ruled_out && !step.holds);
         if ruled_out {
@@ -258,7 +258,7 @@ impl Walk<'_> {
         ))
     }
 
-    /// From the least value upwards, until one reaches the goal; then what lies just below it.
+    /// Tests values upwards until one reaches the goal, then the values just below it.
     fn upwards(&mut self, values: Option<&[f64]>, now: f64) -> Certainty {
         let kind = self.question.least;
         let all = values.map_or_else(|| places::ladder(kind, now), <[f64]>::to_vec);

@@ -1,4 +1,4 @@
-//! What a point of a sweep is worth, and the figures of it that can be shown.
+//! Result of a sweep's point, and its figures for charts.
 
 use crate::{
     plan::{Score, document::MappingPart},
@@ -7,19 +7,19 @@ use crate::{
     units,
 };
 
-/// The planner's objective at a point.
+/// Planner's objective at a point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Objective {
-    /// Its name in the plan JSON: `time_per_sample`.
+    /// Name in the plan JSON: `time_per_sample`.
     pub name: String,
-    /// Its unit: `s`.
+    /// Unit: `s`.
     pub unit: String,
-    /// The plan's value, as the independent check finds it.
+    /// Value of the plan by the independent check.
     pub value: f64,
 }
 
 impl Objective {
-    /// The value with its unit, for people.
+    /// Value with its unit, for people.
     pub fn show(&self) -> String {
         show(&self.name, &self.unit, self.value)
     }
@@ -36,59 +36,59 @@ fn show(name: &str, unit: &str, value: f64) -> String {
     }
 }
 
-/// A point's plan in the simulator.
+/// Simulated figures of a point's plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Simulated {
-    /// Time of one batch, seconds.
+    /// Iteration time, seconds.
     pub iteration_s: f64,
-    /// Samples (or microbatches) a second.
+    /// Samples (or microbatches) per second.
     pub samples_per_s: f64,
-    /// Share of device time that is idle, 0 to 1.
+    /// Idle share of device time, 0 to 1.
     pub bubble: f64,
-    /// The most memory in use on any device, bytes.
+    /// Peak memory over all devices, bytes.
     pub peak_memory_bytes: f64,
 }
 
-/// What came of a point.
+/// Result of a point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// How planning ended.
+    /// Status of the run.
     pub status: Status,
-    /// The plan's objective, if there is a plan.
+    /// Objective of the plan, if there is one.
     pub objective: Option<Objective>,
-    /// A proven bound on it.
+    /// Proven bound on the objective.
     pub bound: Option<f64>,
-    /// Stages of the plan.
+    /// Number of stages of the plan.
     pub stages: Option<usize>,
-    /// Devices it uses.
+    /// Number of devices that it uses.
     pub devices_used: Option<u32>,
-    /// The plan in the simulator.
+    /// Simulated figures of the plan.
     pub simulated: Option<Simulated>,
     /// Wall-clock seconds of planning.
     pub seconds: f64,
-    /// Why there is no plan, or why it was not simulated; else empty.
+    /// Reason why there is no plan or no simulation; else empty.
     pub why: String,
-    /// Where on its topology most communication is, if it was mapped to one; not kept in files.
+    /// Description of the heaviest communication on the topology, if the plan was mapped; not stored in files.
     pub mapped: Option<String>,
-    /// What the planner did that is a bug; then there is no plan. Not kept in files: such a point is asked again.
+    /// Bug of the planner; there is no plan then. Not stored in files: such a point is planned again.
     pub fault: Option<Fault>,
 }
 
-/// A figure of an answer to put on a chart.
+/// Figure of an answer for a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Figure {
-    /// The planner's objective.
+    /// Planner's objective.
     #[default]
     Objective,
-    /// Simulated time of a batch.
+    /// Simulated iteration time.
     Iteration,
-    /// Simulated samples a second.
+    /// Simulated samples per second.
     Throughput,
-    /// Simulated idle share.
+    /// Simulated idle share of device time.
     Bubble,
     /// Simulated peak memory.
     Memory,
-    /// Devices the plan uses.
+    /// Number of devices that the plan uses.
     Devices,
     /// Time spent planning.
     Seconds,
@@ -106,7 +106,7 @@ impl Figure {
         Figure::Seconds,
     ];
 
-    /// What flags call it.
+    /// Id for flags.
     pub fn id(self) -> &'static str {
         match self {
             Figure::Objective => "objective",
@@ -119,7 +119,7 @@ impl Figure {
         }
     }
 
-    /// What axes call it.
+    /// Title for axes.
     pub fn title(self) -> &'static str {
         match self {
             Figure::Objective => "objective",
@@ -132,7 +132,7 @@ impl Figure {
         }
     }
 
-    /// The figure's value.
+    /// Value of the figure.
     pub fn of(self, answer: &Answer) -> Option<f64> {
         let simulated = answer.simulated.as_ref();
         match self {
@@ -146,7 +146,8 @@ impl Figure {
         }
     }
 
-    /// A value of it with its unit; `objective` tells that of the objective, memory is told like `memory_limit`.
+    /// Value with its unit; `objective` is the objective's name and unit. Memory is shown in the unit of
+    /// `memory_limit`.
     pub fn show(self, value: f64, objective: Option<(&str, &str)>, memory_limit: f64) -> String {
         match self {
             Figure::Objective => match objective {
@@ -163,7 +164,7 @@ impl Figure {
 }
 
 impl Answer {
-    /// What a planner's outcome comes to.
+    /// Answer for a planner's outcome.
     pub(super) fn new(
         outcome: &Outcome,
         score: Option<&Score>,
@@ -204,13 +205,13 @@ impl Answer {
         }
     }
 
-    /// The answer of a planner that failed.
+    /// Answer for a planner that failed.
     pub(super) fn failed(fault: Fault, seconds: f64) -> Self {
         let nothing = Answer::new(&Outcome::new(Status::Cancelled), None, None, seconds);
         Answer { why: format!("a bug of plantui: {fault}; {REPORT}"), fault: Some(fault), ..nothing }
     }
 
-    /// Whether there is a plan.
+    /// True if there is a plan.
     pub fn has_plan(&self) -> bool {
         self.objective.is_some()
     }

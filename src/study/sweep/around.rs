@@ -1,12 +1,12 @@
-//! Values of a limit around the one in force, coarse or fine: what a chart of it runs along where nobody names a range.
+//! Values of a limit around the current one, coarse or fine: the default range of a chart along the limit.
 //!
-//! The coarse values cover all that may be of interest in factors; the fine ones lie a round step apart, so that one reads
-//! off them what a little more of the limit is worth. The value in force always belongs to them,
-//! even where it is not round, because everything else is compared with it.
+//! Coarse values cover the interesting range in factors. Fine values are a round step apart, so they show the effect of
+//! a little more of the limit. The current value is always included, even if it is not round, because everything is
+//! compared with it.
 
 use crate::{cluster::LimitKind, units};
 
-/// How far the values reach, and how close they lie.
+/// Range and spacing of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Reach {
     /// Factors: from a sixteenth of the value to sixteen times it, or the sizes that exist.
@@ -19,28 +19,28 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// All, from coarse to fine.
+    /// All ranges, from coarse to fine.
     pub const ALL: [Reach; 3] = [Reach::Wide, Reach::Near, Reach::Close];
 
-    /// The next finer or coarser one, if there is one.
+    /// Next finer or coarser range, if there is one.
     pub fn moved(self, finer: bool) -> Option<Reach> {
         let at = self as usize;
         if finer { Reach::ALL.get(at + 1).copied() } else { at.checked_sub(1).map(|at| Reach::ALL[at]) }
     }
 }
 
-/// Steps to either side.
+/// Steps to each side.
 const STEPS: i32 = 8;
-/// How many near steps make the value, and how many close ones.
+/// Number of near steps, and of close steps, that make up the value.
 const NEAR: f64 = 16.0;
 const CLOSE: f64 = 100.0;
 
-/// The values, ascending, `now` among them; all can be set.
+/// Values in ascending order, including `now`; every value is valid.
 pub fn around(kind: LimitKind, now: f64, reach: Reach) -> Vec<f64> {
     let fine = |reach| steps_by(now, fine_step(kind, now, reach));
     let mut values = match reach {
         Reach::Wide => wide(kind, now),
-        // What is not limited has nothing near it.
+        // Without a limit there are no near values.
         _ if now.is_infinite() => wide(kind, now),
         reach => fine(reach),
     };
@@ -70,29 +70,29 @@ fn wide(kind: LimitKind, now: f64) -> Vec<f64> {
     }
 }
 
-/// The multiples of a step around a value.
+/// Multiples of a step around a value.
 fn steps_by(now: f64, step: f64) -> Vec<f64> {
     let middle = (now / step).round();
-    // Multiplied, not added up: 0.1 three times is not 0.3.
+    // Multiplication avoids the rounding error of a sum: 0.1 added three times is not 0.3.
     (-STEPS..=STEPS).map(|i| (middle + f64::from(i)) * step).collect()
 }
 
 fn fine_step(kind: LimitKind, now: f64, reach: Reach) -> f64 {
     if kind.is_count() {
-        // Powers of two keep what divides well.
+        // Powers of two preserve divisibility.
         return if reach == Reach::Near && now >= NEAR { 2f64.powi((now / NEAR).log2().floor() as i32) } else { 1.0 };
     }
     let unit = unit(&kind.format(now), now);
     round(now / unit / if reach == Reach::Near { NEAR } else { CLOSE }) * unit
 }
 
-/// The unit in which a size is told as `shown`.
+/// Unit of a size that is shown as `shown`.
 fn unit(shown: &str, size: f64) -> f64 {
     let base: f64 = if shown.contains("iB") { 1024.0 } else { 1000.0 };
     base.powf((size.max(1.0).ln() / base.ln() + 1e-9).floor()).max(units::SMALLEST)
 }
 
-/// The 1, 2 or 5 of a decade that is nearest below.
+/// Nearest value below with a leading digit of 1, 2 or 5.
 fn round(step: f64) -> f64 {
     let decade = 10f64.powi(step.log10().floor() as i32);
     let digit = [5.0, 2.0].into_iter().find(|digit| step / decade >= digit * (1.0 - 1e-9)).unwrap_or(1.0);

@@ -1,8 +1,8 @@
-//! A sweep as lines of a chart, whatever draws it: a figure against the first axis, a line per planner, setting, value of
-//! the second axis and workload.
+//! Sweep as lines of a chart, independent of the drawing: a figure along the first axis, with a line per planner,
+//! setting, value of the second axis and workload.
 //!
-//! Without an axis the workloads stand side by side. Objectives in different units cannot share an axis: the chart then shows
-//! what all plans have in common, the simulated throughput.
+//! Without an axis the workloads are side by side. Objectives in different units cannot share an axis: the chart then
+//! shows the simulated throughput, which all plans have.
 
 use super::{Answer, Figure, Sweep, range};
 use crate::{
@@ -11,70 +11,70 @@ use crate::{
     units,
 };
 
-/// What the chart runs along.
+/// Quantity along the chart.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Along {
     /// A limit.
     Limit(LimitKind),
     /// An option of the planners.
     Option(&'static OptionSpec),
-    /// The workloads, by name; x is their place.
+    /// Workloads by name; x is their index.
     Workloads(Vec<String>),
 }
 
-/// A place on a line.
+/// Point on a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mark {
-    /// Along the chart.
+    /// Position along the chart.
     pub x: f64,
-    /// The figure; `None` where there is no plan.
+    /// Value of the figure; `None` without a plan.
     pub y: Option<f64>,
-    /// The point's place in the sweep.
+    /// Index of the point in the sweep.
     pub place: usize,
 }
 
-/// A line.
+/// Line of the chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// What tells it from the others.
+    /// Label that identifies the line.
     pub label: String,
-    /// Its places that are answered, by x.
+    /// Answered points, by x.
     pub marks: Vec<Mark>,
 }
 
-/// From values to shares of an axis.
+/// Mapping from values to fractions of an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
-    /// The value at the start.
+    /// Value at the start.
     pub least: f64,
-    /// The value at the end.
+    /// Value at the end.
     pub most: f64,
-    /// Whether equal shares are equal factors.
+    /// True if equal distances are equal factors.
     pub logarithmic: bool,
 }
 
-/// The chart.
+/// Chart of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// What it runs along.
+    /// Quantity along the chart.
     pub along: Along,
-    /// What it shows.
+    /// Figure of the chart.
     pub figure: Figure,
-    /// Name and unit of the objective, where that is shown.
+    /// Name and unit of the objective, if it is shown.
     pub objective: Option<(String, String)>,
-    /// The lines, those without an answer too.
+    /// Lines, including those without an answer.
     pub lines: Vec<Line>,
-    /// The axis along.
+    /// Axis along the chart.
     pub x: Scale,
-    /// The axis of the figure.
+    /// Axis of the figure.
     pub y: Scale,
-    /// All values along, answered or not.
+    /// All values along the chart, answered or not.
     pub places: Vec<f64>,
-    /// The limit on a device's memory at the first point, bytes: memory is told in its unit.
+    /// Memory limit per device at the first point, bytes; memory is shown in its unit.
     pub memory_limit: f64,
 }
 
-/// From this factor between the largest and the least on, factors are what matters.
+/// Least ratio of the largest to the smallest value for a logarithmic axis.
 const WIDE: f64 = 6.0;
 
 impl Scale {
@@ -87,14 +87,14 @@ impl Scale {
         Scale { least, most, logarithmic: least > 0.0 && logarithmic(least, most) }
     }
 
-    /// Where a value lies: 0 at the start, 1 at the end, a half where all values are one.
+    /// Position of a value: 0 at the start, 1 at the end, a half if all values are equal.
     pub fn share(&self, value: f64) -> f64 {
         let place = |v: f64| if self.logarithmic { v.ln() } else { v };
         let length = place(self.most) - place(self.least);
         if length > 0.0 { ((place(value) - place(self.least)) / length).clamp(0.0, 1.0) } else { 0.5 }
     }
 
-    /// Round values inside the scale, `most` of them or fewer, ascending; both ends where nothing round lies inside.
+    /// Round values inside the scale, at most `most`, ascending; both ends if no round value is inside.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         let inside = |ticks: Vec<f64>| -> Vec<f64> {
             let slack = 1e-9 * self.most.abs();
@@ -114,7 +114,7 @@ impl Scale {
                     coarsest = Some(ticks);
                 }
             }
-            // Round ones that stand close rather than ends that are not round.
+            // Round values that are close together are preferred to ends that are not round.
             return coarsest.unwrap_or_else(|| vec![self.least, self.most]);
         }
         let length = self.most - self.least;
@@ -128,7 +128,7 @@ impl Scale {
             let count = ((self.most / step).floor() - first).max(0.0) as usize;
             inside((0..=count).map(|i| (first + i as f64) * step).collect())
         };
-        // From the first step that is wide enough down to one of which two values lie inside.
+        // From the first step that is wide enough down to a step with two values inside.
         let steps = [10.0, 5.0, 2.0, 1.0, 0.5, 0.2].map(|d| d * decade);
         let widest = steps.iter().rposition(|&step| step >= rough).unwrap_or(0);
         let ticks = steps[widest..].iter().map(|&step| by(step)).find(|ticks| ticks.len() >= 2);
@@ -137,7 +137,7 @@ impl Scale {
 }
 
 impl Chart {
-    /// The chart of what is answered so far. `answers` lie as the sweep's points do.
+    /// Chart of the answers so far; `answers` has the order of the sweep's points.
     pub fn new(sweep: &Sweep, answers: &[Option<Answer>], figure: Figure) -> Self {
         let along = match (sweep.along, sweep.axes.first()) {
             (Some(spec), _) => Along::Option(spec),
@@ -191,7 +191,7 @@ impl Chart {
         }
     }
 
-    /// What the axis along is called.
+    /// Title of the axis along the chart.
     pub fn x_title(&self) -> &'static str {
         match self.along {
             Along::Limit(kind) => kind.label(),
@@ -200,7 +200,7 @@ impl Chart {
         }
     }
 
-    /// A value along, for people.
+    /// Value along the chart, for people.
     pub fn show_x(&self, x: f64) -> String {
         match &self.along {
             Along::Limit(kind) => kind.format(x),
@@ -209,7 +209,7 @@ impl Chart {
         }
     }
 
-    /// What the axis of the figure is called.
+    /// Title of the figure's axis.
     pub fn y_title(&self) -> String {
         match &self.objective {
             Some((name, _)) => name.replace('_', " "),
@@ -217,18 +217,18 @@ impl Chart {
         }
     }
 
-    /// A value of the figure, for people.
+    /// Value of the figure, for people.
     pub fn show_y(&self, y: f64) -> String {
         let objective = self.objective.as_ref().map(|(name, unit)| (name.as_str(), unit.as_str()));
         self.figure.show(y, objective, self.memory_limit)
     }
 
-    /// A value of the figure as it stands at its axis, whose title says that it is that of a sample.
+    /// Value of the figure as an axis label; the title already says "per sample".
     pub fn show_y_tick(&self, y: f64) -> String {
         self.show_y(y).replace("/sample", "")
     }
 
-    /// Round values of the figure to write at its axis, at most so many: sizes are round in the unit they are told in.
+    /// Round values for the figure's axis, at most `most`; sizes are round in their shown unit.
     pub fn y_ticks(&self, most: usize) -> Vec<f64> {
         let unit = match self.figure {
             Figure::Memory => {
@@ -241,8 +241,8 @@ impl Chart {
         scaled.ticks(most).into_iter().map(|tick| tick * unit).collect()
     }
 
-    /// Values along to write at the axis, at most so many: those of the points, evenly thinned out so that the roundest
-    /// stay; of very many points round values between them.
+    /// Values for the axis along the chart, at most `most`. They are the points' values, thinned evenly so that the
+    /// roundest stay; with very many points, round values instead.
     pub fn x_ticks(&self, most: usize) -> Vec<f64> {
         let (count, most) = (self.places.len(), most.max(2));
         if let Some(doubles) = self.doubles(most) {
@@ -260,7 +260,7 @@ impl Chart {
         let thinned = |step: usize, first: usize| (first..count).step_by(step);
         let all = (least..=2 * least).flat_map(|step| (0..step).map(move |first| (step, first)));
         let fitting = all.filter(|&(step, first)| (2..=most).contains(&thinned(step, first).count()));
-        // The fewest digits on average, but not too few values for it.
+        // Fewest digits on average, but not with too few values.
         let worth = |&(step, first): &(usize, usize)| {
             let (sum, values) = thinned(step, first).fold((0, 0), |(sum, n), at| (sum + digits[at], n + 1));
             ((sum + 1) * count * count / values, count - values)
@@ -271,13 +271,13 @@ impl Chart {
 }
 
 impl Chart {
-    /// Powers of two along, for what is counted and spread over factors: nobody thinks of 45 devices.
+    /// Powers of two for counts on a logarithmic axis: 45 devices would be an unusual label.
     fn doubles(&self, most: usize) -> Option<Vec<f64>> {
         let counted = match self.along {
             Along::Limit(kind) => kind.is_count(),
             Along::Option(_) | Along::Workloads(_) => false,
         };
-        // Values that are themselves odd ones out, such as 1920 and its doubles, are what is asked for.
+        // Unusual values, such as 1920 and its doubles, are what the user requested.
         let round = |&x: &f64| x > 0.0 && x.log2().fract() == 0.0;
         let fitting = self.x.logarithmic && self.places.iter().filter(|x| round(x)).count() >= 3;
         if !counted || !fitting {
@@ -290,10 +290,10 @@ impl Chart {
     }
 }
 
-/// So many times as many points as there is room for are no longer thinned out.
+/// Ratio of points to labels above which points are no longer thinned.
 const MANY: usize = 6;
 
-/// Significant digits of a value as it is shown; where factors matter, powers of two are as round as those of ten.
+/// Significant digits of a shown value; on a logarithmic axis a power of two counts as one digit.
 fn significant(shown: &str, factors: bool) -> usize {
     let end = shown.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(shown.len());
     if factors && shown[..end].parse().is_ok_and(u32::is_power_of_two) {
@@ -304,7 +304,7 @@ fn significant(shown: &str, factors: bool) -> usize {
     if shown[..end].contains('.') { digits.len() } else { digits.trim_end_matches('0').len() }
 }
 
-/// What tells a point's line from the others: whichever of planner, second axis and workload varies.
+/// Label that identifies a point's line: those of planner, second axis and workload that vary.
 fn label(sweep: &Sweep, place: usize, workload_told: bool) -> String {
     let point = &sweep.points[place];
     let mut parts = vec![];

@@ -1,10 +1,10 @@
-//! Sweeps: how a plan's worth changes with one or two limits, for one or more planners or settings of them.
+//! Sweeps: figures of a plan as one or two limits change, for one or more planners or settings.
 //!
-//! A [`Sweep`] is a list of [`Point`]s: workload, line ([`Series`]), limits. [`run`](run::run) answers them in parallel, in the order of
-//! interest (`order`), and hands over each [`Answer`] when it is there, so that a sweep can be watched, stopped and taken
-//! up again. Points that differ in nothing but devices are one run of a planner that can answer several at once
-//! ([`Planner::answers_many`](crate::planner::Planner::answers_many)); this, not the order
-//! of interest, decides what runs together.
+//! A [`Sweep`] is a list of [`Point`]s: workload, line ([`Series`]), limits. [`run`](run::run) answers them in
+//! parallel, in the order of interest (`order`). It reports each [`Answer`] at once, so a sweep can be watched, stopped
+//! and resumed. Points that differ only in devices are one run if the planner can answer several at once
+//! ([`Planner::answers_many`](crate::planner::Planner::answers_many)); this takes precedence over the order of
+//! interest.
 
 mod answer;
 pub mod around;
@@ -31,44 +31,43 @@ pub use range::Values;
 pub use series::{Series, SeriesError};
 pub use suits::Unheeded;
 
-/// More points than this are a slip of the keyboard.
+/// Most points; more are a typing error.
 pub const MOST_POINTS: usize = 100_000;
 
-/// A question: one workload under one set of limits, planned in one way.
+/// Problem of a sweep: one workload under one set of limits, planned with one series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Which of the sweep's workloads.
+    /// Index of its workload.
     pub workload: usize,
-    /// Which of its series.
+    /// Index of its series.
     pub series: usize,
-    /// Under which limits.
+    /// Limits of the point.
     pub limits: Limits,
 }
 
-/// All questions.
+/// Sweep with all its points.
 #[derive(Debug, Clone)]
 pub struct Sweep {
-    /// What is planned.
+    /// Workloads to plan.
     pub workloads: Vec<Arc<Workload>>,
-    /// How.
+    /// Planners with their options.
     pub series: Vec<Series>,
-    /// The option of the planners that the chart runs along, in place of a limit: a number that differs from series to
-    /// series.
+    /// Planner option along the chart, which replaces a limit: a number that differs between series.
     pub along: Option<&'static OptionSpec>,
-    /// The limits that vary, the one along the chart first unless an option is; two axes at most.
+    /// Limits that vary, at most two. The first is along the chart unless an option is.
     pub axes: Vec<LimitKind>,
-    /// The points: by workload, then by the second axis, the first axis, and the series.
+    /// Points: by workload, then by the second axis, the first axis, and the series.
     pub points: Vec<Point>,
-    /// Whether every point is planned by itself, so that its seconds are those of a single plan.
+    /// True if every point is planned separately, so its seconds are those of a single plan.
     pub alone: bool,
 }
 
 impl Sweep {
-    /// Every workload under every combination of limits, planned in every way. `values` are the limits given, in the
-    /// order in which they become axes; those with one value are no axis.
+    /// Combines every workload with every combination of limits and every series. `values` are the given limits in the
+    /// order of the axes; limits with one value are not axes.
     ///
     /// # Errors
-    /// A limit that neither the workload's file nor `values` gives, with the workload's source.
+    /// Limit that neither the workload's file nor `values` states, with the workload's source.
     pub fn grid(
         workloads: Vec<Arc<Workload>>,
         series: Vec<Series>,
@@ -77,7 +76,7 @@ impl Sweep {
     ) -> Result<Self, (String, MissingLimit)> {
         let mut points = vec![];
         for (place, workload) in workloads.iter().enumerate() {
-            // What a topology says of limits counts where nothing else does.
+            // A topology's limits apply only where nothing else states them.
             let wired = |series: &Series| series.wiring.as_ref().map_or_else(|| rest.clone(), |wiring| rest.or(wiring));
             let all = series.iter().map(|series| combinations(workload, values, &wired(series)));
             let all = all.collect::<Result<Vec<_>, _>>()?;
@@ -89,26 +88,26 @@ impl Sweep {
         Ok(Sweep { workloads, series, along: None, axes, points, alone: false })
     }
 
-    /// What tables call a workload: its name, or where two share one, where it came from.
+    /// Workload's name in tables: its own, or its source if two workloads share a name.
     pub fn workload_label(&self, place: usize) -> String {
         let workload = &self.workloads[place];
         let shared = self.workloads.iter().filter(|other| other.name == workload.name).count() > 1;
         if shared { workload.source.clone() } else { workload.name.clone() }
     }
 
-    /// What the axes are called, the one along the chart first.
+    /// Names of the axes, the one along the chart first.
     pub fn axis_labels(&self) -> Vec<&'static str> {
         self.along.map(|spec| spec.label).into_iter().chain(self.axes.iter().map(|kind| kind.label())).collect()
     }
 
-    /// Where a point lies on the axes, that along the chart first.
+    /// Coordinates of a point on the axes, the one along the chart first.
     pub fn coordinates(&self, point: &Point) -> Vec<f64> {
         let along = self.along.map(|spec| self.series[point.series].options.number(spec.name));
         along.into_iter().chain(self.axes.iter().map(|&kind| point.limits.get(kind))).collect()
     }
 }
 
-/// The limits of a workload for every combination of values; the first list varies fastest.
+/// Limits of a workload for every combination of values; the first list varies fastest.
 fn combinations(
     workload: &Workload,
     values: &[Values],

@@ -1,11 +1,11 @@
-//! In which order points are computed: the ends and the middle first, then the middles of what lies between.
+//! Order in which points are computed: the ends and the middle first, then the middles of the gaps.
 //!
-//! A curve is then seen whole from its first points on, and gets finer; a sweep that is stopped leaves the coarse curve, not
-//! its left half.
+//! A curve covers its whole range from the first points on, and becomes finer. A sweep that is stopped leaves a coarse
+//! curve, not its left half.
 
 use std::collections::VecDeque;
 
-/// For each of `count` places the round in which it is computed: 0 for both ends, 1 for the middle, and so on. `O(count)`.
+/// Round in which each of `count` positions is computed: 0 for both ends, 1 for the middle, and so on. `O(count)`.
 pub(crate) fn rounds(count: usize) -> Vec<u32> {
     let mut rounds = vec![0; count];
     let mut gaps = VecDeque::from([(0, count.saturating_sub(1), 1)]);
@@ -20,7 +20,7 @@ pub(crate) fn rounds(count: usize) -> Vec<u32> {
     rounds
 }
 
-/// The places of points in the order of interest, given each point's coordinates. Points of one round keep their order.
+/// Indices of points in the order of interest, given each point's coordinates. Points of one round keep their order.
 pub(crate) fn of_interest(points: &[Vec<f64>]) -> Vec<usize> {
     let dimensions = points.first().map_or(0, Vec::len);
     let mut round = vec![0; points.len()];

@@ -1,24 +1,24 @@
-//! Values of a limit as a person writes them: `8..2048:x2`, `8..64:+8`, `8..64`, `1GiB,2GiB,8GiB,80GiB`.
+//! Values of a limit in user syntax: `8..2048:x2`, `8..64:+8`, `8..64`, `1GiB,2GiB,8GiB,80GiB`.
 //!
-//! Parts are separated by commas; a part is one value or a range `FIRST..LAST`, with a factor (`:x2`) or a step (`:+8`)
-//! behind it. Without either a range doubles. The last value of a range always belongs to it,
-//! even where the steps would jump over it, because the ends are what one asks a range for.
+//! Parts are separated by commas. A part is a value or a range `FIRST..LAST` with an optional factor (`:x2`) or step
+//! (`:+8`); the default is to double. A range always includes its last value, even if the steps would skip it, because
+//! a user gives the ends on purpose.
 
 use crate::{cluster::LimitKind, units::exact_number};
 
-/// More values than this are a slip of the keyboard.
+/// Most values; more are a typing error.
 pub(crate) const MOST_VALUES: usize = 5_000;
 
-/// The values of one limit, ascending, each once; at least one.
+/// Values of one limit, ascending, without duplicates; at least one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Values {
-    /// Which limit.
+    /// Kind of the limit.
     pub kind: LimitKind,
-    /// Its values in the limit's base unit.
+    /// Values in the limit's base unit.
     pub values: Vec<f64>,
 }
 
-/// How a range goes from one value to the next.
+/// Step from one value of a range to the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Pace {
     Times(f64),
@@ -26,7 +26,7 @@ enum Pace {
 }
 
 impl Values {
-    /// One value.
+    /// Single value.
     pub fn one(kind: LimitKind, value: f64) -> Self {
         Values { kind, values: vec![value] }
     }
@@ -34,7 +34,7 @@ impl Values {
     /// Reads a list of values and ranges.
     ///
     /// # Errors
-    /// One sentence that quotes what is wrong and says what would do.
+    /// Sentence that quotes the problem and gives the repair.
     pub fn parse(kind: LimitKind, text: &str) -> Result<Self, String> {
         let mut values = vec![];
         for part in text.split(',') {
@@ -51,24 +51,24 @@ impl Values {
         Ok(Values { kind, values })
     }
 
-    /// Whether there is more than one value.
+    /// True if there is more than one value.
     pub fn is_axis(&self) -> bool {
         self.values.len() > 1
     }
 
-    /// Whether the values spread over factors rather than differences: then a logarithmic axis shows them evenly.
+    /// True if the values are spaced by factors, so a logarithmic axis shows them evenly.
     pub fn is_geometric(&self) -> bool {
         is_geometric(&self.values)
     }
 }
 
-/// Whether neighbours of an ascending list differ by factors rather than by steps.
+/// True if an ascending list is spaced by factors and not by steps.
 pub(crate) fn is_geometric(values: &[f64]) -> bool {
     let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return false };
     if first <= 0.0 || values.len() < 3 {
         return first > 0.0 && last / first >= 4.0;
     }
-    // The evener of the two spacings, each measured by its largest part of the whole.
+    // Chooses the more even spacing, each measured by its largest gap as a fraction of the whole.
     let widest = |place: &dyn Fn(f64) -> f64| {
         let whole = place(last) - place(first);
         values.windows(2).map(|pair| (place(pair[1]) - place(pair[0])) / whole).fold(0.0, f64::max)
@@ -83,7 +83,7 @@ fn value(kind: LimitKind, text: &str) -> Result<f64, String> {
     kind.parse(text.trim()).map_err(|error| error.to_string())
 }
 
-/// Appends the values of `first..rest`, `rest` being `LAST`, `LAST:xFACTOR` or `LAST:+STEP`.
+/// Appends the values of `first..rest`; `rest` is `LAST`, `LAST:xFACTOR` or `LAST:+STEP`.
 fn range(kind: LimitKind, part: &str, first: &str, rest: &str, values: &mut Vec<f64>) -> Result<(), String> {
     let (last, pace) = match rest.split_once(':') {
         None => (rest, None),
@@ -140,7 +140,7 @@ fn range(kind: LimitKind, part: &str, first: &str, rest: &str, values: &mut Vec<
     Ok(())
 }
 
-/// Both ends with a unit, where one lacks it: a bare number is in base units, which nobody means by so few of them.
+/// Range with a unit at both ends, if one lacks it: a bare number is in base units, and such a small one is not meant.
 fn one_unit(first: &str, last: &str, less: f64) -> Option<String> {
     let unit = |text: &str| text.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '_')).to_string();
     let (of_first, of_last) = (unit(first), unit(last));
@@ -152,7 +152,7 @@ fn one_unit(first: &str, last: &str, less: f64) -> Option<String> {
     }
 }
 
-/// Fewer bytes, bytes a second or operations a second than this are no limit that is meant.
+/// Fewest bytes, bytes per second or operations per second of a plausible limit.
 const FEWEST_BASE_UNITS: f64 = 1e6;
 
 #[cfg(test)]

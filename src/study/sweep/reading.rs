@@ -1,30 +1,30 @@
-//! What a curve says: how well it scales, where another doubling no longer pays, which line leads where.
+//! Interpretation of curves: how well they scale, where doubling stops to pay, and which line leads where.
 //!
-//! Everything is told of rates, of which more is better: a time's rate is its inverse. `O(n)` in the points of a line,
-//! `O(n²)` for knees (every point looks for its double).
+//! All figures are converted to rates, where more is better: the rate of a time is its inverse. `O(n)` in the points of
+//! a line, `O(n²)` for knees (every point searches its double).
 
 use super::{
     Figure,
     chart::{Chart, Line},
 };
 
-/// A doubling that gives less than this has passed the knee.
+/// Least gain of a doubling before the knee.
 pub const LEAST_GAIN: f64 = 1.6;
-/// Values this near to twice another count as its double, relative.
+/// Relative tolerance for values that count as double another.
 const NEAR: f64 = 0.02;
-/// Leads smaller than this are none, relative.
+/// Smaller relative leads count as none.
 const LEAD: f64 = 0.005;
 
-/// Where another doubling gives less than [`LEAST_GAIN`].
+/// Point from which doubling gains less than [`LEAST_GAIN`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
-    /// Along the chart.
+    /// Position along the chart.
     pub x: f64,
-    /// How many times as fast twice of it is.
+    /// Speed-up from doubling.
     pub gain: f64,
 }
 
-/// Whether more of the chart's figure is better.
+/// True if more of the chart's figure is better.
 pub fn more_is_better(chart: &Chart) -> bool {
     match &chart.objective {
         Some((_, unit)) => unit == "x",
@@ -32,19 +32,19 @@ pub fn more_is_better(chart: &Chart) -> bool {
     }
 }
 
-/// A line as rates by x, points without a plan left out.
+/// Rates of a line by x, without points that have no plan.
 pub fn rates(chart: &Chart, line: &Line) -> Vec<(f64, f64)> {
     let more = more_is_better(chart);
     let rate = |y: f64| if more { y } else { 1.0 / y };
     line.marks.iter().filter_map(|mark| Some((mark.x, rate(mark.y.filter(|y| *y > 0.0)?)))).collect()
 }
 
-/// The best rate for each of what the chart runs along, over several lines.
+/// Best rate per unit along the chart, over several lines.
 pub fn best_per_unit<'a>(lines: impl Iterator<Item = &'a [(f64, f64)]>) -> f64 {
     lines.flatten().filter(|(x, _)| *x > 0.0).map(|(x, rate)| rate / x).fold(0.0, f64::max)
 }
 
-/// The first point from which on twice as much always gives less than [`LEAST_GAIN`].
+/// First point from which on every doubling gains less than [`LEAST_GAIN`].
 pub fn knee(rates: &[(f64, f64)]) -> Option<Knee> {
     let double = |x: f64| rates.iter().find(|(other, _)| (other / (2.0 * x) - 1.0).abs() <= NEAR);
     let gains: Vec<Knee> = rates.iter().filter_map(|&(x, rate)| Some(Knee { x, gain: double(x)?.1 / rate })).collect();
@@ -52,7 +52,7 @@ pub fn knee(rates: &[(f64, f64)]) -> Option<Knee> {
     gains.into_iter().nth(from)
 }
 
-/// What the curves say, a sentence each: who leads where, where a unit does most, where the knee is.
+/// Statements about the curves, a sentence each: the leaders, the best efficiency, the knee.
 pub fn sentences(chart: &Chart, line: usize, scales: bool) -> Vec<String> {
     let all: Vec<Vec<(f64, f64)>> = chart.lines.iter().map(|line| rates(chart, line)).collect();
     let mut told = vec![];
@@ -79,7 +79,7 @@ pub fn sentences(chart: &Chart, line: usize, scales: bool) -> Vec<String> {
     told
 }
 
-/// Who is best at most places, and who elsewhere.
+/// Line that is best at most positions, and the leaders elsewhere.
 fn leads(chart: &Chart, all: &[Vec<(f64, f64)>]) -> Option<String> {
     if all.len() < 2 {
         return None;

@@ -1,9 +1,9 @@
-//! Answers the points of a sweep, several at a time.
+//! Parallel run of a sweep's points.
 //!
-//! Every thread of the pool takes the next task in the order of interest. A task is one point, or all points that differ in
-//! nothing but devices where the planner answers those in one run; their order within the run is that of interest, too.
-//! What a task answers depends on nothing another does, so the answers are the same for any number of threads. A planner that
-//! fails answers its points with that, and takes down no other.
+//! Every thread of the pool takes the next task in the order of interest. A task is one point, or all points that
+//! differ only in devices if the planner answers them in one run; within the run they keep the order of interest. No
+//! task depends on another, so the answers are the same for any number of threads. If a planner fails, only its own
+//! points carry the error.
 
 use std::{
     collections::BTreeMap,
@@ -21,9 +21,9 @@ use crate::{
     study::compare,
 };
 
-/// Answers the points that `wanted` lists by place, under the thread pool in force, and hands over each answer when it is
-/// there. `deadline` is the time for each point. After `search` is cancelled, points that were cut short are left out:
-/// what was handed over stands as if nothing had happened.
+/// Answers the points whose indices are in `wanted`, in the current thread pool, and reports each answer at once.
+/// `deadline` is the time per point. After `search` is cancelled, points that were cut short are left out; answers
+/// reported before stay valid.
 pub fn run(
     sweep: &Sweep,
     wanted: &[usize],
@@ -48,7 +48,7 @@ pub fn run(
     });
 }
 
-/// Places of points that are answered together, in the order of interest.
+/// Indices of points that are answered together, in the order of interest.
 type Task = Vec<usize>;
 
 fn tasks(sweep: &Sweep, wanted: &[usize]) -> Vec<Task> {
@@ -84,7 +84,7 @@ fn problem(sweep: &Sweep, point: &Point) -> Problem {
     }
 }
 
-/// A task under way.
+/// Task in progress.
 struct Run<'r> {
     sweep: &'r Sweep,
     task: &'r Task,
@@ -92,7 +92,7 @@ struct Run<'r> {
     search: &'r Search,
     found: &'r (dyn Fn(usize, Answer) + Sync),
     begun: Option<Search>,
-    /// Places that have no answer yet.
+    /// Indices without an answer yet.
     open: Task,
 }
 
@@ -118,7 +118,7 @@ impl Run<'_> {
         }
     }
 
-    /// Plays and hands over what was checked, unless it was cut short.
+    /// Simulates and reports a checked plan, unless it was cut short.
     fn tell(&self, place: usize, run: Result<(Outcome, Option<Score>), Fault>, search: &Search) {
         let seconds = search.elapsed().as_secs_f64();
         let (outcome, score) = match run {
@@ -173,7 +173,7 @@ mod tests {
         workload,
     };
 
-    /// By series and devices: what the planner did that is a bug.
+    /// Bug of the planner, by series and devices.
     fn faults(planners: [&'static dyn Planner; 2]) -> BTreeMap<(usize, u32), Option<Fault>> {
         let series = planners.map(|planner| Series::new(planner, Options::defaults(planner.options()))).to_vec();
         let values = [Values { kind: LimitKind::Devices, values: vec![64.0, 128.0, 256.0] }];

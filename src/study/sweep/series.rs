@@ -1,4 +1,4 @@
-//! A line of a sweep: a planner with its options.
+//! Line of a sweep: a planner with its options.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use crate::{
     source::error::{printable, single_line},
 };
 
-/// A planner with its options, and what its line is called.
+/// Planner with its options and label.
 #[derive(Clone)]
 pub struct Series {
-    /// What tables and legends call it, fit for a terminal. Series that share it are one line of the chart: they differ in
-    /// workload, or in the option that the chart runs along.
+    /// Label in tables and legends, safe for a terminal. Series with the same label form one line of the chart: they
+    /// differ in workload, or in the option along the chart.
     pub label: String,
-    /// Who plans.
+    /// Planner of the series.
     pub planner: &'static dyn Planner,
-    /// How.
+    /// Options of the planner.
     pub options: Options,
-    /// The topology of its plans and what that says of limits, where nothing else is said of them.
+    /// Topology of its plans and the limits it implies, used where nothing else states them.
     pub wiring: Option<GivenLimits>,
 }
 
@@ -29,15 +29,16 @@ impl fmt::Debug for Series {
 }
 
 impl Series {
-    /// A planner with these options, called after the planner and what is not at its default.
+    /// Series of a planner with these options, labelled by the planner and its non-default options.
     pub fn new(planner: &'static dyn Planner, options: Options) -> Self {
         Series { label: label(planner, &options), planner, options, wiring: None }
     }
 
-    /// Reads `[LABEL:]PLANNER[,NAME=VALUE ..]`; `common` are settings `NAME=VALUE` under those of the series.
+    /// Reads `[LABEL:]PLANNER[,NAME=VALUE ..]`; `common` are further settings `NAME=VALUE`, which those of the series
+    /// override.
     ///
     /// # Errors
-    /// What of it is no planner or no setting, as a sentence.
+    /// Sentence on the part that is not a planner or not a setting.
     pub fn parse(text: &str, common: &[String]) -> Result<Self, SeriesError> {
         let head = text.split(',').next().unwrap_or_default();
         let (name, rest) = match head.find(':') {
@@ -59,7 +60,7 @@ impl Series {
         Ok(series)
     }
 
-    /// The options that are not at their defaults, as `name=value`, separated by blanks.
+    /// Options that are not at their defaults, as `name=value`, separated by blanks.
     pub fn settings(&self) -> String {
         settings(self.planner, &self.options)
     }
@@ -77,13 +78,13 @@ fn label(planner: &dyn Planner, options: &Options) -> String {
     if settings.is_empty() { id.into() } else { single_line(&format!("{id} {settings}")) }
 }
 
-/// Why a text is no series.
+/// Reason why a text is not a series.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SeriesError {
-    /// There is no such planner.
+    /// No planner has this id.
     #[error("there is no planner `{0}`")]
     NoPlanner(String),
-    /// The planner does not take one of the settings.
+    /// The planner does not accept one of the settings.
     #[error(transparent)]
     Option(#[from] OptionError),
 }

@@ -1,21 +1,21 @@
-//! What of a sweep suits its planners: workloads they cannot plan, and limits that change nothing for them.
+//! Compatibility of a sweep and its planners: workloads that they cannot plan, and limits that they ignore.
 
 use super::Sweep;
 use crate::{cluster::LimitKind, study::explain::limits_of};
 
-/// A limit that some lines do not heed.
+/// Limit that some lines ignore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unheeded {
-    /// The limit.
+    /// Kind of the limit.
     pub kind: LimitKind,
-    /// The names of the planners that do not heed it, each once.
+    /// Names of the planners that ignore it, without duplicates.
     pub planners: Vec<&'static str>,
-    /// Whether no line heeds it.
+    /// True if every line ignores it.
     pub by_all: bool,
 }
 
 impl Unheeded {
-    /// A sentence on it; `limit` is what the limit is called there: its flag or its label.
+    /// Sentence on it; `limit` is the limit's flag or label.
     pub fn told(&self, limit: &str) -> String {
         let planners = listed(&self.planners);
         let verb = if self.planners.len() == 1 { "does" } else { "do" };
@@ -24,7 +24,7 @@ impl Unheeded {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Names as a list: `a`, `a and b`, `a, b and c`.
 fn listed(names: &[&str]) -> String {
     match names {
         [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
@@ -33,7 +33,7 @@ fn listed(names: &[&str]) -> String {
 }
 
 impl Sweep {
-    /// Why the planner of a series cannot plan a workload; `None` if it can.
+    /// Reason why the planner of a series cannot plan a workload; `None` if it can.
     pub fn refusal(&self, series: usize, workload: usize) -> Option<String> {
         let planner = self.series[series].planner;
         let workload = &self.workloads[workload];
@@ -41,13 +41,13 @@ impl Sweep {
         Some(format!("{} cannot plan {}: {reason}", planner.info().name, workload.name))
     }
 
-    /// Whether a limit means anything to the planner of a series, for some workload.
+    /// True if the planner of a series supports a limit for some workload.
     pub fn heeds(&self, series: usize, kind: LimitKind) -> bool {
         let planner = self.series[series].planner;
         self.workloads.iter().any(|workload| limits_of(planner, workload).contains(&kind))
     }
 
-    /// Those of the limits that change nothing for some line.
+    /// Limits that some line ignores.
     pub fn unheeded(&self, kinds: &[LimitKind]) -> Vec<Unheeded> {
         let of = |&kind: &LimitKind| {
             let deaf: Vec<usize> = (0..self.series.len()).filter(|&series| !self.heeds(series, kind)).collect();

@@ -1,8 +1,7 @@
-//! BERT with more layers, as the Piper paper makes it for its figure 3: the last layer but one, again and again.
+//! BERT with more layers, as in the Piper paper's figure 3: repeated copies of the last layer but one.
 //!
-//! A copy has the costs of the layer it copies, stands between it and the last one, and is fed by its predecessor alone, not
-//! by the attention mask. It is the program's own that which layer is copied depends there on the order of a hash
-//! table, and comes out as this one.
+//! A copy has the costs of the original and comes between it and the last layer. Only its predecessor feeds it, not the
+//! attention mask. In the published program the copied layer depends on the order of a hash table; it is this one.
 
 use std::path::Path;
 
@@ -13,16 +12,16 @@ use crate::{
     workload::{self, Workload, formats},
 };
 
-/// The layer that is copied, the one before it, and the last one.
+/// Copied layer, the one before it, and the last one.
 const COPIED: i64 = 34;
 const BEFORE: i64 = 33;
 const LAST: i64 = 35;
 /// Layers of the published file.
 const LAYERS: i64 = 32;
-/// The id of the first copy.
+/// Id of the first copy.
 const FIRST: i64 = 37;
 
-/// The published BERT-32 at `path` with so many layers, 33 or more.
+/// Published BERT-32 at `path` with this many layers, 33 or more.
 ///
 /// # Errors
 /// [`LoadError`] if it cannot be read or is not the published file.
@@ -37,7 +36,7 @@ pub(super) fn bert(path: &Path, layers: i64) -> Result<Workload, LoadError> {
     Ok(workload)
 }
 
-/// Puts so many copies in; `None` if the file is another.
+/// Inserts the copies; `None` if the file is not the published one.
 fn extend(file: &mut Value, copies: i64) -> Option<()> {
     let is = |value: &Value, id: i64| value["id"].as_i64() == Some(id);
     let nodes = file["nodes"].as_array_mut()?;
@@ -86,7 +85,7 @@ fn each_mode(node: &mut Value, mut change: impl FnMut(&mut Value)) -> Option<()>
     Some(())
 }
 
-/// Gives a key of an object another name.
+/// Renames a key of an object.
 fn rename(object: &mut Value, from: i64, to: i64) {
     if let Some(object) = object.as_object_mut()
         && let Some(value) = object.remove(&from.to_string())

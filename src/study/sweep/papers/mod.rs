@@ -1,10 +1,10 @@
-//! The experiments of the papers as sweeps over their published inputs, and one of our own over four networks.
+//! Experiments of the papers as sweeps over their published inputs, and one of our own over four networks.
 //!
 //! Tarnawski, Narayanan, Phanishayee: *Piper*, NeurIPS 2021: figures 1 to 3 and the tables of GNMT and ResNet
 //! (<https://github.com/msr-fiddle/piper>). Tarnawski et al.: *Efficient Algorithms for Device Placement of DNN Graph
-//! Operators*, NeurIPS 2020: the tables of throughput and latency (<https://github.com/msr-fiddle/dnn-partitioning>). Every
-//! study is given the folder that holds the clones. Piper picks modes by the published rule here (`knapsack=greedy`),
-//! so that values can be held against the published ones.
+//! Operators*, NeurIPS 2020: the tables of throughput and latency (<https://github.com/msr-fiddle/dnn-partitioning>).
+//! Every study takes the folder that holds the clones. Piper selects modes by the published rule here
+//! (`knapsack=greedy`), so its values are comparable with the published ones.
 
 mod extended;
 
@@ -18,16 +18,16 @@ use crate::{
     workload::{self, Workload},
 };
 
-/// A study.
+/// Study of a paper.
 #[derive(Debug, Clone, Copy)]
 pub struct Paper {
-    /// What `--study` calls it.
+    /// Id for `--study`.
     pub id: &'static str,
-    /// What it shows, in a line.
+    /// Content in one line.
     pub title: &'static str,
-    /// What its chart shows.
+    /// Figure of its chart.
     pub figure: Figure,
-    /// Makes the sweep from the folder with the published inputs.
+    /// Builds the sweep from the folder with the published inputs.
     build: fn(&Path) -> Result<Sweep, LoadError>,
 }
 
@@ -89,27 +89,27 @@ pub static ALL: [Paper; 9] = [
     },
 ];
 
-/// The study with this id.
+/// Study with this id.
 pub fn find(id: &str) -> Option<&'static Paper> {
     ALL.iter().find(|paper| paper.id == id)
 }
 
 impl Paper {
-    /// The sweep, its workloads loaded from `folder`.
+    /// Sweep with its workloads loaded from `folder`.
     ///
     /// # Errors
-    /// [`LoadError`] if a published input is missing there.
+    /// [`LoadError`] if a published input is missing.
     pub fn sweep(&self, folder: &Path) -> Result<Sweep, LoadError> {
         (self.build)(folder)
     }
 }
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-/// The bandwidth of the published plots and tables: 25 GiB/s.
+/// Bandwidth of the published plots and tables: 25 GiB/s.
 const BANDWIDTH: f64 = 25.0 * GIB;
 const BERT: &str = "piper/inputs/bert32a100.json";
 
-/// What Piper is compared with: itself with a dimension switched off, and the equal partitions.
+/// Lines that Piper is compared with: itself without one dimension, and the equal partitions.
 const PIPER: [&str; 4] = [
     "Piper:piper,knapsack=greedy",
     "noDP:piper,knapsack=greedy,data_parallel=false",
@@ -158,7 +158,8 @@ fn figure_1(folder: &Path) -> Result<Sweep, LoadError> {
     grid(vec![load(folder, BERT)?], &[&PIPER[..], &EQUAL].concat(), &[devices, memory], &rest)
 }
 
-/// What leaves the most to gain: each network under the memory that its file states.
+/// Study of the potential gain of several planners and schedules, with each network under the memory that its file
+/// states.
 fn headroom(folder: &Path) -> Result<Sweep, LoadError> {
     const LINES: [&str; 7] = [
         "Piper:piper",
@@ -184,7 +185,7 @@ fn figure_2(folder: &Path) -> Result<Sweep, LoadError> {
     grid(vec![load(folder, BERT)?], &PIPER[..1], &[devices, microbatches], &rest)
 }
 
-/// What one run of the published table answers beside every number of devices: every sum of replicas.
+/// Results of one run of the published table beside every number of devices: every sum of replicas.
 fn figure_2_replicas(folder: &Path) -> Result<Sweep, LoadError> {
     const DEVICES: u32 = 2048;
     let bert = load(folder, BERT)?;
@@ -194,7 +195,7 @@ fn figure_2_replicas(folder: &Path) -> Result<Sweep, LoadError> {
     let (ends, series) = (std::mem::take(&mut sweep.points), std::mem::take(&mut sweep.series));
     sweep.along = series[0].planner.options().iter().find(|spec| spec.name == "most_replicas");
     for end in ends {
-        // More replicas than microbatches are no use.
+        // Replicas beyond the number of microbatches have no effect.
         for most in 1..=end.limits.microbatches.min(DEVICES) {
             let mut one = series[0].clone();
             one.options.set("most_replicas", OptionValue::Number(f64::from(most)));
@@ -215,11 +216,11 @@ fn figure_3(folder: &Path) -> Result<Sweep, LoadError> {
     }
     let axes = [values(LimitKind::Devices, &devices), microbatches];
     let sweep = grid(workloads, &PIPER[..1], &axes, &GivenLimits::default())?;
-    // What is measured is the time of a single plan.
+    // The study measures the time of a single plan.
     Ok(Sweep { alone: true, ..sweep })
 }
 
-/// The pairs of devices and memory (GiB) of a table.
+/// Devices and memory (GiB) of a table.
 type Pairs = &'static [(u32, &'static [f64])];
 
 fn table(folder: &Path, input: &str, pairs: Pairs) -> Result<Sweep, LoadError> {
@@ -265,16 +266,17 @@ fn resnet(folder: &Path) -> Result<Sweep, LoadError> {
     table(folder, "piper/inputs/resnet.json", PAIRS)
 }
 
-/// What the published tables measure on one accelerator, whatever its memory.
+/// Planner that the published tables run on one accelerator without a memory limit.
 const HEEDLESS: &str = "placement-one";
-/// Accelerators enough for every split of a human expert: the published tables limit neither them nor their memory.
+/// Enough accelerators for every split of a human expert; the published tables limit neither their number nor their
+/// memory.
 const MOST_OF_EXPERTS: u32 = 16;
 
 fn without_memory(limits: &Limits) -> Limits {
     limits.with(LimitKind::Memory, f64::INFINITY)
 }
 
-/// Every algorithm on every input of a folder, with the human expert where there is one for it.
+/// Every algorithm on every input of a folder, with the human expert if there is one.
 fn placement(folder: &Path, inputs: &[&str], lines: &[&str], expert: &str) -> Result<Sweep, LoadError> {
     let root = folder.join("dnn-partitioning");
     let mut sweep =
@@ -304,7 +306,8 @@ fn placement(folder: &Path, inputs: &[&str], lines: &[&str], expert: &str) -> Re
     Ok(sweep)
 }
 
-/// Experts cut layer graphs; a split for inference holds for training too, where colour classes say the rest.
+/// Split of a human expert, if there is one. Experts cut layer graphs; a split for inference also serves training,
+/// where colour classes fix the rest.
 fn expert_split(root: &Path, input: &str) -> Option<String> {
     let name = input
         .strip_prefix("throughput-inputs/LayerGraphs/")
