@@ -3,13 +3,11 @@
 //!
 //! They are cut where the conversion may be cut, given the original's nodes and worth what [`family::check()`] finds for the
 //! original, so that a search which is stopped, or whose plan does not hold for the original, leaves something. Stages are
-//! tried for all devices, half of them, a quarter and so on. Where Piper takes the original as it is, its first plan of
-//! single devices is taken instead. None is made
-//! for less than [`LARGE`] nodes. `O(log devices)` checks, each `O(nodes + edges)`.
+//! tried for all devices, half of them, a quarter and so on. None is made for less than
+//! [`LARGE`] nodes. `O(log devices)` checks, each `O(nodes + edges)`.
 
 use super::{
-    OptionValue, Planner, Problem, Search,
-    piper::{self, Piper},
+    OptionValue, Problem, Search,
 };
 use crate::{
     family,
@@ -28,20 +26,6 @@ pub(super) fn best(
 ) -> Option<(f64, Plan)> {
     if original.nodes.len() < LARGE {
         return None;
-    }
-    if Piper.is_native(original) {
-        // Its first plan is one: in whatever modes fit, with the microbatches that are in flight at each stage.
-        let stages = match options.get("stages") {
-            Some(OptionValue::Number(asked)) if asked > 0.0 => Some(asked as usize),
-            _ => None,
-        };
-        let plan = piper::first_plan(original, limits, stages)?;
-        let score = family::check(original, limits, &plan);
-        if !score.is_valid() {
-            return None;
-        }
-        search.improve(score.value, &plan);
-        return Some((score.value, plan));
     }
     let (converted, members) = (&conversion.workload, &conversion.members);
     let order: Vec<NodeIndex> = converted.dag.stack_order().into_iter().map(NodeIndex::from).collect();

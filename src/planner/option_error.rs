@@ -17,6 +17,16 @@ pub enum OptionError {
         /// What there is.
         known: String,
     },
+    /// Another planner has taken the option over.
+    #[error("planner {planner} has no option `{name}`: plan for an engine with {instead}")]
+    Moved {
+        /// Id of the planner.
+        planner: String,
+        /// Name of the option.
+        name: String,
+        /// Settings to use.
+        instead: String,
+    },
     /// The option does not take this value.
     #[error("option {name} cannot be `{value}`; it takes {known}")]
     Value {

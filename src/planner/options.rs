@@ -108,6 +108,12 @@ pub struct OptionSpec {
     pub kind: OptionKind,
 }
 
+/// Options that another planner has taken over: planner, option, settings to use.
+const MOVED: [(&str, &str, &str); 2] = [
+    ("piper", "engine", "--planner joint --set engine=NAME"),
+    ("piper", "engine_feasible", "--planner joint --set engine=NAME"),
+];
+
 /// An option that decides which plans there are or what they run on, not how they are searched for: what a person may
 /// turn to get another plan. Named as declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -310,11 +316,18 @@ impl Options {
         let mut options = Options::defaults(specs);
         for setting in settings {
             let (name, value) = setting.split_once('=').ok_or_else(|| OptionError::Syntax(setting.into()))?;
-            let spec = specs.iter().find(|spec| spec.name == name.trim()).ok_or_else(|| OptionError::Unknown {
-                planner: planner.into(),
-                name: name.trim().into(),
-                known: specs.iter().map(|s| s.name).collect::<Vec<_>>().join(", "),
-            })?;
+            let name = name.trim();
+            let unknown = || match MOVED.iter().find(|(of, moved, _)| (*of, *moved) == (planner, name)) {
+                Some((_, _, instead)) => {
+                    OptionError::Moved { planner: planner.into(), name: name.into(), instead: (*instead).into() }
+                }
+                None => OptionError::Unknown {
+                    planner: planner.into(),
+                    name: name.into(),
+                    known: specs.iter().map(|s| s.name).collect::<Vec<_>>().join(", "),
+                },
+            };
+            let spec = specs.iter().find(|spec| spec.name == name).ok_or_else(unknown)?;
             options.set(spec.name, spec.parse(value.trim())?);
         }
         Ok(options)

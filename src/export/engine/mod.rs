@@ -45,8 +45,8 @@ use crate::{
     cluster::Limits,
     export::fullness,
     family::{self, check},
-    plan::{Measure, Plan, Score, runner::Runner},
-    planner::{Options, Planner, Problem, Search, joint::Joint, piper::Piper},
+    plan::{Plan, Score, runner::Runner},
+    planner::{Options, Planner, Problem, Search, joint::Joint},
     simulate::Schedule,
     text::single_line,
     units,
@@ -347,29 +347,23 @@ impl Task<'_> {
     }
 }
 
-/// Plans that the engine can run: the plan with equal recomputation, and the best plan for the engine by the plan's own
-/// measure. Joint plans the latter if the measure is the iteration time, else Piper.
+/// Plans that the engine can run: the best by simulated iteration time, and the given plan with its recomputation evened out.
+/// All carry the measure of the given plan.
 fn candidates(task: &Task<'_>, plan: &Plan, layering: &Layering, search: &Search) -> Vec<Plan> {
     let Task { engine, workload, limits, schedule, .. } = *task;
     let runner = engine.runner().unwrap_or(Runner::Any);
-    let mut settings = vec![format!("engine={}", runner.id())];
-    let planner: &dyn Planner = if plan.measure == Measure::IterationTime {
-        let own = plan.execution.unwrap_or_default().schedule;
-        let schedule = if runner.schedules().contains(&own) { own } else { Schedule::OneForwardOneBackward };
-        settings.extend(["space=engine".into(), format!("schedule={}", schedule.id())]);
-        &Joint
-    } else {
-        settings.push("engine_feasible=true".into());
-        &Piper
-    };
+    let own = plan.execution.unwrap_or_default().schedule;
+    let own = if runner.schedules().contains(&own) { own } else { Schedule::OneForwardOneBackward };
+    let settings = vec![format!("engine={}", runner.id()), "space=engine".into(), format!("schedule={}", own.id())];
     let best = |settings: &[String]| {
-        let options = Options::parse(planner.info().id, planner.options(), settings.iter().map(String::as_str));
+        let options = Options::parse(Joint.info().id, Joint.options(), settings.iter().map(String::as_str));
         let options = options.expect("the planner takes these options");
-        planner.can_plan(workload).ok()?;
+        Joint.can_plan(workload).ok()?;
         let problem = Problem { workload: Arc::new(workload.clone()), limits: limits.clone(), options };
         let found = search.quiet();
-        let planned = planner.plan(&problem, &found).plan;
-        planned.or_else(|| found.incumbent().map(|best| best.plan.clone()))
+        let planned = Joint.plan(&problem, &found).plan;
+        let planned = planned.or_else(|| found.incumbent().map(|best| best.plan.clone()))?;
+        Some(Plan { measure: plan.measure, ..planned })
     };
     let mut plans: Vec<Plan> = best(&settings).into_iter().collect();
     // Interleaving requires several stages, and the best plan may have one.

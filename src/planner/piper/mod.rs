@@ -1,90 +1,52 @@
 //! Piper: pipeline stages with data parallelism, tensor parallelism and recomputation, least time per sample.
 //!
-//! Tarnawski, Narayanan, Phanishayee: *Piper: Multidimensional Planner for DNN Parallelization*, NeurIPS 2021. The cost
-//! model is the paper's (`model`); the search is not its table but a search over the answer (`bisection` asks
-//! `probe` "is there a plan with every stage at most T?"), with modes chosen by a knapsack (`knapsack`, `modes`).
+//! Tarnawski, Narayanan, Phanishayee: *Piper: Multidimensional Planner for DNN Parallelization*, NeurIPS 2021. The cost model
+//! is that of the paper ([`model`]). The search is not its table but a bisection on the load ([`search`]), each step of which
+//! decides whether a plan with that load exists ([`decide`]); modes are chosen by a knapsack ([`knapsack`], [`modes`]).
 //!
-//! With `D` admissible sets, `P` nested pairs of them, `m` microbatches-dividing replica counts and `k` devices, a run
-//! takes about 15 probes of `O(P · degrees · F)` time, `F ≤ min(N, k)` the undominated (replicas, devices) of a set, and
-//! `O(D · F)` memory. The published program takes `O(P · degrees · k · m)` time and `O(D · k²)` memory.
+//! With `S` closed sets, `P` nested pairs of them and `k` devices, a run takes about 15 probes of `O(P · degrees · F)` time
+//! and `O(S · F)` memory, where `F ≤ min(N, k)` is the number of Pareto-optimal (replicas, devices) of a set. The published
+//! program takes `O(P · degrees · k · m)` time, for `m` numbers of replicas, and `O(S · k²)` memory.
 //!
-//! A network with too many admissible sets is not refused but planned over the sets of several topological orders, then
-//! over those near the cuts of the best plan (`nearby`), which gives a valid plan without proof; the outcome says so.
+//! A network with more than [`MOST_SETS`] closed sets is planned over the suffixes of several topological orders. That gives
+//! a valid plan with a gap; the outcome says so.
 
-mod back;
-mod bisection;
-mod blocks;
-mod counts;
-mod crossings;
 mod cumulative;
-mod degree;
-mod earlier;
-mod first;
-mod flow;
-mod for_engine;
+mod decide;
 mod infeasible;
 mod knapsack;
-mod lean;
-mod least_memory;
-mod lists;
 mod many;
 mod model;
 mod modes;
-mod nearby;
-mod orders;
 mod picking;
-mod prices;
-mod probe;
-#[cfg(test)]
-mod probe_tests;
-mod rest;
-mod scratch;
+mod search;
 mod settings;
-mod smaller;
-mod sources;
-mod view;
-mod worker;
-
-use std::sync::OnceLock;
 
 use crate::{
     cluster::Limits,
-    graph::{Enumeration, SuccessorSets},
-    plan::Plan,
+    graph::{Dag, Enumeration, SuccessorSets},
     planner::{
-        CannotPlan, Infeasible, ManyRuns, OptionError, OptionSpec, OptionValue, Options, Outcome, Planner, PlannerInfo,
-        Problem, Proves, Search, Status, Tunable,
+        CannotPlan, Infeasible, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Search, Status,
+        Tunable, pipeline_options::Recompute,
     },
     workload::{PiperProfile, Workload},
 };
 
-use crate::planner::{engine_layers, pipeline_options::Recompute};
-use bisection::{Best, Known};
-use least_memory::least_memory;
+use decide::Prober;
 use model::PiperModel;
-use nearby::{Near, Reach};
-use orders::chains;
-use probe::Crew;
+use search::{Loaded, RESOLUTION, WarmStart, minimise};
 use settings::PiperSettings;
 
-/// More admissible sets than this are not planned exactly (the published program stops at 40,000).
-pub const MOST_SETS: usize = 60_000;
-/// More words of bits than this (32 MiB) are not kept for the sets.
+/// Number of closed sets up to which a network is planned exactly (the published program stops at 40,000).
+pub const MOST_SETS: usize = 20_000;
+/// Upper bound on the words of bits of a family of sets (32 MiB).
 const MOST_WORDS: usize = 1 << 22;
-/// From this many sets on, chains of sets give a first plan.
+/// The same for the suffixes of topological orders.
+const MOST_CHAIN_WORDS: usize = 1 << 19;
+/// Number of nodes above which one topological order must do.
+const MANY_NODES: usize = 4_000;
+/// Number of closed sets from which the suffixes of topological orders give a warm start.
 const MANY_SETS: usize = 1_500;
-
-/// From this many sets on that first plan is made better over the sets near its cuts.
-const ENOUGH_SETS: usize = 4_000;
-/// How far to look for a better plan before the search over all sets, and instead of it.
-const NEAR: Reach = Reach { sets: 700, last: 1_400, rounds: 40, starts: 2 };
-const FAR: Reach = Reach { sets: 1_500, last: 10_000, rounds: 80, starts: 12 };
-
-/// From this many nodes on there is a plan before the search begins; from so many on also one over a few cuts, at most
-/// twice as many as [`FEW_CUTS`].
-const LARGE: usize = 200;
-const VERY_LARGE: usize = 2_000;
-const FEW_CUTS: usize = 128;
 
 static INFO: PlannerInfo = PlannerInfo {
     id: "piper",
@@ -123,29 +85,16 @@ impl Planner for Piper {
         }
     }
 
-    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
-        let settings = PiperSettings::new(&problem.options);
-        let Some(runner) = settings.engine.filter(|_| problem.workload.piper().is_some()) else { return Ok(()) };
-        let layers = engine_layers::layers(runner, &problem.workload, for_engine::MOST_LAYERS);
-        let layering = layers.map_err(|why| engine_layers::unsuited(problem, runner, why))?;
-        engine_layers::check_recompute(problem, runner, &layering, settings.recompute)
-    }
-
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let Some(profile) = problem.workload.piper() else { return Outcome::new(Status::Infeasible) };
         let settings = PiperSettings::new(&problem.options);
-        let (workload, limits) = (&problem.workload, &problem.limits);
-        let mut outcome = match settings.engine {
-            Some(runner) => for_engine::plan(workload, profile, limits, &settings, runner, search),
-            None => plan(workload, profile, limits, &settings, search),
-        };
+        let mut outcome = plan(&problem.workload, profile, &problem.limits, &settings, search);
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
     }
 
     fn answers_many(&self, problem: &Problem) -> bool {
-        // Plans for engines are searched another way, which leaves little to share.
-        problem.workload.piper().is_some() && PiperSettings::new(&problem.options).engine.is_none()
+        problem.workload.piper().is_some()
     }
 
     fn plan_many(&self, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
@@ -153,85 +102,47 @@ impl Planner for Piper {
     }
 }
 
-/// A plan without replicas and tensor parallelism that is there before anything is searched, if the order of the network
-/// allows one.
-pub(in crate::planner) fn first_plan(workload: &Workload, limits: &Limits, stages: Option<usize>) -> Option<Plan> {
-    let mut options = Options::defaults(&settings::OPTIONS);
-    for degree in ["data_parallel", "tensor_parallel"] {
-        options.set(degree, OptionValue::Flag(false));
-    }
-    let settings = PiperSettings { stages, ..PiperSettings::new(&options) };
-    let (order, search) = (workload.dag.stack_order(), Search::default());
-    let ends = SuccessorSets::at_places(&workload.dag, &order, &[]);
-    let model = PiperModel::new(workload, workload.piper()?, limits, &settings, ends, &search)?;
-    if model.impossible_node().is_some() {
-        return None;
-    }
-    first::plan(&model, &order, &settings, &search).map(|first| first.best.plan)
+/// Family of closed sets that stages are cut at.
+struct Sets {
+    family: SuccessorSets,
+    /// True if the family holds every closed set.
+    complete: bool,
 }
 
-/// A plan found before the search, and a bound.
-#[derive(Debug, Clone, Default)]
-struct Start {
-    best: Option<Best>,
-    /// The load if all work were shared out evenly; 0 if nobody looked.
-    even_share: f64,
-    /// Bytes that every device needs at the least, where it has less.
-    lacks: Option<f64>,
-}
-
-impl Start {
-    /// For large networks: stages filled along one order, then the best cuts among a few along that order.
-    fn new(
-        workload: &Workload,
-        profile: &PiperProfile,
-        limits: &Limits,
-        settings: &PiperSettings,
-        search: &Search,
-    ) -> Option<Self> {
-        let (dag, n) = (&workload.dag, workload.nodes.len());
-        if n < LARGE {
-            return Some(Start::default());
-        }
-        let order = dag.stack_order();
-        let model = |places: &[usize]| {
-            PiperModel::new(workload, profile, limits, settings, SuccessorSets::at_places(dag, &order, places), search)
-        };
-        let ends = model(&[])?;
-        if ends.impossible_node().is_some() {
-            return Some(Start::default());
-        }
-        let least = least_memory(&ends);
-        if least > limits.memory() {
-            return Some(Start { lacks: Some(least), ..Start::default() });
-        }
-        let even_share = ends.even_share();
-        search.report_bound(even_share);
-        let Some(first::First { best, cuts }) = first::plan(&ends, &order, settings, search) else {
-            return Some(Start { even_share, ..Start::default() });
-        };
-        search.improve(best.value, &best.plan);
-        let mut start = Start { best: Some(best), even_share, lacks: None };
-        if n < VERY_LARGE || cuts.len() > FEW_CUTS {
-            return Some(start);
-        }
-        let mut places: Vec<usize> = (1..FEW_CUTS).map(|i| i * n / FEW_CUTS).chain(cuts).collect();
-        places.sort_unstable();
-        places.dedup();
-        let Some(coarse) = model(&places) else { return Some(start) };
-        let Some(mut crew) = Crew::new(&coarse, settings, limits.memory(), search) else { return Some(start) };
-        let known = Known { best: start.best.take(), ..Known::default() };
-        let devices = limits.devices;
-        start.best = bisection::minimise(devices, &coarse, settings, &mut crew, known, &search.plans_only()).best;
-        Some(start)
-    }
-
-    fn stopped(self, search: &Search) -> Outcome {
-        stopped(search, self.best, Some(self.even_share).filter(|&bound| bound > 0.0))
+/// Closed sets of a network, or suffixes of topological orders where there are too many; `None` if cancelled.
+fn closed_sets(dag: &Dag, search: &Search) -> Option<Sets> {
+    let most = MOST_SETS.min(MOST_WORDS / dag.len().div_ceil(64).max(1));
+    match SuccessorSets::enumerate(dag, most, &|| search.cancelled()) {
+        Enumeration::Complete(family) => Some(Sets { family, complete: true }),
+        Enumeration::TooMany => Some(Sets { family: suffixes(dag), complete: false }),
+        Enumeration::Cancelled => None,
     }
 }
 
-// Long: first plan, bounds, questions and what is told of them, in that order.
+/// Suffixes of topological orders that differ where the graph has branches. For huge networks a sample of the suffixes of
+/// one order, so that neither memory nor time grows with the square of the network.
+fn suffixes(dag: &Dag) -> SuccessorSets {
+    let n = dag.len();
+    let reversed_edges = dag.edges().iter().map(|&(u, v)| (v, u)).collect();
+    let reversed = Dag::new(n, reversed_edges).expect("a reversed DAG has no cycle");
+    // Orders of the reversed graph, read backwards, place every node as late as its successors allow.
+    let backwards = |mut order: Vec<u32>| {
+        order.reverse();
+        order
+    };
+    let mut orders = vec![
+        dag.stack_order(),
+        dag.topological_order().to_vec(),
+        backwards(reversed.stack_order()),
+        backwards(reversed.topological_order().to_vec()),
+    ];
+    if n > MANY_NODES {
+        orders.truncate(1);
+    }
+    let most = MOST_CHAIN_WORDS / n.div_ceil(64).max(1);
+    SuccessorSets::from_orders(dag, &orders, (orders.len() * n).div_ceil(most).max(1))
+}
+
 fn plan(
     workload: &Workload,
     profile: &PiperProfile,
@@ -243,114 +154,66 @@ fn plan(
     if let Some(stages) = settings.stages.filter(|&stages| stages > nodes) {
         return Outcome::refused(format!("{stages} stages are asked for, but there are only {nodes} nodes."));
     }
-    let Some(start) = Start::new(workload, profile, limits, settings, search) else {
-        return stopped(search, None, None);
-    };
-    if let Some(least) = start.lacks {
-        return infeasible::lacking(limits, least);
-    }
-    if search.cancelled() {
-        return start.stopped(search);
-    }
-    let chains = chains(&workload.dag);
-    let most_sets = MOST_SETS.min(MOST_WORDS / workload.nodes.len().div_ceil(64).max(1));
-    let prepared = OnceLock::new();
-    // All sets, and whether they are all; or chains of them.
-    let prepare = || {
-        let (sets, exact) = match SuccessorSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) {
-            Enumeration::Complete(sets) => (sets, true),
-            Enumeration::Cancelled => return None,
-            Enumeration::TooMany => (chains.clone(), false),
-        };
-        let model = PiperModel::new(workload, profile, limits, settings, sets, search)?;
-        Some(prepared.get_or_init(|| (model, exact)))
-    };
-    let near = |reach: Reach| Near { workload, profile, limits, settings, reach: reach.within(nodes) };
-    // A plan that is probably the best already, over fewer sets than there are.
-    let hint = |sets: usize| {
-        let known = Known { best: start.best.clone(), ..Known::default() };
-        let model = PiperModel::new(workload, profile, limits, settings, chains.clone(), search);
-        let Some(model) = model.filter(|model| model.impossible_node().is_none()) else { return known };
-        // Its bounds are those of a smaller family: they must not reach whoever watches.
-        let search = search.plans_only();
-        let Some(mut crew) = Crew::new(&model, settings, limits.memory(), &search) else { return known };
-        let best = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &search).best;
-        let best = if sets > ENOUGH_SETS { near(NEAR).best_of_starts(best.as_ref(), &search) } else { best };
-        Known { likely: best.is_some(), best, ..Known::default() }
-    };
-    // Where there are surely enough sets the hint is made while they are enumerated, else beside the crew. Who is alone begins with
-    // the sets: a bound follows from them.
-    let least_sets = SuccessorSets::at_least(&workload.dag);
-    let enough = (ENOUGH_SETS + 1..=most_sets).contains(&least_sets).then_some(least_sets);
-    let beside = enough.is_some() && rayon::current_num_threads() > 1;
-    let first = (!beside).then(prepare);
-    let few = match &first {
-        Some(Some((model, true))) if model.sets.len() > MANY_SETS => Some(model.sets.len()),
-        _ => enough,
-    };
-    let (known, made) = rayon::join(
-        || few.map(hint),
-        || {
-            let (model, exact) = first.unwrap_or_else(prepare)?;
-            let crew = || Crew::new(model, settings, limits.memory(), search);
-            Some((model, *exact, model.impossible_node().is_none().then(crew).flatten()))
-        },
-    );
-    let known = known.unwrap_or_else(|| Known { best: start.best.clone(), ..Known::default() });
-    let Some((model, exact, crew)) = made else { return Start { best: known.best, ..start }.stopped(search) };
-    if let Some(node) = model.impossible_node() {
-        return match infeasible::explain(workload, profile, limits, settings, &model.sets, &chains, search) {
+    let Some(sets) = closed_sets(&workload.dag, search) else { return stopped(search, None, None) };
+    let model = |family: SuccessorSets| PiperModel::new(workload, profile, limits, settings, family, search);
+    let Some(wide) = model(sets.family.clone()) else { return stopped(search, None, None) };
+    let explain = || infeasible::explain(workload, profile, limits, settings, &sets, search);
+    if let Some(node) = wide.impossible_node() {
+        return match explain() {
             Some(found) => excluded(workload, settings, node, limits, found),
             None => stopped(search, None, None),
         };
     }
-    let trivial = model.even_share();
-    let bound = rest::least_load(model, &bisection::allowed(model), limits.devices).max(trivial);
-    let Some(mut crew) = crew else { return stopped(search, known.best, Some(bound)) };
-    let reporting = if exact { search.clone() } else { search.without_bounds() };
-    let mut ended = bisection::minimise(limits.devices, model, settings, &mut crew, known, &reporting);
-    if !exact && nodes < VERY_LARGE {
-        ended.best = near(FAR).best_of_starts(ended.best.as_ref(), &reporting.plans_only());
+    let mut start = WarmStart::default();
+    if sets.complete && wide.sets.len() > MANY_SETS {
+        let Some(narrow) = model(suffixes(&workload.dag)) else { return stopped(search, None, None) };
+        let mut prober = Prober::new(&narrow, settings, limits.memory());
+        // Bounds of a smaller family are no bounds of the whole.
+        let quiet = search.plans_only();
+        start.best = minimise(limits.devices, settings, &mut prober, WarmStart::default(), &quiet).best;
+        start.likely = start.best.is_some();
     }
-    // Nothing can take less than the work shared out evenly: a plan that reaches that needs no search to prove it.
-    let even = ended.best.as_ref().is_some_and(|best| best.value <= trivial * (1.0 + bisection::RESOLUTION));
-    let proven = (exact && !crew.unproven()) || even;
-    let mut notes = vec![];
-    if !exact && !proven {
-        notes.push(format!(
-            "The graph has more than {most_sets} admissible sets, too many to try all: planned with {} of them along topological orders, so there may be better plans.",
-            model.sets.len()
-        ));
-    }
-    if crew.unproven() && !proven {
-        notes.push(
-            "Some stages have too many combinations of modes to prove their choice: there may be better plans.".into(),
-        );
-    }
+    let mut prober = Prober::new(&wide, settings, limits.memory());
+    let reporting = if sets.complete { search.clone() } else { search.without_bounds() };
+    let ended = minimise(limits.devices, settings, &mut prober, start, &reporting);
+    // No load is below the even share: a plan that reaches it needs no search to be proven.
+    let even_share = wide.even_share(limits.devices);
+    let even = ended.best.as_ref().is_some_and(|best| best.load <= even_share * (1.0 + RESOLUTION));
+    let proven = (sets.complete && !prober.unproven()) || even;
     let lower = match &ended.best {
-        Some(best) if even => Some(best.value),
-        Some(best) => Some(if proven { ended.lower } else { bound }.min(best.value)),
-        None => Some(if proven { ended.lower } else { bound }),
+        Some(best) if even => best.load,
+        Some(best) => if sets.complete { ended.lower } else { even_share }.min(best.load),
+        None => if sets.complete { ended.lower } else { even_share },
     };
     let mut outcome = match ended.best {
-        best if !ended.complete && !even => stopped(search, best, lower),
-        Some(Best { plan, value }) => Outcome {
+        best if !ended.complete && !even => stopped(search, best, Some(lower)),
+        Some(Loaded { plan, load }) => Outcome {
             plan: Some(plan),
-            objective: Some(value),
-            lower_bound: lower,
+            objective: Some(load),
+            lower_bound: Some(lower),
             ..Outcome::new(if proven { Status::Optimal } else { Status::Feasible })
         },
-        None => match infeasible::explain(workload, profile, limits, settings, &model.sets, &chains, search) {
+        None => match explain() {
             Some(infeasible) => Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) },
             None => stopped(search, None, None),
         },
     };
-    outcome.notes = notes;
-    outcome.statistics.counts = vec![("closed_sets", model.sets.len() as f64), ("probes", f64::from(ended.probes))];
+    if !sets.complete && !proven && outcome.plan.is_some() {
+        outcome.notes.push(format!(
+            "The network has more than {MOST_SETS} closed sets. Searched: {} of them, along topological orders.",
+            wide.sets.len()
+        ));
+    }
+    if prober.unproven() && !proven {
+        outcome.notes.push(
+            "Some stages have too many combinations of modes to prove their choice: there may be better plans.".into(),
+        );
+    }
+    outcome.statistics.counts = vec![("closed_sets", wide.sets.len() as f64), ("probes", f64::from(ended.probes))];
     outcome
 }
 
-/// The outcome where options or devices leave a node without any mode; `found` says what more devices would change.
+/// Outcome where options or devices leave a node without any mode; `found` holds the values that would do.
 fn excluded(workload: &Workload, settings: &PiperSettings, node: usize, limits: &Limits, found: Infeasible) -> Outcome {
     let node = workload.nodes[node].label();
     let mut explanation = match (settings.recompute, settings.tensor_parallel) {
@@ -368,9 +231,9 @@ fn excluded(workload: &Workload, settings: &PiperSettings, node: usize, limits: 
     Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
 }
 
-/// The outcome of a run that was stopped: the best plan so far, if any.
-fn stopped(search: &Search, best: Option<Best>, lower_bound: Option<f64>) -> Outcome {
+/// Outcome of a search that was stopped, with the incumbent.
+fn stopped(search: &Search, best: Option<Loaded>, lower_bound: Option<f64>) -> Outcome {
     let status = if search.deadline_passed() && best.is_some() { Status::Feasible } else { Status::Cancelled };
-    let (plan, objective) = best.map(|best| (best.plan, best.value)).unzip();
+    let (plan, objective) = best.map(|best| (best.plan, best.load)).unzip();
     Outcome { plan, objective, lower_bound, ..Outcome::new(status) }
 }

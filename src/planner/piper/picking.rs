@@ -6,7 +6,7 @@ use fixedbitset::FixedBitSet;
 
 use super::{
     knapsack::{self, Swap},
-    model::{Choice, PiperModel, first_least},
+    model::{AllowedMode, PiperModel, first_least},
     settings::{Knapsack, PiperSettings},
 };
 use crate::planner::pipeline_options::Recompute;
@@ -16,7 +16,7 @@ const LEAST_SAVING: f64 = 1e-9;
 
 /// Swaps of one node away from its fastest mode, with the given cost and what they free; dominated ones left out.
 /// The cost is told by position among the choices.
-pub(super) fn swaps_of(choices: &[Choice], fastest: usize, cost: impl Fn(usize) -> f64, y: f64) -> Vec<Swap> {
+pub(super) fn swaps_of(choices: &[AllowedMode], fastest: usize, cost: impl Fn(usize) -> f64, y: f64) -> Vec<Swap> {
     let base = choices[fastest].memory(y);
     let mut swaps: Vec<Swap> = vec![];
     for (choice, option) in choices.iter().enumerate() {
@@ -55,9 +55,9 @@ pub(super) fn pick(
     members: &[usize],
     y: f64,
     memory_bytes: f64,
-    cost: &dyn Fn(usize, &Choice) -> f64,
+    cost: &dyn Fn(usize, &AllowedMode) -> f64,
 ) -> Option<Picked> {
-    let choices = &model.degrees[degree].choices;
+    let choices = &model.degrees[degree].modes;
     // Of all modes of all members, each looked at several times below; and where a member's begin.
     let mut begin = Vec::with_capacity(members.len());
     let mut costs = Vec::with_capacity(2 * members.len());
@@ -165,7 +165,7 @@ pub(super) fn pick_for_load(
     let mut stage = FixedBitSet::with_capacity(model.dag.len());
     stage.extend(members.iter().copied());
     let inside = |v: usize| stage.contains(v);
-    let cost = |v: usize, choice: &Choice| model.contribution(degree, v, choice, d, inside);
+    let cost = |v: usize, choice: &AllowedMode| model.contribution(degree, v, choice, d, inside);
     pick(model, settings, degree, members, f64::from(y), memory_bytes, &cost)
 }
 
@@ -192,18 +192,6 @@ pub(super) fn choose(
     Some(best)
 }
 
-/// Modes of a stage that fit, chosen by ratio and without proof: in `O(n log n)` time.
-pub(super) fn fitting(
-    model: &PiperModel<'_>,
-    settings: &PiperSettings,
-    degree: usize,
-    members: &[usize],
-    d: u32,
-    y: u32,
-) -> Option<Picked> {
-    let settings = PiperSettings { knapsack: Knapsack::Greedy, ..*settings };
-    pick_for_load(model, &settings, degree, members, d, y, model.limits.memory())
-}
 
 #[cfg(test)]
 mod tests {
@@ -211,7 +199,7 @@ mod tests {
 
     #[test]
     fn dominated_swaps_are_left_out() {
-        let choice = |index: usize, time_s: f64, memory_b: f64| Choice {
+        let choice = |index: usize, time_s: f64, memory_b: f64| AllowedMode {
             index,
             time_s,
             parameters: 0.0,

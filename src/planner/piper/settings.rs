@@ -1,7 +1,7 @@
-//! The options of the planner, read once from what the user set.
+//! Options of the planner.
 
 use crate::{
-    plan::{Execution, WarmUp, runner::Runner},
+    plan::{Execution, WarmUp},
     planner::{
         Bearing, OptionKind, OptionSpec, Options, Tunable,
         pipeline_options::{self, Recompute},
@@ -9,34 +9,32 @@ use crate::{
     units,
 };
 
-/// How modes are chosen when the fastest do not fit.
+/// Rule that chooses modes where the fastest do not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Knapsack {
-    /// The published heuristic: swap by ratio until it fits.
+    /// Published heuristic: swap by ratio until the stage fits.
     Greedy,
-    /// The best choice.
+    /// Best choice.
     Exact,
 }
 
-/// All options.
+/// Values of all options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PiperSettings {
     pub(super) data_parallel: bool,
     pub(super) tensor_parallel: bool,
     pub(super) recompute: Recompute,
     pub(super) knapsack: Knapsack,
-    /// The engine that must be able to run the plan unchanged, if one must.
-    pub(super) engine: Option<Runner>,
-    /// Exactly so many stages, if that is asked.
+    /// Exact number of stages, if the user gave one.
     pub(super) stages: Option<usize>,
-    /// Replicas of all stages together, at most; `u32::MAX` where only devices and microbatches bound them.
+    /// Upper bound on the replicas of all stages together; `u32::MAX` if the user gave none.
     pub(super) most_replicas: u32,
-    /// How many microbatches are in flight where stages have different replicas.
+    /// Rule for the microbatches in flight where stages have different replicas.
     pub(super) warm_up: WarmUp,
 }
 
-/// What the planner declares.
-pub(super) static OPTIONS: [OptionSpec; 9] = [
+/// Declared options.
+pub(super) static OPTIONS: [OptionSpec; 7] = [
     pipeline_options::DATA_PARALLEL,
     pipeline_options::TENSOR_PARALLEL,
     pipeline_options::RECOMPUTE,
@@ -49,13 +47,6 @@ pub(super) static OPTIONS: [OptionSpec; 9] = [
             default: "exact",
         },
     },
-    OptionSpec {
-        name: "engine_feasible",
-        label: "for engines",
-        help: "a plan that the training engine named by `engine` runs unchanged; naming one other than `any` asks for it too",
-        kind: OptionKind::Flag { default: false },
-    },
-    pipeline_options::ENGINE,
     pipeline_options::STAGES,
     OptionSpec {
         name: "most_replicas",
@@ -77,12 +68,12 @@ pub(super) static OPTIONS: [OptionSpec; 9] = [
     },
 ];
 
-/// What each leaves of the plans that a proof speaks of.
-pub(super) static BEARINGS: [(&str, Bearing); 9] = [
+/// Effect of each option on the plans that a proof covers.
+pub(super) static BEARINGS: [(&str, Bearing); 7] = [
     pipeline_options::OF_DATA_PARALLEL,
     pipeline_options::OF_TENSOR_PARALLEL,
     pipeline_options::OF_RECOMPUTE,
-    // The published rule finds some ways to recompute and not others: of those it does not find nothing is known.
+    // The published rule finds some choices of modes and not others: nothing is proven about the others.
     (
         "knapsack",
         Bearing::Narrows(|options| {
@@ -90,13 +81,11 @@ pub(super) static BEARINGS: [(&str, Bearing); 9] = [
             greedy.then(|| "with recomputation as the published greedy rule picks it".into())
         }),
     ),
-    ("engine_feasible", Bearing::Told),
-    pipeline_options::OF_ENGINE,
     pipeline_options::OF_STAGES,
     (
         "most_replicas",
         Bearing::Narrows(|options| {
-            let most = PiperSettings::new(options).asked_replicas();
+            let most = PiperSettings::new(options).replica_limit();
             most.map(|most| format!("with at most {}", units::counted(most as usize, "replica")))
         }),
     ),
@@ -109,12 +98,11 @@ pub(super) static BEARINGS: [(&str, Bearing); 9] = [
     ),
 ];
 
-/// Those that decide which plans there are.
-pub(super) static TUNABLES: [Tunable; 5] = [
+/// Options that decide which plans exist.
+pub(super) static TUNABLES: [Tunable; 4] = [
     Tunable::Freedom("data_parallel"),
     Tunable::Freedom("tensor_parallel"),
     Tunable::Freedom("recompute"),
-    Tunable::Freedom("engine_feasible"),
     Tunable::Stages("stages"),
 ];
 
@@ -122,29 +110,23 @@ pub(super) static TUNABLES: [Tunable; 5] = [
 const MOST_REPLICAS: f64 = 10_000.0;
 
 impl PiperSettings {
-    /// Whether modes are chosen by a rule that may need less with more microbatches in flight.
+    /// True if modes are chosen by a rule that may need less time with more microbatches in flight.
     pub(super) fn is_heuristic(&self) -> bool {
         self.knapsack == Knapsack::Greedy || self.recompute == Recompute::AllOrNone
     }
 
-    /// Replicas that all stages together may have, where devices and microbatches leave room for so many.
-    pub(super) fn replicas(&self, room: u32) -> u32 {
-        self.most_replicas.min(room)
-    }
-
-    /// The bound on replicas that was asked for.
-    pub(super) fn asked_replicas(&self) -> Option<u32> {
+    /// Limit on replicas that the user gave.
+    pub(super) fn replica_limit(&self) -> Option<u32> {
         Some(self.most_replicas).filter(|&most| most < u32::MAX)
     }
 
-    /// Reads the declared options.
+    /// Reads the options.
     pub(super) fn new(options: &Options) -> Self {
         PiperSettings {
             data_parallel: options.flag("data_parallel"),
             tensor_parallel: options.flag("tensor_parallel"),
             recompute: pipeline_options::recompute(options),
             knapsack: if options.choice("knapsack") == "greedy" { Knapsack::Greedy } else { Knapsack::Exact },
-            engine: pipeline_options::engine(options, options.flag("engine_feasible")),
             stages: pipeline_options::stages(options),
             most_replicas: match options.number("most_replicas") as u32 {
                 0 => u32::MAX,
@@ -154,7 +136,7 @@ impl PiperSettings {
         }
     }
 
-    /// By stage, the microbatches in flight on each of its replicas.
+    /// Microbatches in flight on each replica, by stage.
     pub(super) fn in_flight(&self, replicas: impl DoubleEndedIterator<Item = u32>, microbatches: u32) -> Vec<u32> {
         let mut behind: u32 = 0;
         let from_the_end = replicas.rev().map(|d| match self.warm_up {
@@ -173,13 +155,13 @@ impl PiperSettings {
         in_flight
     }
 
-    /// What a plan says of how it runs; nothing where that is the paper's.
+    /// Execution that the plan carries; `None` for that of the paper.
     pub(super) fn execution(&self) -> Option<Execution> {
         (self.warm_up != WarmUp::Published).then(|| Execution { warm_up: self.warm_up, ..Execution::default() })
     }
 }
 
-/// Microbatches in flight on each of `d` replicas where warm-ups are rounded on and what is behind holds so many.
+/// Microbatches in flight on each of `d` replicas with cumulative warm-up, if the stages behind hold `behind`.
 pub(super) fn in_flight(behind: u32, d: u32, microbatches: u32) -> u32 {
     (behind.div_ceil(d) + 1).min(microbatches.div_ceil(d))
 }
