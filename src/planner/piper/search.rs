@@ -220,3 +220,60 @@ fn build(model: &PiperModel<'_>, settings: &PiperSettings, stages: &[FoundStage]
     }
     Loaded { plan: plan.with_consecutive_devices(), load }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::GivenLimits,
+        family,
+        graph::{Enumeration, SuccessorSets},
+        planner::{Options, random::SplitMix},
+        workload::formats::piper::read,
+    };
+
+    /// Chain on one device whose modes form a knapsack that is too hard to solve: bytes saved cost as much time, plus a little.
+    fn chain(nodes: usize) -> String {
+        let mut random = SplitMix::new(4);
+        let mut all = 0.0;
+        let node = |v: usize| {
+            let save = 1e6 + (1e6 * random.unit()).round();
+            all += save;
+            let sync = |id: Option<usize>| id.map_or(String::new(), |id| format!("\"{id}\": 0"));
+            let (before, after) = (sync(v.checked_sub(1)), sync(Some(v + 1).filter(|&next| next < nodes)));
+            let mode = |id: &str, seconds: f64, bytes: f64| {
+                format!(
+                    r#"{{"id": "{id}", "timePerSample": {seconds}, "parameterSize": 0, "memoryUsageA": 0, "memoryUsageB": {bytes}, "syncTimeFw": {{{before}}}, "syncTimeBw": {{{after}}}}}"#
+                )
+            };
+            let modes = [mode("vanilla", 1.0, save), mode("activation recomp", 1.0 + (save + 1e5) * 1e-6, 0.0)];
+            format!(r#"{{"id": {v}, "TMPCs": {{"1": [{}]}}}}"#, modes.join(", "))
+        };
+        let list: Vec<String> = (0..nodes).map(node).collect();
+        let edge = |v: usize| format!(r#"{{"sourceId": {v}, "destId": {}, "communicationCost": 0}}"#, v + 1);
+        let edges: Vec<String> = (0..nodes - 1).map(edge).collect();
+        format!(
+            r#"{{"maxMemoryPerDevice": {}, "maxDevices": 1, "bandwidth": 1e9, "mbsInBatch": 1, "nodes": [{}], "edges": [{}]}}"#,
+            (all / 2.0).floor(),
+            list.join(", "),
+            edges.join(", ")
+        )
+    }
+
+    #[test]
+    fn an_unsolved_knapsack_leaves_the_plan_unproven() {
+        let text = chain(120);
+        let workload = read(&text, "chain.json", "chain").unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
+        let settings = PiperSettings::new(&Options::defaults(&super::super::settings::OPTIONS));
+        let Enumeration::Complete(sets) = SuccessorSets::enumerate(&workload.dag, 1000, &|| false) else { panic!() };
+        let (profile, search) = (workload.piper().unwrap(), Search::default());
+        let model = PiperModel::new(&workload, profile, &limits, &settings, sets, &search).unwrap();
+        let mut prober = Prober::new(&model, &settings, limits.memory());
+        let ended = minimise(1, &settings, &mut prober, WarmStart::default(), &search);
+        let best = ended.best.unwrap();
+        assert!(ended.complete && prober.unproven(), "the knapsack was solved: a harder one is needed");
+        assert!(ended.lower < best.load, "{} is claimed to be proven", best.load);
+        assert!(ended.lower >= model.even_share(1), "{}", ended.lower);
+    }
+}
