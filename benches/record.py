@@ -375,7 +375,7 @@ def questions(folder):
 def run(arguments):
     keep = Path(arguments.out + ".plans")
     keep.mkdir(exist_ok=True)
-    chosen = [q for q in questions(arguments.folder) if int(q[0]) >= arguments.first and (arguments.only or "") in " ".join(q[1:]) and not (arguments.without and arguments.without in " ".join(q[1:]))]
+    chosen = [q for q in questions(arguments.folder) if int(q[0]) >= arguments.first and (arguments.only or "") in " ".join(q[1:]) and not any(word in " ".join(q[1:]) for word in (arguments.without or "").split(",") if word)]
     jobs = [(arguments.binary, q, threads, arguments.exports and int(q[0]) % EXPORT_EVERY == 0 and not q[1].startswith("random") and threads == "1", keep, arguments.limit) for q in chosen for threads in arguments.threads.split(",")]
     with open(arguments.out, "w") as out, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         print(*COLUMNS, sep="\t", file=out)

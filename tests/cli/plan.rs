@@ -418,11 +418,9 @@ fn parts_that_no_schedule_can_have_are_told() {
 #[test]
 fn networks_that_branch_are_planned_for_engines_that_name_modules() {
     // The right branch takes nothing from the left one: both stay together, and one stage needs no cut at all.
-    for planner in ["joint", "piper"] {
-        let text = stdout(&["plan", TINY, "--planner", planner, "--set", "engine=torch", "--memory", "2GB"], 0);
-        assert!(text.contains("1 stage on 4 of 4 devices"), "{text}");
-        assert!(text.contains("plans that the engine runs unchanged, cut from one row of nodes"), "{text}");
-    }
+    let text = stdout(&["plan", TINY, "--set", "engine=torch", "--memory", "2GB"], 0);
+    assert!(text.contains("1 stage on 4 of 4 devices"), "{text}");
+    assert!(text.contains("plans that the engine runs unchanged, cut from one row of nodes"), "{text}");
     let folder = Folder::new();
     let plan = folder.file("plan.json", stdout(&["plan", TINY, "--set", "engine=deepspeed", "--json"], 0));
     stdout(&["export", &plan, "--to", "deepspeed", "--exact"], 0);
@@ -432,9 +430,15 @@ fn networks_that_branch_are_planned_for_engines_that_name_modules() {
         assert!(error.contains("virtual stages are made of repeated layers"), "{error}");
     }
     // Where nothing repeats an engine that counts layers has nothing to count: that is no question of limits.
-    for planner in ["joint", "piper"] {
-        let error = refusal(&["plan", TINY, "--planner", planner, "--set", "engine=megatron"]);
-        assert!(error.contains("tiny-branch cannot be planned with engine=megatron: Megatron-LM counts"), "{error}");
+    let error = refusal(&["plan", TINY, "--set", "engine=megatron"]);
+    assert!(error.contains("tiny-branch cannot be planned with engine=megatron: Megatron-LM counts"), "{error}");
+}
+
+#[test]
+fn piper_names_the_planner_that_plans_for_engines() {
+    for setting in ["engine=megatron", "engine=any", "engine_feasible=true"] {
+        let error = refusal(&["plan", BERT, "--planner", "piper", "--set", setting]);
+        assert!(error.contains("plan for an engine with --planner joint --set engine=NAME"), "{error}");
     }
 }
 
@@ -457,11 +461,9 @@ fn more_layers_than_are_planned_for_engines_are_no_question_of_limits() {
     let chain = serde_json::json!({"maxDevices": 4, "maxMemoryPerDevice": 1e9, "bandwidth": 1e9, "mbsInBatch": 8, "nodes": nodes,
                         "edges": edges});
     let chain = folder.file("chain.json", chain.to_string());
-    for (planner, most) in [("joint", 1000), ("piper", 3000)] {
-        let error = refusal(&["plan", &chain, "--planner", planner, "--set", "engine=torch"]);
-        assert!(error.contains(&format!("at most {most} layers here, and there are 3500")), "{error}");
-        stdout(&["plan", &chain, "--planner", planner, "--deadline", "1s"], 0);
-    }
+    let error = refusal(&["plan", &chain, "--set", "engine=torch"]);
+    assert!(error.contains("at most 1000 layers here, and there are 3500"), "{error}");
+    stdout(&["plan", &chain, "--deadline", "1s"], 0);
 }
 
 #[test]

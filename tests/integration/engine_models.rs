@@ -9,16 +9,16 @@ use plantui::{
     export::engine::{Engine, EngineSettings, Exported, export},
     family,
     plan::Plan,
-    planner::{Options, Planner, Problem, Search, piper::Piper},
+    planner::{Options, Planner, Problem, Search, joint::Joint},
     run,
     simulate::Schedule,
     workload::{Workload, load},
 };
 
 fn planned(workload: &Workload, limits: &Limits, settings: &[&str]) -> Plan {
-    let options = Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
+    let options = Options::parse("joint", Joint.options(), settings.iter().copied()).unwrap();
     let problem = Problem { workload: Arc::new(workload.clone()), limits: limits.clone(), options };
-    run::plan(&Piper, &problem, &Search::default()).unwrap().0.plan.expect("there is a plan")
+    run::plan(&Joint, &problem, &Search::default()).unwrap().0.plan.expect("there is a plan")
 }
 
 struct Case {
@@ -43,7 +43,7 @@ impl Case {
 fn mixture() -> Case {
     Case::new(
         "generate mixtral-8x7b --micro-batch 2 --sequence-length 4096 --devices 64 --microbatches 128 --memory 600GiB",
-        &["engine_feasible=true", "stages=2"],
+        &["space=engine", "stages=2"],
     )
 }
 
@@ -82,7 +82,7 @@ fn experts_stay_whole_where_tensors_are_divided() {
     let case = Case::new(
         "generate mixtral-8x7b --stack plain --micro-batch 1 --sequence-length 2048 --devices 64 --microbatches 128 \
          --memory 900GiB --tensor-degrees 1,2",
-        &["engine_feasible=true", "stages=2", "data_parallel=false"],
+        &["space=engine", "stages=2", "data_parallel=false"],
     );
     assert_eq!(case.plan.stages[0].tensor_parallel, 2);
     let megatron = case.to(Engine::Megatron).text;
@@ -94,12 +94,12 @@ fn experts_stay_whole_where_tensors_are_divided() {
 
 #[test]
 fn a_model_of_as_many_layers_is_not_taken_for_another() {
-    let case = Case::new("generate mistral-7b --devices 16 --microbatches 64", &["engine_feasible=true"]);
+    let case = Case::new("generate mistral-7b --devices 16 --microbatches 64", &["space=engine"]);
     let titan = case.to(Engine::TorchTitan).text;
     let sizes = engine_rules::torchtitan(&titan).sizes;
     assert_eq!((sizes["layers"], sizes["vocabulary"], sizes["experts"]), (32, 32000, 0));
     assert!(titan.contains("as base  # fill in"), "{titan}");
-    let own = Case::new("generate qwen3-14b --devices 16 --microbatches 64", &["engine_feasible=true"]);
+    let own = Case::new("generate qwen3-14b --devices 16 --microbatches 64", &["space=engine"]);
     let own = own.to(Engine::TorchTitan).text;
     assert!(own.contains("models.qwen3.config_registry import qwen3_14b as base\n"), "{own}");
 }
@@ -109,7 +109,7 @@ fn a_model_of_as_many_layers_is_not_taken_for_another() {
 fn the_largest_llama_is_not_built_in_float8() {
     let case = Case::new(
         "generate llama-3-405b --devices 16 --microbatches 64 --memory 4000GiB",
-        &["engine_feasible=true", "stages=2"],
+        &["space=engine", "stages=2"],
     );
     let titan = case.to(Engine::TorchTitan).text;
     engine_rules::torchtitan(&titan);
@@ -121,7 +121,7 @@ fn the_largest_llama_is_not_built_in_float8() {
 fn torchtitan_keeps_the_microbatch_without_a_pipeline() {
     let case = Case::new(
         "generate llama-3-8b --micro-batch 4 --sequence-length 4096 --devices 16 --microbatches 64 --memory 600GiB",
-        &["engine_feasible=true", "stages=1"],
+        &["space=engine", "stages=1"],
     );
     let titan = engine_rules::torchtitan(&case.to(Engine::TorchTitan).text).fields;
     assert_eq!(titan["parallelism.pipeline_parallel_degree"], "1");
@@ -135,7 +135,7 @@ fn torchtitan_keeps_the_microbatch_without_a_pipeline() {
 fn torchtitan_overlaps_tensors_by_its_compiler() {
     let case = Case::new(
         "generate llama-3-8b --micro-batch 4 --sequence-length 4096 --devices 8 --microbatches 64 --tensor-degrees 1,2",
-        &["engine_feasible=true", "stages=2", "data_parallel=false"],
+        &["space=engine", "stages=2", "data_parallel=false"],
     );
     assert_eq!(case.plan.stages[0].tensor_parallel, 2);
     let titan = engine_rules::torchtitan(&case.to(Engine::TorchTitan).text).fields;
@@ -144,8 +144,8 @@ fn torchtitan_overlaps_tensors_by_its_compiler() {
 
 #[test]
 fn encoders_are_started_by_their_own_program() {
-    let encoder = Case::new("generate bert-32 --devices 8 --microbatches 64", &["engine_feasible=true"]);
-    let decoder = Case::new("generate llama-3-8b --devices 8 --microbatches 64", &["engine_feasible=true"]);
+    let encoder = Case::new("generate bert-32 --devices 8 --microbatches 64", &["space=engine"]);
+    let decoder = Case::new("generate llama-3-8b --devices 8 --microbatches 64", &["space=engine"]);
     for (case, program, other) in
         [(encoder, "pretrain_bert.py FLAGS", "pretrain_gpt"), (decoder, "pretrain_gpt.py FLAGS", "pretrain_bert")]
     {
@@ -177,7 +177,7 @@ fn the_nearest_plan_is_one_that_the_schedule_runs() {
 fn a_plan_for_any_engine_is_one_of_those_that_take_the_workload() {
     let workload = load("inputs/tiny-branch.json".as_ref()).unwrap();
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
-    let plan = planned(&workload, &limits, &["engine_feasible=true", "engine=any"]);
+    let plan = planned(&workload, &limits, &["space=engine", "engine=any"]);
     let exact = EngineSettings { exact: true, micro_batch_size: Some(2), ..EngineSettings::default() };
     let taken = |engine| export(engine, &workload, &limits, &plan, &exact);
     for engine in [Engine::DeepSpeed, Engine::Torch, Engine::TorchTitan] {
@@ -186,7 +186,7 @@ fn a_plan_for_any_engine_is_one_of_those_that_take_the_workload() {
     for engine in [Engine::Megatron, Engine::Galvatron] {
         assert!(taken(engine).unwrap_err().to_string().contains("counts repeated layers"), "{engine:?}");
     }
-    let option = Piper.options().iter().find(|option| option.name == "engine").unwrap();
+    let option = Joint.options().iter().find(|option| option.name == "engine").unwrap();
     assert!(option.help.contains("`any` does not by itself"), "{}", option.help);
 }
 
@@ -194,7 +194,7 @@ fn a_plan_for_any_engine_is_one_of_those_that_take_the_workload() {
 fn equal_stages_carry_the_model_to_maxtext() {
     let workload = generated("generate mixtral-8x7b --devices 16 --microbatches 64 --memory 900GiB");
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
-    let plan = planned(&workload, &limits, &["engine_feasible=true", "stages=1"]);
+    let plan = planned(&workload, &limits, &["space=engine", "stages=1"]);
     let rows = engine_rules::maxtext(
         &export(Engine::MaxText, &workload, &limits, &plan, &EngineSettings::default()).unwrap().text,
     );

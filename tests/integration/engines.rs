@@ -8,7 +8,7 @@ use plantui::{
     export::engine::{Cut, CutStage, Engine, EngineSettings, ExportError, Exported, export, torch_schedule},
     family::{self, check},
     plan::Plan,
-    planner::{Options, Planner, Problem, Search, piper::Piper},
+    planner::{Options, Planner, Problem, Search, joint::Joint, piper::Piper},
     run,
     simulate::Schedule,
     workload::{
@@ -27,19 +27,28 @@ fn limits(workload: &Workload, devices: u32, gib: f64) -> Limits {
     .unwrap()
 }
 
-fn piper(workload: &Workload, limits: &Limits, settings: &[&str]) -> Plan {
-    let options = Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
+fn planned(planner: &dyn Planner, workload: &Workload, limits: &Limits, settings: &[&str]) -> Plan {
+    let options = Options::parse(planner.info().id, planner.options(), settings.iter().copied()).unwrap();
     let problem = Problem { workload: Arc::new(workload.clone()), limits: limits.clone(), options };
-    run::plan(&Piper, &problem, &Search::default()).unwrap().0.plan.expect("there is a plan")
+    run::plan(planner, &problem, &Search::default()).unwrap().0.plan.expect("there is a plan")
+}
+
+fn piper(workload: &Workload, limits: &Limits, settings: &[&str]) -> Plan {
+    planned(&Piper, workload, limits, settings)
+}
+
+/// Plan that an engine runs unchanged.
+fn for_engine(workload: &Workload, limits: &Limits, settings: &[&str]) -> Plan {
+    planned(&Joint, workload, limits, settings)
 }
 
 /// Plans that the engines can and cannot run as they are.
 fn cases() -> Vec<(Workload, Limits, Plan)> {
     let workload = builtin();
     let cases: [(u32, f64, &[&str]); 5] = [
-        (8, 80.0, &["engine_feasible=true", "recompute=all-or-none"]),
-        (64, 8.0, &["engine_feasible=true", "recompute=all-or-none"]),
-        (64, 8.0, &["engine_feasible=true"]),
+        (8, 80.0, &["space=engine", "recompute=all-or-none"]),
+        (64, 8.0, &["space=engine", "recompute=all-or-none"]),
+        (64, 8.0, &["space=engine"]),
         (64, 8.0, &[]),
         (12, 16.0, &[]),
     ];
@@ -47,7 +56,7 @@ fn cases() -> Vec<(Workload, Limits, Plan)> {
         .into_iter()
         .map(|(devices, gib, settings)| {
             let limits = limits(&workload, devices, gib);
-            let plan = piper(&workload, &limits, settings);
+            let plan = if settings.is_empty() { piper } else { for_engine }(&workload, &limits, settings);
             (workload.clone(), limits, plan)
         })
         .collect()
@@ -279,7 +288,7 @@ fn schedules_are_legal() {
 fn a_schedule_that_the_engine_cannot_run_is_refused_with_the_reason() {
     let workload = builtin();
     let limits = limits(&workload, 8, 80.0);
-    let plan = piper(&workload, &limits, &["engine_feasible=true", "stages=4", "data_parallel=false"]);
+    let plan = for_engine(&workload, &limits, &["space=engine", "stages=4", "data_parallel=false"]);
     let known = [
         (Engine::Megatron, "1f1b interleaved"),
         (Engine::DeepSpeed, "1f1b"),
@@ -308,7 +317,7 @@ fn a_schedule_that_the_engine_cannot_run_is_refused_with_the_reason() {
 fn interleaved_plans_have_several_parts_on_every_rank() {
     let workload = builtin();
     let limits = limits(&workload, 8, 80.0);
-    let plan = piper(&workload, &limits, &["engine=megatron", "stages=4", "data_parallel=false"]);
+    let plan = for_engine(&workload, &limits, &["engine=megatron", "stages=4", "data_parallel=false"]);
     let blocks: Vec<usize> = {
         let layering = Layering::of(&workload, None).unwrap();
         Cut::of(&workload, &limits, &layering, &plan).unwrap().stages.iter().map(CutStage::blocks).collect()
@@ -370,7 +379,7 @@ fn batch_model_and_assumptions_reach_every_engine() {
          --state-bytes distributed:4 --devices 16 --microbatches 96 --tensor-degrees 1,2",
     );
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
-    let plan = piper(&workload, &limits, &["engine_feasible=true", "stages=2"]);
+    let plan = for_engine(&workload, &limits, &["space=engine", "stages=2"]);
     let text = |engine| export(engine, &workload, &limits, &plan, &EngineSettings::default()).unwrap();
     let megatron = text(Engine::Megatron).text;
     let read = engine_rules::megatron(&megatron);
@@ -415,7 +424,7 @@ fn batch_model_and_assumptions_reach_every_engine() {
 fn what_nobody_states_is_asked_for_and_not_made_up() {
     let workload = Workload { recipe: None, ..builtin() };
     let limits = limits(&workload, 8, 80.0);
-    let plan = piper(&workload, &limits, &["engine_feasible=true"]);
+    let plan = for_engine(&workload, &limits, &["space=engine"]);
     let settings = EngineSettings::default();
     let text = |engine| export(engine, &workload, &limits, &plan, &settings).unwrap().text;
     let megatron = engine_rules::megatron(&text(Engine::Megatron));
@@ -434,7 +443,7 @@ fn what_nobody_states_is_asked_for_and_not_made_up() {
 fn full_devices_are_told_before_anybody_starts_them() {
     let workload = builtin();
     let roomy = limits(&workload, 8, 80.0);
-    let plan = piper(&workload, &roomy, &["engine_feasible=true"]);
+    let plan = for_engine(&workload, &roomy, &["space=engine"]);
     let peak = check(&workload, &roomy, &plan).peak_memory_bytes();
     for (share, told) in [(0.96, true), (0.94, false)] {
         let limits = Limits { memory_bytes: Some(peak / share), ..roomy.clone() };
@@ -448,7 +457,7 @@ fn full_devices_are_told_before_anybody_starts_them() {
 fn names_cannot_leave_their_place_in_a_script() {
     let workload = builtin();
     let limits = limits(&workload, 8, 80.0);
-    let plan = piper(&workload, &limits, &["engine_feasible=true", "stages=2"]);
+    let plan = for_engine(&workload, &limits, &["space=engine", "stages=2"]);
     let hostile = "x\"]\nimport os\u{1b}]0;owned\u{7}\u{202e}";
     let names = plantui::export::engine::Names {
         block: format!("{hostile}.{{}}"),

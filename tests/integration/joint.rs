@@ -250,7 +250,7 @@ fn never_slower_than_plans_of_the_same_space() {
             ..Limits::NEUTRAL
         };
         let value = run("joint", &workload, limits.clone(), &[]).objective.unwrap();
-        for (id, settings) in [("equal-partition", &[][..]), ("piper", &["engine_feasible=true"][..])] {
+        for (id, settings) in [("equal-partition", &[][..]), ("joint", &["space=engine"][..])] {
             if let Some(plan) = run(id, &workload, limits.clone(), settings).plan {
                 let other = simulated(&workload, &limits, &plan);
                 assert!(value <= other * (1.0 + 1e-9), "{id} on {devices}: {other} s, joint {value} s");

@@ -144,37 +144,6 @@ fn a_thousand_plans_for_megatron_keep_its_rules() {
 }
 
 #[test]
-fn no_slower_than_pipers_plan_for_the_engine() {
-    let workload = Arc::new(workload::builtin());
-    for (devices, microbatches, gib) in [(8, 64, 10), (16, 32, 8), (64, 128, 4)] {
-        let limits = Limits {
-            devices,
-            microbatches,
-            memory_bytes: Some(f64::from(gib) * f64::from(1 << 30)),
-            bandwidth_bytes_per_s: Some(25e9),
-            ..Limits::NEUTRAL
-        };
-        let free = planned("joint", &workload, limits.clone(), &[]).objective.unwrap();
-        for runner in Runner::ALL {
-            let settings = ["engine_feasible=true".to_string(), format!("engine={}", runner.id())];
-            let other = planned("piper", &workload, limits.clone(), &settings).plan;
-            let settings = ["space=engine".to_string(), format!("engine={}", runner.id())];
-            let own = planned("joint", &workload, limits.clone(), &settings);
-            let told = format!("{devices} devices, {gib} GiB, {runner:?}");
-            assert_eq!(own.plan.is_some(), other.is_some(), "{told}");
-            let (Some(other), Some(value)) = (other, own.objective) else { continue };
-            let pipeline = family::pipeline(&workload, &limits, &other, &SimulatorSettings::default());
-            let seconds = length_unless(&pipeline, Schedule::OneForwardOneBackward, &|| false).unwrap();
-            assert!(
-                value <= seconds * 1.001 && value >= free * 0.999,
-                "{told}: {value}, Piper's {seconds}, free {free}"
-            );
-            assert!(own.lower_bound.unwrap() <= seconds * (1.0 + 1e-9), "{told}");
-        }
-    }
-}
-
-#[test]
 fn what_would_do_for_an_engine_does() {
     let workload = Arc::new(workload::builtin());
     let tight = Limits {

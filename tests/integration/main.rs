@@ -11,7 +11,6 @@ mod dapple_properties;
 mod dapple_states;
 mod dapple_straight;
 mod engine_models;
-mod engine_plans;
 mod engines;
 mod explain;
 mod export;

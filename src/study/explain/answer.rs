@@ -7,7 +7,7 @@ use crate::{
     cluster::Limits,
     family::{self, check},
     plan::{Measure, Plan, Score},
-    planner::{Fault, Infeasible, Options, Outcome, Planner, Problem, REPORT, Search, Status, piper::Piper},
+    planner::{Fault, Infeasible, Options, Outcome, Planner, Problem, REPORT, Search, Status},
     run,
     study::losses::Losses,
     units,
@@ -125,7 +125,7 @@ impl Base {
         let search = whole.part(share);
         let asked = question.change.apply(&self.problem, self.planner);
         let run = match question.change {
-            Change::EngineFeasible => engine_feasible(&asked, &search),
+            Change::EngineFeasible => engine_feasible(&asked, self.score.measure, &search),
             _ => run::plan(self.planner, &asked, &search),
         };
         let (outcome, score, fault) = match run {
@@ -227,10 +227,24 @@ fn unanswered(fault: &Fault) -> Outcome {
     Outcome { infeasible: Some(story), ..Outcome::new(Status::Cancelled) }
 }
 
-/// Best plan that training engines run unchanged.
-fn engine_feasible(problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
-    let options = Options::parse("piper", Piper.options(), ["engine_feasible=true"]).unwrap_or_default();
-    run::plan(&Piper, &Problem { options, ..problem.clone() }, search)
+/// Plan with the least simulated iteration time among those that training engines run unchanged, valued by `measure`. Nothing
+/// is proven about that value.
+fn engine_feasible(
+    problem: &Problem,
+    measure: Measure,
+    search: &Search,
+) -> Result<(Outcome, Option<Score>), Fault> {
+    let Some(joint) = crate::planner::find("joint").filter(|joint| joint.can_plan(&problem.workload).is_ok()) else {
+        return Ok((Outcome::new(Status::Infeasible), None));
+    };
+    let options = Options::parse("joint", joint.options(), ["space=engine"]).unwrap_or_default();
+    let (mut outcome, score) = run::plan(joint, &Problem { options, ..problem.clone() }, search)?;
+    let Some(plan) = &mut outcome.plan else { return Ok((outcome, score)) };
+    plan.measure = measure;
+    let score = check(&problem.workload, &problem.limits, plan);
+    outcome.objective = Some(score.value);
+    outcome.not_proven();
+    Ok((outcome, Some(score)))
 }
 
 #[cfg(test)]

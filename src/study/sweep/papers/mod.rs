@@ -164,7 +164,7 @@ fn headroom(folder: &Path) -> Result<Sweep, LoadError> {
     const LINES: [&str; 7] = [
         "Piper:piper",
         "equal:equal-partition",
-        "engines:piper,engine_feasible=true",
+        "engines:joint,space=engine",
         "1F1B:joint",
         "ZB-H1:joint,schedule=zb-h1",
         "interleaved:joint,schedule=interleaved",
