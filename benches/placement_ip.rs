@@ -33,7 +33,7 @@ fn main() {
     let mut settings = IpSettings::default();
     settings.rounds = number("rounds=").map_or(settings.rounds, |rounds| rounds as usize);
     let asked = |word: &String| {
-        !matches!(word.as_str(), "contiguous" | "separate-maxima" | "loads" | "highs") && !word.contains('=')
+        !matches!(word.as_str(), "contiguous" | "separate-maxima" | "loads") && !word.contains('=')
     };
     println!(
         "{:38} {:>12} {:>12} {:>7} {:>7} {:>6} {:>12} {:>9}",
@@ -54,7 +54,7 @@ fn main() {
         };
         let question = Question { dag: &file.dag, profile: &file.profile, limits, contiguity, objective };
         let handle = Search::new(Some(deadline), 0);
-        let best = answer(&question, settings, has("highs"), &handle);
+        let best = search(&question, &settings, &handle, &|_, _| {});
         let value = best.split.as_ref().map_or(f64::NAN, |(value, _)| *value);
         let known: f64 = known.parse().expect("a number");
         println!(
@@ -82,23 +82,4 @@ fn main() {
             }
         }
     }
-}
-
-#[cfg(feature = "milp")]
-fn answer(question: &Question<'_>, settings: IpSettings, highs: bool, handle: &Search) -> Best {
-    use plantui::planner::placement::milp::throughput;
-    if !highs {
-        return search(question, &settings, handle, &|_, _| {});
-    }
-    let asked = match settings.rounds {
-        0 => throughput::MilpSettings::ALONE,
-        _ => throughput::MilpSettings { beside: Some(settings), ..throughput::MilpSettings::default() },
-    };
-    throughput::search(question, &asked, handle, &|_, _| {})
-}
-
-#[cfg(not(feature = "milp"))]
-fn answer(question: &Question<'_>, settings: IpSettings, highs: bool, handle: &Search) -> Best {
-    assert!(!highs, "built without the feature milp");
-    search(question, &settings, handle, &|_, _| {})
 }
