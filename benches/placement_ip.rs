@@ -3,8 +3,7 @@
 //!
 //! `PLANTUI_REFERENCE=.. cargo bench --bench placement_ip [WORD..]`. Every word must occur in the input's name, with
 //! some exceptions: `contiguous`, `separate-maxima`, `deadline=SECONDS` and `rounds=N` change the problem, and `loads`
-//! shows every device. With the feature `milp`, `highs` runs HiGHS beside our own search, and `highs rounds=0` runs
-//! HiGHS alone.
+//! shows every device.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -13,7 +12,7 @@ use plantui::{
         Search,
         placement::{
             PlacementLimits,
-            ip::{Best, Contiguity, IpSettings, Objective, Question, search},
+            ip::{Contiguity, IpSettings, Objective, Question, search},
         },
     },
     workload::formats::placement::read,

@@ -110,7 +110,7 @@ impl Planner for IntegerProgram {
         let measure = if separate { Measure::SeparateMaxima } else { Measure::MaxLoad };
         let as_plan = |split: &Split| Plan { measure, ..plan(split, &limits) };
         let improved = |value: f64, split: &Split| handle.improve(value, &as_plan(split));
-        let best = answer(problem, &question, handle, &improved);
+        let best = search(&question, &IpSettings::default(), handle, &improved);
         let mut outcome = Outcome::new(best.status);
         outcome.statistics.seconds = handle.elapsed().as_secs_f64();
         outcome.statistics.counts.push(("rounds", best.rounds as f64));

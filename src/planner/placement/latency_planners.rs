@@ -270,7 +270,7 @@ fn of_search(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
             .filter_map(|placed| placed.split.as_ref().map(accelerators))
             .collect();
     let settings = LatencySettings { rounds: problem.options.number("rounds") as usize, ..LatencySettings::default() };
-    let found = answer(problem, &question, &settings, &starts, search, &improved);
+    let found = anytime_search(&question, &settings, &starts, search, &improved);
     let Best { schedule, as_pieces, lower_bound, status, .. } = found;
     let mut notes = vec![];
     if let Some(pieces) = as_pieces.ok().filter(|_| subgraphs > 1) {
