@@ -3,8 +3,7 @@
 //!
 //! `PLANTUI_REFERENCE=.. cargo bench --bench placement_ip [WORD..]`. Every word must occur in the input's name, with
 //! some exceptions: `contiguous`, `separate-maxima`, `deadline=SECONDS` and `rounds=N` change the problem, and `loads`
-//! shows every device. With the feature `milp`, `highs` runs HiGHS beside our own search, and `highs rounds=0` runs
-//! HiGHS alone.
+//! shows every device.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -13,7 +12,7 @@ use plantui::{
         Search,
         placement::{
             PlacementLimits,
-            ip::{Best, Contiguity, IpSettings, Objective, Question, search},
+            ip::{Contiguity, IpSettings, Objective, Question, search},
         },
     },
     workload::formats::placement::read,
@@ -33,7 +32,7 @@ fn main() {
     let mut settings = IpSettings::default();
     settings.rounds = number("rounds=").map_or(settings.rounds, |rounds| rounds as usize);
     let asked = |word: &String| {
-        !matches!(word.as_str(), "contiguous" | "separate-maxima" | "loads" | "highs") && !word.contains('=')
+        !matches!(word.as_str(), "contiguous" | "separate-maxima" | "loads") && !word.contains('=')
     };
     println!(
         "{:38} {:>12} {:>12} {:>7} {:>7} {:>6} {:>12} {:>9}",
@@ -54,7 +53,7 @@ fn main() {
         };
         let question = Question { dag: &file.dag, profile: &file.profile, limits, contiguity, objective };
         let handle = Search::new(Some(deadline), 0);
-        let best = answer(&question, settings, has("highs"), &handle);
+        let best = search(&question, &settings, &handle, &|_, _| {});
         let value = best.split.as_ref().map_or(f64::NAN, |(value, _)| *value);
         let known: f64 = known.parse().expect("a number");
         println!(
@@ -82,23 +81,4 @@ fn main() {
             }
         }
     }
-}
-
-#[cfg(feature = "milp")]
-fn answer(question: &Question<'_>, settings: IpSettings, highs: bool, handle: &Search) -> Best {
-    use plantui::planner::placement::milp::throughput;
-    if !highs {
-        return search(question, &settings, handle, &|_, _| {});
-    }
-    let asked = match settings.rounds {
-        0 => throughput::MilpSettings::ALONE,
-        _ => throughput::MilpSettings { beside: Some(settings), ..throughput::MilpSettings::default() },
-    };
-    throughput::search(question, &asked, handle, &|_, _| {})
-}
-
-#[cfg(not(feature = "milp"))]
-fn answer(question: &Question<'_>, settings: IpSettings, highs: bool, handle: &Search) -> Best {
-    assert!(!highs, "built without the feature milp");
-    search(question, &settings, handle, &|_, _| {})
 }

@@ -42,8 +42,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// With `milp` one file calls HiGHS: `planner::placement::milp::callback` says why.
-#![cfg_attr(not(feature = "milp"), forbid(unsafe_code))]
+#![forbid(unsafe_code)]
 
 #[cfg(feature = "screen")]
 pub mod cli;

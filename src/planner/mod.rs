@@ -25,7 +25,6 @@ pub mod placement;
 mod proof;
 mod random;
 mod search;
-mod team;
 
 use std::sync::Arc;
 

@@ -31,8 +31,6 @@ mod lint_placement;
 mod load;
 mod load_mutations;
 mod load_placement;
-#[cfg(feature = "milp")]
-mod milp;
 mod operators_load;
 mod operators_use;
 mod parmesan_golden;

@@ -10,7 +10,6 @@
 use std::collections::hash_map::Entry;
 
 use fixedbitset::FixedBitSet;
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::{
@@ -131,7 +130,6 @@ impl Costs {
             _ => all / f64::from(model.profile_batch),
         };
         let held = if all > 0.0 { per_sample * f64::from(limits.samples()) / m / all } else { 0.0 };
-        // Every position by itself, so that threads share them.
         let each = |position: &Position| {
             let sum = |cost: &dyn Fn(&LayerNode) -> f64| position.done.ones().map(|v| cost(&profile.nodes[v])).sum();
             let needed = |&u: &usize| workload.dag.successors(u).any(|w| kept[w] && !position.done.contains(w));
@@ -144,7 +142,7 @@ impl Costs {
                 cut * scale / m,
             ]
         };
-        let sums: Vec<[f64; 5]> = positions.par_iter().map(each).collect();
+        let sums: Vec<[f64; 5]> = positions.iter().map(each).collect();
         let [forward_s, backward_s, parameter_bytes, activation_bytes, cut_bytes] =
             std::array::from_fn(|of| sums.iter().map(|sums| sums[of]).collect::<Vec<f64>>());
         let chain = positions.windows(2).all(|pair| pair[0].done.is_subset(&pair[1].done));
@@ -169,7 +167,7 @@ impl Costs {
         };
         let most_before_s = (0..positions.len()).scan(0.0, most).collect();
         Costs {
-            later: (0..positions.len()).into_par_iter().map(later).collect(),
+            later: (0..positions.len()).map(later).collect(),
             ranks,
             parameter_bytes,
             node_parameters: states::inexact(profile.nodes.iter().map(|node| node.parameter_bytes)),

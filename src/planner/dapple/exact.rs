@@ -26,24 +26,16 @@
 //! Of most positions and places there is no suffix that counts: only those that have one are looked at. To a stage it makes no
 //! difference on which of the places behind it a suffix begins as long as the link is the same: of all places of a kind
 //! only the best suffixes are kept. An end that no stage on a place can reach any more from earlier positions is forgotten, and
-//! places without ends are passed over. Places are shared among threads. Time
+//! places without ends are passed over. Time
 //! `O(positions · places · (positions + kinds) · labels²)`, memory `O(positions · places · labels)`, both at worst.
 
-use std::{
-    ops::Range,
-    sync::{
-        Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
-    },
-};
-
-use rayon::prelude::*;
+use std::ops::Range;
 
 use super::{
     costs::{Costs, Recompute},
     places::{Place, Places},
 };
-use crate::planner::{Search, team::in_step};
+use crate::planner::Search;
 
 /// What is kept of a suffix.
 #[derive(Debug, Clone, Copy)]
@@ -61,14 +53,8 @@ struct Label {
     next: u32,
 }
 
-/// So many ends of stages and labels tried at one position take longer than sharing them out among threads.
-const MUCH: u64 = 60;
-/// So many places that nothing is tried at take as long as one try.
-const PLACES_A_TRY: usize = 30;
 /// Sums of compute are off by less.
 const ROUNDING: f64 = 1e-9;
-/// Shares of the places for each thread, about.
-const SHARES: usize = 16;
 /// The empty suffix.
 const NOTHING: Label =
     Label { x: f64::NEG_INFINITY, z: f64::NEG_INFINITY, v: f64::NEG_INFINITY, stages: 0, place: 0, end: 0, next: 0 };
@@ -142,9 +128,7 @@ impl Fronts {
     fn insert(&mut self, at: usize, of: usize, front: &mut Front) {
         if !front.labels.is_empty() {
             let start = self.labels.len();
-            make_room(&mut self.labels, front.labels.len());
             self.labels.append(&mut front.labels);
-            make_room(&mut self.of, 1);
             self.of.insert(at, (of, start..self.labels.len()));
         }
     }
@@ -159,16 +143,6 @@ impl Fronts {
 
     fn iter(&self) -> impl Iterator<Item = (usize, &[Label])> {
         self.of.iter().map(|(of, own)| (*of, &self.labels[own.clone()]))
-    }
-}
-
-/// Makes room for some more, in memory of the thread that adds them: what grows where it is stays with the thread that it was first
-/// for, and others wait for one another there.
-fn make_room<T>(list: &mut Vec<T>, more: usize) {
-    if list.capacity() - list.len() < more {
-        let mut larger = Vec::with_capacity((2 * list.capacity()).max(list.len() + more));
-        larger.append(list);
-        *list = larger;
     }
 }
 
@@ -239,96 +213,29 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     };
     // By position and beginning: suffixes that begin there with a stage, by kind of its place, if there are any.
     let mut begins: Vec<Vec<(usize, Fronts)>> = vec![vec![]; end + 1];
-    let parts: Vec<Mutex<Part>> =
-        places.beginnings.iter().map(|own| Mutex::new(Part::new(places, own.clone(), end))).collect();
-    let threads = rayon::current_num_threads().min(parts.len());
-    let rooms: Vec<Mutex<Room>> = (0..threads).map(|_| Mutex::default()).collect();
-    let shares = shares(places, SHARES * threads);
-    // By share: the position that it was last taken for.
-    let taken: Vec<AtomicUsize> = shares.iter().map(|_| AtomicUsize::new(usize::MAX)).collect();
-    let step = RwLock::new(Step { from: end, begun: vec![], numbers: vec![None; parts.len()] });
-    let (tried, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
-    // What begins at a place rests on later positions alone, and so does where stages there may end: of all beginnings the
-    // places know nothing of one another.
-    let work = |hand: usize, hands: usize| {
-        let (step, mut room) = (step.read().unwrap_or_else(PoisonError::into_inner), locked(&rooms[hand]));
-        let from = step.from;
-        let (here, behind) = (look(from), (from + 1 < end).then(|| look(from + 1)));
-        let mut all = 0;
-        // Everyone begins with the same shares at every position, and then takes what others have not come to.
-        let own = hand * shares.len() / hands..(hand + 1) * shares.len() / hands;
-        let others = (0..shares.len()).rev().filter(|share| !own.contains(share));
-        for share in own.clone().chain(others) {
-            if taken[share].swap(from, Relaxed) == from {
-                continue;
-            }
-            for at in shares[share].clone() {
-                let Some((begun, tried)) = locked(&parts[at]).go_on(&here, behind.as_ref(), &step, &mut room) else {
-                    stopped.store(true, Relaxed);
-                    continue;
-                };
-                all += tried;
-                if !begun.of.is_empty() {
-                    room.begun.push((at, begun));
-                }
-            }
-            if stopped.load(Relaxed) {
-                break;
+    let mut parts: Vec<Part> = places.beginnings.iter().map(|own| Part::new(places, own.clone(), end)).collect();
+    let mut behind = Begun { at: end, fronts: vec![], numbers: vec![None; parts.len()] };
+    let (mut scratch, mut all) = (Scratch::default(), 0);
+    for from in (0..end).rev() {
+        let (here, later) = (look(from), (from + 1 < end).then(|| look(from + 1)));
+        let mut begun = vec![];
+        for (at, part) in parts.iter_mut().enumerate() {
+            let Some((fronts, tried)) = part.go_on(from, &here, later.as_ref(), &behind, &mut scratch) else {
+                return Ended::Cancelled;
+            };
+            all += tried;
+            if !fronts.of.is_empty() {
+                begun.push((at, fronts));
             }
         }
-        tried.fetch_add(all, Relaxed);
-    };
-    let mut all = 0;
-    let done = in_step(threads, work, |together| {
-        for from in (0..end).rev() {
-            let now = || step.write().unwrap_or_else(PoisonError::into_inner);
-            now().from = from;
-            // Threads share what takes longer than that.
-            if tried.swap(0, Relaxed) + (places.all.len() / PLACES_A_TRY) as u64 > MUCH {
-                together();
-            } else {
-                work(0, 1);
-            }
-            if stopped.load(Relaxed) {
-                return false;
-            }
-            all += tried.load(Relaxed);
-            let begun = rooms.iter().flat_map(|room| std::mem::take(&mut locked(room).begun));
-            begins[from + 1] = now().have(begun.collect());
-            search.report_fraction(1.0 - from as f64 / end as f64);
-        }
-        true
-    });
-    if !done {
-        return Ended::Cancelled;
+        begins[from + 1] = behind.replace(from, begun);
+        search.report_fraction(1.0 - from as f64 / end as f64);
     }
-    begins[0] = step.into_inner().unwrap_or_else(PoisonError::into_inner).begun;
-    let found = traced(&begins, places, end);
-    // So many small pieces of memory take their time to be given back.
-    rayon::join(|| drop(begins), || parts.into_par_iter().for_each(drop));
-    Ended::Done(found, all)
-}
-
-/// Beginnings side by side, with about as many places each: so many shares of them at the most.
-fn shares(places: &Places, most: usize) -> Vec<Range<usize>> {
-    let enough = places.all.len().div_ceil(most.max(1)).max(1);
-    let (mut shares, mut first, mut count) = (vec![], 0, 0);
-    for (at, own) in places.beginnings.iter().enumerate() {
-        count += own.len();
-        if count >= enough || at + 1 == places.beginnings.len() {
-            shares.push(first..at + 1);
-            (first, count) = (at + 1, 0);
-        }
-    }
-    shares
-}
-
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+    begins[0] = behind.fronts;
+    Ended::Done(traced(&begins, places, end), all)
 }
 
 /// The places where the same is occupied before.
-#[repr(align(128))]
 struct Part {
     places: Range<usize>,
     /// By place: where the next stage can sit.
@@ -346,59 +253,55 @@ impl Part {
         Part { next, ends: vec![nothing; places.len()], open: (0..places.len()).collect(), places }
     }
 
-    /// Adds the position behind to the ends of stages, if it is not the network's end, then finds what begins at the position
-    /// at hand, and how much was tried; `None` if cancelled.
+    /// Adds the position behind to the ends of stages, if it is not the end of the network. Returns the suffixes that begin at
+    /// `from`, and the number of ends and labels tried; `None` if cancelled.
     fn go_on(
         &mut self,
+        from: usize,
         here: &Look<'_>,
-        behind: Option<&Look<'_>>,
-        step: &Step,
-        room: &mut Room,
+        later: Option<&Look<'_>>,
+        behind: &Begun,
+        scratch: &mut Scratch,
     ) -> Option<(Fronts, u64)> {
-        if let Some(behind) = behind {
+        if let Some(later) = later {
             for (at, &next) in self.next.iter().enumerate() {
-                let Some(number) = step.numbers[next] else { continue };
+                let Some(number) = behind.numbers[next] else { continue };
                 let (place, ends) = (&here.places.all[self.places.start + at], &mut self.ends[at]);
                 let was_open = !ends.of.is_empty();
-                behind.arrive(step.from + 1, &step.begun[number as usize].1, place, ends, &mut room.own)?;
+                later.arrive(behind.at, &behind.fronts[number as usize].1, place, ends, &mut scratch.own)?;
                 if !was_open && !ends.of.is_empty() {
                     self.open.insert(self.open.partition_point(|&other| other < at), at);
                 }
             }
         }
-        here.begin(step.from, self, room)
+        here.begin(from, self, scratch)
     }
 }
 
-/// What threads do together.
-struct Step {
-    /// Position at which suffixes are to begin.
-    from: usize,
-    /// What begins at the position behind it, by beginning, if anything does.
-    begun: Vec<(usize, Fronts)>,
-    /// By beginning: which of them.
+/// Suffixes that begin at one position.
+struct Begun {
+    at: usize,
+    /// By beginning, ascending; those without suffixes left out.
+    fronts: Vec<(usize, Fronts)>,
+    /// By beginning: its position in `fronts`.
     numbers: Vec<Option<u32>>,
 }
 
-impl Step {
-    /// What has begun now, in any order; returns what had before.
-    fn have(&mut self, mut begun: Vec<(usize, Fronts)>) -> Vec<(usize, Fronts)> {
-        begun.sort_unstable_by_key(|(beginning, _)| *beginning);
-        self.begun.iter().for_each(|(beginning, _)| self.numbers[*beginning] = None);
-        (0..).zip(&begun).for_each(|(number, (beginning, _))| self.numbers[*beginning] = Some(number));
-        std::mem::replace(&mut self.begun, begun)
+impl Begun {
+    /// Puts the suffixes of another position in their place; returns the old ones.
+    fn replace(&mut self, at: usize, fronts: Vec<(usize, Fronts)>) -> Vec<(usize, Fronts)> {
+        self.at = at;
+        self.fronts.iter().for_each(|(beginning, _)| self.numbers[*beginning] = None);
+        (0..).zip(&fronts).for_each(|(number, (beginning, _))| self.numbers[*beginning] = Some(number));
+        std::mem::replace(&mut self.fronts, fronts)
     }
 }
 
-/// Fronts that are filled and emptied again, of a place and by kind, empty in between, and what was found. On cache lines of its
-/// own: a thread writes to its own all the time.
+/// Fronts that are filled and emptied for every place: one for the place, and one for each kind of places.
 #[derive(Default)]
-#[repr(align(128))]
-struct Room {
+struct Scratch {
     own: Front,
     kinds: Vec<Front>,
-    /// By beginning what its thread found at the position at hand.
-    begun: Vec<(usize, Fronts)>,
 }
 
 /// What a search goes by.
@@ -416,7 +319,7 @@ struct Look<'a> {
 impl Look<'_> {
     /// The suffixes that begin at a position with a stage on one of some places, by kind of the place, the shortest first; and
     /// how much was tried. `None` if cancelled.
-    fn begin(&self, from: usize, part: &mut Part, room: &mut Room) -> Option<(Fronts, u64)> {
+    fn begin(&self, from: usize, part: &mut Part, scratch: &mut Scratch) -> Option<(Fronts, u64)> {
         let (mut fronts, mut tried) = (Fronts::default(), 0);
         if self.search.cancelled() {
             return None;
@@ -428,7 +331,7 @@ impl Look<'_> {
         if (occupied == 0) != (from == 0) || !self.may_come_before(from, occupied) {
             return Some((fronts, tried));
         }
-        let Room { own, kinds, .. } = room;
+        let Scratch { own, kinds } = scratch;
         let mut any = 0;
         for &at in &*open {
             tried += self.begin_at(from, places.start + at, &mut ends[at], own)?;

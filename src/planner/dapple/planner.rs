@@ -12,7 +12,6 @@ use super::{
     places::Places,
     settings,
 };
-use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::{
@@ -250,17 +249,15 @@ impl Hunt<'_> {
             }
             (best, widths.first().map(|&width| prepared(width, costs)))
         };
-        // Side by side. What a thread of many waits for here may be that the published planner's table is filled; at the deadline
-        // that ends, and there still is a first plan.
-        let ((mut best, mut first), mut published) = rayon::join(begun, || self.published());
+        let ((mut best, mut first), mut published) = (begun(), self.published());
         // What the published planner finds is a good start wherever its plans fit.
         let mut fitting = vec![];
-        for few in published.candidates.chunks(rayon::current_num_threads()) {
+        for candidate in &published.candidates {
             if self.search.cancelled() && best.plan.is_some() {
                 break;
             }
-            let plans: Vec<_> = few.par_iter().map(|candidate| self.synchronous(&published.model, candidate)).collect();
-            for (candidate, (plan, score)) in few.iter().zip(plans).filter(|(_, (_, score))| score.is_valid()) {
+            let (plan, score) = self.synchronous(&published.model, candidate);
+            if score.is_valid() {
                 best.offer(self.search, score.value, plan);
                 fitting.push(candidate.clone());
             }

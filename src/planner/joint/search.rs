@@ -6,8 +6,6 @@
 //! of a class is improved by moving runs of cuts. In most problems some hundred classes fall to their first bound and two are
 //! searched. Everything is counted, nothing timed: the answer is the same on every machine.
 
-use rayon::prelude::*;
-
 use super::{
     bounds::{self, reduce_factor},
     decide::{Arcs, Question, Shape},
@@ -155,11 +153,11 @@ impl<'c> Hunt<'_, 'c> {
         let (scope, search) = (self.scope, self.search);
         let tables = std::mem::take(&mut self.tables);
         let own: Vec<_> = tables.iter().map(|table| (table.costs, table.memory())).collect();
-        let filled = |table: Table<'c>| {
+        let filled = |table: &Table<'c>| {
             let most = scope.most_stages(table.costs.t, table.costs.len());
-            table.filled(most, &|| search.cancelled())
+            table.clone().filled(most, &|| search.cancelled())
         };
-        let filled: Vec<Option<Table<'c>>> = tables.into_par_iter().map(filled).collect();
+        let filled: Vec<Option<Table<'c>>> = search.map(&tables, filled);
         self.found.stopped = filled.iter().any(Option::is_none);
         // What was found stays to be built from costs alone.
         let or_bare =

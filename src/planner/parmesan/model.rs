@@ -3,7 +3,6 @@
 //! `O(nodes + edges)` for the graph; all pairs of devices, and rings of every width, for the machine: of more than
 //! [`WEIGHED`] devices so many stand for all.
 
-use rayon::prelude::*;
 
 use super::{coarsen::Fine, stages::Machine};
 use crate::{
@@ -77,7 +76,7 @@ pub(super) fn pairs(topology: &Topology) -> Option<PairMatrix> {
 }
 
 /// The median of the widths of all pairs, or of those from some devices to all others.
-fn median(topology: &Topology, matrix: Option<&PairMatrix>, counts: impl Fn(usize, usize) -> bool + Sync) -> f64 {
+fn median(topology: &Topology, matrix: Option<&PairMatrix>, counts: impl Fn(usize, usize) -> bool) -> f64 {
     let devices = topology.devices();
     let every = if matrix.is_some() { 1 } else { devices.div_ceil(SAMPLED) };
     let from: Vec<usize> = (0..devices).step_by(every.max(1)).collect();
@@ -86,7 +85,7 @@ fn median(topology: &Topology, matrix: Option<&PairMatrix>, counts: impl Fn(usiz
         let at = |to: usize| own.as_ref().map_or_else(|| matrix.map_or(0.0, |m| m.at(from, to)), |own| own[to]);
         (0..devices).filter(|&to| to != from && counts(from, to)).map(at).collect()
     };
-    let mut all: Vec<f64> = from.par_iter().flat_map_iter(row).collect();
+    let mut all: Vec<f64> = from.iter().flat_map(row).collect();
     all.sort_unstable_by(f64::total_cmp);
     all.get(all.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
@@ -117,7 +116,7 @@ pub(super) fn machine(
         let natural = topology.collectives(&in_order).all_reduce_s(PROBE) / PROBE;
         [0, devices - own].into_iter().map(group).fold(natural, f64::min)
     };
-    let by_width: Vec<f64> = widths.par_iter().map(reduced).collect();
+    let by_width: Vec<f64> = widths.iter().map(reduced).collect();
     if search.cancelled() {
         return None;
     }

@@ -15,7 +15,6 @@ use std::{
     },
 };
 
-use rayon::prelude::*;
 
 use super::{
     candidates::{Partition, Point, after, candidates},
@@ -293,34 +292,24 @@ impl<'a> Run<'a> {
         let machines = self.machines();
         let machines: Vec<&Machine> = machines.iter().collect();
         let asked = merged_alike(&machines, &points);
-        // Each may take as long as all others: whoever is free takes the next.
-        let found: Vec<Vec<Partition>> = asked
-            .par_iter()
-            .with_max_len(1)
-            .map(|alike| {
-                let (machine, point) = alike[0];
-                let merges = coarsen(&self.fine, point.k, point.comm_coef, machine.bandwidth, self.search);
-                let of =
-                    |&(machine, point): &(&Machine, Point)| after(&self.fine, machine, &merges, point, self.search);
-                let found = alike.iter().flat_map(of).collect();
-                step(0.6, asked.len(), 0.0);
-                found
-            })
-            .collect();
+        let found: Vec<Vec<Partition>> = self.search.map(&asked, |alike| {
+            let (machine, point) = alike[0];
+            let merges = coarsen(&self.fine, point.k, point.comm_coef, machine.bandwidth, self.search);
+            let of = |&(machine, point): &(&Machine, Point)| after(&self.fine, machine, &merges, point, self.search);
+            let found = alike.iter().flat_map(of).collect();
+            step(0.6, asked.len(), 0.0);
+            found
+        });
         let mut partitions: Vec<Partition> = found.into_iter().flatten().collect();
         partitions.retain(|partition| wanted == 0 || partition.widths.len() == wanted);
         partitions.sort();
         partitions.dedup();
         done.store(0, Relaxed);
-        let scored: Vec<Option<Scored>> = partitions
-            .par_iter()
-            .with_max_len(1)
-            .map(|partition| {
-                let scored = self.quickly(partition);
-                step(0.4, partitions.len(), 0.6);
-                scored
-            })
-            .collect();
+        let scored: Vec<Option<Scored>> = self.search.map(&partitions, |partition| {
+            let scored = self.quickly(partition);
+            step(0.4, partitions.len(), 0.6);
+            scored
+        });
         let tried = scored.len();
         let mut best: Vec<Scored> = scored.into_iter().chain([at_once]).flatten().collect();
         // Stable: of equals the one that was found first.

@@ -216,8 +216,7 @@ fn plan_over(
     let order = prepared.graph.order();
     let one_order = is_chain(&order);
     let enumerate = || Lattice::new(&order, options.most_ideals, search);
-    let (linear, enumerated) =
-        rayon::join(|| linearise::along(prepared, limits, search), || (!one_order).then(&enumerate));
+    let linear = linearise::along(prepared, limits, search);
     if matches!(linear.found, Err(Refused::Cancelled)) {
         return (linear.placed(prepared), None, false);
     }
@@ -230,7 +229,7 @@ fn plan_over(
     let upper = linear.value().unwrap_or(f64::INFINITY);
     let bound = linear.bound;
     let mut counts = vec![("classes", prepared.costs.len() as f64)];
-    let lattice = enumerated.unwrap_or_else(enumerate);
+    let lattice = enumerate();
     let found = lattice
         .as_ref()
         .map_err(|refused| *refused)

@@ -66,14 +66,9 @@ static BEARINGS: [(&str, Bearing); OPTIONS.len()] = [
         }),
     ),
     (OBJECTIVE.name, Bearing::Question),
-    #[cfg(feature = "milp")]
-    (super::milp::SOLVER.name, Bearing::Search),
 ];
 
-#[cfg(not(feature = "milp"))]
 static OPTIONS: [OptionSpec; 2] = [CONTIGUITY, OBJECTIVE];
-#[cfg(feature = "milp")]
-static OPTIONS: [OptionSpec; 3] = [CONTIGUITY, OBJECTIVE, super::milp::SOLVER];
 
 impl Planner for IntegerProgram {
     fn info(&self) -> &'static PlannerInfo {
@@ -115,7 +110,7 @@ impl Planner for IntegerProgram {
         let measure = if separate { Measure::SeparateMaxima } else { Measure::MaxLoad };
         let as_plan = |split: &Split| Plan { measure, ..plan(split, &limits) };
         let improved = |value: f64, split: &Split| handle.improve(value, &as_plan(split));
-        let best = answer(problem, &question, handle, &improved);
+        let best = search(&question, &IpSettings::default(), handle, &improved);
         let mut outcome = Outcome::new(best.status);
         outcome.statistics.seconds = handle.elapsed().as_secs_f64();
         outcome.statistics.counts.push(("rounds", best.rounds as f64));
@@ -136,22 +131,6 @@ impl Planner for IntegerProgram {
         }
         outcome
     }
-}
-
-/// Our own search, or HiGHS after some of it.
-fn answer(
-    problem: &Problem,
-    question: &Question<'_>,
-    handle: &Search,
-    improved: &(dyn Fn(f64, &Split) + Sync),
-) -> Best {
-    #[cfg(feature = "milp")]
-    if super::milp::wanted(&problem.options) {
-        return super::milp::throughput::search(question, &Default::default(), handle, improved);
-    }
-    #[cfg(not(feature = "milp"))]
-    let _ = problem;
-    search(question, &IpSettings::default(), handle, improved)
 }
 
 /// Why there is no split: with a CPU there is one, unless classes have to go where they cannot.

@@ -61,10 +61,7 @@ const ROUNDS: OptionSpec = OptionSpec {
     kind: OptionKind::Number { default: 6.0, least: 0.0, most: 10_000.0, whole: true, zero: None },
 };
 
-#[cfg(not(feature = "milp"))]
 static SEARCH_OPTIONS: [OptionSpec; 2] = [SUBGRAPHS, ROUNDS];
-#[cfg(feature = "milp")]
-static SEARCH_OPTIONS: [OptionSpec; 3] = [SUBGRAPHS, ROUNDS, super::milp::SOLVER];
 
 /// What each leaves of the plans that a proof speaks of.
 static SEARCH_BEARINGS: [(&str, Bearing); SEARCH_OPTIONS.len()] = [
@@ -77,8 +74,6 @@ static SEARCH_BEARINGS: [(&str, Bearing); SEARCH_OPTIONS.len()] = [
         }),
     ),
     (ROUNDS.name, Bearing::Search),
-    #[cfg(feature = "milp")]
-    (super::milp::SOLVER.name, Bearing::Search),
 ];
 
 const fn info(id: &'static str, name: &'static str, summary: &'static str) -> PlannerInfo {
@@ -275,7 +270,7 @@ fn of_search(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
             .filter_map(|placed| placed.split.as_ref().map(accelerators))
             .collect();
     let settings = LatencySettings { rounds: problem.options.number("rounds") as usize, ..LatencySettings::default() };
-    let found = answer(problem, &question, &settings, &starts, search, &improved);
+    let found = anytime_search(&question, &settings, &starts, search, &improved);
     let Best { schedule, as_pieces, lower_bound, status, .. } = found;
     let mut notes = vec![];
     if let Some(pieces) = as_pieces.ok().filter(|_| subgraphs > 1) {
@@ -291,25 +286,6 @@ fn of_search(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
         notes,
         ..Outcome::new(status)
     }
-}
-
-/// Our own search, or HiGHS after it.
-fn answer(
-    problem: &Problem,
-    question: &Question<'_>,
-    settings: &LatencySettings,
-    starts: &[Vec<Vec<u32>>],
-    search: &Search,
-    improved: &(dyn Fn(&SlotSchedule) + Sync),
-) -> Best {
-    #[cfg(feature = "milp")]
-    if super::milp::wanted(&problem.options) {
-        let settings = super::milp::latency::LatencyMilpSettings { first: Some(*settings) };
-        return super::milp::latency::search(question, &settings, starts, search, improved);
-    }
-    #[cfg(not(feature = "milp"))]
-    let _ = problem;
-    anytime_search(question, settings, starts, search, improved)
 }
 
 /// Publishes the better of the greedy split and everything on CPUs, and the bound that takes no time, before anything does.

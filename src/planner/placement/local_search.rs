@@ -8,8 +8,6 @@
 //! repeated elsewhere; ours come from the seed of the search. Descents know nothing of one another and are shared among
 //! threads.
 
-use rayon::prelude::*;
-
 use super::{
     DeviceKind, PlacementLimits, Split,
     baselines::scored,
@@ -75,7 +73,7 @@ pub fn plan(
         let mut start = || (0..costs.len()).map(|_| (random.next() % u64::from(limits.accelerators)) as u32).collect();
         let starts: Vec<Vec<u32>> = (0..at_once).map(|_| start()).collect();
         let ended: Vec<(Descent, Vec<u32>)> =
-            starts.into_par_iter().map(|start| descend(&costs, accelerators, start, search)).collect();
+            search.map(&starts, |start| descend(&costs, accelerators, start.clone(), search));
         for (descent, device) in ended {
             if best.as_ref().is_none_or(|(value, _)| descent.end < *value) {
                 best = Some((descent.end, device));

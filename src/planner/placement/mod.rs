@@ -24,8 +24,6 @@ pub(crate) mod lattice;
 pub mod linearise;
 pub(crate) mod load;
 pub mod local_search;
-#[cfg(feature = "milp")]
-pub mod milp;
 pub mod multilevel;
 mod need;
 mod packing;

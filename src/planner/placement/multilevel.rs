@@ -21,8 +21,6 @@ mod refine;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rayon::prelude::*;
-
 use super::{
     DeviceKind, Placed, PlacementLimits, Split,
     baselines::scored,
@@ -81,7 +79,7 @@ pub fn plan(
     // The first run whose split meets the bound: none after it could do better, while one before it could be as good.
     let met = AtomicU32::new(u32::MAX);
     let question = Question { finest: &finest, limits, lower_bound };
-    let found = (0..=runs.max(1)).into_par_iter().map(|run| {
+    let mut found = search.map(&(0..=runs.max(1)).collect::<Vec<_>>(), |&run| {
         if met.load(Ordering::Relaxed) < run {
             return None;
         }
@@ -99,7 +97,6 @@ pub fn plan(
         search.report_fraction(f64::from(ended) / f64::from(runs.max(1) + 1));
         found
     });
-    let mut found = found.collect::<Vec<_>>();
     let met = met.into_inner();
     // Some of those after it were under way already, and some not.
     found.truncate((met as usize).saturating_add(1));

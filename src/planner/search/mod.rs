@@ -1,10 +1,8 @@
-//! The line between a running planner and whoever waits for it: cancel, deadline, progress, best plan so far.
+//! Handle on a running search: cancel, deadline, progress, incumbent, and parallel sub-problems.
 //!
-//! A planner asks [`Search::cancelled`] often (it is one atomic load: a thread of its own waits for deadlines that are not near);
-//! progress is written to atomics that the screen polls; an improved plan is published when it is found. Nothing here
-//! influences which plan is found, only when the search stops.
-
-mod deadlines;
+//! A planner calls [`Search::cancelled`] often: one atomic load, and a look at the clock where there is a deadline. Progress is
+//! written to atomics that the screen polls; an improved plan is published when it is found. Nothing here influences which
+//! plan is found, only when the search stops.
 
 use std::{
     sync::{
@@ -13,6 +11,8 @@ use std::{
     },
     time::{Duration, Instant},
 };
+
+use rayon::prelude::*;
 
 use crate::plan::Plan;
 
@@ -36,9 +36,6 @@ pub struct Progress {
     pub bound: Option<f64>,
 }
 
-/// A thread may be woken so much too late: who has less time looks at the clock.
-const SHORT: Duration = Duration::from_millis(10);
-
 /// When to stop.
 #[derive(Debug)]
 struct Control {
@@ -46,8 +43,6 @@ struct Control {
     /// How often it was cancelled by a call.
     calls: AtomicU32,
     deadline: Option<Instant>,
-    /// Whether the clock must be read, since no thread waits for the deadline.
-    unwatched: AtomicBool,
     expired: AtomicBool,
     started: Instant,
     /// The search that this one is a part of, and ends with.
@@ -60,31 +55,8 @@ impl Control {
     fn new(deadline: Option<Duration>, whole: Option<Arc<Control>>, follows: Option<(Arc<Control>, u32)>) -> Arc<Self> {
         let started = Instant::now();
         let deadline = deadline.and_then(|d| started.checked_add(d));
-        let (cancel, unwatched, expired) = Default::default();
-        let control = Arc::new(Control {
-            cancel,
-            calls: AtomicU32::new(0),
-            deadline,
-            unwatched,
-            expired,
-            started,
-            whole,
-            follows,
-        });
-        if let Some(at) = deadline {
-            let watched = at - started > SHORT && deadlines::expire(at, Arc::downgrade(&control));
-            control.unwatched.store(!watched, Ordering::Relaxed);
-        }
-        control
-    }
-
-    /// The deadline has come.
-    fn expire(&self) {
-        // One that was cancelled before did not end by its deadline.
-        if !self.cancelled() {
-            self.expired.store(true, Ordering::Relaxed);
-            self.cancel.store(true, Ordering::Release);
-        }
+        let (cancel, expired) = Default::default();
+        Arc::new(Control { cancel, calls: AtomicU32::new(0), deadline, expired, started, whole, follows })
     }
 
     /// How often it, or what it is a part of, was cancelled by a call.
@@ -110,7 +82,7 @@ impl Control {
             self.cancel.store(true, Ordering::Release);
             return true;
         }
-        let late = self.unwatched.load(Ordering::Relaxed) && self.deadline.is_some_and(|at| Instant::now() >= at);
+        let late = self.deadline.is_some_and(|at| Instant::now() >= at);
         if late {
             self.expired.store(true, Ordering::Relaxed);
             self.cancel.store(true, Ordering::Release);
@@ -205,6 +177,13 @@ impl Search {
         Search { bounds: false, ..self.clone() }
     }
 
+    /// Solves independent sub-problems in parallel; the results are in the order of the items. The sub-problems share no
+    /// incumbent, so that no result depends on the number of threads.
+    pub fn map<T: Sync, R: Send>(&self, items: &[T], solve: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
+        // One item at a time: one may take as long as all others together.
+        items.par_iter().with_max_len(1).map(solve).collect()
+    }
+
     /// Asks the planner to stop.
     pub fn cancel(&self) {
         self.control.calls.fetch_add(1, Ordering::Relaxed);
@@ -217,8 +196,9 @@ impl Search {
         self.control.cancelled()
     }
 
-    /// Whether it was the deadline that stopped it.
+    /// True if the deadline stopped it; false if it was cancelled before.
     pub fn deadline_passed(&self) -> bool {
+        self.control.cancelled();
         self.control.expired.load(Ordering::Relaxed)
     }
 
@@ -297,20 +277,17 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_comes_though_nobody_asks() {
-        let (late, soon) = (Duration::from_secs(3600), 4 * SHORT);
-        let searches = [late, soon, late, soon / 2].map(|deadline| Search::new(Some(deadline), 0));
-        let passed = || searches.each_ref().map(Search::deadline_passed);
-        let waited = (0..6_000).any(|_| {
-            std::thread::sleep(soon / 2);
-            passed()[1] && passed()[3]
-        });
-        assert!(waited && passed() == [false, true, false, true]);
-        // A search that was cancelled before did not end by its deadline.
-        let search = Search::new(Some(soon), 0);
+    fn a_search_that_was_cancelled_before_its_deadline_did_not_end_by_it() {
+        let search = Search::new(Some(Duration::from_millis(20)), 0);
         search.cancel();
-        std::thread::sleep(4 * soon);
+        std::thread::sleep(Duration::from_millis(40));
         assert!(search.cancelled() && !search.deadline_passed());
+    }
+
+    #[test]
+    fn sub_problems_keep_their_order() {
+        let items: Vec<u32> = (0..100).collect();
+        assert_eq!(Search::default().map(&items, |item| item * 2), items.iter().map(|item| item * 2).collect::<Vec<_>>());
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Every plan the published planner looks at, in its order.
 
-use rayon::prelude::*;
-
 use super::{
     length::{self, Stage},
     model::HpgoModel,
@@ -58,8 +56,6 @@ impl Candidates {
     }
 }
 
-/// Cuts that are few enough for one thread.
-const FEW: usize = 32;
 /// The bottleneck below which the published program gives up, seconds.
 const LEAST_BLOCK: f64 = 1e-3;
 
@@ -164,7 +160,7 @@ fn bipartition(model: &HpgoModel<'_>, search: &Search) -> Option<Candidate> {
         (Some(best), Some(other)) if other.speedup < best.speedup => Some(best),
         (best, other) => other.or(best),
     };
-    let best = (0..last).into_par_iter().with_min_len(FEW).map(best_of).reduce(|| None, later);
+    let best = (0..last).map(best_of).fold(None, later);
     best.filter(|_| !search.cancelled())
 }
 

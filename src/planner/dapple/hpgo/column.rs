@@ -12,7 +12,7 @@
 //! and both move on only, so that a column takes `O(L)`. Where states branch, the `k` are looked at by growing compute, until it
 //! is more than what is known already.
 
-use std::{collections::VecDeque, ops::Range, sync::OnceLock};
+use std::{cell::OnceCell, collections::VecDeque, ops::Range};
 
 use fixedbitset::FixedBitSet;
 use smallvec::SmallVec;
@@ -106,12 +106,12 @@ struct Last {
 
 /// By the state that a stage ends with, what it may be, least compute first: found when it is asked for. Where all are asked
 /// for, 16 bytes for each pair of states.
-pub(super) struct Pairs(Vec<OnceLock<Box<[Last]>>>);
+pub(super) struct Pairs(Vec<OnceCell<Box<[Last]>>>);
 
 impl Pairs {
     /// For so many states.
     pub(super) fn new(states: usize) -> Self {
-        Pairs((0..states).map(|_| OnceLock::new()).collect())
+        Pairs((0..states).map(|_| OnceCell::new()).collect())
     }
 }
 

@@ -17,12 +17,9 @@ use super::{
     model::HpgoModel,
     placement::{self, Devices},
     reach::Reach,
-    row::{self, Row},
+    row,
 };
-use crate::planner::{
-    Search,
-    team::{Pieces, in_step},
-};
+use crate::planner::Search;
 
 /// Bottlenecks that are tried one after the other before any may do, as multiples of one that can be had.
 const ROOM: [f64; 3] = [1.0, 1.25, 2.0];
@@ -103,36 +100,25 @@ impl Filling<'_> {
     /// The cells that a pipeline within the bound may come by.
     fn table(&self, sets: &mut Sets) -> Result<Filled, NoTable> {
         let source = Source { column: 0, last: sets.number(self.first) };
-        let row = Pieces::new(Row::default());
-        row.task().before = vec![self.within.first_column(self.first, source)];
-        let piece = |row: &Row, at| row.piece(&self.within, at, self.search);
-        in_step(
-            rayon::current_num_threads(),
-            |_, hands| row.take(hands, piece),
-            |all| {
-                let together = |much| if much { _ = all() } else { row.take(1, piece) };
-                let (mut before, mut kept) = (vec![], 0);
-                for stages in 2..=self.within.count {
-                    let arrivals = self.arrivals(&row.task().before, sets);
-                    if arrivals.is_empty() {
-                        return Ok(Filled { last: vec![], before });
-                    }
-                    let columns =
-                        row::make(&row, &self.within, arrivals, stages, &together).ok_or(NoTable::Cancelled)?;
-                    let mut last = std::mem::replace(&mut row.task().before, columns);
-                    if self.traced {
-                        last.iter_mut().for_each(Column::keep_traces);
-                        kept += last.iter().map(|column| column.states().len()).sum::<usize>();
-                        if kept > MOST_TRACES {
-                            return Err(NoTable::TooLarge);
-                        }
-                        before.push(last);
-                    }
+        let mut last = vec![self.within.first_column(self.first, source)];
+        let (mut before, mut kept) = (vec![], 0);
+        for stages in 2..=self.within.count {
+            let arrivals = self.arrivals(&last, sets);
+            if arrivals.is_empty() {
+                return Ok(Filled { last: vec![], before });
+            }
+            let columns = row::columns(&self.within, &last, &arrivals, stages, self.search).ok_or(NoTable::Cancelled)?;
+            let mut done = std::mem::replace(&mut last, columns);
+            if self.traced {
+                done.iter_mut().for_each(Column::keep_traces);
+                kept += done.iter().map(|column| column.states().len()).sum::<usize>();
+                if kept > MOST_TRACES {
+                    return Err(NoTable::TooLarge);
                 }
-                let last = std::mem::take(&mut row.task().before);
-                Ok(Filled { last, before })
-            },
-        )
+                before.push(done);
+            }
+        }
+        Ok(Filled { last, before })
     }
 
     /// What may be occupied with one stage more than by any of these columns, in the order of sets.

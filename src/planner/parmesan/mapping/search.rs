@@ -1,6 +1,5 @@
 //! The search over targets, and the choice of a method.
 
-use rayon::prelude::*;
 use thiserror::Error;
 
 use super::{
@@ -308,7 +307,7 @@ impl Instance<'_> {
     pub fn quick(&self, polish: bool, search: &Search) -> Vec<usize> {
         let mut starts = vec![self.identity(), self.greedy(search)];
         if polish {
-            starts = starts.into_par_iter().map(|start| self.polished(&start, search)).collect();
+            starts = search.map(&starts, |start| self.polished(start, search));
         }
         let costed = starts.into_iter().map(|devices| (self.cost(&devices), devices));
         costed.reduce(|a, b| if b.0.is_less(&a.0) { b } else { a }).unwrap_or_default().1
@@ -348,7 +347,7 @@ impl Run<'_, '_> {
         }
         let small = instance.devices() <= SEARCHED;
         if small {
-            starts = starts.into_par_iter().map(|start| instance.polished(&start, self.search)).collect();
+            starts = self.search.map(&starts, |start| instance.polished(start, self.search));
         }
         let mut best = self.best(starts);
         if !small {
@@ -439,12 +438,12 @@ impl Run<'_, '_> {
     /// that came to an end, so that it does not matter which was faster.
     fn tried(&self, targets: &[f64], seed: u64) -> Vec<Tried> {
         let same = u64::from(self.parallel.same_target);
-        let one = |(&target, number): (&f64, u64)| {
+        let one = |&(&target, number): &(&f64, u64)| {
             let order = if number == 0 { Order::Ascending } else { Order::Random(seed.wrapping_add(number)) };
             Feasible::new(self.instance, target, order, self.nodes).run(self.search)
         };
         let all: Vec<(&f64, u64)> = targets.iter().flat_map(|target| (0..same).map(move |n| (target, n))).collect();
-        let found: Vec<Feasibility> = all.into_par_iter().map(one).collect();
+        let found: Vec<Feasibility> = self.search.map(&all, one);
         let decided = |group: &[Feasibility]| {
             group.iter().find(|found| **found != Feasibility::Budget).cloned().unwrap_or(Feasibility::Budget)
         };

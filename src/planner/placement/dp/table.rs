@@ -14,11 +14,10 @@
 //! * A walk that gets longer than a look through all that larger sets may build on is given up for that look ([`Bases`]). Both find
 //!   the same values, but for those that are good enough.
 //!
-//! Closed sets of one size are independent of one another and shared among threads (`fill`). Memory
+//! Memory
 //! `O(sets · (c + 1)(f + 1))` at worst, with cells only for devices that a set is of use with (`windows`), time
 //! `O(pairs · degree)` at worst, with far fewer pairs than there are.
 
-mod fill;
 mod near;
 #[cfg(test)]
 mod tests;
@@ -27,17 +26,15 @@ mod windows;
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use self::{
     near::Near,
-    values::{Value, Values},
+    values::Values,
     windows::Span,
 };
 use super::{
     super::{
         DeviceKind, PlacementLimits,
-        lattice::{Lattice, Onward, Visit, Walk},
+        lattice::{Lattice, Onward, Refused, Visit, Walk},
         load::{ClassCosts, Sums},
         need::Need,
         packing::Packing,
@@ -63,7 +60,7 @@ pub(super) struct Table<'a> {
     /// What lies within each closed set that a device may build on.
     near: Near,
     /// The least value of each closed set that larger ones may build on.
-    least: Vec<Value>,
+    least: Vec<f64>,
     /// The closed sets that larger ones may build on, of the sizes that are through.
     bases: Bases,
     /// After how many pairs a walk is given up for a look through them that takes so many steps.
@@ -107,7 +104,7 @@ struct Forsaken {
 pub(super) struct Space {
     values: Values,
     near: Near,
-    least: Vec<Value>,
+    least: Vec<f64>,
     sums: Vec<Sums>,
     packings: Option<Packings>,
     bases: Bases,
@@ -184,7 +181,7 @@ impl Visit<Aim> for Descent<'_, '_> {
     fn visit(&mut self, set: usize, held: &Sums) -> Onward<Aim> {
         let table = self.table;
         let loads = table.loads(held);
-        if table.least[set].get() < table.upper && table.build(set, loads, &self.open.0, self.here) {
+        if table.least[set] < table.upper && table.build(set, loads, &self.open.0, self.here) {
             self.open.keep_open(self.here, table.accelerators + 1, table.upper, self.enough);
             if self.open.0.is_empty() {
                 return Onward::Stop;
@@ -199,7 +196,7 @@ impl Visit<Aim> for Descent<'_, '_> {
     }
 }
 
-/// What one thread needs to find the values of a closed set.
+/// What is needed to find the values of a closed set.
 struct Tools<'a> {
     walk: Walk<'a, Aim>,
     /// What is of use, and what of it is open.
@@ -212,8 +209,6 @@ struct Tools<'a> {
     tired: bool,
 }
 
-/// What so many entries may be of use for is not worth a second thread.
-const FEW_ENTRIES: usize = 1 << 10;
 /// A walk is given up for a look through all bases once it has gone to a closed set for every so many steps of that look; to so
 /// many at least.
 const STEPS_OF_A_PAIR: u64 = 12;
@@ -233,23 +228,21 @@ impl<'a> Table<'a> {
         debug_assert!(accelerators + 1 < usize::from(u16::MAX), "a table of so many devices is refused");
         let memory = limits.memory_bytes;
         least.clear();
-        least.resize_with(lattice.len(), || Value::new(f64::INFINITY));
-        least[0].set(0.0);
+        least.resize(lattice.len(), f64::INFINITY);
+        least[0] = 0.0;
         bases.begin(costs.len());
         let transfers = |x: usize| costs.nets(x).iter().map(|&net| costs.net_cost(net as usize)).sum::<f64>();
         let heavy = |x: usize| {
             let spare = costs.accelerator[x] - transfers(x);
             spare > MARGIN * upper || (costs.accelerator[x] == 0.0 && spare == 0.0)
         };
-        let pack = || {
-            let (prefixes, suffixes) = rayon::join(
-                || Packing::of_prefixes(lattice, costs, cpus, upper),
-                || Packing::of_suffixes(lattice, costs, cpus, upper),
-            );
-            Packings { bound: upper, prefixes, suffixes }
+        let pack = || Packings {
+            bound: upper,
+            prefixes: Packing::of_prefixes(lattice, costs, cpus, upper),
+            suffixes: Packing::of_suffixes(lattice, costs, cpus, upper),
         };
-        let known = packings.filter(|packings| packings.will_do(upper));
-        let (packings, ()) = rayon::join(|| known.unwrap_or_else(pack), || lattice.sum_up(costs, &mut sums));
+        let packings = packings.filter(|packings| packings.will_do(upper)).unwrap_or_else(pack);
+        lattice.sum_up(costs, &mut sums);
         let full = sums[lattice.len() - 1];
         let mut table = Table {
             lattice,
@@ -278,8 +271,7 @@ impl<'a> Table<'a> {
     fn begin(&mut self) {
         let row = self.cpus + 1;
         let useful = |at: usize| self.useful(at / row, at % row, &self.sums[at / row]);
-        let entries = 0..row * self.lattice.len();
-        let mut useful: Vec<Span> = entries.into_par_iter().with_min_len(FEW_ENTRIES).map(useful).collect();
+        let mut useful: Vec<Span> = (0..row * self.lattice.len()).map(useful).collect();
         self.near.begin(self.lattice, &useful, row);
         // Nothing is on whatever devices there are.
         useful[..row].fill(Span::new(0, self.accelerators));
@@ -327,8 +319,8 @@ impl<'a> Table<'a> {
                 less == f64::INFINITY || (more < f64::INFINITY && more <= less.max(enough))
             };
             let values =
-                |entries: Useful| self.values.of(below, entries).iter().map(Value::get).zip(&here[entries.places(row)]);
-            let useless = self.heavy[class as usize] && self.least[below].get().is_finite();
+                |entries: Useful| self.values.of(below, entries).iter().copied().zip(&here[entries.places(row)]);
+            let useless = self.heavy[class as usize] && self.least[below].is_finite();
             (useless && self.values.useful(below).flat_map(values).all(as_good)).then_some(below)
         };
         self.lattice.below(set).iter().filter_map(useless)
@@ -341,7 +333,7 @@ impl<'a> Table<'a> {
         compute.clear();
         compute.resize(level.len(), None);
         for &set in useless {
-            least[set].set(f64::INFINITY);
+            least[set] = f64::INFINITY;
             compute[set - level.start] = Some(near::compute(&sums[set]));
         }
     }
@@ -360,20 +352,17 @@ impl<'a> Table<'a> {
     /// Adds the closed sets of a level to those that larger ones may build on.
     fn gather(&mut self, level: &Range<usize>) {
         let Table { bases, lattice, least, sums, .. } = self;
-        for set in level.clone().filter(|&set| least[set].get().is_finite()) {
+        for set in level.clone().filter(|&set| least[set].is_finite()) {
             let Sums { accelerator, cpu, .. } = sums[set];
             bases.push(set, Compute { accelerator, cpu });
         }
         bases.draw(lattice);
     }
 
-    /// Finds the values of one closed set from those of smaller ones, into `tools.here`, and what lies within it; the number of
-    /// pairs looked at, if there may be values.
+    /// Finds the values of one closed set from those of smaller ones, into `tools.here`; the number of pairs looked at, if there may
+    /// be values.
     fn visit(&self, set: usize, enough: f64, tools: &mut Tools<'_>, search: &Search) -> Option<u64> {
         let Tools { walk, ranges, open, here, .. } = &mut *tools;
-        if !self.near.approach(self.lattice, set) {
-            return None;
-        }
         let row = self.accelerators + 1;
         let inside = self.sums[set];
         ranges.clear();
@@ -412,7 +401,7 @@ impl<'a> Table<'a> {
         let Tools { walk, open, here, outer, .. } = tools;
         let lower = self.lattice.below(set);
         // Which of the level before are of use is not known yet.
-        for &(below, class) in lower.iter().filter(|&&(below, _)| self.least[below as usize].get() < self.upper) {
+        for &(below, class) in lower.iter().filter(|&&(below, _)| self.least[below as usize] < self.upper) {
             self.build_on(below as usize, [class].into_iter(), enough, here, (walk, open));
         }
         let mut look = self.bases.look(self.lattice, set, least, outer);
@@ -435,8 +424,8 @@ impl<'a> Table<'a> {
     ) {
         let row = self.accelerators + 1;
         // Whether entries with a device more than those below may become better.
-        let better = |c: usize, (first, there): (usize, &[Value]), more: usize| {
-            there.iter().zip(&here[c * row + first + more..]).any(|(there, &here)| there.get() < here)
+        let better = |c: usize, (first, there): (usize, &[f64]), more: usize| {
+            there.iter().zip(&here[c * row + first + more..]).any(|(there, here)| there < here)
         };
         let better = |&Useful { c, from, to }: &Useful| {
             better(c, self.values.within(below, c, from.saturating_sub(1), to - 1), 1)
@@ -477,6 +466,81 @@ impl<'a> Table<'a> {
             }
         }
         better
+    }
+
+    /// Writes the values of a closed set, the least of which is known.
+    fn note(&mut self, set: usize, here: &[f64], least: f64) {
+        self.least[set] = least;
+        let row = self.accelerators + 1;
+        for entries in self.values.useful(set).collect::<Vec<_>>() {
+            self.values.of_mut(set, entries).copy_from_slice(&here[entries.places(row)]);
+        }
+    }
+
+    /// Adds a closed set to what lies within it, with what it has values.
+    fn arrive(&mut self, set: usize) {
+        let own = near::compute(&self.sums[set]);
+        for entries in self.values.useful(set) {
+            for (accelerators, value) in (entries.from..).zip(self.values.of(set, entries)) {
+                if value.is_finite() {
+                    self.near.arrive(set, own, entries.c, accelerators);
+                }
+            }
+        }
+    }
+
+    /// Finds anew what lies within a closed set if something has left.
+    fn settle(&mut self, set: usize) {
+        if self.has_lost(set) {
+            self.near.approach(self.lattice, set);
+            if self.least[set].is_finite() {
+                self.arrive(set);
+            }
+        }
+    }
+
+    /// Fills the table by size of closed set, unless the whole obviously needs more devices, where values up to `enough` need
+    /// not be the least; the number of pairs looked at.
+    pub(super) fn fill(&mut self, enough: f64, round: i32, search: &Search) -> Result<u64, Refused> {
+        if self.values.useful(self.lattice.len() - 1).all(|entries| entries.c < self.cpus) {
+            return Ok(0);
+        }
+        // How many rounds there will be is not known: each is half of what is left.
+        let share = 0.5_f64.powi(round);
+        let levels = self.lattice.levels();
+        let walk = Walk::new(self.lattice, self.costs);
+        let (open, outer) = (Open::default(), Outer::default());
+        let mut tools = Tools { walk, ranges: vec![], open, here: vec![], outer, tired: false };
+        let (mut pairs, mut useless) = (0, vec![]);
+        for (smaller, level) in levels.iter().zip(&levels[1..]) {
+            if search.cancelled() {
+                return Err(Refused::Cancelled);
+            }
+            search.report_fraction(1.0 - share * (2.0 - level.end as f64 / self.lattice.len() as f64));
+            useless.clear();
+            for set in level.clone() {
+                if !self.near.approach(self.lattice, set) {
+                    continue;
+                }
+                let Some(visited) = self.visit(set, enough, &mut tools, search) else { continue };
+                pairs += visited;
+                let least = tools.here.iter().copied().fold(f64::INFINITY, f64::min);
+                if least < f64::INFINITY {
+                    self.note(set, &tools.here, least);
+                    useless.extend(self.made_useless(set, &tools.here, enough));
+                    self.arrive(set);
+                }
+            }
+            if std::mem::take(&mut tools.tired) {
+                self.bases.want();
+            }
+            self.forsake(&useless, smaller);
+            if !useless.is_empty() {
+                smaller.clone().chain(level.clone()).for_each(|set| self.settle(set));
+            }
+            self.gather(smaller);
+        }
+        if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
     }
 
     /// The value of the best split below the bound.
@@ -535,10 +599,10 @@ impl<'a> Table<'a> {
 
 /// Takes over where a device of a load makes something better of the values below; whether it did anywhere.
 #[inline]
-fn improve(target: &mut [f64], source: &[Value], load: f64) -> bool {
+fn improve(target: &mut [f64], source: &[f64], load: f64) -> bool {
     let mut better = false;
-    for (target, source) in target.iter_mut().zip(source) {
-        let value = source.get().max(load);
+    for (target, &source) in target.iter_mut().zip(source) {
+        let value = source.max(load);
         better |= value < *target;
         *target = target.min(value);
     }

@@ -12,8 +12,6 @@
 //! Bounds are lowered by [`SAFETY`], so that rounding cannot lift them above an optimum: sums of a few thousand terms are
 //! exact to some 10^-13, and the comparisons here leave [`MARGIN`].
 
-use rayon::prelude::*;
-
 use super::{
     branching,
     flow::{CutNetwork, Side},
@@ -105,7 +103,7 @@ impl<'m> Bounds<'m> {
         };
         let shares = if self.resisted.is_infinite() { AMBITIOUS } else { THIRDS };
         let Some(thresholds) = self.thresholds(incumbent, &shares) else { return };
-        let asked: Vec<Asked> = thresholds.par_iter().map(|&threshold| self.ask(threshold, effort, search)).collect();
+        let asked: Vec<Asked> = search.map(&thresholds, |&threshold| self.ask(threshold, effort, search));
         for asked in &asked {
             self.proven = self.proven.max(asked.proven * (1.0 - SAFETY));
         }

@@ -4,11 +4,10 @@
 //! both; either way the patterns stay what they are, and usually both pieces are refuted sooner than the whole. Which pair to
 //! ask about, the patterns say: one that they hold together about as often as not.
 //!
-//! Within a budget of pieces: large ones first, for these are split the most often, and it is over once more are open than
-//! may still be looked at. A piece comes to the same whoever looks at it and when, so threads share them, and neither their
-//! number nor the order changes anything.
+//! Within a budget of pieces, breadth first: large pieces are split the most often. The search ends once more pieces are open
+//! than the budget has left.
 
-use rayon::prelude::*;
+use std::collections::VecDeque;
 
 use super::{
     model::IpModel,
@@ -16,9 +15,6 @@ use super::{
     slack,
 };
 use crate::planner::Search;
-
-/// Pieces looked at side by side: each takes some tens of megabytes.
-const MOST_AT_ONCE: usize = 8;
 
 /// A piece: which classes are one, and which pairs are apart.
 struct Piece {
@@ -30,22 +26,17 @@ struct Piece {
 /// Whether it is proven that no assignment keeps the threshold, looking at no more than so many pieces. `price` is by class.
 pub fn refute(model: &IpModel, threshold: f64, price: &[f64], effort: &Effort, pieces: usize, search: &Search) -> bool {
     let whole = Piece { group: (0..model.len() as u32).collect(), apart: vec![], price: price.to_vec() };
-    let mut open = vec![whole];
+    let mut open = VecDeque::from([whole]);
     let mut left = pieces;
-    while !open.is_empty() {
-        if open.len() > left || search.cancelled() {
+    while let Some(piece) = open.pop_front() {
+        if open.len() >= left || search.cancelled() {
             return false;
         }
-        let first: Vec<Piece> = open.drain(..open.len().min(rayon::current_num_threads().min(MOST_AT_ONCE))).collect();
-        left -= first.len();
-        let split: Vec<Split> =
-            first.into_par_iter().map(|piece| piece.split(model, threshold, effort, search)).collect();
-        for split in split {
-            match split {
-                Split::Refuted => {}
-                Split::Into(pieces) => open.extend(pieces),
-                Split::Stuck => return false,
-            }
+        left -= 1;
+        match piece.split(model, threshold, effort, search) {
+            Split::Refuted => {}
+            Split::Into(pieces) => open.extend(pieces),
+            Split::Stuck => return false,
         }
     }
     true

@@ -2,8 +2,6 @@
 
 use std::sync::Mutex;
 
-use rayon::prelude::*;
-
 use super::{
     anneal::{Ground, Walk, anneal},
     bounds::{Bounds, SAFETY},
@@ -223,17 +221,13 @@ impl Improving<'_> {
                 return (1, true);
             }
             let proven = bounds.proven;
-            let (walked, ()) = rayon::join(
-                || walk_round(ground, settings, pool, best, round, proven, handle, published),
-                || {
-                    if let Some((value, _)) = &*best {
-                        for _ in 0..settings.proofs {
-                            bounds.tighten(*value, handle);
-                            handle.report_bound(bounds.proven);
-                        }
-                    }
-                },
-            );
+            let walked = walk_round(ground, settings, pool, best, round, proven, handle, published);
+            if let Some((value, _)) = &*best {
+                for _ in 0..settings.proofs {
+                    bounds.tighten(*value, handle);
+                    handle.report_bound(bounds.proven);
+                }
+            }
             for (value, device) in walked.iter().flatten() {
                 if best.as_ref().is_none_or(|(known, _)| value < known) {
                     *best = Some((*value, device.clone()));
@@ -375,7 +369,7 @@ fn walk_round(
     handle: &Search,
     published: &Published<'_>,
 ) -> Vec<Option<(f64, Vec<u32>)>> {
-    let walk = |index: usize| {
+    let walk = |&index: &usize| {
         let number = round * settings.walks + index;
         let known = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
         let start = match best {
@@ -393,5 +387,5 @@ fn walk_round(
         let known = if index.is_multiple_of(2) { known } else { f64::INFINITY };
         anneal(ground, start, known, &walk, handle, |value, device| published.offer(value, device))
     };
-    (0..settings.walks).into_par_iter().map(walk).collect()
+    handle.map(&(0..settings.walks).collect::<Vec<_>>(), walk)
 }

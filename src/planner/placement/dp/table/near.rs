@@ -6,11 +6,9 @@
 //!
 //! Memory `O(sets + cells)`, time `O(sets · (c + 1) + steps)` to find which cells there are.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::{
     Aim, Sums, Useful,
-    windows::{Span, Windows, refill},
+    windows::{Span, Windows},
 };
 use crate::planner::placement::lattice::Lattice;
 
@@ -22,29 +20,11 @@ pub(super) fn compute(sums: &Sums) -> [f32; 2] {
     [sums.accelerator, sums.cpu].map(|time| (time as f32).next_up())
 }
 
-/// The most compute of a closed set with a value, on an accelerator and on a CPU; rounded up, so that it never says too little.
-/// Whoever finds out about a closed set writes its own cells, when nobody reads them.
-#[derive(Debug, Default)]
-struct Cell(AtomicU64);
+/// Most compute of a closed set with a value, on an accelerator and on a CPU; rounded up, so that it is never too little.
+type Cell = [f32; 2];
 
-impl Cell {
-    #[inline]
-    fn get(&self) -> [f32; 2] {
-        let both = self.0.load(Ordering::Relaxed);
-        [f32::from_bits((both >> 32) as u32), f32::from_bits(both as u32)]
-    }
-
-    #[inline]
-    fn set(&self, [accelerator, cpu]: [f32; 2]) {
-        self.0.store(u64::from(accelerator.to_bits()) << 32 | u64::from(cpu.to_bits()), Ordering::Relaxed);
-    }
-
-    /// Becomes no less than this.
-    #[inline]
-    fn raise(&self, [accelerator, cpu]: [f32; 2]) {
-        let own = self.get();
-        self.set([own[0].max(accelerator), own[1].max(cpu)]);
-    }
+fn raise(cell: &mut Cell, [accelerator, cpu]: Cell) {
+    *cell = [cell[0].max(accelerator), cell[1].max(cpu)];
 }
 
 /// What lies within all closed sets.
@@ -62,41 +42,45 @@ impl Near {
     /// within a set is to be noted before it is asked for.
     pub(super) fn begin(&mut self, lattice: &Lattice, useful: &[Span], row: usize) {
         let Near { windows, cells, asked, there } = self;
-        rayon::join(|| find_asked(lattice, useful, row, asked), || find_there(lattice, useful, row, there));
+        find_asked(lattice, useful, row, asked);
+        find_there(lattice, useful, row, there);
         let spans = asked.iter().zip(&*there).map(|(&from, &to)| Span { from, to });
         let count = windows.lay_out(spans, row);
         if cells.len() < count {
-            refill(cells, count, Cell::default);
+            cells.resize(count, NOWHERE);
         }
         let nothing = compute(&Sums::default());
-        cells[windows.all(0)].iter().for_each(|cell| cell.set(nothing));
+        cells[windows.all(0)].fill(nothing);
     }
 
     /// Notes what lies within a closed set and is smaller, that is within those below; whether it is asked for anything.
-    pub(super) fn approach(&self, lattice: &Lattice, set: usize) -> bool {
-        let here = &self.cells[self.windows.all(set)];
-        here.iter().for_each(|cell| cell.set(NOWHERE));
+    pub(super) fn approach(&mut self, lattice: &Lattice, set: usize) -> bool {
         let own = self.windows.span(set);
+        let here = self.windows.all(set);
+        self.cells[here.clone()].fill(NOWHERE);
         for &(below, _) in lattice.below(set) {
             // The smaller one is asked for no fewer, and has no more.
             let both = self.windows.span(below as usize).within(own.from.into(), own.to.into());
-            let there = &self.cells[self.windows.places(below as usize, both)];
-            here.iter().zip(there).for_each(|(cell, there)| cell.raise(there.get()));
+            let there = self.windows.places(below as usize, both);
+            for (at, there) in here.clone().zip(there) {
+                let most = self.cells[there];
+                raise(&mut self.cells[at], most);
+            }
         }
         !here.is_empty()
     }
 
     /// Adds a closed set of so much compute to what lies within it, beside so many CPUs and with these accelerators.
-    pub(super) fn arrive(&self, set: usize, own: [f32; 2], c: usize, accelerators: usize) {
+    pub(super) fn arrive(&mut self, set: usize, own: [f32; 2], c: usize, accelerators: usize) {
         if let Some(place) = self.windows.place(set)(c, accelerators) {
-            self.cells[place].raise(own);
+            raise(&mut self.cells[place], own);
         }
     }
 
     /// Whether one that computes so much is the most that lies within a closed set for any devices.
     pub(super) fn contains(&self, set: usize, own: [f32; 2]) -> bool {
         let is_own = |[accelerator, cpu]: [f32; 2]| accelerator == own[0] || cpu == own[1];
-        self.cells[self.windows.all(set)].iter().any(|cell| is_own(cell.get()))
+        self.cells[self.windows.all(set)].iter().any(|&cell| is_own(cell))
     }
 
     /// Whether none of these entries builds on a closed set within this one that computes as much as a device more must find
@@ -108,7 +92,7 @@ impl Near {
         let place = self.windows.place(set);
         let reached = |c: usize, from: usize, to: usize, kind: usize, least: f64| {
             let most =
-                |accelerators: usize| place(c, accelerators).map(|place| f64::from(self.cells[place].get()[kind]));
+                |accelerators: usize| place(c, accelerators).map(|place| f64::from(self.cells[place][kind]));
             (from..to).any(|accelerators| most(accelerators).is_some_and(|most| most >= least))
         };
         let reached = |&Useful { c, from, to }: &Useful| {

@@ -58,7 +58,7 @@ fn a_look_through_the_bases_finds_what_a_walk_finds() {
         // What is good enough need not be the same.
         let value = |&value: &f64| value.is_finite().then_some(value.max(enough));
         let row = |table: &Table<'_>, set: usize| {
-            let of = |entries| table.values.of(set, entries).iter().map(|cell| value(&cell.get())).collect::<Vec<_>>();
+            let of = |entries| table.values.of(set, entries).iter().map(value).collect::<Vec<_>>();
             table.values.useful(set).map(of).collect::<Vec<_>>()
         };
         let values = |table: &Table<'_>| (0..lattice.len()).map(|set| row(table, set)).collect::<Vec<_>>();

@@ -2,11 +2,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
-/// A thread makes so many cells at the least.
-const FEW_CELLS: usize = 1 << 14;
-
 /// Numbers of accelerators from one to before another. There is a closed set more than classes and no more accelerators than those,
 /// so that a table of a size that is filled has less than `u16::MAX` of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,16 +35,6 @@ impl Span {
     #[inline]
     pub(super) fn within(self, from: usize, to: usize) -> Range<usize> {
         from.max(self.from.into())..to.min(self.to.into())
-    }
-}
-
-/// Makes so many cells anew. Memory is there once somebody writes to it, which takes as long as a small table: all threads do.
-pub(super) fn refill<T: Send>(cells: &mut Vec<T>, count: usize, cell: impl Fn() -> T + Send + Sync) {
-    if count < 2 * FEW_CELLS || rayon::current_num_threads() == 1 {
-        cells.clear();
-        cells.resize_with(count, cell);
-    } else {
-        (0..count).into_par_iter().with_min_len(FEW_CELLS).map(|_| cell()).collect_into_vec(cells);
     }
 }
 
