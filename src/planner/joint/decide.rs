@@ -2,9 +2,9 @@
 //!
 //! Three passes over (stage, first unit). The first goes forward with the best of each sum alone (least way, most home,
 //! least lead), and takes the rest behind from the table. The second goes backward and finds the least rest for those
-//! sums. The third goes forward with Pareto-optimal states, whose sums belong together. A state that exceeds `T` in any
+//! sums. The third goes forward with Pareto-optimal states, each of one partial split. A state that exceeds `T` in any
 //! pass is not part of such a split, so "no" is a proof for all splits of the class. "Yes" only says that a split's
-//! bounds are within `T`: it is worth a simulation.
+//! bounds are within `T`: it may be simulated.
 //!
 //! Searching for plans, as opposed to proofs, adds one sum. With a period `P`, `late` says how far the stages so far
 //! are behind it: `late ← max(0, late + x + 2c − P)`, with `late + x ≤ P`. This is the condition that no window takes

@@ -42,7 +42,7 @@ pub(super) struct Table<'c> {
     memo: Memo,
     /// Least time by stages and first unit, at `stages · (units + 1) + unit`; infinite if there is no split.
     rest: Vec<f64>,
-    /// First unit from which so many stages fit, by number of stages.
+    /// First unit from which that number of stages fits, by number of stages.
     reach: Vec<usize>,
 }
 
@@ -66,7 +66,7 @@ impl<'c> Table<'c> {
         Some(self)
     }
 
-    /// Lower bound on the first unit from which so many stages can hold the rest.
+    /// Lower bound on the first unit from which this number of stages can hold the rest.
     fn reaching(&mut self, stages: usize) -> usize {
         let n = self.costs.len();
         let from = self.reach[stages - 1];
@@ -124,7 +124,7 @@ impl<'c> Table<'c> {
         }
     }
 
-    /// Like [`Table::fit`], but `Never` also holds for every longer stage: any units may recompute.
+    /// Like `fit`, but `Never` also holds for every longer stage: any units may recompute.
     fn may_fit(&mut self, a: usize, b: usize, room: Room) -> Fit {
         if self.costs.swaps.grows() {
             return self.fit(a, b, room);
