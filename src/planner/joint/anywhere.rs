@@ -1,20 +1,20 @@
-//! Plans that engines may be unable to run: stages of different degrees and replicas (`space=any`).
+//! Plans that engines may be unable to run: stages with different degrees and replicas (`space=any`).
 //!
-//! The search over plans that engines run comes first. Beside its best plan stand those of the planners that are made for
-//! the same workload: Piper's for every number of stages up to some dozens, each with both rules of the warm-up, and one of
-//! each other planner. Every one is simulated under the schedules that are asked for, under both rules where its stages have
-//! different replicas, and the fastest that keeps the memory is the answer. So it is never slower than what engines run, nor than
-//! any of those plans; it is not a search over all plans. Where none keeps the memory, it is told whether any could: Piper, whose
-//! plans keep what 1F1B holds, finds one if there is one for that, and none where no schedule would do.
+//! The search over plans that engines run comes first. Its best plan competes with plans of other planners for the same
+//! workload. These are Piper's for every number of stages up to `MOST_STAGES`, with both warm-up rules, and one of each
+//! other planner. Each is simulated under the requested schedules, with both warm-up rules if its stages have different
+//! replicas. The answer is the fastest that keeps the memory, so it is never slower than any of these plans. It is not
+//! a search over all plans. If no plan keeps the memory, Piper's answer says if any could. Piper counts the memory of
+//! 1F1B: if it finds a plan, 1F1B can run it, and if not, no schedule can.
 //!
-//! Its bound holds for all plans of this space under schedules without virtual stages. A replica of a stage computes its
-//! `N / d` microbatches one after another, so a batch takes at least `N` times the largest compute of a stage per replica; and
-//! no plan that keeps the memory has a smaller one than Piper finds where sending takes no time, since what Piper counts in
-//! flight, `⌈replicas from here on / d⌉`, is held at the least (1F1B holds just that, with cumulative warm-up, GPipe
-//! and ZB-H1 as much or more). Filling and draining are no part of it, so that the gap which is told is mostly these. The
-//! microbatches go one way through the network, so a batch takes at least what the slowest path through it does.
+//! The bound holds for all plans of this space under schedules without virtual stages. A replica of a stage computes
+//! its `N / d` microbatches in sequence. So an iteration takes at least `N` times the largest compute per replica of a
+//! stage. That load is at least the optimum of Piper with free transfers. Piper counts `⌈replicas from here on / d⌉`
+//! microbatches in flight, which every schedule holds at least: 1F1B with cumulative warm-up holds exactly that, GPipe
+//! and ZB-H1 as much or more. An iteration also takes at least the slowest path of one microbatch through the network.
+//! Warm-up and drain are not part of the bound and make up most of the reported gap.
 //!
-//! As many runs of Piper as numbers of stages, two for each, and one without transfers; a simulation for each plan.
+//! Cost: two Piper runs for each number of stages, one more without transfers, and a simulation for each plan.
 
 use super::{CLOSED, JointSettings, build, kind::Plans, line::Line};
 use crate::{
@@ -27,22 +27,22 @@ use crate::{
     workload::{Choice, Mode, PiperProfile, Workload},
 };
 
-/// Numbers of stages that Piper is asked for: a table over all sets for each.
+/// Maximum number of stages for which Piper runs, each time with a table over all downsets.
 const MOST_STAGES: usize = 24;
-/// Sums may be off by so much, relative.
+/// Factor on lower bounds that covers rounding errors in sums.
 const SURE: f64 = 1.0 - 1e-9;
 
-/// What is asked of other planners.
+/// Problem for the other planners.
 struct Asked<'a> {
     problem: &'a Problem,
     settings: JointSettings,
-    /// Those of the problem, with the memory that may be used.
+    /// Limits of the problem, with the memory reduced by the headroom.
     limits: Limits,
     schedules: Vec<Schedule>,
     search: &'a Search,
 }
 
-/// Adds the plans of other planners to what the search over plans of engines came to.
+/// Adds the plans of other planners to the outcome of the search over plans that engines run.
 pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, search: &Search) -> Outcome {
     let headroom = problem.limits.memory() * (1.0 - settings.headroom);
     let asked = Asked {
@@ -54,7 +54,7 @@ pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, sea
     };
     let (own_plan, own_s) = (own.plan.clone(), own.objective.unwrap_or(f64::INFINITY));
     let mut best: Option<(f64, Plan, &'static str)> = None;
-    // Whether Piper proves that no plan fits, whatever its stages.
+    // Piper's proof that no plan fits, for any stages.
     let (mut asked_piper, mut refuted) = (false, None);
     asked.candidates(&mut |planner, outcome| {
         if planner == PIPER && !std::mem::replace(&mut asked_piper, true) {
@@ -63,7 +63,7 @@ pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, sea
         let Some(plan) = &outcome.plan else { return };
         for plan in asked.runs_of(plan) {
             let known = best.as_ref().map_or(own_s, |best| best.0);
-            // As long as there is no plan at all, one that was found is worth more than the deadline.
+            // While there is no plan at all, finishing a simulation takes priority over the deadline.
             let over = if known.is_finite() { search.clone() } else { search.follow(LEAST_TIME) };
             let stopped = || over.cancelled();
             let Some(seconds) = build::simulated(&problem.workload, &asked.limits, &plan, &stopped) else { return };
@@ -77,7 +77,7 @@ pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, sea
     let own_refused = own_plan.is_none() && own.status == Status::Infeasible;
     let lower = match asked.bound() {
         _ if own_plan.is_none() && !own_refused => 0.0,
-        // What engines run is part of the space, under virtual stages too.
+        // Plans that engines run are part of the space, also under virtual stages.
         bound if asked.settings.wanted.has_parts() => own_bound.map_or(bound, |own| own.min(bound)),
         bound => bound,
     };
@@ -112,7 +112,7 @@ pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, sea
     }
 }
 
-/// Whose plan it is, and whether engines run it.
+/// Note that names the planner of the plan and says if engines can run it.
 fn told(workload: &Workload, plan: &Plan, planner: &str, seconds: f64, own: Option<f64>) -> String {
     let name = planner::find(planner).map_or(planner, |planner| planner.info().name);
     let instead = match own {
@@ -137,7 +137,7 @@ fn told(workload: &Workload, plan: &Plan, planner: &str, seconds: f64, own: Opti
     format!("{runs}: it is {name}'s, simulated in {}; {instead}.", units::seconds(seconds))
 }
 
-/// Whether stages follow one another along the row in which plans for engines are cut.
+/// True if the stages follow each other along the line that plans for engines are cut from.
 fn is_in_a_row(workload: &Workload, plan: &Plan) -> bool {
     let mut stage_of = vec![0; workload.nodes.len()];
     for (s, stage) in plan.stages.iter().enumerate() {
@@ -151,7 +151,7 @@ fn is_in_a_row(workload: &Workload, plan: &Plan) -> bool {
 const PIPER: &str = "piper";
 
 impl Asked<'_> {
-    /// Hands over every plan of another planner, as it is found.
+    /// Passes every plan of another planner to `found`, as soon as it exists.
     fn candidates(&self, found: &mut dyn FnMut(&'static str, &Outcome)) {
         let Some(piper) = planner::find(PIPER) else { return };
         let most = self.problem.workload.nodes.len().min(self.limits.devices as usize).min(MOST_STAGES);
@@ -163,7 +163,7 @@ impl Asked<'_> {
         for (i, &stages) in counts.iter().enumerate() {
             let mut before: Option<Plan> = None;
             for (j, warm_up) in WarmUp::ALL.into_iter().enumerate() {
-                // With equal replicas both rules are one.
+                // With equal replicas both rules agree.
                 let alike = before.as_ref().is_some_and(Plan::has_even_replicas);
                 if self.search.cancelled() || alike {
                     continue;
@@ -184,7 +184,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Planners whose plans keep to what is asked for without being told.
+    /// Planners whose plans satisfy the settings without options of their own.
     fn others(&self) -> Vec<&'static dyn Planner> {
         let JointSettings { data_parallel, tensor_parallel, recompute, stages, .. } = self.settings;
         if !(data_parallel && tensor_parallel && recompute == Recompute::Auto && stages.is_none()) {
@@ -214,10 +214,10 @@ impl Asked<'_> {
         piper.plan(&Problem { limits, options, ..self.problem.clone() }, &self.search.quiet())
     }
 
-    /// Why there is no plan: none that engines run, and what is known of others.
+    /// Explanation that no plan fits: none that engines run, and the known facts about others.
     fn infeasible(&self, own: &Infeasible, refuted: Option<Infeasible>) -> Infeasible {
         let others = match refuted {
-            // What Piper says is in flight 1F1B holds, so what it says would do does.
+            // 1F1B holds as many microbatches in flight as Piper counts, so Piper's suggested limits are enough.
             Some(refuted) if self.schedules.contains(&Schedule::OneForwardOneBackward) => return refuted,
             Some(_) => "Nor does any other.",
             None => {
@@ -228,8 +228,8 @@ impl Asked<'_> {
         Infeasible { explanation: format!("{} {others}", own.explanation), ..own.clone() }
     }
 
-    /// The plan under every schedule that is asked for, with both rules of the warm-up: those that keep the memory, if need be
-    /// with every node in its smallest mode.
+    /// Plan under every requested schedule and both warm-up rules, if it keeps the memory. If it does not, every node
+    /// takes its smallest mode.
     fn runs_of(&self, plan: &Plan) -> Vec<Plan> {
         let rules: &[WarmUp] = if plan.has_even_replicas() { &[WarmUp::Published] } else { &WarmUp::ALL };
         let runs = self.schedules.iter().flat_map(|&schedule| {
@@ -241,8 +241,7 @@ impl Asked<'_> {
         let wanted = |plan: &Plan| {
             plan.stages.iter().all(|stage| self.settings.degree.is_none_or(|asked| asked == stage.tensor_parallel))
         };
-        // Whether it keeps the rules has nothing to do with what is measured, and to work out a batch takes longer than to
-        // simulate it.
+        // Validity does not depend on the measure, and the iteration time takes longer to compute than to simulate.
         let valid = |plan: &Plan| {
             let plan = Plan { measure: Measure::TimePerSample, ..plan.clone() };
             family::check(&self.problem.workload, &self.limits, &plan).is_valid()
@@ -251,7 +250,7 @@ impl Asked<'_> {
         runs.filter(wanted).map(smallest).filter(valid).collect()
     }
 
-    /// The plan with every node in the mode that takes least memory where all microbatches are in flight, if modes are free.
+    /// Plan with every node in the mode that takes least memory with all microbatches in flight, if modes are free.
     fn in_smallest_modes(&self, mut plan: Plan) -> Plan {
         let profile = self.problem.workload.piper().filter(|_| self.settings.recompute == Recompute::Auto);
         for stage in &mut plan.stages {
@@ -268,10 +267,10 @@ impl Asked<'_> {
         plan
     }
 
-    /// No plan takes less.
+    /// Lower bound on the iteration time of any plan in the space, seconds.
     fn bound(&self) -> f64 {
         let (Some(piper), Some(profile)) = (planner::find(PIPER), self.problem.workload.piper()) else { return 0.0 };
-        // Where the weights' part of a backward comes later, less than the whole is on the way.
+        // If the weights' part of the backward is delayed, the path contains only a part of the backward.
         let whole = !self.settings.wanted.splits_backward();
         let path = if whole { slowest_path(&self.problem.workload, profile) * SURE } else { 0.0 };
         if self.search.cancelled() {
@@ -284,7 +283,7 @@ impl Asked<'_> {
     }
 }
 
-/// Seconds of a microbatch along the slowest path, each node as fast as it can be.
+/// Seconds of a microbatch along the slowest path, with each node in its fastest mode.
 fn slowest_path(workload: &Workload, profile: &PiperProfile) -> f64 {
     let fastest = |node: usize| {
         let modes = profile.nodes[node].degrees.iter().flat_map(|degree| &degree.modes);

@@ -1,4 +1,4 @@
-//! From a split to a plan, and its simulated time.
+//! Converts a split to a plan and simulates it.
 
 use super::{line::Line, search::Split, table::Table};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     workload::{Choice, NodeIndex, PiperProfile, Workload},
 };
 
-/// The plan of a split that fits.
+/// Plan of a split; `None` if a stage does not fit.
 pub(super) fn plan(
     profile: &PiperProfile,
     line: &Line,
@@ -43,7 +43,7 @@ pub(super) fn plan(
     Some(plan.with_consecutive_devices())
 }
 
-/// Simulated seconds of a batch of a plan; `None` if that was stopped.
+/// Simulated iteration time of a plan in seconds; `None` if stopped.
 pub(super) fn simulated(workload: &Workload, limits: &Limits, plan: &Plan, stopped: &dyn Fn() -> bool) -> Option<f64> {
     let setup = Setup::default().of(plan);
     let mut pipeline = family::pipeline(workload, limits, plan, &setup.settings);

@@ -1,28 +1,28 @@
-//! [`super::evaluate`] for stages that send to the next one only: what most networks come down to, and what is evaluated
-//! hundreds of times. A stage's clocks lie beside its times, and one gradient at the most waits at a stage, so a rank is
-//! one walk along the stages.
+//! [`super::evaluate`] for stages that send to the next one only. Most networks have such pipelines, and they are
+//! evaluated hundreds of times. A stage's clocks are stored beside its times, and at most one gradient waits at a
+//! stage. So a rank is one pass over the stages.
 
-/// A stage: times, then clocks.
+/// Times of a stage, then its clocks.
 #[derive(Debug, Clone, Copy)]
 struct Station {
     forward: f64,
     backward: f64,
-    /// To the next stage, and back to the one before.
+    /// Transfer to the next stage, and back to the one before.
     send: f64,
     back: f64,
     clocks: [f64; 4],
 }
 
-/// Positions of the clocks: compute, the two engines, when the next gradient is there.
+/// Indices of the clocks: compute, the two send engines, arrival of the next gradient.
 const COMPUTE: usize = 0;
 const ACTIVATIONS: usize = 1;
 const GRADIENTS: usize = 2;
 const ARRIVED: usize = 3;
 
-/// How near clocks must be, relative to the time, to have gone on alike.
+/// Relative tolerance within which clocks have advanced equally.
 const ALIKE: f64 = 1e-13;
 
-/// When each stage has computed all. `sends` are the times between neighbours.
+/// End of all computation, by stage. `sends` are the times between neighbours.
 pub(super) fn ends(stages: &[[f64; 3]], sends: &[f64], microbatches: usize) -> impl Iterator<Item = f64> {
     let count = stages.len();
     let station = |(s, stage): (usize, &[f64; 3])| Station {
@@ -65,7 +65,7 @@ pub(super) fn ends(stages: &[[f64; 3]], sends: &[f64], microbatches: usize) -> i
     line.into_iter().map(|station| station.clocks[COMPUTE])
 }
 
-/// A rank in which every stage does a backward and a forward.
+/// Advances by a rank in which every stage runs a backward and a forward.
 fn full(line: &mut [Station]) {
     let mut activations = 0.0;
     for s in 0..line.len() {
@@ -82,7 +82,7 @@ fn full(line: &mut [Station]) {
     }
 }
 
-/// A rank at the beginning or the end.
+/// Advances by a rank of warm-up or drain.
 fn part(line: &mut [Station], rank: usize, microbatches: usize) {
     let count = line.len();
     let mut activations = 0.0;
@@ -107,14 +107,14 @@ fn part(line: &mut [Station], rank: usize, microbatches: usize) {
     }
 }
 
-/// By how much all clocks have gone on since then, if by the same.
+/// Time by which all clocks have advanced since `then`; `None` if they differ.
 fn gone_on(line: &[Station], then: &[[f64; 4]]) -> Option<f64> {
     let now = line[0].clocks[COMPUTE];
     let step = now - then[0][COMPUTE];
     let room = ALIKE * now;
     let last = line.len() - 1;
     let alike = |(s, (station, then)): (usize, (&Station, &[f64; 4]))| {
-        // Nothing comes back to the last stage.
+        // The last stage receives no gradient.
         let clocks = if s == last { 0..ARRIVED } else { 0..ARRIVED + 1 };
         clocks.into_iter().all(|i| (station.clocks[i] - then[i] - step).abs() <= room)
     };

@@ -1,18 +1,16 @@
-//! Improving a split: runs of cuts are moved by one as long as that helps.
+//! Local search from a split: moves runs of neighbouring cuts by one unit while that helps.
 //!
-//! Moving a run of neighbouring cuts together passes one unit from each of its stages to the next, which no single move could do
-//! without a stage that grows on the way. What a split is worth is the searcher's to say; what looking at it took counts
-//! against a budget, so that the end is the same on every machine. `O(S²)` looks for each round.
+//! Moving a run passes one unit from each of its stages to the next. Single moves would enlarge a stage on the way. The
+//! caller evaluates each split and returns the work it took. That work counts against a budget, so the result is the
+//! same on every machine. `O(S²)` evaluations for each round.
 
 use super::search::{Hunt, Split};
 
-/// What became of looking at a split: the split with its time, unless it does not fit or cannot be better, and the work that
-/// this took.
+/// Result of an evaluation: the split with its time, unless it does not fit or cannot be better, and the work it took.
 pub(super) type Look = (Option<Split>, usize);
 
 impl Hunt<'_, '_> {
-    /// Climbs from a split until no move helps, or the looks took more than `most`. `look` is given the cuts and the time to
-    /// beat.
+    /// Climbs from a split until no move helps or the work exceeds `most`. `look` gets the cuts and the time to beat.
     pub(super) fn climb(&mut self, mut own: Split, most: usize, look: &dyn Fn(&mut Self, Vec<usize>, f64) -> Look) {
         let count = own.begins.len();
         let n = self.tables[own.table].costs.len();

@@ -1,17 +1,17 @@
-//! Is there a split into `S` stages all of whose bounds ([`super::bounds`]) stay within a time `T`?
+//! Decision problem: is there a split into `S` stages all of whose bounds ([`super::bounds`]) are at most `T`?
 //!
-//! Three passes over (stage, first unit). Forward with the best of each sum alone (least way, most home, least lead), the
-//! table's rest behind; backward for the least rest that those leave; forward again with sums that belong together, of
-//! which only those are kept that no other beats in all. What exceeds `T` in any pass cannot be part of such a split, so
-//! "no" is a proof for all splits of the class. A split that is found has bounds within `T` and is worth simulating, which is
-//! all that "yes" says.
+//! Three passes over (stage, first unit). The first goes forward with the best of each sum alone (least way, most home,
+//! least lead), and takes the rest behind from the table. The second goes backward and finds the least rest for those
+//! sums. The third goes forward with Pareto-optimal states, each of one partial split. A state that exceeds `T` in any
+//! pass is not part of such a split, so "no" is a proof for all splits of the class. "Yes" only says that a split's
+//! bounds are within `T`: it may be simulated.
 //!
-//! For plans rather than proofs there is one sum more: with a period `P`, stages may not be behind it for longer than
-//! they can catch up, `late ← max(0, late + x + 2c − P)` and `late + x ≤ P`: that is the condition that no window takes
-//! more than `P` for a microbatch, which the stages' bounds alone do not see.
+//! Searching for plans, as opposed to proofs, adds one sum. With a period `P`, `late` says how far the stages so far
+//! are behind it: `late ← max(0, late + x + 2c − P)`, with `late + x ≤ P`. This is the condition that no window takes
+//! more than `P` for a microbatch, which the bounds of single stages do not cover.
 //!
-//! `O(S · units · window)` time for the first two passes, times the sums kept in the third; the same memory for the arcs,
-//! which serve all `T` of a class.
+//! `O(S · units · window)` time for the first two passes, times the number of states for the third. The arcs take the
+//! same memory and serve all `T` of a class.
 
 use super::{
     bounds::{Before, Place},
@@ -19,64 +19,64 @@ use super::{
     table::{Fit, Room, Table},
 };
 
-/// So many sums are kept at a place; more are merged into what is better than all of them, which weakens "no" and nothing
-/// else.
+/// Maximum number of states at a position. More are merged into one that is at least as good as each, which weakens
+/// only "no".
 const MOST_SUMS: usize = 24;
 
-/// One number of replicas and of stages at a degree.
+/// Number of stages and replicas at one tensor degree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shape {
     pub(super) stages: usize,
-    /// Microbatches of a replica.
+    /// Number of microbatches of a replica.
     pub(super) microbatches: u32,
-    /// Seconds of an all-reduce for each byte of parameters.
+    /// Seconds of an all-reduce per byte of parameters.
     pub(super) reduce: f64,
 }
 
-/// A run that may be a stage.
+/// Candidate stage, by its end unit and least recompute time in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
     end: u32,
     extra: f64,
 }
 
-/// All stages of a shape that may take no longer than a time.
+/// Candidate stages of a shape within a time.
 pub(super) struct Arcs {
     shape: Shape,
     n: usize,
-    /// By stage: the unit from which it and those behind can hold all within the time.
+    /// First unit from which a stage and those behind it can hold the rest within the time, by stage.
     back: Vec<usize>,
-    /// By stage and first unit: the least that the longest stage from there on takes.
+    /// Least time of the longest stage from there on, by stage and first unit.
     heaviest: Vec<f64>,
-    /// By stage and first unit: where its arcs begin.
+    /// Index of the first arc, by stage and first unit.
     first: Vec<u32>,
     arcs: Vec<Arc>,
 }
 
-/// The state of a forward pass with sums that belong together.
+/// State of the third pass. Its sums belong to one partial split.
 #[derive(Debug, Clone, Copy)]
 struct State {
     before: Before,
     late: f64,
-    /// Whether the last stage may send more to the next than is counted.
+    /// True if the last stage may send more to the next than is counted.
     owes: bool,
-    /// The largest bound so far.
+    /// Largest bound so far.
     most: f64,
-    /// Place of the state before, in the list of the unit where that stage began; and that unit.
+    /// Index of the previous state in the list of the last stage's first unit; and that unit.
     parent: u32,
     unit: u32,
 }
 
-/// What is asked.
+/// Query to the decision problem.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Question {
     pub(super) time: f64,
-    /// The period that windows must keep, where plans are looked for.
+    /// Period that windows must keep; infinite for a proof.
     pub(super) period: f64,
 }
 
 impl Arcs {
-    /// Those of stages whose own work fits `time`; more memory than this many arcs is not taken.
+    /// Candidate stages whose own work fits `time`. Memory is proportional to their number.
     pub(super) fn new(table: &mut Table<'_>, shape: Shape, time: f64) -> Self {
         let (n, count) = (table.costs.len(), shape.stages);
         let most = time / f64::from(shape.microbatches);
@@ -84,7 +84,7 @@ impl Arcs {
         let back = table.back(count, &room);
         let mut arcs =
             Arcs { shape, n, back, heaviest: vec![], first: Vec::with_capacity(count * n + 1), arcs: vec![] };
-        // The furthest that the stages before reach.
+        // Furthest unit that the previous stages reach.
         let mut furthest = 0;
         for s in 0..count {
             let behind = count - 1 - s;
@@ -111,14 +111,14 @@ impl Arcs {
         arcs
     }
 
-    /// A stage of the shape: what it costs at the least, since the one behind it reaches as far as those behind that need.
+    /// Lower bound on a candidate's cost: the next stage reaches at least as far as the stages behind it require.
     #[inline]
     fn cost(&self, costs: &Costs, stage: usize, a: usize, arc: &Arc) -> StageCost {
         let b = arc.end as usize;
         costs.stage(a, b, self.next(stage, b), arc.extra)
     }
 
-    /// The unit up to which the stage behind one that ends at `b` reaches at the least.
+    /// Lower bound on the end of the next stage, for a stage that ends at `b`.
     fn next(&self, stage: usize, b: usize) -> usize {
         self.back.get(stage + 2).map_or(self.n, |&back| back.max(b + 1).min(self.n))
     }
@@ -134,7 +134,7 @@ impl Arcs {
         Place { microbatches: f64::from(self.shape.microbatches), behind, around, heaviest, halves }
     }
 
-    /// By stage and first unit: the least that the longest stage from there on takes.
+    /// Fills `heaviest`.
     fn weigh(&mut self, costs: &Costs) {
         let (n, count) = (self.n, self.shape.stages);
         self.heaviest = vec![f64::INFINITY; (count + 1) * (n + 1)];
@@ -149,13 +149,13 @@ impl Arcs {
         }
     }
 
-    /// Splits within the time, best first by their largest bound, as first units of stages; empty if there are none.
+    /// Up to two splits within the time, by first units of stages, least bound first. Empty if there are none.
     pub(super) fn decide(&self, table: &Table<'_>, question: Question) -> Vec<Vec<usize>> {
         let Some((before, rest)) = self.relaxed(table, question) else { return vec![] };
         self.exact(table, question, &before, &rest)
     }
 
-    /// The first two passes: the best of each sum before every place, and the least rest behind.
+    /// First two passes: the best of each sum before every position, and the least rest behind it.
     fn relaxed(&self, table: &Table<'_>, question: Question) -> Option<(Vec<Before>, Vec<f64>)> {
         let (n, count, costs) = (self.n, self.shape.stages, table.costs);
         let never = Before { way: f64::INFINITY, home: f64::NEG_INFINITY, lead: f64::INFINITY };
@@ -227,7 +227,7 @@ impl Arcs {
         (rest[0] < f64::INFINITY).then_some((before, rest))
     }
 
-    /// The third pass.
+    /// Third pass: splits that satisfy the query.
     fn exact(&self, table: &Table<'_>, question: Question, before: &[Before], rest: &[f64]) -> Vec<Vec<usize>> {
         let (n, count, costs) = (self.n, self.shape.stages, table.costs);
         let mut lists: Vec<Vec<State>> = vec![vec![]; (count + 1) * (n + 1)];
@@ -267,7 +267,7 @@ impl Arcs {
         self.splits(&lists)
     }
 
-    /// Adds a stage to a state, which has its parent already.
+    /// Adds a stage to a state whose parent is already set, and inserts the result.
     fn extend(
         &self,
         cost: &StageCost,
@@ -290,7 +290,8 @@ impl Arcs {
         insert(list, State { before, late, most: state.most.max(bound), ..state }, rules);
     }
 
-    /// What the stage before sends to units `a .. b` beyond what it was known to: paid where the stage is known.
+    /// Seconds that the previous stage sends to units `a .. b` beyond the amount counted. They are added once this
+    /// stage's end is fixed.
     fn debt(&self, costs: &Costs, stage: usize, state: &State, a: usize, b: usize) -> f64 {
         if stage == 0 || !state.owes {
             return 0.0;
@@ -299,7 +300,7 @@ impl Arcs {
         (costs.passing(before, a, self.next(stage - 1, a)) - costs.passing(before, a, b)).max(0.0)
     }
 
-    /// The splits that lead to the end.
+    /// Splits of the two final states with the least bound.
     fn splits(&self, lists: &[Vec<State>]) -> Vec<Vec<usize>> {
         let (n, count) = (self.n, self.shape.stages);
         let mut ends: Vec<&State> = lists[count * (n + 1) + n].iter().collect();
@@ -317,16 +318,16 @@ impl Arcs {
     }
 }
 
-/// When a state is as good as another.
+/// Tolerances of dominance between states.
 #[derive(Debug, Clone, Copy)]
 struct Rules {
-    /// Sums may be worse by so much.
+    /// Amount by which sums may be worse.
     tolerance: f64,
-    /// Whether there are all-reduces.
+    /// True if there are all-reduces.
     reduces: bool,
 }
 
-/// Adds a state unless another is as good in all; takes out those that it beats.
+/// Inserts a state unless it is dominated, and removes the states that it dominates.
 fn insert(list: &mut Vec<State>, next: State, rules: Rules) {
     let as_good = |a: &State, b: &State, room: f64| {
         let debts = !a.owes || a.unit == b.unit;
@@ -336,7 +337,7 @@ fn insert(list: &mut Vec<State>, next: State, rules: Rules) {
     if list.iter().any(|known| as_good(known, &next, rules.tolerance)) {
         return;
     }
-    // Nothing points at a state of a place that is still being filled.
+    // No state has a parent index into a list that is still being filled.
     list.retain(|known| !as_good(&next, known, 0.0));
     list.push(next);
     if list.len() > MOST_SUMS {

@@ -1,12 +1,13 @@
-//! The search under schedules other than 1F1B.
+//! Search under schedules other than 1F1B.
 //!
-//! Their bounds ([`super::paths`]) are weaker, so a class (degree, replicas, stages, schedule) is left when its bound is no
-//! better than the best plan, and else its plans come from closed forms: for the least longest stage, and for a little
-//! more than that, the split that recomputes and sends least; then runs of cuts are moved by one as long as that helps. What
-//! a split is worth the simulator says, each time. Classes come in the order of a guess of their time, so that the first
-//! plans are good and most classes fall to their bound; what the rest leave open is the gap that is told.
+//! The bounds of these schedules ([`super::paths`]) are weaker. A class (degree, replicas, stages, schedule) is
+//! discarded if its bound is no better than the incumbent. Otherwise closed forms give its plans: for the least longest
+//! stage, and for slightly more, the split that recomputes and sends least. Then runs of cuts are moved by one while
+//! that helps. Each split is simulated. Classes come in the order of an estimated time, so that the first plans are
+//! good and most classes fail their bound. The rest determine the reported gap.
 //!
-//! `O(S · units · window)` time for a class and each bound that is tried, the same memory; a simulation for each split.
+//! `O(S · units · window)` time for a class and each time that its bound tries, the same memory; a simulation for each
+//! split.
 
 use super::{
     bounds::reduce_factor,
@@ -21,17 +22,17 @@ use super::{
 use crate::plan::Schedule;
 use crate::simulate::{Pipeline, PipelineStage, SimulatorSettings, Transfer, length_unless};
 
-/// Rounding of sums, relative.
+/// Factor on lower bounds that covers rounding errors in sums.
 const SURE: f64 = 1.0 - 1e-9;
-/// By how much more than the least the longest stage may take.
+/// Relative excess of the longest stage over the least possible, tried in turn.
 const ROOM: [f64; 5] = [1e-9, 0.002, 0.01, 0.03, 0.08];
-/// Operations that improving one split may take.
+/// Budget of operations for improving one split.
 const MOST_OPERATIONS: usize = 400_000;
-/// Classes whose best plan is improved, and how near to the best plan of all it must be.
+/// Number of classes whose best plan is improved, and the ratio to the incumbent that it must reach.
 const MOST_POLISHED: usize = 8;
 const NEAR: f64 = 0.95;
 
-/// A degree, replicas, stages, schedule.
+/// Class of plans with one degree, number of replicas, number of stages and schedule.
 #[derive(Debug, Clone, Copy)]
 struct Class {
     table: usize,
@@ -42,7 +43,7 @@ struct Class {
     guess: f64,
 }
 
-/// A run that may be a stage.
+/// Candidate stage.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
     end: u32,
@@ -50,21 +51,21 @@ struct Arc {
     extra: f64,
 }
 
-/// All stages of a class that may take no longer than a time, with the least turn behind each place.
+/// Candidate stages of a class within a time, with the least turn behind each position.
 struct Arcs {
     frame: Frame,
     factor: f64,
     n: usize,
-    /// By stage and first unit: where its arcs begin.
+    /// Index of the first arc, by stage and first unit.
     first: Vec<u32>,
     arcs: Vec<Arc>,
     turn: Vec<f64>,
-    /// By stage and first unit: the least that the longest stage from there on takes.
+    /// Least time of the longest stage from there on, by stage and first unit.
     longest: Vec<f64>,
 }
 
 impl Hunt<'_, '_> {
-    /// Searches all classes of these kinds; no plan of them is faster than what is returned.
+    /// Searches all classes of these kinds. Returns a lower bound on their iteration times.
     pub(super) fn elsewhere(&mut self, kinds: &[Kind]) -> f64 {
         let mut classes = self.classes_of(kinds);
         classes.sort_by(|a, b| a.guess.total_cmp(&b.guess));
@@ -86,7 +87,7 @@ impl Hunt<'_, '_> {
         }
         promising.sort_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
         for (class, split) in promising.into_iter().take(MOST_POLISHED) {
-            // Only what comes near the best is worth improving.
+            // Plans far from the incumbent are not improved.
             if split.seconds * NEAR <= self.best() {
                 self.polish(class, split);
                 self.settle_candidate();
@@ -95,7 +96,7 @@ impl Hunt<'_, '_> {
         self.settle(&mut classes)
     }
 
-    /// Raises the bounds of the classes that decide the whole, the lowest first; that of the whole.
+    /// Raises the lowest class bounds, which decide the overall bound, and returns the latter.
     fn settle(&mut self, classes: &mut [Class]) -> f64 {
         let mut known = vec![false; classes.len()];
         loop {
@@ -146,7 +147,7 @@ impl Hunt<'_, '_> {
                         }
                         let s = stages as f64;
                         let busy = f64::from(m) * (total / s).max(costs.heaviest);
-                        // How long the pipeline fills and drains, by the schedule's own paper.
+                        // Estimate of the bubble from the schedule's paper.
                         let bubble = (s - 1.0) / s * idle(kind, sends, total);
                         let reduce = reduce_factor(d, self.scope.bandwidth) * costs.parameters_of(0, n) / s;
                         let (lower, guess) = (busy * SURE, busy + bubble + reduce);
@@ -158,12 +159,12 @@ impl Hunt<'_, '_> {
         classes
     }
 
-    /// A bound of a class, and its best plan by closed forms.
+    /// Bound of a class, and its best plan by closed forms.
     fn look_into(&mut self, class: Class) -> (f64, Option<Split>) {
         let goal = self.goal();
         let (frame, factor) = (self.frame(&class), self.factor(class.d));
         let m = f64::from(frame.microbatches);
-        // Without a plan to beat every stage counts.
+        // Without an incumbent every candidate stage counts.
         let longest = if goal.is_finite() { goal / m } else { f64::INFINITY };
         let Some(arcs) = Arcs::new(&mut self.tables[class.table], frame, factor, longest) else {
             return (class.lower.max(goal), None);
@@ -189,12 +190,12 @@ impl Hunt<'_, '_> {
         (lower, own)
     }
 
-    /// Seconds of the best plan there is.
+    /// Seconds of the incumbent.
     fn best(&self) -> f64 {
         self.found.best.as_ref().map_or(self.known, |best| best.seconds.min(self.known))
     }
 
-    /// A split with its simulated time, unless it does not fit or its bound is not below `most`.
+    /// Split with its simulated time; `None` if it does not fit or its bound is not below `most`.
     fn simulated(&mut self, class: Class, begins: Vec<usize>, most: f64) -> Option<Split> {
         let (frame, factor) = (self.frame(&class), self.factor(class.d));
         let m = frame.microbatches;
@@ -246,7 +247,7 @@ impl Hunt<'_, '_> {
     fn polish(&mut self, class: Class, own: Split) {
         let count = own.begins.len();
         let m = (self.scope.microbatches / own.d) as usize;
-        // Long batches are passed over once they are in step.
+        // The simulator skips ahead once a long iteration is periodic.
         let each = count * class.kind.parts as usize * m.min(4 * count);
         self.climb(own, MOST_OPERATIONS, &|hunt, begins, most| {
             let split = hunt.simulated(class, begins, most);
@@ -256,13 +257,13 @@ impl Hunt<'_, '_> {
     }
 }
 
-/// What goes to a stage from the one before; `None` where nothing does.
+/// Seconds of the transfer from the previous stage to `to`; `None` if there is none.
 fn sent(transfers: &[(u32, u32, f64)], to: usize) -> Option<f64> {
     let own = transfers.iter().find(|&&(from, end, _)| end as usize == to && from as usize + 1 == to);
     own.map(|&(_, _, seconds)| seconds)
 }
 
-/// A replica of every stage as the simulator takes it, with the seconds that each recomputes for.
+/// Simulator input for one replica of every stage, with the recompute seconds of each.
 fn pipeline(
     kind: Kind,
     microbatches: u32,
@@ -289,7 +290,7 @@ fn pipeline(
     }
 }
 
-/// Seconds that a device idles while the pipeline fills and drains, of stages that together take so long.
+/// Bubble in seconds, without the factor `(S − 1) / S`, of stages that take `total` together, `forward` of it forward.
 fn idle(kind: Kind, forward: f64, total: f64) -> f64 {
     let weights = paths::WEIGHTS * (total - forward);
     match kind.schedule {
@@ -301,7 +302,7 @@ fn idle(kind: Kind, forward: f64, total: f64) -> f64 {
 }
 
 impl Arcs {
-    /// Those of stages that take no longer than `most` for a microbatch; `None` where no split has only such.
+    /// Candidate stages that take at most `most` seconds for a microbatch; `None` if they form no split.
     fn new(table: &mut Table<'_>, frame: Frame, factor: f64, most: f64) -> Option<Self> {
         let (n, count) = (table.costs.len(), frame.stages);
         let room = |s: usize| Room {
@@ -354,7 +355,7 @@ impl Arcs {
         &self.arcs[self.first[at] as usize..self.first[at + 1] as usize]
     }
 
-    /// From the end: the least turn and the least longest stage behind each place.
+    /// Fills the least turn and the least longest stage behind each position, from the end.
     fn weigh(&mut self) {
         let (n, count) = (self.n, self.frame.stages);
         let mut turn = vec![f64::INFINITY; (count + 1) * (n + 1)];
@@ -376,7 +377,7 @@ impl Arcs {
         self.frame.sends = sends[0];
     }
 
-    /// Whether some split may have all of its bounds within a time: each sum at its least by itself.
+    /// True unless no split can have all bounds within a time. Each sum is at its least independently.
     fn may_be(&self, time: f64) -> bool {
         let (n, count) = (self.n, self.frame.stages);
         let mut ways: Vec<Option<Ways>> = vec![None; n + 1];
@@ -406,7 +407,7 @@ impl Arcs {
         ways[n].is_some()
     }
 
-    /// The largest time from `low` on within which no split may be, up to `high`.
+    /// Largest time between `low` and `high` that no split can be within, by bisection.
     fn lower(&self, mut low: f64, mut high: f64) -> f64 {
         if low >= high || !self.may_be(high) {
             return low.max(high);
@@ -418,7 +419,7 @@ impl Arcs {
         low
     }
 
-    /// The split whose stages take no longer than `most` that recomputes and sends least.
+    /// Split with the least recomputation and transfers whose stages take at most `most`; first units of its stages.
     fn cheapest(&self, most: f64) -> Option<Vec<usize>> {
         let (n, count) = (self.n, self.frame.stages);
         let mut cost = vec![f64::INFINITY; (count + 1) * (n + 1)];

@@ -1,8 +1,8 @@
-//! What an engine demands of a plan, as this planner's search takes it.
+//! Demands of a training engine on a plan, in terms of this planner's search.
 //!
-//! Engines cut between whole layers, give every stage the same degrees, recompute repeated layers only and by a rule of
-//! their own ([`Runner::recompute`]), and are started on whole machines. Where one number of recomputed layers holds for all
-//! stages, every number is a search of its own; what one finds cuts the others short.
+//! Engines cut between whole layers and give every stage the same degrees. They recompute repeated layers only, by a
+//! rule of their own ([`Runner::recompute`]), and are started on whole machines. If all stages recompute the same
+//! number of layers, each number is a separate search, cut short by the plans of the others.
 
 use super::{kind::Kind, settings::JointSettings};
 use crate::planner::{
@@ -15,22 +15,22 @@ use crate::{
     workload::{Workload, layering::Layering},
 };
 
-/// More layers than this are no layers.
+/// Number of layers above which a layering is not accepted.
 const MOST_LAYERS: usize = 1000;
 
-/// The demands of an engine.
+/// Demands of an engine.
 #[derive(Debug, Clone)]
 pub(super) struct Engine {
     pub(super) runner: Runner,
     pub(super) layering: Layering,
-    /// Devices of a machine.
+    /// Number of devices of a machine.
     machine: u32,
 }
 
-/// The layers that the engine knows, each of which takes something from the one before, unless they are single nodes.
+/// Layers as the engine counts them. Each takes input from the layer before, unless the layers are single nodes.
 ///
 /// # Errors
-/// A sentence where there are no such.
+/// A sentence if there are no such layers.
 pub(super) fn layers(runner: Runner, workload: &Workload) -> Result<Layering, String> {
     let layering = engine_layers::layers(runner, workload, MOST_LAYERS)?;
     let linked = linked(&layering, &workload.dag);
@@ -43,10 +43,10 @@ pub(super) fn layers(runner: Runner, workload: &Workload) -> Result<Layering, St
     ))
 }
 
-/// Whether a workload can be planned for an engine, under the schedules and with the recomputation asked for.
+/// Checks that a workload can be planned for an engine, with the requested schedules and recomputation.
 ///
 /// # Errors
-/// [`OptionError::Unsuited`] with why not.
+/// [`OptionError::Unsuited`] with the reason.
 pub(super) fn check(problem: &Problem, runner: Runner, settings: JointSettings) -> Result<(), OptionError> {
     let found = layers(runner, &problem.workload);
     let layering = found.map_err(|why| engine_layers::unsuited(problem, runner, why))?;
@@ -64,7 +64,7 @@ pub(super) fn check(problem: &Problem, runner: Runner, settings: JointSettings) 
     })
 }
 
-/// By layer: whether it takes something from the one before.
+/// True for each layer that takes input from the one before.
 pub(super) fn linked(layering: &Layering, dag: &Dag) -> Vec<bool> {
     let mut linked = vec![false; layering.layers.len()];
     for &(from, to) in dag.edges() {
@@ -75,26 +75,29 @@ pub(super) fn linked(layering: &Layering, dag: &Dag) -> Vec<bool> {
 }
 
 impl Engine {
+    /// Reads the layers of a workload for an engine.
+    ///
     /// # Errors
-    /// Why the engine has nothing to count, or no stages can be cut.
+    /// The reason why the engine has no layers to count, or why no stages can be cut.
     pub(super) fn new(runner: Runner, workload: &Workload, machine: u32) -> Result<Self, String> {
         Ok(Engine { runner, layering: layers(runner, workload)?, machine })
     }
 
-    /// The rules by which units may recompute, plain ones first.
+    /// Rules by which units may recompute, plain ones first.
     pub(super) fn rules(&self, settings: &JointSettings) -> Vec<Rule> {
         Rule::list(settings.recompute, self.runner.recompute(), self.layering.layers.len())
     }
 
-    /// Whether it can do at a tensor degree what is asked of recomputation.
+    /// Checks that the engine supports the requested recomputation at a tensor degree.
     ///
     /// # Errors
-    /// The rule that stands in the way, a sentence.
+    /// The violated rule, as a sentence.
     pub(super) fn obeys(&self, workload: &Workload, settings: JointSettings, t: u32) -> Result<(), String> {
         engine_layers::recompute_at(self.runner, workload, &self.layering, settings.recompute, t)
     }
 
-    /// Whether a schedule can be had with a rule to recompute: each part of the model recomputes as many layers.
+    /// True if the engine runs a schedule with a recomputation rule: each part of the model must recompute equally many
+    /// layers.
     pub(super) fn runs(&self, kind: Kind, rule: Rule) -> bool {
         let shares = match rule {
             Rule::First(count) => count == u32::MAX || count.is_multiple_of(kind.parts),
@@ -103,7 +106,7 @@ impl Engine {
         shares && (kind.parts == 1 || self.layering.blocks() > 0)
     }
 
-    /// What plans for the engine look like, in a sentence.
+    /// Sentence that describes plans for the engine.
     pub(super) fn note(&self) -> String {
         let recompute = match self.runner.recompute() {
             RecomputeRule::PerLayer => "each repeated layer recomputes or not",

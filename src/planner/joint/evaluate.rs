@@ -1,42 +1,44 @@
-//! How long a batch takes under 1F1B, for equal replicas: the simulator's own waits without its events.
+//! Fast iteration time under 1F1B with equal replicas: the recurrence of the simulator, without its events.
 //!
-//! Give forward `(s, k)` the rank `k` and backward `(s, k)` the rank `k + S − s`: whatever an operation waits for has a smaller
-//! rank, or the same rank at an earlier stage. So operations are done rank by rank, stage by stage, and no queue is needed.
-//! `O(S · M)` time, less where the pipeline settles: as soon as all clocks have gone on by the same since an earlier rank,
-//! they will do so until the forwards end, and those ranks are passed over. `O(S²)` memory. Times are those of
-//! [`crate::simulate`] up to rounding, which a test holds against it; what a plan is worth is simulated.
+//! Forward `(s, k)` has rank `k`, backward `(s, k)` has rank `k + S − s`. Every predecessor of an operation has a
+//! smaller rank, or the same rank at an earlier stage. So operations run rank by rank, stage by stage, and need no
+//! queue.
+//!
+//! `O(S · M)` time, less in the steady state: once all clocks have advanced equally since an earlier rank, they do so
+//! until the forwards end, and those ranks are skipped. `O(S²)` memory. Times equal those of [`crate::simulate`] up to
+//! rounding, which a test checks. Reported times are simulated.
 
 use super::chain;
 
-/// One pipeline of equal replicas.
+/// Pipeline with one replica of each stage.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Batch {
     pub(super) microbatches: u32,
-    /// By stage: forward, backward, all-reduce, seconds.
+    /// Seconds of forward, backward and all-reduce, by stage.
     pub(super) stages: Vec<[f64; 3]>,
-    /// From, to, seconds; one for each pair of stages.
+    /// Transfers: from, to, seconds; one for each pair of stages.
     pub(super) transfers: Vec<(u32, u32, f64)>,
 }
 
-/// How near clocks must be, relative to the time, to have gone on alike.
+/// Relative tolerance within which clocks have advanced equally.
 const ALIKE: f64 = 1e-13;
 
-/// The clocks of a run.
+/// Clocks of a run.
 struct Run<'a> {
     batch: &'a Batch,
     count: usize,
-    /// By stage: compute, activations' engine, gradients' engine.
+    /// Clocks of compute, the activations' engine and the gradients' engine, by stage.
     free: Vec<[f64; 3]>,
-    /// By stage: when the activations of the next microbatch are there.
+    /// Arrival of the next microbatch's activations, by stage.
     activations: Vec<f64>,
-    /// By stage and microbatch, modulo the stages: when its gradients are there.
+    /// Arrival of gradients, by stage and by microbatch modulo the number of stages.
     gradients: Vec<f64>,
-    /// Where stages send, nearest first, and how long; and back. Those of stage `s` are from `first[s]` on.
+    /// Transfers of each stage forward and back, nearest receiver first.
     sends: Ways,
     returns: Ways,
 }
 
-/// Transfers by the stage that sends them.
+/// Transfers by sender. Those of stage `s` start at `first[s]`.
 #[derive(Default)]
 struct Ways {
     first: Vec<u32>,
@@ -48,7 +50,7 @@ impl Ways {
         &self.list[self.first[stage] as usize..self.first[stage + 1] as usize]
     }
 
-    /// From (sender, receiver, seconds), sorted by sender and in the order of sending.
+    /// Builds the index from (sender, receiver, seconds), sorted by sender and in the order of sending.
     fn new(count: usize, transfers: impl Iterator<Item = (u32, u32, f64)>) -> Self {
         let mut ways = Ways { first: vec![0], list: vec![] };
         for (from, to, seconds) in transfers {
@@ -63,7 +65,7 @@ impl Ways {
 }
 
 impl Batch {
-    /// Seconds until everything is done, all-reduces included.
+    /// Iteration time in seconds, including all-reduces.
     pub(super) fn seconds(&self) -> f64 {
         let next = |(s, send): (usize, &(u32, u32, f64))| send.0 as usize == s && send.1 as usize == s + 1;
         let is_chain = self.transfers.len() + 1 == self.stages.len() && self.transfers.iter().enumerate().all(next);
@@ -118,7 +120,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// All operations of a rank.
+    /// Runs all operations of a rank.
     fn rank(&mut self, rank: usize) {
         let (count, m) = (self.count, self.batch.microbatches as usize);
         let base = rank % count;
@@ -147,7 +149,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Everything that later ranks depend on, microbatches counted from the rank.
+    /// State that later ranks depend on, with microbatches counted from the rank.
     fn clocks(&self, rank: usize) -> Vec<f64> {
         let count = self.count;
         let mut clocks: Vec<f64> = Vec::with_capacity(count * (count + 3));
@@ -158,7 +160,7 @@ impl<'a> Run<'a> {
         clocks
     }
 
-    /// By how much all clocks have gone on since then, if by the same.
+    /// Time by which all clocks have advanced since `mark`; `None` if they differ.
     fn gone_on(&self, mark: &[f64], rank: usize) -> Option<f64> {
         let step = self.free[0][0] - mark[0];
         let room = ALIKE * self.free[0][0];
@@ -176,7 +178,7 @@ impl<'a> Run<'a> {
         Some(step)
     }
 
-    /// Passes over so many ranks that take so long.
+    /// Skips `ranks` ranks that take `seconds` in all.
     fn pass(&mut self, seconds: f64, ranks: usize, rank: usize) {
         let count = self.count;
         let old = self.clocks(rank);

@@ -1,25 +1,28 @@
-//! How long a batch takes under interleaved 1F1B, for a chain of equal replicas: the simulator's own waits without its events.
+//! Fast iteration time under interleaved 1F1B for a chain of equal replicas: the recurrence of the simulator, without
+//! its events.
 //!
-//! Every stage does its operations in an order that is known beforehand (Narayanan et al., SC 2021: microbatches in rounds, a
-//! round through all parts before the next), so each stage goes on as far as it can, down the pipeline and up
-//! again, until all are through. No queue is needed: what arrives is noted by part and microbatch. `O(operations)` time for almost
-//! all pipelines, since a turn of all stages does what is ready in each; `O(parts · microbatches)` memory. Times are those
-//! of [`crate::simulate`] up to rounding, which a test holds against it; what a plan is worth is simulated.
+//! The order of operations of each stage is fixed in advance (Narayanan et al., SC 2021: microbatches in rounds, a
+//! round through all parts before the next). Each stage advances as far as it can, down the pipeline and up again,
+//! until all have finished. Arrivals are stored by part and microbatch, so no queue is needed.
+//!
+//! `O(operations)` time for almost all pipelines, since a pass over all stages runs every ready operation;
+//! `O(parts · microbatches)` memory. Times equal those of [`crate::simulate`] up to rounding, which a test checks.
+//! Reported times are simulated.
 
 use crate::plan::interleaved_round;
 
-/// A chain of stages, each with as many equal parts of the model.
+/// Chain of stages with equally many equal parts of the model each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chain<'a> {
     pub(super) parts: usize,
     pub(super) microbatches: usize,
-    /// By stage: forward and backward of all its parts, all-reduce; seconds.
+    /// Seconds by stage: forward and backward of all its parts, all-reduce.
     pub(super) stages: &'a [[f64; 3]],
-    /// From each stage to the next.
+    /// Seconds of the transfer from each stage to the next.
     pub(super) sends: &'a [f64],
 }
 
-/// The place of a stage in one direction of its order: the how-manieth within the round, the part, the round's first microbatch.
+/// Position of a stage in one direction of its order: index within the round, part, first microbatch of the round.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     within: usize,
@@ -38,28 +41,28 @@ impl Place {
     }
 }
 
-/// Where a stage is.
+/// Progress of a stage.
 #[derive(Debug, Clone, Copy, Default)]
 struct Clock {
-    /// Operations done, and next of either direction.
+    /// Number of operations done, and the next position in each direction.
     done: usize,
     next: [Place; 2],
-    /// Compute, and the two ways out.
+    /// Clocks of compute and the two send engines.
     free: [f64; 3],
 }
 
 impl Chain<'_> {
-    /// Microbatches that go through all parts together.
+    /// Number of microbatches in a round.
     fn round(&self) -> usize {
         let (stages, microbatches) = (self.stages.len(), self.microbatches);
         interleaved_round(stages as u32, microbatches as u32).map_or(stages, |round| round as usize)
     }
 
-    /// Seconds until everything is done, all-reduces included. There are two stages at least, and equal rounds of microbatches.
+    /// Iteration time in seconds, including all-reduces. Requires at least two stages and equal rounds of microbatches.
     pub(super) fn seconds(&self) -> f64 {
         let (count, m) = (self.stages.len(), self.microbatches);
         let (parts, all) = (self.parts * count, m * self.parts);
-        // Not there yet is what comes at no time.
+        // Infinite until an input arrives.
         let mut arrived = [vec![f64::INFINITY; parts * m], vec![f64::INFINITY; parts * m]];
         arrived[0][..m].fill(0.0);
         arrived[1][(parts - 1) * m..].fill(0.0);
@@ -74,14 +77,14 @@ impl Chain<'_> {
             }
             up = !up;
             if left == before {
-                // No order waits for itself; were it so, such a plan would be the worst.
+                // Valid orders do not deadlock. If one did, its plan would rank last.
                 return f64::INFINITY;
             }
         }
         clocks.iter().zip(self.stages).map(|(clock, stage)| clock.free[0] + stage[2]).fold(0.0, f64::max)
     }
 
-    /// Does what a stage can do; how many operations.
+    /// Runs all operations of a stage whose inputs have arrived. Returns their number.
     fn advance(&self, stage: usize, clock: &mut Clock, arrived: &mut [Vec<f64>; 2]) -> usize {
         let (count, m) = (self.stages.len(), self.microbatches);
         let all = m * self.parts;

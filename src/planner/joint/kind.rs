@@ -1,7 +1,7 @@
-//! Which schedules are searched: what each holds in flight, and of which plans it is a schedule.
+//! Schedules to search, their microbatches in flight, and the plans they can run.
 //!
-//! What is in flight is counted as the simulator counts it, for equal replicas: with `w` stages behind, of `S`, and `M`
-//! microbatches a replica,
+//! Microbatches in flight are counted as in the simulator, for equal replicas. With `w` stages behind, of `S`, and `M`
+//! microbatches per replica:
 //!
 //! ```text
 //! 1F1B          w + 1
@@ -11,16 +11,16 @@
 //! ZB-V          S, in halves
 //! ```
 //!
-//! and never more than `M`. `G` are the microbatches of a round ([`interleaved_round`]): `S` where that divides `M`. Interleaved
-//! schedules and ZB-V run chains only, interleaved ones batches of equal rounds, and ZB-V batches of at least `2 S − 1`
-//! microbatches: those that its published phases are made for.
+//! and never more than `M`. `G` is the number of microbatches in a round ([`interleaved_round`]): `S` if that divides
+//! `M`. Interleaved schedules and ZB-V run chains only. Interleaved ones need equal rounds, and ZB-V needs at least
+//! `2 S − 1` microbatches, as its published phases do.
 
 use crate::plan::{Execution, Schedule, interleaved_round};
 
-/// Parts of the model on a device that are tried where their number is free.
+/// Numbers of parts per device that are tried if the number is free.
 pub(super) const PARTS: std::ops::RangeInclusive<u32> = 2..=8;
 
-/// A schedule with its parts of the model on each device.
+/// Schedule with its number of parts of the model per device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) schedule: Schedule,
@@ -34,7 +34,7 @@ impl Kind {
         Execution { virtual_stages: self.parts, ..self.schedule.into() }
     }
 
-    /// Microbatches in flight on a stage with so many behind it.
+    /// Number of microbatches in flight on a stage with `behind` stages behind it.
     pub(super) fn in_flight(self, stages: usize, behind: usize, microbatches: u32) -> f64 {
         let (s, w, m, v) = (stages as f64, behind as f64, f64::from(microbatches), f64::from(self.parts));
         let round = || f64::from(interleaved_round(stages as u32, microbatches).unwrap_or(microbatches));
@@ -47,7 +47,7 @@ impl Kind {
         held.min(m)
     }
 
-    /// Whether it runs so many stages and microbatches.
+    /// True if the schedule runs these numbers of stages and microbatches per replica.
     pub(super) fn runs(self, stages: usize, microbatches: u32) -> bool {
         let m = microbatches as usize;
         match self.schedule {
@@ -58,7 +58,7 @@ impl Kind {
     }
 }
 
-/// What is asked of the schedule: one of them, or whichever is fastest.
+/// Requested schedule and number of parts; `None` leaves them free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) schedule: Option<Schedule>,
@@ -66,7 +66,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The kinds to search, 1F1B first if it is among them; of those only what `runs` (an engine's schedules).
+    /// Kinds to search, 1F1B first if included, restricted to schedules for which `runs` is true (an engine's
+    /// schedules).
     pub(super) fn kinds(self, runs: &dyn Fn(Schedule) -> bool) -> Vec<Kind> {
         const ORDER: [Schedule; 5] = [
             Schedule::OneForwardOneBackward,
@@ -86,7 +87,7 @@ impl Wanted {
         ORDER.into_iter().filter(asked).flat_map(kinds).collect()
     }
 
-    /// What to say of parts that were asked for where no schedule is searched that could have so many.
+    /// Note that a requested number of parts is ignored, since the schedule has a fixed one.
     pub(super) fn unheard_parts(self) -> Option<String> {
         let schedule = self.schedule.filter(|schedule| self.parts.is_some() && *schedule != Schedule::Interleaved)?;
         let parts = crate::units::counted(schedule.least_parts() as usize, "part");
@@ -96,23 +97,23 @@ impl Wanted {
         ))
     }
 
-    /// Those of its schedules that any stages can run, of different replicas and in any order.
+    /// Requested schedules that support any stages, with different replicas and in any order.
     pub(super) fn of_any_stages(self) -> Vec<Schedule> {
         let any = |kind: &Kind| kind.parts == 1;
         self.kinds(&|_| true).into_iter().filter(any).map(|kind| kind.schedule).collect()
     }
 
-    /// Whether some of its schedules put several parts of the model on a device.
+    /// True if a requested schedule puts several parts of the model on a device.
     pub(super) fn has_parts(self) -> bool {
         self.kinds(&|_| true).iter().any(|kind| kind.parts > 1)
     }
 
-    /// Whether some of its schedules put off the weights' part of a backward.
+    /// True if a requested schedule delays the weights' part of the backward.
     pub(super) fn splits_backward(self) -> bool {
         self.kinds(&|_| true).iter().any(|kind| kind.schedule.splits_backward())
     }
 
-    /// The plans that a proof speaks of, with the schedule.
+    /// Description of the plans that a proof covers, including the schedule.
     pub(super) fn among(self, plans: Plans) -> &'static str {
         macro_rules! with_schedule {
             ($plans:literal) => {
@@ -149,7 +150,7 @@ impl Wanted {
     }
 }
 
-/// Plans among which the best is sought.
+/// Sets of plans that a proof covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plans {
     OfEngine,
@@ -157,7 +158,7 @@ pub(super) enum Plans {
     OneRowOfEngine,
     Thinned,
     TwoModes,
-    /// The network branches: other rows of its nodes can be cut elsewhere.
+    /// The network branches, so other orders of its nodes allow other cuts.
     OneRow,
     OneRowTwoModes,
     All,

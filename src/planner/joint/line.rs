@@ -1,11 +1,11 @@
-//! The network as a line of units that stages are runs of, and what runs of them cost at one tensor degree.
+//! The network as a line of units that stages are cut from, with the costs of units `a .. b` at one tensor degree.
 //!
-//! A cut is allowed where the node behind it takes something from the node right before it: then every stage sends to the
-//! next, and the chain of stages that the bounds ([`super::bounds`]) walk along is there whatever the other cuts. Nodes
-//! between two such places are one unit. Of two topological orders the one with more places is taken.
+//! A cut is allowed before a node that takes input from the node right before it. Then every stage sends to the next,
+//! so the chain of stages in the bounds ([`super::bounds`]) exists for any other cuts. The nodes between two such
+//! places are one unit. Of two topological orders, the one with more units is used.
 //!
-//! Everything is kept as sums over prefixes, so the cost of a run is a difference. `O(nodes + edges)` time and memory for
-//! each degree, but for edges that pass over many units, which are listed at each.
+//! All costs are prefix sums, so the cost of units `a .. b` is a difference. `O(nodes + edges)` time and memory for
+//! each degree, except that edges over many units are listed at each boundary.
 
 use crate::{
     graph::Dag,
@@ -23,19 +23,19 @@ use super::{
 };
 use crate::planner::{engine_layers::Rule, pipeline_options::Recompute};
 
-/// Share of a node's time that is forward where the profile does not tell: the simulator's default.
+/// Forward share of a node's time if the profile has none: the simulator's default.
 const FORWARD_SHARE: f64 = 1.0 / 3.0;
 
 /// Units in the order of the line.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// By unit: its nodes in topological order.
+    /// Nodes in topological order, by unit.
     pub(super) units: Vec<Vec<usize>>,
-    /// By node: its unit.
+    /// Unit, by node.
     unit_of: Vec<usize>,
-    /// By unit, where an engine counts repeated layers: whether it is one.
+    /// True for a repeated layer, by unit, if an engine counts layers.
     blocks: Option<Vec<bool>>,
-    /// By node, where an engine recomputes whole layers: whether it stands before or behind the repeated ones.
+    /// True for nodes before or behind the repeated layers, by node, if an engine recomputes whole layers.
     at_ends: Option<Vec<bool>>,
 }
 
@@ -63,7 +63,7 @@ impl Line {
         Line { units, unit_of, blocks: None, at_ends: None }
     }
 
-    /// The layers of an engine; where none repeats, one that takes nothing from the one before stays with that.
+    /// Line of an engine's layers. If no layer repeats, a layer without input from the one before joins its unit.
     pub(super) fn layered(layering: &Layering, dag: &Dag) -> Self {
         let alone = layering.blocks() == 0;
         let (mut units, mut blocks): (Vec<Vec<usize>>, Vec<bool>) = (vec![], vec![]);
@@ -85,12 +85,12 @@ impl Line {
         self.units.len()
     }
 
-    /// Whether the nodes of a unit recompute one by one, rather than together as a repeated layer's do.
+    /// True if nodes recompute one by one. Otherwise those of a repeated layer do so together.
     fn by_node(&self) -> bool {
         self.blocks.as_ref().is_none_or(|blocks| !blocks.contains(&true))
     }
 
-    /// The same with at most so many units, of as many neighbours each.
+    /// Line with at most `most` units, each merged from about equally many neighbours.
     pub(super) fn thinned(self, most: usize) -> Self {
         let n = self.units.len();
         if n <= most {
@@ -105,16 +105,16 @@ impl Line {
     }
 }
 
-/// A node's ways to run: the fastest, and one that may be slower and takes less memory, or has fewer parameters.
+/// Modes of a node: the fastest, and one with less memory or fewer parameters, which may be slower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ways {
     pub(super) fast: usize,
     pub(super) small: Option<usize>,
-    /// Whether it has more ways than these.
+    /// True if the node has more modes.
     more: bool,
 }
 
-/// The ways that the option leaves; `None` if it leaves none.
+/// Modes left by the option; `None` if there are none.
 fn ways(modes: &[Mode], recompute: Recompute) -> Option<Ways> {
     let all = || recompute.allowed(modes);
     let (fast, best) = all().reduce(|best, next| if next.1.time_s < best.1.time_s { next } else { best })?;
@@ -128,14 +128,14 @@ fn ways(modes: &[Mode], recompute: Recompute) -> Option<Ways> {
     Some(Ways { fast, small, more: all().count() > 1 + usize::from(small.is_some()) })
 }
 
-/// The ways of a node as engines know them: kept, and recomputing unless it stands at an end.
+/// Modes of a node for engines: kept, and recomputing unless the node is at an end.
 fn layered_ways(modes: &[Mode], at_end: bool) -> Ways {
     let find = |again| modes.iter().position(|mode| recomputes(&mode.id) == again);
     let fast = find(false).unwrap_or(0);
     Ways { fast, small: find(true).filter(|again| !at_end && *again != fast), more: false }
 }
 
-/// The forward part of a mode, as the simulator takes it by default.
+/// Forward seconds of a mode, as the simulator assumes by default.
 fn forward(mode: &Mode, modes: &[Mode]) -> f64 {
     let fastest = modes.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s)).unwrap_or(mode);
     let plain = modes.iter().find(|m| m.id == VANILLA).unwrap_or(fastest);
@@ -145,58 +145,59 @@ fn forward(mode: &Mode, modes: &[Mode]) -> f64 {
     }
 }
 
-/// What runs of units cost at one tensor degree.
+/// Costs of units at one tensor degree.
 #[derive(Debug, Clone)]
 pub(super) struct Costs {
     pub(super) t: u32,
-    /// By node.
+    /// Modes, by node.
     pub(super) ways: Vec<Ways>,
-    /// Whether some node has ways that are left out.
+    /// True if some node has modes that are left out.
     pub(super) leaves_out: bool,
-    /// Whether all bytes are whole numbers, whose sums are exact.
+    /// True if all byte counts are integers, so that their sums are exact.
     pub(super) whole_bytes: bool,
-    /// Sums over units before each boundary: forward and backward of the fastest ways, their bytes per microbatch in flight
-    /// and beside, parameters.
+    /// Prefix sums by boundary: forward and backward of the fastest modes, their bytes per microbatch in flight and
+    /// fixed bytes, parameters.
     forward: Vec<f64>,
     backward: Vec<f64>,
     in_flight: Vec<f64>,
     fixed: Vec<f64>,
     parameters: Vec<f64>,
-    /// Repeated layers before each boundary, where an engine counts them.
+    /// Number of repeated layers before each boundary, if an engine counts them.
     repeated: Option<Vec<u32>>,
-    /// How time and memory change where nodes recompute.
+    /// Changes of time and memory by recomputation.
     pub(super) swaps: Swaps,
-    /// Where that changes parameters, too: `parameters` are the fewest then. Not where a rule prescribes what recomputes.
+    /// Changes of parameters by recomputation, if any; `parameters` are then the fewest. `None` if a rule prescribes
+    /// which nodes recompute.
     pub(super) weights: Option<Weights>,
-    /// Whether the forward of some node depends on its way: then bounds take a stage's time as half forward, half
-    /// backward, which is where they are least.
+    /// True if some node's forward depends on its mode. Bounds then take a stage's time as half forward, half backward,
+    /// which makes them least.
     pub(super) halves: bool,
-    /// By boundary: seconds of the tensors that pass it, by the unit they come from, and by the unit they go to.
+    /// Seconds of the tensors that pass each boundary, by source unit and by target unit.
     passing_from: Vec<Vec<(u32, f64)>>,
     passing_to: Vec<Vec<(u32, f64)>>,
     /// Edges between units: from, to, seconds.
     edges: Vec<(u32, u32, f64)>,
-    /// Whether what a way takes longer than the fastest is all recomputation: not where the way that keeps everything is slower
-    /// than another.
+    /// True if a mode's excess over the fastest is all recomputation: the mode that keeps everything is as fast as any
+    /// other.
     plain: bool,
-    /// The longest that a unit alone takes.
+    /// Largest time of a single unit.
     pub(super) heaviest: f64,
 }
 
-/// A run of units as a stage: times of a microbatch on one replica.
+/// Costs of a stage: times of a microbatch on one replica.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct StageCost {
     pub(super) forward: f64,
-    /// With recomputation.
+    /// Backward, including recomputation.
     pub(super) backward: f64,
-    /// What of it is recomputation, at the least.
+    /// Lower bound on the recomputation in `backward`.
     pub(super) again: f64,
-    /// At least so long from here to the next stage, one way.
+    /// Lower bound on the time to the next stage, one way.
     pub(super) send: f64,
-    /// All that it sends forward, and all gradients that it sends back.
+    /// Seconds of all tensors that it sends forward, and of all gradients that it sends back.
     pub(super) sends: f64,
     pub(super) returns: f64,
-    /// Bytes of parameters.
+    /// Parameters in bytes.
     pub(super) parameters: f64,
 }
 
@@ -207,7 +208,7 @@ impl StageCost {
 }
 
 impl Costs {
-    /// `None` if a node does not offer the degree, or the option leaves it no way to run.
+    /// Computes costs; `None` if a node lacks the degree, or the option leaves it no mode.
     // Long: one pass over the layers fills all tables that the search reads.
     pub(super) fn new(
         dag: &Dag,
@@ -305,7 +306,7 @@ impl Costs {
         Some(costs)
     }
 
-    /// Notes what goes from unit to unit: the least that either way of the ends asks for.
+    /// Records transfers between units. Each end counts with the cheaper of its modes.
     fn link(&mut self, dag: &Dag, profile: &PiperProfile, line: &Line, modes: &[&[Mode]], bandwidth: f64) {
         let least = |node: usize, of: &dyn Fn(&Mode) -> f64| {
             let Ways { fast, small, .. } = self.ways[node];
@@ -344,52 +345,52 @@ impl Costs {
         self.forward.len() - 1
     }
 
-    /// Forward plus backward of units `a .. b` in their fastest ways.
+    /// Forward plus backward of units `a .. b` in their fastest modes.
     pub(super) fn fastest(&self, a: usize, b: usize) -> f64 {
         self.forward[b] - self.forward[a] + self.backward[b] - self.backward[a]
     }
 
-    /// The forward of units `a .. b` in their fastest ways.
+    /// Forward of units `a .. b` in their fastest modes.
     pub(super) fn forward_of(&self, a: usize, b: usize) -> f64 {
         self.forward[b] - self.forward[a]
     }
 
-    /// Bytes of parameters of units `a .. b`.
+    /// Parameters of units `a .. b` in bytes.
     pub(super) fn parameters_of(&self, a: usize, b: usize) -> f64 {
         self.parameters[b] - self.parameters[a]
     }
 
-    /// Whether units `a .. b` can be so many parts of the model: of whole layers where an engine counts them; else as the
-    /// simulator takes them, which are equal.
+    /// True if units `a .. b` can form this number of parts. If an engine counts layers, parts need whole ones.
+    /// Otherwise parts are equal, as in the simulator.
     pub(super) fn has_parts(&self, a: usize, b: usize, parts: u32) -> bool {
         parts == 1 || self.repeated.as_ref().is_none_or(|repeated| repeated[b] - repeated[a] >= parts)
     }
 
-    /// Whether so many stages may each send to the next only: at most one cut parts the ends of any edge.
+    /// True if each of the stages may send to the next only, that is, at most one cut separates the ends of any edge.
     pub(super) fn may_be_chain(&self, stages: usize) -> bool {
         let outside = |&(from, to, _): &(u32, u32, f64)| from as usize + self.len() - 1 - to as usize;
         let long = self.edges.iter().filter(|edge| edge.1 > edge.0 + 1);
         long.map(outside).min().is_none_or(|outside| stages <= outside + 2)
     }
 
-    /// Bytes that units `a .. b` take in their fastest ways with so many microbatches in flight.
+    /// Bytes of units `a .. b` in their fastest modes with `in_flight` microbatches in flight.
     pub(super) fn bytes(&self, a: usize, b: usize, in_flight: f64) -> f64 {
         (self.in_flight[b] - self.in_flight[a]) * in_flight + (self.fixed[b] - self.fixed[a])
     }
 
-    /// Time that the units from `a` on, but before `b`, send over the boundary `over`.
+    /// Seconds of the tensors that units `a .. b` send over the boundary `over`.
     #[inline]
     pub(super) fn passing(&self, a: usize, b: usize, over: usize) -> f64 {
         let counts = |from: u32| (a..b).contains(&(from as usize));
         self.passing_from[over].iter().filter(|entry| counts(entry.0)).map(|entry| entry.1).sum()
     }
 
-    /// The least time from the stage `a .. b` to the next one, which has the units before `next` at least.
+    /// Least time from the stage `a .. b` to the next one, which ends at `next` or later.
     pub(super) fn send(&self, a: usize, b: usize, next: usize) -> f64 {
         self.passing(a, b, b) - self.passing(a, b, next)
     }
 
-    /// The stage of units `a .. b` that recomputes for so long, the next one having the units before `next` at least.
+    /// Stage of units `a .. b` that recomputes for `recompute` seconds. The next stage ends at `next` or later.
     #[inline]
     pub(super) fn stage(&self, a: usize, b: usize, next: usize, recompute: f64) -> StageCost {
         let sends = self.passing(a, b, b);

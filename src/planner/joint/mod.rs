@@ -1,27 +1,17 @@
-//! Joint: the plan whose simulated batch takes the least time, with a proven gap.
+//! Joint: finds the plan with the least simulated iteration time, with a proven gap.
 //!
-//! Published planners minimise the load of the slowest stage in a steady state that has no beginning and no end. This one
-//! minimises what the simulator says of a batch: filling and draining, transfers, all-reduce, memory by position in the
-//! pipeline. It plans what engines run unchanged: one tensor degree and one number of replicas for all stages, stages in a
-//! row along the network ([`line`]), and the nodes of each stage that recompute (`recompute`). Own work; the schedule is
-//! that of Narayanan et al. (PipeDream-Flush, ICML 2021), the costs are Piper's (NeurIPS 2021).
+//! Published planners minimise the load of the slowest stage in the steady state. This one minimises the simulated
+//! iteration: warm-up and drain, transfers, all-reduce, and memory by position in the pipeline. It searches plans that
+//! engines run unchanged: one tensor degree and one number of replicas for all stages, contiguous stages of one order
+//! of the network ([`line`]), and recomputation by node (`recompute`). Own work. The schedule is by Narayanan et al.
+//! (PipeDream-Flush, ICML 2021), the costs are Piper's (NeurIPS 2021). `README.md` describes the method and lists the
+//! files.
 //!
-//! * `bounds`: paths through a batch whose lengths no plan can go below, with their proofs;
-//! * `table`: costs of a degree, shared by all numbers of replicas and stages;
-//! * `decide`: is there a split all of whose bounds stay within a time?
-//! * `kind`, `paths`, `elsewhere`: schedules other than 1F1B, their bounds and their search;
-//! * `engine`: what a training engine demands beside that;
-//! * `anywhere`: plans of other planners, which engines may be unable to run;
-//! * `none`: why there is no plan;
-//! * `routes`: the search where devices are wired, on the routes between them;
-//! * `search`: classes in the order of their bounds, bisection, improvement of what was found;
-//! * `climb`: what was found is improved by moving its cuts;
-//! * `weighing`: what recomputes where that changes the parameters;
-//! * `evaluate`, `chain`, `interleave`: the time of one split. What a plan is worth is simulated by [`crate::simulate`] itself, and confirmed by
-//!   [`crate::family::check()`], which shares code with neither.
+//! The search times splits with its own fast evaluation. The reported time comes from [`crate::simulate`], and
+//! [`crate::family::check()`] confirms the plan; it shares code with neither.
 //!
-//! With `n` units, degrees `t` and up to `S` stages: `O(t · S · n · w)` time for the tables, `w` the units that fit a stage,
-//! then `O(S · n · w)` for each decision; `O(t · S · n + S · n · w)` memory.
+//! With `n` units, `t` tensor degrees, up to `S` stages and `w` units that fit a stage: `O(t · S · n · w)` time for the
+//! tables, `O(S · n · w)` for each decision, and `O(t · S · n + S · n · w)` memory.
 
 mod anywhere;
 mod bounds;
@@ -78,15 +68,15 @@ use settings::JointSettings;
 use table::Table;
 use whole::AlongWhole;
 
-/// More places to cut than this are thinned out.
+/// Maximum number of units. Longer lines are thinned.
 const MOST_UNITS: usize = 256;
-/// Networks of so many nodes have a first plan before they are searched.
+/// Number of nodes from which a network gets a plan before the full search.
 const LONG: usize = 1000;
-/// Why there is nothing to plan where nodes offer different degrees.
+/// Reason to refuse a workload whose nodes share no tensor degree.
 const NO_COMMON_DEGREE: &str = "No tensor degree is offered by all nodes, and all stages have the same one.";
-/// Sums of bytes that are no whole numbers may be off by so much, relative.
+/// Relative rounding error of sums of bytes that are not integers.
 const ROUNDING: f64 = 1e-12;
-/// Gaps below this are rounding.
+/// Relative gap below which a plan counts as optimal.
 const CLOSED: f64 = 1e-9;
 
 static INFO: PlannerInfo = PlannerInfo {
@@ -98,7 +88,7 @@ static INFO: PlannerInfo = PlannerInfo {
     unit: "s",
 };
 
-/// The engine whose configurations a stack's are.
+/// Engine that runs the configurations of a training stack.
 pub(crate) fn engine_of(stack: Stack) -> Runner {
     match stack {
         Stack::Megatron2025 | Stack::Nemo24 | Stack::Plain => Runner::Megatron,
@@ -106,7 +96,7 @@ pub(crate) fn engine_of(stack: Stack) -> Runner {
     }
 }
 
-/// The planner.
+/// Joint planner.
 #[derive(Debug, Clone, Copy)]
 pub struct Joint;
 
@@ -189,7 +179,7 @@ impl Planner for Joint {
         }
         let Some(profile) = problem.workload.piper() else { return Outcome::new(Status::Infeasible) };
         let settings = JointSettings::new(&problem.options);
-        // Bounds of plans that engines run do not hold for others.
+        // Bounds on plans that engines run do not hold for other plans.
         let narrow = if settings.anywhere { search.without_bounds() } else { search.clone() };
         let mut outcome = Task::plan_within(problem, profile, settings, &narrow);
         if settings.wanted.kinds(&|_| true).iter().any(|&kind| kind != Kind::ONE) {
@@ -206,24 +196,24 @@ impl Planner for Joint {
     }
 }
 
-/// What is planned.
+/// Workload to plan, with limits and settings.
 struct Task<'a> {
     workload: &'a Workload,
     profile: &'a PiperProfile,
     limits: &'a Limits,
     settings: JointSettings,
     search: &'a Search,
-    /// What rounding of sums may hide or make up, as a share of the memory.
+    /// Relative tolerance of the memory limit for rounding errors in sums.
     rounding: f64,
-    /// What transfers and all-reduces are taken to attain.
+    /// Assumed bandwidths of transfers and all-reduces.
     rates: Rates,
-    /// Where plans are simulated on the routes of a topology.
+    /// Plans simulated on the routes of a topology, if there is one.
     judged: Option<&'a Judged<'a>>,
-    /// A plan that is known, with its seconds.
+    /// Warm start, with its seconds.
     first: Option<(f64, Plan)>,
 }
 
-/// The best over all rules, and what they prove together.
+/// Best plan over all rules, and their joint bound.
 struct Best {
     plan: Option<(f64, Plan)>,
     lower: f64,
@@ -235,8 +225,8 @@ struct Best {
 }
 
 impl Task<'_> {
-    /// Plans with a little more memory than there is: a bound that holds then holds whatever is rounded, and so does the plan
-    /// where it keeps the memory, as nearly always. Else one is planned with a little less, and the bound is still that one.
+    /// Plans with slightly more memory than the limit, so that the bound holds despite rounding. The plan nearly always
+    /// keeps the limit. Otherwise a second search uses slightly less memory, and the first bound is kept.
     fn plan_within(problem: &Problem, profile: &PiperProfile, settings: JointSettings, search: &Search) -> Outcome {
         let task = Task {
             workload: &problem.workload,
@@ -269,7 +259,7 @@ impl Task<'_> {
         }
     }
 
-    // Long: the searches in the order in which each gives the next its best plan and bound.
+    // Long: each search passes its best plan and bound to the next.
     fn search(&self) -> Outcome {
         let dag = &self.workload.dag;
         let engine = match self.settings.engine {
@@ -281,7 +271,7 @@ impl Task<'_> {
         };
         let whole = engine.as_ref().map_or_else(|| Line::of(dag), |engine| Line::layered(&engine.layering, dag));
         let places = whole.len();
-        // Where an engine counts layers there is a limit to how many there can be.
+        // An engine that counts layers limits their number itself.
         let fine = (engine.is_none() && places > MOST_UNITS).then(|| whole.clone());
         let line = if engine.is_some() { whole } else { whole.thinned(MOST_UNITS) };
         if let Some(stages) = self.settings.stages.filter(|&stages| stages > line.len()) {
@@ -331,7 +321,7 @@ impl Task<'_> {
                 kinds.iter().copied().filter(|&kind| engine.as_ref().is_none_or(|own| own.runs(kind, rule))).collect();
             self.search_rule(&line, &costs, (scope, &kinds, rule), rules.len() == 1, &mut best);
             if best.stopped {
-                // Of the rules that were not tried nothing is known.
+                // Nothing is proven about rules that were not searched.
                 if number + 1 < rules.len() {
                     best.lower = 0.0;
                 }
@@ -344,7 +334,7 @@ impl Task<'_> {
         if let Some(whole) = best.along_whole.plan.take()
             && best.plan.as_ref().is_none_or(|(seconds, _)| whole.0 < *seconds)
         {
-            // What was proven was proven of plans along the thinned line.
+            // The bound holds only for plans along the thinned line.
             (best.plan, best.lower) = (Some(whole), 0.0);
         }
         let plans = match (best.leaves_out, self.workload.dag.has_one_order()) {
@@ -369,7 +359,7 @@ impl Task<'_> {
         outcome
     }
 
-    /// Costs at every degree that may be used.
+    /// Costs at every tensor degree allowed by the settings and the engine.
     fn costs(&self, line: &Line, engine: Option<&Engine>, rule: Rule) -> Vec<Costs> {
         let degrees = self.profile.degrees();
         let within = degrees.into_iter().filter(|&t| t <= self.limits.devices);
@@ -382,7 +372,7 @@ impl Task<'_> {
         allowed.filter_map(of).collect()
     }
 
-    /// Plans under one rule to recompute; adds to what is known.
+    /// Searches plans under one recomputation rule and updates `best`.
     fn search_rule(
         &self,
         line: &Line,
@@ -395,7 +385,8 @@ impl Task<'_> {
         let mut publish = |split: &Split, tables: &[Table<'_>]| {
             self.publish(split.seconds, build::plan(self.profile, line, scope.microbatches, split, tables));
         };
-        // Bounds of one rule among several do not hold for all, and those of the thinned line not for the whole.
+        // The bound of one rule among several does not hold for all, and one of the thinned line does not hold for the
+        // whole.
         let thinned_only = Cell::new(true);
         let bounded = |bound: f64| {
             if only && thinned_only.get() {
@@ -414,19 +405,19 @@ impl Task<'_> {
             judge: self.judged.map(|_| &judge as &Judge<'_>),
             candidate: None,
         };
-        // What takes long to search has a plan before that.
+        // Long searches publish a plan first.
         if self.workload.nodes.len() >= LONG && kinds.contains(&Kind::ONE) {
             hunt.straight();
             hunt.settle_candidate();
             if hunt.found.best.is_none() {
-                // Mostly because none fits: half the time is for the whole line, where one may.
+                // Usually no plan of the thinned line fits. The whole line, where one may fit, gets half the time.
                 let half = self.search.part(self.search.remaining().map(|left| left / 2));
                 self.search_whole(&mut best.along_whole, rule, scope, &half);
                 thinned_only.set(best.along_whole.plan.is_none());
             }
         }
         hunt.fill();
-        // Where other schedules are faster they cut the search under 1F1B short.
+        // Faster plans of other schedules cut the 1F1B search short.
         let plain = kinds.contains(&Kind::ONE);
         let others: Vec<Kind> = kinds.iter().copied().filter(|&kind| kind != Kind::ONE).collect();
         let open = !hunt.found.stopped;
@@ -453,7 +444,7 @@ impl Task<'_> {
         }
     }
 
-    /// The plan of a split with its simulated time: on the devices in order, where there is a topology.
+    /// Plan of a split with its simulated time, on the devices in order if there is a topology.
     fn built(&self, line: &Line, scope: Scope, split: &Split, tables: &[Table<'_>]) -> Option<(f64, Plan)> {
         let plan = build::plan(self.profile, line, scope.microbatches, split, tables)?;
         let plan = self.judged.map_or_else(|| plan.clone(), |judged| judged.placed(plan.clone()));
@@ -461,7 +452,7 @@ impl Task<'_> {
         Some((seconds, plan))
     }
 
-    /// Seconds of a split on the routes, if it keeps the memory.
+    /// Seconds of a split on the routes; `None` if it exceeds the memory or there is no topology.
     fn judge(&self, line: &Line, scope: Scope, split: &Split, tables: &[Table<'_>]) -> Option<f64> {
         let judged = self.judged?;
         let (seconds, plan) = self.built(line, scope, split, tables)?;
@@ -469,12 +460,12 @@ impl Task<'_> {
         Some(seconds)
     }
 
-    /// Memory that stages may take, and its rounding.
+    /// Memory for stages in bytes, and its rounding tolerance.
     fn memory(&self) -> (f64, f64) {
         (self.limits.memory() * (1.0 - self.settings.headroom), self.rounding)
     }
 
-    /// Makes known a plan that keeps the memory.
+    /// Publishes a plan if it keeps the memory limit.
     fn publish(&self, seconds: f64, plan: Option<Plan>) {
         if let Some(plan) = plan.filter(|plan| self.fits(plan)) {
             let plan = self.judged.map_or_else(|| plan.clone(), |judged| judged.placed(plan.clone()));
@@ -482,8 +473,8 @@ impl Task<'_> {
         }
     }
 
-    /// Whether a plan that keeps the memory but for rounding keeps it. What is measured does not matter for that, and to work
-    /// out a batch takes long.
+    /// True if a plan keeps the memory limit exactly, without the rounding tolerance. The check skips the iteration
+    /// time, which takes long to compute and does not affect memory.
     fn fits(&self, plan: &Plan) -> bool {
         let limits = self.limits.with(LimitKind::Memory, self.memory().0);
         let plan = Plan { measure: Measure::TimePerSample, ..plan.clone() };
@@ -494,7 +485,7 @@ impl Task<'_> {
         let Some((seconds, plan)) = best.plan else {
             return if best.stopped { Outcome::new(Status::Cancelled) } else { self.infeasible(best.enough) };
         };
-        // Where it was stopped, what had not been searched has no bound.
+        // After a stop, the part that was not searched has no bound.
         let lower = best.lower.min(seconds);
         let closed = seconds - lower <= CLOSED * seconds;
         let status = match (best.stopped, closed) {

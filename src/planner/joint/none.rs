@@ -1,4 +1,5 @@
-//! Answers without a plan: the limits that would let one fit, or the rule that no number of stages and replicas keeps.
+//! Answers without a plan: the limits that would let one fit, or the rule that every number of stages and replicas
+//! breaks.
 
 use super::{
     Costs, Engine, JointSettings, Line, NO_COMMON_DEGREE, Outcome, Status, Task, kind::Kind, search::Scope,
@@ -19,11 +20,11 @@ use crate::{
 /// Limits that would let a plan fit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Enough {
-    /// Bytes of memory on these devices.
+    /// Bytes of memory that are enough on these devices.
     pub(super) memory: Option<f64>,
-    /// Devices with this memory.
+    /// Number of devices that is enough with this memory.
     pub(super) devices: Option<u32>,
-    /// Sentence on the rule that forbids every plan on these devices, whatever the memory.
+    /// Sentence on the rule that forbids every plan on these devices, for any memory.
     pub(super) rule: Option<String>,
 }
 
@@ -38,21 +39,21 @@ impl Enough {
     }
 }
 
-/// Rules that a number of stages and replicas may break.
+/// Rules on the number of stages and replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bar {
-    /// The schedule, or the engine's rule for it.
+    /// Rule of the schedule, or of the engine for it.
     Schedule,
-    /// Whole machines.
+    /// Whole machines only.
     Machines,
-    /// Layers of a stage for its parts of the model, or a chain of stages.
+    /// Enough layers in a stage for its parts, and a chain of stages.
     Parts,
-    /// Microbatches, of which every replica needs as many as there are stages.
+    /// At least as many microbatches per replica as stages.
     Microbatches,
 }
 
 impl Bar {
-    /// Sentence on the rule, for a number of stages and of microbatches of a replica.
+    /// Sentence on the rule, for a number of stages and of microbatches per replica.
     fn told(self, scope: Scope, kind: Kind, stages: usize, m: u32) -> String {
         let (name, counted) = (kind.schedule.name(), units::counted(stages, "stage"));
         match self {
@@ -91,7 +92,7 @@ impl Bar {
 }
 
 impl Task<'_> {
-    /// The outcome where no tensor degree can be planned with, and the reason.
+    /// Outcome if no tensor degree can be used, with the reason.
     pub(super) fn no_degree(&self, engine: Option<&Engine>) -> Outcome {
         let line = Line::of(&self.workload.dag);
         let how = (Recompute::Auto, Rule::Free);
@@ -161,7 +162,7 @@ impl Task<'_> {
         enough
     }
 
-    /// The rules that stand in the way of every number of stages and replicas, of one where they are fewest.
+    /// Rules broken by every number of stages and replicas, for one that breaks the fewest.
     fn barred(&self, tables: &[Table<'_>], scope: Scope, kinds: &[Kind]) -> Option<String> {
         let mut nearest: Option<(Vec<Bar>, Kind, usize, u32)> = None;
         for (table, &kind) in tables.iter().flat_map(|table| kinds.iter().map(move |kind| (table, kind))) {
@@ -183,7 +184,7 @@ impl Task<'_> {
                         (Bar::Microbatches, stages as u32 <= m),
                     ];
                     let broken: Vec<Bar> = keeps.into_iter().filter(|(_, kept)| !kept).map(|(bar, _)| bar).collect();
-                    // One stage breaks little and explains less.
+                    // A single stage breaks few rules, which explains little.
                     let rank = (broken.len(), stages < 2);
                     if nearest.as_ref().is_none_or(|(known, _, count, _)| rank < (known.len(), *count < 2)) {
                         nearest = Some((broken, kind, stages, m));
@@ -196,7 +197,7 @@ impl Task<'_> {
         Some(told.join("; "))
     }
 
-    /// The outcome without a plan, with the limits that would let one fit.
+    /// Outcome without a plan, with the limits that would let one fit.
     pub(super) fn infeasible(&self, enough: Enough) -> Outcome {
         let Enough { memory, devices, rule } = enough;
         let each = units::bytes_exact(self.limits.memory_limit());
@@ -216,7 +217,7 @@ impl Task<'_> {
     }
 }
 
-/// Sentences on the memory and the devices that would do, and the limits they are about.
+/// Sentences on memory and devices that would be enough, and the limits they concern.
 fn suggestions(limits: &Limits, memory: Option<f64>, devices: Option<u32>) -> (String, Vec<LimitKind>) {
     let (mut sentences, mut kinds) = (String::new(), vec![]);
     if let Some(bytes) = memory {
@@ -233,8 +234,9 @@ fn suggestions(limits: &Limits, memory: Option<f64>, devices: Option<u32>) -> (S
     (sentences, kinds)
 }
 
-/// Replaces suggested limits under which a search finds no plan. Outside 1F1B the memory of a stage depends on the whole plan,
-/// and [`Task::enough`] knows only a lower bound: bisection finds the least memory, and a false number of devices is dropped.
+/// Replaces suggested limits under which a search finds no plan. Outside 1F1B the memory of a stage depends on the
+/// whole plan, and [`Task::enough`] gives only a lower bound. Bisection finds the least memory; a wrong number of
+/// devices is dropped.
 pub(super) fn confirmed(
     problem: &Problem,
     outcome: Outcome,
@@ -262,7 +264,7 @@ pub(super) fn confirmed(
     Outcome { infeasible: Some(infeasible), ..outcome }
 }
 
-/// Least memory per device with which a plan is found, bytes, within 0.1 %; `none_with` is known to be too little.
+/// Least memory per device with which a plan is found, bytes, within 0.1 %. `none_with` is too little.
 fn least_memory(problem: &Problem, none_with: f64, search: &Search, plan: &dyn Fn(f64) -> Option<Plan>) -> Option<f64> {
     let share = 1.0 - JointSettings::new(&problem.options).headroom;
     let needed = |plan: &Plan| {

@@ -1,22 +1,24 @@
-//! Lower bounds under schedules other than 1F1B: each is the length of a path of waits, as in [`super::bounds`].
+//! Lower bounds under schedules other than 1F1B. Each is the length of a path in the event graph, as in
+//! [`super::bounds`].
 //!
-//! All have `M` microbatches on each of `S` stages with equal replicas. A stage takes `F` forward and `B` backward, `x = F +
-//! B`; zero-bubble schedules part `B = I + W` into inputs and weights, and gradients go home after `I`. `c(s)` is the way from
-//! `s` to the next. Whatever the schedule, a stage begins no earlier than the first microbatch reaches it and is busy for
-//! `M x`. To that come
+//! All have `M` microbatches on each of `S` stages with equal replicas. A stage takes `F` forward and `B` backward,
+//! `x = F + B`. Zero-bubble schedules split `B = I + W` into inputs and weights, and gradients go home after `I`.
+//! `c(s)` is the transfer from `s` to the next stage. Under any schedule, a stage starts no earlier than the first
+//! microbatch reaches it (`fill`) and is busy for `M x`. Each bound adds:
 //!
-//! * the **turn**: forwards that precede the first backward take less time than the way of its microbatch to the end of the
-//!   model and back (the stage waits for the difference); and the same at the end, from its last forward to its last backward.
-//!   A path can take both turns where the first backward comes before the last forward, else one of them;
-//! * the **way home**: after the last backward its gradients go on to the first stage, while at the most some weights' parts
-//!   are left here;
-//! * the **all-reduce**, which begins when all of the stage is done; and so those of the stages on the way home;
-//! * under ZB-H1 and GPipe, where stages may send past the next one, the **engines**: the first tensor that is sent of the last
-//!   microbatch waits for all tensors of the others, and so with the gradients that are returned. Of ZB-H1 also the **loop**:
-//!   forward `k + w + 1` follows the inputs' backward `k`, so `M − 1 = q (w + 1) + r` allows `q + 1` loops `F + R + I` one
-//!   after the other, and `r` pairs `F + I` behind them (for `q = 0`: forwards only, or backwards).
+//! * the **turn**. Before its first backward a stage waits for that microbatch to reach the end of the model and come
+//!   back. The forwards that it runs meanwhile are subtracted. The same holds between its last forward and its last
+//!   backward. A path can take both turns if the first backward comes before the last forward, else one of them;
+//! * the **way home**. After the last backward its gradients go on to the first stage, while at most some weights'
+//!   parts are left here;
+//! * the **all-reduce**, which starts when the stage has finished, and those of the stages on the way home;
+//! * under ZB-H1 and GPipe, where stages may send past the next one, the **engines**. The first tensor of the last
+//!   microbatch waits for all tensors of the others, and so do returned gradients;
+//! * under ZB-H1 the **loop**. Forward `k + w + 1` follows the inputs' backward `k`. So `M − 1 = q (w + 1) + r` allows
+//!   `q + 1` loops `F + R + I` in sequence, and `r` pairs `F + I` behind them. For `q = 0` these are forwards only, or
+//!   backwards only.
 //!
-//! With `R = 2c + Σ t>s (x + 2c)`, of a stage's part where it has several, and `I` for `B` in `x` where it is parted:
+//! `R = 2c + Σ t>s (x + 2c)` uses a stage's part if it has several, and `I` for `B` in `x` if `B` is split:
 //!
 //! ```text
 //! ZB-H1        fill Σ t<s (F + c);  turns R − w F, and R − w B: of the w + 1 backwards and w weights behind the last forward
@@ -33,26 +35,26 @@
 //! GPipe        Σ x + 2 Σ c over all stages, and M − 1 times max(F, sends) + max(B, returns) of any one
 //! ```
 //!
-//! Of GPipe: the first microbatch goes through everything once; before the last stage's first backward are all its
-//! forwards, so the slowest forward, or send, and the slowest backward, or return, both count `M − 1` times, which together are
-//! no less than those of one stage. `O(1)` for a stage.
+//! GPipe: the first microbatch passes everything once. All forwards of the last stage precede its first backward. So
+//! the slowest forward or send, and the slowest backward or return, both count `M − 1` times. Together they are at
+//! least those of one stage. `O(1)` for a stage.
 //!
-//! Where ways to run a node differ in their forward, `F` is not known before the choice: the ways count as 0, and the
-//! weights as much as they may be. Then little more than the busy time is left.
+//! If a node's modes differ in their forward, `F` is unknown before the choice. The turns are then dropped, the ways
+//! count transfers only, and the weights count as their maximum. So the bound is little more than the busy time.
 
 use super::{kind::Kind, line::StageCost};
 use crate::plan::{Schedule, interleaved_round};
 
-/// Share of the backward, recomputation apart, that is put off as the gradient of the weights: the simulator's default. Of
-/// recomputation there may be more than is known: more weights' part only shortens the paths.
+/// Share of the backward, without recomputation, that is delayed as the gradient of the weights: the simulator's
+/// default. Recomputation may be more than its known lower bound, but a larger weights' part only shortens the paths.
 pub(super) const WEIGHTS: f64 = 0.5;
 
-/// What lies before a stage: the way there, and home.
+/// Path lengths before a stage: to it, and home from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ways {
     pub(super) there: f64,
     pub(super) home: f64,
-    /// The way home at the end of the batch, or as far as some stage on it and that one's all-reduce.
+    /// Way home at the end of the iteration, or up to a stage on it plus that stage's all-reduce, whichever is longer.
     pub(super) end: f64,
 }
 
@@ -60,18 +62,18 @@ impl Ways {
     pub(super) const NONE: Ways = Ways { there: 0.0, home: 0.0, end: 0.0 };
 }
 
-/// A pipeline's shape, and what all of its bounds need.
+/// Shape of a pipeline, with sums that all of its bounds use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     pub(super) kind: Kind,
     pub(super) stages: usize,
     pub(super) microbatches: u32,
-    /// Forward and backward of the whole network in its fastest ways.
+    /// Forward and backward of the whole network in its fastest modes.
     pub(super) forward: f64,
     pub(super) backward: f64,
-    /// All that stages send to the next, at the least.
+    /// Lower bound on the sum of all transfers to the next stage.
     pub(super) sends: f64,
-    /// Whether forwards depend on the ways.
+    /// True if forwards depend on the modes.
     pub(super) halves: bool,
 }
 
@@ -80,7 +82,7 @@ impl Frame {
         f64::from(self.kind.parts)
     }
 
-    /// Forward, the part of the backward before gradients go home, and weights put off.
+    /// Seconds of the forward, of the backward until gradients go home, and of the delayed weights' part.
     fn split(&self, cost: &StageCost) -> [f64; 3] {
         let share = if self.kind.schedule.splits_backward() { WEIGHTS } else { 0.0 };
         if self.halves {
@@ -90,7 +92,7 @@ impl Frame {
         [cost.forward, cost.backward - weights, weights]
     }
 
-    /// What a stage with such an all-reduce adds to the ways of those behind it.
+    /// Ways for the stages behind this one, which has an all-reduce of `reduce` seconds.
     pub(super) fn after(&self, ways: Ways, cost: &StageCost, reduce: f64) -> Ways {
         let [forward, inputs, _] = self.split(cost);
         let v = self.parts();
@@ -102,7 +104,7 @@ impl Frame {
         }
     }
 
-    /// What a stage adds to the turn of those before it, its send to the next included.
+    /// Contribution of a stage to the turn of those before it, including its send to the next.
     pub(super) fn turn(&self, cost: &StageCost) -> f64 {
         let [forward, inputs, _] = self.split(cost);
         match self.kind.schedule {
@@ -112,8 +114,8 @@ impl Frame {
         }
     }
 
-    /// The longest path through a stage: `ways` before it, `around` the least sum of [`Frame::turn`] of those behind it,
-    /// `reduce` its all-reduce.
+    /// Longest path through a stage. `ways` are those before it, `around` is the least sum of [`Frame::turn`] behind
+    /// it, and `reduce` is its all-reduce.
     pub(super) fn bound(&self, stage: usize, cost: &StageCost, ways: Ways, around: f64, reduce: f64) -> f64 {
         let (m, x) = (f64::from(self.microbatches), cost.both());
         let [forward, inputs, weights] = self.split(cost);
@@ -156,8 +158,8 @@ impl Frame {
         own.max(ways.there + (end + ways.end.max(weights + reduce)).max(returned + ways.end))
     }
 
-    /// ZB-H1: from the first forward of a stage to its last backward of inputs, around the model or through the engine that
-    /// sends; and to its last gradient through the engine that returns.
+    /// ZB-H1: longest path from the first forward of a stage to its last backward of inputs, around the model or
+    /// through the send engine. The second value ends with its last gradient through the returns' engine.
     fn around(&self, cost: &StageCost, m: f64, w: f64, way: f64) -> (f64, f64) {
         let [forward, inputs, _] = self.split(cost);
         let once = forward + inputs + way;
@@ -169,13 +171,13 @@ impl Frame {
     }
 }
 
-/// What a stage waits in its two turns, of which a path may take both or one.
+/// Waits of a stage in its two turns. A path takes both, or the longer one.
 fn turns(first: f64, last: f64, both: bool) -> f64 {
     let (first, last) = (first.max(0.0), last.max(0.0));
     if both { first + last } else { first.max(last) }
 }
 
-/// The bound of all stages of a split.
+/// Bound of a whole split.
 pub(super) fn pipeline(frame: &Frame, stages: &[StageCost], factor: f64) -> f64 {
     let frame = &Frame { sends: stages.iter().map(|cost| cost.send).sum(), ..*frame };
     let mut around = vec![0.0; stages.len() + 1];

@@ -1,31 +1,31 @@
-//! The least time to recompute for in long networks of unlike nodes: nodes in classes by their price.
+//! Lower bound on recompute time in long networks of unlike nodes, from price classes.
 //!
-//! At one number of microbatches in flight nodes are sorted by seconds for each byte saved and cut into classes of as many
-//! nodes each. With sums over units by class, the linear relaxation of a run is bounded from below by a walk over the
-//! classes: all of the cheaper ones, and of the last one the bytes that are left at its lowest price.
+//! For one number of microbatches in flight, nodes are sorted by price (seconds per byte saved) and divided into
+//! classes of equal size. A walk over the classes, with prefix sums over units, bounds the linear relaxation from
+//! below. It takes all of the cheaper classes, and the remaining bytes at the lowest price of the last one.
 //!
-//! `O(nodes log nodes + classes · units)` time once, `O(classes)` for each run; `O(classes · units)` memory.
+//! `O(nodes log nodes + classes · units)` time once, `O(classes)` for each query; `O(classes · units)` memory.
 
-/// Classes by price.
+/// Number of price classes.
 const CLASSES: usize = 32;
-/// What rounding may take from sums, relative to what is to be saved: a run that fits is not refused for it.
+/// Rounding error of sums, relative to the bytes to save. Units that fit are not refused because of it.
 const ROUNDING: f64 = 1e-9;
 
-/// Nodes of about the same price.
+/// Class of nodes with about the same price.
 #[derive(Debug, Clone)]
 struct Class {
-    /// The least seconds for each byte.
+    /// Least seconds per byte in the class.
     price: f64,
     /// Seconds and bytes saved before each boundary.
     before: Vec<[f64; 2]>,
 }
 
-/// All nodes that save something, cheapest class first.
+/// All nodes that save bytes, cheapest class first.
 #[derive(Debug, Clone)]
 pub(super) struct Ranks(Vec<Class>);
 
 impl Ranks {
-    /// From seconds and bytes saved of the nodes of each unit.
+    /// Builds the classes from seconds and bytes saved of the nodes of each unit.
     pub(super) fn new(units: &[Vec<(f64, f64)>]) -> Self {
         let nodes = units.iter().enumerate().flat_map(|(unit, nodes)| nodes.iter().map(move |&node| (unit, node)));
         let mut nodes: Vec<(usize, (f64, f64))> = nodes.filter(|(_, (_, saved))| *saved > 0.0).collect();
@@ -46,7 +46,8 @@ impl Ranks {
         Ranks(nodes.chunks(each).map(class).collect())
     }
 
-    /// No choice of nodes in units `a .. b` saves so many bytes in less time; `None` if all together do not save them.
+    /// Lower bound on the seconds to save `shave` bytes in units `a .. b`; `None` if all nodes together do not save
+    /// them.
     pub(super) fn least(&self, a: usize, b: usize, shave: f64) -> Option<f64> {
         let (mut left, mut least) = (shave, 0.0);
         for class in &self.0 {

@@ -1,37 +1,37 @@
-//! Which nodes of a stage recompute: the least time within memory.
+//! Chooses the nodes of a stage that recompute: the least time within memory.
 //!
-//! An item is a node, or the nodes of a layer where engines recompute whole layers. Where a rule prescribes them, they are
-//! the first so many of a stage. Else items are grouped by what recomputing changes (time, bytes in flight, bytes beside): layers of a network are alike, so
-//! there are few groups. Of the groups in a stage all but the largest are tried number by number, and of the largest as many
-//! recompute as are then still needed, which is one division. Where groups are many, or the smaller ones large, the least
-//! time is bounded by the linear relaxation (nodes in order of time per byte, the last one in part), and the choice is that
-//! order rounded up. Equal costs, so the choice is exact in the first case and within the told bound in the second.
+//! An item is a node, or all nodes of a layer if engines recompute whole layers. A rule may prescribe the first items
+//! of a stage. Otherwise items are grouped by their change of time, bytes per microbatch in flight and fixed bytes.
+//! Layers of a network are alike, so groups are few. In a stage, every count of all groups but the largest is tried,
+//! and one division gives the count of the largest. If groups are many, or the smaller ones large, the linear
+//! relaxation bounds the least time: items in order of time per byte, the last one in part. The choice is then that
+//! order rounded up. So the choice is exact in the first case, and within the reported bound in the second.
 //!
-//! `O(groups)` for one group that counts, `O(combinations)` for several; remembered for the relaxed ones. Of long networks
-//! whose nodes are all unlike ([`MANY`]) the least time is bounded by classes of nodes with about the same price ([`super::ranks`]).
+//! `O(groups)` if one group counts, `O(combinations)` for several; relaxed results are memoised. For long networks of
+//! unlike nodes ([`MANY`]) classes of nodes with about the same price bound the least time ([`super::ranks`]).
 
 use rustc_hash::FxHashMap;
 
 use super::ranks::Ranks;
 use crate::planner::engine_layers::Rule;
 
-/// A larger number means all.
+/// Largest count; a larger number means all.
 const MOST_COUNTED: u32 = u32::MAX - 1;
-/// Combinations of numbers of the smaller groups that are tried at the most.
+/// Maximum number of combinations of the smaller groups' counts.
 const MOST_TRIED: usize = 64;
-/// From so many groups on they are taken together by price.
+/// Number of groups from which nodes are classed by price.
 const MANY: usize = 512;
 
-/// Nodes that change alike.
+/// Items with the same change.
 #[derive(Debug, Clone)]
 struct Group {
-    /// Seconds more, and bytes less: per microbatch in flight and beside (either may be negative).
+    /// Added seconds, and bytes saved per microbatch in flight and fixed (either may be negative).
     seconds: f64,
     in_flight: f64,
     fixed: f64,
-    /// Its items, in order: the unit, and which of all items.
+    /// Unit and index of each item, in order.
     items: Vec<(u32, u32)>,
-    /// Items before each boundary, unless groups are many.
+    /// Number of items before each boundary; empty if groups are many.
     before: Vec<u32>,
 }
 
@@ -40,7 +40,7 @@ impl Group {
         self.in_flight * in_flight + self.fixed
     }
 
-    /// How many of its items are before a boundary.
+    /// Number of its items before a boundary.
     fn before(&self, unit: usize) -> u32 {
         match self.before.get(unit) {
             Some(&count) => count,
@@ -53,19 +53,20 @@ impl Group {
     }
 }
 
-/// What a layer offers a rule that prescribes who recomputes.
+/// Modes that a layer offers to a rule that prescribes recomputation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Offers {
-    /// To keep its activations.
+    /// True if it can keep its activations.
     pub(super) kept: bool,
-    /// To recompute them.
+    /// True if it can recompute them.
     pub(super) again: bool,
 }
 
-/// Nodes of a unit that recompute together: which can, what that changes, and what they offer an engine that counts layers.
+/// Nodes of a unit that recompute together: those that can, their change, and the modes offered to an engine that
+/// counts layers.
 pub(super) struct Together {
     pub(super) nodes: Vec<usize>,
-    /// Seconds more, and bytes less: per microbatch in flight and beside.
+    /// Added seconds, and bytes saved per microbatch in flight and fixed.
     pub(super) key: [f64; 3],
     pub(super) offers: Offers,
 }
@@ -82,43 +83,44 @@ impl Together {
     }
 }
 
-/// What a rule that prescribes who recomputes makes of a run.
+/// Effect of a prescribing rule on units `a .. b`.
 struct Prescribed {
     items: std::ops::Range<usize>,
     seconds: f64,
     saved: f64,
-    /// Whether every layer offers what it must do.
+    /// True if every layer offers the mode that the rule requires.
     possible: bool,
 }
 
-/// What recomputing changes, for runs of units.
+/// Effects of recomputation on units `a .. b`.
 #[derive(Debug, Clone)]
 pub(super) struct Swaps {
     groups: Vec<Group>,
     units: usize,
     rule: Rule,
-    /// By item: the nodes that recompute together.
+    /// Nodes that recompute together, by item.
     items: Vec<Vec<usize>>,
-    /// Sums over the items before each: seconds, bytes in flight, bytes beside.
+    /// Prefix sums over items: seconds, bytes per microbatch in flight, fixed bytes.
     sums: Vec<[f64; 3]>,
-    /// Items before each that cannot keep their activations, and that cannot recompute.
+    /// Number of items before each that cannot keep their activations, and that cannot recompute.
     lacking: Vec<[u32; 2]>,
-    /// Items before each boundary.
+    /// Number of items before each boundary.
     before: Vec<u32>,
-    /// Microbatches in flight up to which no group saves anything, and above which each one does, where there are such.
+    /// Microbatches in flight up to which no group saves anything, and above which every group does, if such numbers
+    /// exist.
     turning: (f64, f64),
-    /// By item: its group.
+    /// Group, by item.
     group_of: Vec<u32>,
-    /// Groups by what they change, as bits.
+    /// Groups by the bits of their change.
     known: FxHashMap<[u64; 3], u32>,
 }
 
-/// The time that a stage recomputes for.
+/// Recompute time of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Extra {
-    /// No choice within memory takes less.
+    /// Lower bound over all choices within memory.
     pub(super) least: f64,
-    /// What [`Swaps::choose`] takes.
+    /// Time of the choice of [`Swaps::choose`].
     pub(super) chosen: f64,
 }
 
@@ -126,7 +128,7 @@ impl Extra {
     const NONE: Extra = Extra { least: 0.0, chosen: 0.0 };
 }
 
-/// What is remembered: relaxed answers by run and microbatches in flight, and prices by microbatches in flight.
+/// Memoised results: relaxations by units and microbatches in flight, prices by microbatches in flight.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     relaxed: FxHashMap<(u32, u32, u64), Option<Extra>>,
@@ -149,7 +151,8 @@ impl Swaps {
         }
     }
 
-    /// Notes nodes of a unit that can recompute together; also those that cannot, where a rule counts them. Units come in order.
+    /// Adds nodes of a unit that can recompute together. If a rule counts layers, also those that cannot. Units come in
+    /// order.
     pub(super) fn add(&mut self, unit: usize, Together { nodes, key, offers }: Together) {
         if nodes.is_empty() && !self.counts() {
             return;
@@ -161,11 +164,11 @@ impl Swaps {
         self.sums.push([sums[0] + key[0], sums[1] + key[1], sums[2] + key[2]]);
         self.before[unit + 1] += 1;
         let [seconds, in_flight, fixed] = key;
-        // Adding zero makes one zero of both.
+        // Adding zero maps both zeros to the same bits.
         let group = *self.known.entry(key.map(|part| (part + 0.0).to_bits())).or_insert(self.groups.len() as u32);
         if group as usize == self.groups.len() {
             self.groups.push(Group { seconds, in_flight, fixed, items: vec![], before: vec![] });
-            // What saves nothing for each microbatch saves as much whatever is in flight.
+            // Without savings per microbatch, the savings do not depend on the number in flight.
             let turns = match in_flight {
                 saved if saved > 0.0 => (-fixed / saved, -fixed / saved),
                 _ => (f64::NEG_INFINITY, f64::INFINITY),
@@ -193,22 +196,23 @@ impl Swaps {
         }
     }
 
-    /// Whether nodes are so unlike that they are taken together by price.
+    /// True if nodes are so unlike that they are classed by price.
     fn is_many(&self) -> bool {
         self.groups.len() >= MANY && self.rule == Rule::Free
     }
 
-    /// Whether a rule prescribes who recomputes, so that it counts every layer.
+    /// True if a rule prescribes recomputation, so that every layer counts.
     fn counts(&self) -> bool {
         matches!(self.rule, Rule::First(_) | Rule::AllThatCan)
     }
 
-    /// Whether a run takes no less memory where a unit is put in front of it: not where it then is another that recomputes.
+    /// True if putting a unit in front of a stage never reduces its memory. With a fixed count, another unit may then
+    /// recompute.
     pub(super) fn grows(&self) -> bool {
         !matches!(self.rule, Rule::First(1..=MOST_COUNTED))
     }
 
-    /// Where the rule prescribes it, the items of units `a .. b` that recompute, their seconds and the bytes they save.
+    /// Items of units `a .. b` that recompute by a prescribing rule, with their seconds and bytes saved; else `None`.
     fn prescribed(&self, a: usize, b: usize, in_flight: f64) -> Option<Prescribed> {
         let (count, any) = match self.rule {
             Rule::First(count) => (count, false),
@@ -223,7 +227,7 @@ impl Swaps {
         Some(Prescribed { items: first..last, seconds, saved: flying * in_flight + fixed, possible })
     }
 
-    /// The most bytes that can be saved from what the fastest ways take.
+    /// Upper bound on the bytes saved relative to the fastest modes, within the rule.
     pub(super) fn most_saved(&self, a: usize, b: usize, in_flight: f64) -> f64 {
         if let Some(Prescribed { saved, possible, .. }) = self.prescribed(a, b, in_flight) {
             return if possible { saved } else { f64::NEG_INFINITY };
@@ -231,7 +235,7 @@ impl Swaps {
         self.most_by_any(a, b, in_flight)
     }
 
-    /// The same if any items may recompute, whatever the rule.
+    /// Upper bound on the bytes saved if any items may recompute, regardless of the rule.
     pub(super) fn most_by_any(&self, a: usize, b: usize, in_flight: f64) -> f64 {
         if self.is_many() {
             let (none, all) = self.turning;
@@ -248,12 +252,12 @@ impl Swaps {
         self.groups.iter().map(|group| group.saves(in_flight).max(0.0) * f64::from(group.count(a, b))).sum()
     }
 
-    /// The items of units `a .. b`.
+    /// Items of units `a .. b`.
     fn run(&self, a: usize, b: usize) -> std::ops::Range<usize> {
         self.before[a] as usize..self.before[b] as usize
     }
 
-    /// The least time that units `a .. b` recompute for to save so many bytes; `None` if they cannot.
+    /// Least recompute time of units `a .. b` to save `shave` bytes, or a lower bound on it; `None` if they cannot.
     pub(super) fn least(&self, a: usize, b: usize, in_flight: f64, shave: f64, memo: &mut Memo) -> Option<f64> {
         if !self.is_many() || shave <= 0.0 {
             return self.extra(a, b, in_flight, shave, memo).map(|extra| extra.least);
@@ -269,7 +273,7 @@ impl Swaps {
         ranks.least(a, b, shave)
     }
 
-    /// The time that units `a .. b` recompute for to save so many bytes; `None` if they cannot.
+    /// Recompute time of units `a .. b` to save `shave` bytes; `None` if they cannot.
     pub(super) fn extra(&self, a: usize, b: usize, in_flight: f64, shave: f64, memo: &mut Memo) -> Option<Extra> {
         if let Some(Prescribed { seconds, saved, possible, .. }) = self.prescribed(a, b, in_flight) {
             return (possible && saved >= shave).then_some(Extra { least: seconds, chosen: seconds });
@@ -307,7 +311,7 @@ impl Swaps {
         Some(Extra { least: seconds, chosen: seconds })
     }
 
-    /// Time and bytes saved where everything that saves recomputes.
+    /// Seconds and bytes saved if everything that saves recomputes.
     fn everything(&self, a: usize, b: usize, in_flight: f64) -> (f64, f64) {
         let mut sums = (0.0, 0.0);
         for group in &self.groups {
@@ -319,7 +323,7 @@ impl Swaps {
         sums
     }
 
-    /// The linear relaxation, and its order rounded up.
+    /// Memoised result of the linear relaxation and of its order rounded up.
     fn relaxed(&self, a: usize, b: usize, in_flight: f64, shave: f64, memo: &mut Memo) -> Option<Extra> {
         let key = (a as u32, b as u32, in_flight.to_bits());
         if let Some(known) = memo.relaxed.get(&key) {
@@ -330,7 +334,7 @@ impl Swaps {
         found
     }
 
-    /// Groups with items in units `a .. b` that save something, in order.
+    /// Groups with items in units `a .. b` that save bytes, by index.
     fn useful(&self, a: usize, b: usize, in_flight: f64) -> Vec<usize> {
         let saves = |g: &usize| self.groups[*g].saves(in_flight) > 0.0;
         if self.is_many() {
@@ -343,7 +347,7 @@ impl Swaps {
         (0..self.groups.len()).filter(|g| saves(g) && self.groups[*g].count(a, b) > 0).collect()
     }
 
-    /// Numbers by group, cheapest bytes first; then those given back that were not needed.
+    /// Counts by group, cheapest bytes first. Items that turn out to be unnecessary are removed again.
     fn greedy(&self, a: usize, b: usize, in_flight: f64, shave: f64) -> Option<(Extra, Vec<(usize, u32)>)> {
         let mut order = self.useful(a, b, in_flight);
         let price = |g: &usize| self.groups[*g].seconds / self.groups[*g].saves(in_flight);
@@ -373,7 +377,7 @@ impl Swaps {
         Some((Extra { least: least.min(chosen), chosen }, taken))
     }
 
-    /// The nodes of units `a .. b` that recompute to save so many bytes.
+    /// Nodes of units `a .. b` that recompute to save `shave` bytes; `None` if they cannot.
     pub(super) fn choose(&self, a: usize, b: usize, in_flight: f64, shave: f64) -> Option<Vec<usize>> {
         let nodes = |items: &mut dyn Iterator<Item = usize>| {
             let mut nodes: Vec<usize> = items.flat_map(|item| &self.items[item]).copied().collect();
@@ -412,7 +416,8 @@ impl Swaps {
     }
 }
 
-/// The least time that saves so many bytes, and how many of each group (seconds, bytes, number; the largest last).
+/// Least time to save `shave` bytes, and the count of each group. Groups are (seconds, bytes, number), the largest
+/// last.
 fn fewest(groups: &[(f64, f64, u32)], shave: f64) -> Option<(f64, [u32; 4])> {
     let (&(seconds, saves, count), others) = groups.split_last()?;
     let last = others.len();
@@ -433,7 +438,7 @@ fn fewest(groups: &[(f64, f64, u32)], shave: f64) -> Option<(f64, [u32; 4])> {
                 numbers[last] = 0;
             }
         }
-        // The next combination.
+        // Advances to the next combination.
         let mut at = 0;
         loop {
             if at == last {

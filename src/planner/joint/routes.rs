@@ -1,10 +1,10 @@
-//! Plans on the routes of a topology: what links between devices attain at the most, and what candidates take on them.
+//! Plans on the routes of a topology: upper bounds on the bandwidth of links, and simulated times of candidates.
 //!
-//! The search itself knows one rate for transfers and one for all-reduces. It runs under rates that the routes typically
-//! attain, under those of the slowest pair, and last under those that no route exceeds: only the last one's bound is told,
-//! since a batch takes no less on any devices of the topology. The best split of every class that is left is simulated on
-//! the routes, its parts on the devices in order; what is fastest there cuts the search short, and is the answer.
-//! `O(classes)` simulations, at most [`MOST_JUDGED`] for each run.
+//! The search uses one rate for transfers and one for all-reduces. It runs with typical rates of the routes, then with
+//! those of the slowest pair, and last with rates that no route exceeds. Only the last run's bound is reported: on any
+//! devices of the topology, an iteration takes no less. The best split of every remaining class is simulated on the
+//! routes, its stages on the devices in order. The fastest one cuts the search short and is the answer. `O(classes)`
+//! simulations, at most [`MOST_JUDGED`] for each run.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -15,32 +15,32 @@ use crate::{
     planner::Alternative,
 };
 
-/// Classes of one run whose best split is simulated on the routes.
+/// Maximum number of classes per run whose best split is simulated on the routes.
 pub(super) const MOST_JUDGED: usize = 32;
-/// Plans that are handed on to be mapped.
+/// Number of plans kept for mapping.
 const KEPT: usize = 3;
-/// A message for which an all-reduce attains what it can.
+/// Message size in bytes at which an all-reduce attains its bandwidth.
 const LARGE: f64 = 1e9;
 
-/// Bytes per second that a search counts on.
+/// Bandwidths assumed by a search, bytes per second.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rates {
-    /// Of a pair of devices.
+    /// Between a pair of devices.
     pair: f64,
-    /// Of the bus in an all-reduce.
+    /// Bus bandwidth of an all-reduce.
     pub(super) reduce: f64,
     /// True if every shard of a stage sends over links of its own.
     each_shard: bool,
 }
 
 impl Rates {
-    /// The same for all.
+    /// Same rate for transfers and all-reduces.
     pub(super) fn uniform(bandwidth: f64) -> Self {
         Rates { pair: bandwidth, reduce: bandwidth, each_shard: false }
     }
 
-    /// Upper bounds of every route: the widest pair, and all links that a device sends over at once. An all-reduce over `n` devices
-    /// sends `2 (n − 1)` times its bytes in all, so some device sends `2 (n − 1) / n` of them.
+    /// Upper bounds of all routes: the widest pair, and the sum of the links over which a device sends. An all-reduce
+    /// over `n` devices sends `2 (n − 1)` times its bytes in all, so some device sends `2 (n − 1) / n` of them.
     fn fastest(topology: &Topology) -> Self {
         let devices = 0..topology.devices();
         let pairs = devices.clone().flat_map(|device| {
@@ -51,33 +51,33 @@ impl Rates {
         Rates { pair, reduce: devices.map(sends).fold(0.0, f64::max), each_shard: true }
     }
 
-    /// Typical rates of routes: the median pair, and the bus of all devices.
+    /// Typical rates of the routes: the median pair, and the bus of all devices.
     fn typical(topology: &Topology) -> Self {
         let all: Vec<usize> = (0..topology.devices()).collect();
         let reduce = topology.collectives(&all).bus_bandwidth(Operation::AllReduce, LARGE);
         Rates { pair: topology.pair_matrix().median(), reduce, each_shard: true }
     }
 
-    /// Of transfers between stages of a tensor degree.
+    /// Rate of transfers between stages with this tensor degree.
     pub(super) fn transfers(self, degree: u32) -> f64 {
         if self.each_shard { self.pair * f64::from(degree) } else { self.pair }
     }
 }
 
-/// The plans that were simulated on the routes, the fastest first.
+/// Plans simulated on the routes, fastest first.
 pub(super) struct Judged<'a> {
     topology: &'a Arc<Topology>,
     best: RefCell<Vec<(f64, Plan)>>,
 }
 
 impl Judged<'_> {
-    /// A plan with its parts on the devices in order.
+    /// Plan with its stages on the devices in order.
     pub(super) fn placed(&self, plan: Plan) -> Plan {
         let in_order: Vec<usize> = (0..plan.devices().count()).collect();
         plan.on(self.topology, &in_order)
     }
 
-    /// Keeps a plan, if it is among the best.
+    /// Keeps a plan if it is among the best.
     pub(super) fn keep(&self, seconds: f64, plan: &Plan) {
         let mut best = self.best.borrow_mut();
         if best.iter().any(|(_, known)| known == plan) {
@@ -103,7 +103,7 @@ impl Task<'_> {
             let (Some(plan), Some(seconds)) = (outcome.plan.clone(), outcome.objective) else { return outcome };
             first = Some((seconds, plan));
             if outcome.status == Status::Cancelled || self.search.cancelled() {
-                // Under these rates nothing is proven.
+                // These rates prove nothing.
                 return Outcome { lower_bound: None, proven_among: None, ..outcome };
             }
         }

@@ -1,10 +1,10 @@
-//! The search over classes: tensor degree, replicas, number of stages.
+//! Search over classes (tensor degree, replicas, number of stages) under 1F1B.
 //!
-//! Classes are taken in the order of a bound that needs no search. One is left for good when [`super::decide`] says that
-//! no split of it is faster than the best plan by more than the gap. Else the least `T` for which it does not say so is
-//! the class's bound, and the splits found on the way are plans; more are looked for with a period to keep. The best
-//! of a class is improved by moving runs of cuts. In most problems some hundred classes fall to their first bound and two are
-//! searched. Everything is counted, nothing timed: the answer is the same on every machine.
+//! Classes come in the order of a bound that needs no search. A class is discarded when [`super::decide`] proves that
+//! no split of it beats the incumbent by more than the gap. Otherwise bisection finds the least `T` without such a
+//! proof, which is the class's bound. The splits found on the way are plans, and queries with a period find more.
+//! Moving runs of cuts improves the best split of a class. In most problems about a hundred classes fail their first
+//! bound and two are searched. All budgets count operations, not time, so the answer is the same on every machine.
 
 use super::{
     bounds::{self, reduce_factor},
@@ -18,27 +18,27 @@ use super::{
 };
 use crate::{plan::runner::Runner, planner::Search};
 
-/// What a "no" may be off by, relative: sums that are nearly as good as others were dropped.
+/// Factor on a time that "no" proves: nearly dominated states were dropped.
 const PROOF: f64 = 1.0 - 4e-5;
-/// Times are told apart no finer than this, relative: well above what a "no" may be off by.
+/// Relative resolution of bisection, well above the error of a "no".
 const FINEST: f64 = 2e-4;
-/// Operations that improving one split may take, in stages times ranks.
+/// Budget for improving one split, in stages times ranks.
 const MOST_WORK: usize = 2_000_000;
-/// Where a class has no more splits than this, all are tried.
+/// Maximum number of splits of a class up to which all are tried.
 const MOST_TRIED: usize = 40;
 
-/// A degree, replicas and stages.
+/// Class of plans with one tensor degree, number of replicas and number of stages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Class {
-    /// Which table.
+    /// Index of the degree's table.
     pub(super) table: usize,
     pub(super) d: u32,
     pub(super) stages: usize,
-    /// No plan of it is faster.
+    /// Lower bound on the iteration time of its plans.
     pub(super) lower: f64,
 }
 
-/// A plan by its cuts.
+/// Plan, described by its cuts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Split {
     pub(super) table: usize,
@@ -46,25 +46,25 @@ pub(super) struct Split {
     pub(super) kind: Kind,
     /// First unit of every stage.
     pub(super) begins: Vec<usize>,
-    /// By stage, the nodes that recompute where they were weighed; else those are the table's choice.
+    /// Nodes that recompute, by stage, if they were weighed (`weighing`). Empty: the table's choice.
     pub(super) again: Vec<Vec<usize>>,
-    /// Time of a batch by [`super::evaluate`], or simulated.
+    /// Iteration time by [`super::evaluate`] or the simulator.
     pub(super) seconds: f64,
 }
 
-/// What a search has found.
+/// Result of a search.
 #[derive(Debug, Default)]
 pub(super) struct FoundPlan {
     pub(super) best: Option<Split>,
-    /// No plan is faster.
+    /// Lower bound on the iteration time.
     pub(super) lower: f64,
-    /// Whether it was stopped before its end.
+    /// True if the search was stopped before its end.
     pub(super) stopped: bool,
-    /// Classes, those that were searched, splits that were evaluated.
+    /// Numbers of classes, of classes searched, and of splits evaluated.
     pub(super) counts: [usize; 3],
 }
 
-/// Limits that all classes share.
+/// Limits shared by all classes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scope {
     pub(super) devices: u32,
@@ -72,9 +72,9 @@ pub(super) struct Scope {
     pub(super) bandwidth: f64,
     pub(super) data_parallel: bool,
     pub(super) stages: Option<usize>,
-    /// Devices of a machine, where only whole ones are used, or a part of one.
+    /// Devices of a machine, if only whole machines or a part of one may be used.
     pub(super) machine: Option<u32>,
-    /// The engine that must run the plan.
+    /// Engine that must run the plan.
     pub(super) runner: Option<Runner>,
     pub(super) gap: f64,
 }
@@ -90,21 +90,21 @@ impl Scope {
         (1..=most).filter(|d| self.microbatches.is_multiple_of(*d)).collect()
     }
 
-    /// Whether so many stages of replicas of so many devices may be.
+    /// True if the rules allow this number of stages with `d` replicas of `t` devices.
     pub(super) fn may_use(&self, stages: usize, d: u32, t: u32) -> bool {
         let devices = stages as u32 * d * t;
         let whole = self.machine.is_none_or(|machine| devices <= machine || devices.is_multiple_of(machine));
         whole && self.stages.is_none_or(|asked| asked == stages) && stages as u32 * d <= self.microbatches
     }
 
-    /// Whether a schedule runs so many stages and microbatches of a replica, in the engine if one must run it.
+    /// True if the schedule runs these stages and microbatches per replica, also in the engine if there is one.
     pub(super) fn runs(&self, kind: Kind, stages: usize, microbatches: u32) -> bool {
         let refused = |runner: Runner| runner.refuses(kind.schedule, stages as u32, microbatches).is_some();
         kind.runs(stages, microbatches) && !self.runner.is_some_and(refused)
     }
 
-    /// The numbers of stages there can be on so many devices, and replicas of each: the fewest, which take the fewest
-    /// devices; where what is in flight depends on them, all.
+    /// Numbers of stages that fit the devices, with their replicas. Under 1F1B only the fewest replicas, which take the
+    /// fewest devices. Otherwise all, since the number in flight depends on them.
     pub(super) fn shapes(&self, kind: Kind, t: u32, units: usize, devices: u32) -> Vec<(usize, u32)> {
         let replicas = self.replicas_on(devices);
         let most = units.min((devices / t).min(self.microbatches) as usize);
@@ -119,36 +119,35 @@ impl Scope {
         found.collect()
     }
 
-    /// The most stages at a degree, whatever the replicas.
+    /// Maximum number of stages at a degree, over all replicas.
     pub(super) fn most_stages(&self, t: u32, units: usize) -> usize {
         units.min((self.devices / t).min(self.microbatches) as usize).min(self.stages.unwrap_or(usize::MAX))
     }
 }
 
-/// A search in progress.
+/// Search in progress.
 pub(super) struct Hunt<'s, 'c> {
     pub(super) scope: Scope,
     pub(super) tables: Vec<Table<'c>>,
     pub(super) search: &'s Search,
-    /// Seconds of the best plan that is known otherwise; infinite where there is none.
+    /// Seconds of the best plan from elsewhere; infinite if there is none.
     pub(super) known: f64,
-    /// Called with every better split.
+    /// Receives every better split.
     pub(super) publish: &'s mut dyn FnMut(&Split, &[Table<'_>]),
-    /// Called with every better bound of what is searched here.
+    /// Receives every better bound of this search.
     pub(super) bounded: &'s dyn Fn(f64),
     pub(super) found: FoundPlan,
-    /// Where splits are worth what they take on the routes of a topology: seconds there.
+    /// Evaluates splits on the routes of a topology, if there is one.
     pub(super) judge: Option<&'s Judge<'s>>,
-    /// The best split of a class, by the search's own times, that is to be judged.
+    /// Best split of a class by the search's own times, not yet judged.
     pub(super) candidate: Option<Split>,
 }
 
-/// What a split takes on the routes of a topology.
+/// Function that returns the seconds of a split on the routes of a topology.
 pub(super) type Judge<'s> = dyn Fn(&Split, &[Table<'_>]) -> Option<f64> + 's;
 
 impl<'c> Hunt<'_, 'c> {
-    /// The shortest ways through the stages of every table, which know nothing of one another; a search that is stopped
-    /// meanwhile is over.
+    /// Fills all tables, which are independent of each other. If stopped, the search ends.
     pub(super) fn fill(&mut self) {
         let (scope, search) = (self.scope, self.search);
         let tables = std::mem::take(&mut self.tables);
@@ -159,13 +158,14 @@ impl<'c> Hunt<'_, 'c> {
         };
         let filled: Vec<Option<Table<'c>>> = search.map(&tables, filled);
         self.found.stopped = filled.iter().any(Option::is_none);
-        // What was found stays to be built from costs alone.
+        // Plans found so far are built from the costs alone.
         let or_bare =
             |(table, (costs, memory)): (Option<Table<'c>>, _)| table.unwrap_or_else(|| Table::bare(costs, memory));
         self.tables = filled.into_iter().zip(own).map(or_bare).collect();
     }
 
-    /// Plans of equal work by stage, the number of stages doubled each time: one is there long before a search is through.
+    /// Publishes splits with equal work per stage, for numbers of stages doubled each time. They exist long before a
+    /// search ends.
     pub(super) fn straight(&mut self) {
         for index in 0..self.tables.len() {
             let costs = self.tables[index].costs;
@@ -196,7 +196,7 @@ impl<'c> Hunt<'_, 'c> {
         }
     }
 
-    /// All classes under 1F1B.
+    /// Searches all classes under 1F1B.
     pub(super) fn run(&mut self) {
         let mut classes = self.classes();
         classes.sort_by(|a, b| a.lower.total_cmp(&b.lower));
@@ -222,7 +222,7 @@ impl<'c> Hunt<'_, 'c> {
         }
     }
 
-    /// What a plan must be faster than to be worth finding.
+    /// Time that a plan must be below to improve the incumbent by more than the gap.
     pub(super) fn goal(&self) -> f64 {
         let best = self.found.best.as_ref().map_or(f64::INFINITY, |best| best.seconds);
         best.min(self.known) * (1.0 - self.scope.gap)
@@ -270,7 +270,7 @@ impl<'c> Hunt<'_, 'c> {
         let (mut low, mut high) = (class.lower, self.goal());
         let mut arcs;
         if high == f64::INFINITY {
-            // The first class: up from its bound until there is a plan.
+            // Without an incumbent, `T` grows from the class's bound until there is a plan.
             let mut step = 0.02;
             high = low.max(f64::MIN_POSITIVE);
             loop {
@@ -316,7 +316,7 @@ impl<'c> Hunt<'_, 'c> {
         }
     }
 
-    /// Looks for plans whose windows keep a period, the shortest for which there are some.
+    /// Searches for plans whose windows keep a period, by bisection to the shortest period that has any.
     fn in_step(&mut self, class: &Class, arcs: &Arcs, low: f64, own: &mut Option<Split>) {
         let m = f64::from(self.shape(class).microbatches);
         let Some(best) = own.as_ref().map(|own| own.seconds) else { return };
@@ -332,7 +332,7 @@ impl<'c> Hunt<'_, 'c> {
         }
     }
 
-    /// Asks for splits of a class and evaluates them; whether there are any.
+    /// Runs the decision problem and evaluates its splits. Returns true if there are any.
     fn ask(&mut self, class: &Class, arcs: &Arcs, time: f64, period: f64, own: &mut Option<Split>) -> bool {
         let splits = arcs.decide(&self.tables[class.table], Question { time, period });
         let any = !splits.is_empty();
@@ -342,7 +342,7 @@ impl<'c> Hunt<'_, 'c> {
         any
     }
 
-    /// Evaluates a split.
+    /// Evaluates a split, publishes it and keeps it as `own` if it is faster.
     fn consider(&mut self, table: usize, d: u32, begins: Vec<usize>, own: &mut Option<Split>) {
         if own.as_ref().is_some_and(|own| own.begins == begins) {
             return;
@@ -354,7 +354,7 @@ impl<'c> Hunt<'_, 'c> {
         }
     }
 
-    /// Judges the best split since the last time.
+    /// Judges the best split since the last call.
     pub(super) fn settle_candidate(&mut self) {
         let (Some(judge), Some(split)) = (self.judge, self.candidate.take()) else { return };
         let Some(seconds) = judge(&split, &self.tables) else { return };
@@ -378,7 +378,7 @@ impl<'c> Hunt<'_, 'c> {
         }
     }
 
-    /// A split with its time, unless it does not fit or its bound is not below `most`.
+    /// Split with its time; `None` if it does not fit or its bound is not below `most`.
     pub(super) fn evaluated(&mut self, table: usize, d: u32, begins: Vec<usize>, most: f64) -> Option<Split> {
         let count = begins.len();
         let (microbatches, factor) = (self.scope.microbatches / d, reduce_factor(d, self.scope.bandwidth));
@@ -427,7 +427,7 @@ impl<'c> Hunt<'_, 'c> {
     }
 }
 
-/// All splits of so many units into so many stages, where they are few enough to try each; else none.
+/// All splits of the units into stages; none if there are more than `MOST_TRIED`.
 pub(super) fn all_splits(units: usize, stages: usize) -> Vec<Vec<usize>> {
     let mut found = vec![vec![0]];
     for stage in 1..stages {

@@ -1,4 +1,4 @@
-//! The options of the planner, read once from what the user set.
+//! Options of the planner, parsed from the user's settings.
 
 use super::kind::{PARTS, Wanted};
 use crate::plan::{Schedule, runner::Runner};
@@ -8,29 +8,29 @@ use crate::planner::{
 };
 use crate::units;
 
-/// All options.
+/// Values of all options.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct JointSettings {
     pub(super) data_parallel: bool,
     pub(super) tensor_parallel: bool,
-    /// The tensor degree of all stages, if one is asked for.
+    /// Tensor degree of all stages; `None` leaves it free.
     pub(super) degree: Option<u32>,
     pub(super) recompute: Recompute,
-    /// Whether plans that engines cannot run will do.
+    /// True if the plan may be one that engines cannot run.
     pub(super) anywhere: bool,
-    /// The engine that must be able to run the plan unchanged, if one must.
+    /// Engine that must run the plan unchanged, if any.
     pub(super) engine: Option<Runner>,
-    /// The schedule and the parts of the model on each device.
+    /// Schedule and parts of the model on each device.
     pub(super) wanted: Wanted,
-    /// Exactly so many stages, if that is asked.
+    /// Exact number of stages; `None` leaves it free.
     pub(super) stages: Option<usize>,
-    /// A plan proven to be as near to the best is enough, as a share of its time.
+    /// Gap within which a plan is good enough, as a fraction of its time.
     pub(super) gap: f64,
-    /// Share of the memory that is left free.
+    /// Fraction of the memory that stays free.
     pub(super) headroom: f64,
 }
 
-/// What the planner declares.
+/// Options that the planner declares.
 pub(super) static OPTIONS: [OptionSpec; 11] = [
     OptionSpec {
         name: "space",
@@ -98,7 +98,7 @@ pub(super) static OPTIONS: [OptionSpec; 11] = [
     },
 ];
 
-/// What each leaves of the plans that a proof speaks of.
+/// Effect of each option on the plans that a proof covers.
 pub(super) static BEARINGS: [(&str, Bearing); 11] = [
     ("space", Bearing::Told),
     ("schedule", Bearing::Told),
@@ -112,7 +112,7 @@ pub(super) static BEARINGS: [(&str, Bearing); 11] = [
     pipeline_options::OF_RECOMPUTE,
     pipeline_options::OF_STAGES,
     pipeline_options::OF_ENGINE,
-    // How near to the best is told as the gap.
+    // The gap says how near to the best a plan is.
     ("gap", Bearing::Search),
     (
         "headroom",
@@ -123,7 +123,7 @@ pub(super) static BEARINGS: [(&str, Bearing); 11] = [
     ),
 ];
 
-/// The parts of the model on a device that are tried, where a schedule interleaves them.
+/// Numbers of virtual stages that are tried, if a schedule interleaves them.
 fn parts_of_a_device(options: &Options) -> Option<String> {
     let parts = match JointSettings::new(options).wanted.parts {
         Some(parts) => parts.to_string(),
@@ -136,10 +136,10 @@ fn parts_of_a_device(options: &Options) -> Option<String> {
     }
 }
 
-/// No node offers a higher one.
+/// Upper limit on the degree; no node offers a higher one.
 const MOST_DEGREE: f64 = 10_000.0;
 
-/// Those that decide which plans there are.
+/// Options that determine which plans exist.
 pub(super) static TUNABLES: [Tunable; 6] = [
     Tunable::Freedom("schedule"),
     Tunable::Freedom("data_parallel"),

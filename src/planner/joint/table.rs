@@ -1,8 +1,8 @@
-//! Costs of one tensor degree with all that does not depend on replicas or the number of stages: what stages recompute,
-//! and the shortest way through the last stages.
+//! Costs of one tensor degree that depend neither on replicas nor on the number of stages: recomputation of stages, and
+//! the least time of the last stages.
 //!
-//! A stage with `j − 1` stages behind it has `j` microbatches in flight, so `rest[j][a]`, the least
-//! `Σ x + 2 Σ c` of `j` stages from unit `a` on, is one table for all pipelines: `O(stages · units · window)` time,
+//! A stage with `j − 1` stages behind it has `j` microbatches in flight. So `rest[j][a]`, the least `Σ x + 2 Σ c` of
+//! `j` stages from unit `a` on, is one table for all pipelines. `O(stages · units · window)` time and
 //! `O(stages · units)` memory, where a window is the units that fit a stage.
 
 use super::{
@@ -13,41 +13,41 @@ use super::{
 /// Limits of a stage.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
-    /// Parts of the model that it is made of.
+    /// Number of parts of the model in it.
     pub(super) parts: u32,
     /// Microbatches in flight.
     pub(super) in_flight: f64,
-    /// Seconds of a microbatch.
+    /// Maximum seconds of a microbatch.
     pub(super) most: f64,
 }
 
-/// Whether a run of units may be a stage.
+/// Result of checking if units may form a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Fit {
-    /// With so many seconds of recomputation, at the least.
+    /// Fits, with this lower bound on the seconds of recomputation.
     Yes(f64),
-    /// It has too few layers for its parts; a longer one may do.
+    /// Too few layers for its parts; a longer stage may fit.
     Short,
-    /// It takes too long, or too much memory.
+    /// Too much time or memory.
     Never,
 }
 
-/// Costs of a degree within a memory.
+/// Costs of a degree within a memory limit.
 #[derive(Debug)]
 pub(super) struct Table<'c> {
     pub(super) costs: &'c Costs,
     memory_bytes: f64,
-    /// What rounding of sums may hide or make up, as a share of it, where they are not of whole numbers.
+    /// Relative tolerance of the memory limit for rounding, if bytes are not integers.
     rounding: f64,
     memo: Memo,
-    /// By stages and first unit, `stages · (units + 1) + unit`; infinite where there is no way.
+    /// Least time by stages and first unit, at `stages · (units + 1) + unit`; infinite if there is no split.
     rest: Vec<f64>,
-    /// By stages: the first unit from which so many fit.
+    /// First unit from which that number of stages fits, by number of stages.
     reach: Vec<usize>,
 }
 
 impl<'c> Table<'c> {
-    /// Costs within a memory, more or less some rounding, without any way through stages: enough to evaluate a split.
+    /// Costs within a memory limit and its tolerance, without the rows of `rest`: enough to evaluate a split.
     pub(super) fn bare(costs: &'c Costs, (memory_bytes, rounding): (f64, f64)) -> Self {
         let n = costs.len();
         let mut rest = vec![f64::INFINITY; n + 1];
@@ -55,7 +55,7 @@ impl<'c> Table<'c> {
         Table { costs, memory_bytes, rounding, memo: Memo::default(), rest, reach: vec![n] }
     }
 
-    /// Finds the shortest ways of up to so many stages; `None` if it was told to stop.
+    /// Fills the rows for up to `most` stages; `None` if stopped.
     pub(super) fn filled(mut self, most: usize, stopped: &dyn Fn() -> bool) -> Option<Self> {
         for stages in 1..=most.min(self.costs.len()) {
             let begin = self.reaching(stages);
@@ -66,7 +66,7 @@ impl<'c> Table<'c> {
         Some(self)
     }
 
-    /// No later than the first unit from which so many stages can hold all.
+    /// Lower bound on the first unit from which this number of stages can hold the rest.
     fn reaching(&mut self, stages: usize) -> usize {
         let n = self.costs.len();
         let from = self.reach[stages - 1];
@@ -74,8 +74,8 @@ impl<'c> Table<'c> {
         self.earliest(ends, Room { parts: 1, in_flight: stages as f64, most: f64::INFINITY })
     }
 
-    /// By stage of so many: no later than the first unit from which it and those behind it can hold the rest; last the end.
-    /// The end everywhere where they cannot.
+    /// Lower bound, by stage, on the first unit from which it and those behind it can hold the rest; the line's end if
+    /// they cannot. The last entry is the line's end.
     pub(super) fn back(&mut self, count: usize, room: &dyn Fn(usize) -> Room) -> Vec<usize> {
         let n = self.costs.len();
         let mut back = vec![n; count + 1];
@@ -86,7 +86,7 @@ impl<'c> Table<'c> {
         back
     }
 
-    /// The first unit from which a stage can hold all up to one of some ends; the end of the line where none can.
+    /// First unit from which a stage can hold everything up to one of `ends`; the end of the line if none can.
     fn earliest(&mut self, ends: std::ops::RangeInclusive<usize>, room: Room) -> usize {
         let mut found = self.costs.len();
         for end in ends {
@@ -98,7 +98,7 @@ impl<'c> Table<'c> {
                     Fit::Never => break,
                 }
             }
-            // One that ends later begins no earlier, but where this end leaves too few layers.
+            // A later end has no earlier begin, unless this end leaves too few layers.
             let Some(begin) = begin else { continue };
             if begin >= found {
                 break;
@@ -109,7 +109,7 @@ impl<'c> Table<'c> {
         found
     }
 
-    /// Whether units `a .. b` may be a stage.
+    /// Checks if units `a .. b` may form a stage.
     pub(super) fn fit(&mut self, a: usize, b: usize, room: Room) -> Fit {
         if !self.costs.has_parts(a, b, room.parts) {
             return Fit::Short;
@@ -124,7 +124,7 @@ impl<'c> Table<'c> {
         }
     }
 
-    /// The same where `Never` holds for every longer run as well: for that, what recomputes may be any unit.
+    /// Like `fit`, but `Never` also holds for every longer stage: any units may recompute.
     fn may_fit(&mut self, a: usize, b: usize, room: Room) -> Fit {
         if self.costs.swaps.grows() {
             return self.fit(a, b, room);
@@ -138,7 +138,7 @@ impl<'c> Table<'c> {
         }
     }
 
-    /// The first unit, from `least` on, from which a stage up to `end` can hold all.
+    /// First unit, from `least` on, from which a stage up to `end` holds everything; `end` if there is none.
     pub(super) fn furthest(&self, least: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
         let mut found = end;
         for begin in (least..end).rev() {
@@ -155,7 +155,7 @@ impl<'c> Table<'c> {
         let n = self.costs.len();
         let mut row = vec![f64::INFINITY; n + 1];
         let before: Vec<f64> = self.rest[(stages - 1) * (n + 1)..stages * (n + 1)].to_vec();
-        // What the stages behind take on top of their fastest ways, at the least.
+        // Least excess of the stages behind over their fastest modes.
         let above = |b: usize| before[b] - self.costs.fastest(b, n);
         let floor = (0..=n).map(above).filter(|above| above.is_finite()).fold(f64::INFINITY, f64::min);
         for (a, cell) in row.iter_mut().enumerate().take(n).skip(self.reach[stages]) {
@@ -179,7 +179,7 @@ impl<'c> Table<'c> {
         Some(row)
     }
 
-    /// The unit up to which the stage from `b` on reaches at the least, being the first of `stages - 1`.
+    /// Lower bound on the end of the stage that starts at `b`, the first of `stages - 1`.
     fn next(&self, stages: usize, b: usize) -> usize {
         let n = self.costs.len();
         match stages {
@@ -188,42 +188,42 @@ impl<'c> Table<'c> {
         }
     }
 
-    /// Whether units `a .. b` fit as a stage with so many microbatches in flight.
+    /// True if units `a .. b` fit as a stage with `in_flight` microbatches in flight.
     pub(super) fn fits(&self, a: usize, b: usize, in_flight: f64) -> bool {
         let shave = self.shave(a, b, in_flight);
         shave <= 0.0 || self.costs.swaps.most_saved(a, b, in_flight) >= shave
     }
 
-    /// Bytes that units `a .. b` take too much in their fastest ways.
+    /// Bytes by which units `a .. b` exceed the memory in their fastest modes.
     pub(super) fn shave(&self, a: usize, b: usize, in_flight: f64) -> f64 {
         let whole = self.costs.whole_bytes && in_flight.fract() == 0.0;
         let there = if whole { self.memory_bytes } else { self.memory_bytes * (1.0 + self.rounding) };
         self.costs.bytes(a, b, in_flight) - there
     }
 
-    /// The least time that units `a .. b` recompute for as a stage with so many microbatches in flight; `None` if they do not
-    /// fit.
+    /// Lower bound on the recompute time of units `a .. b` as a stage with `in_flight` microbatches in flight; `None`
+    /// if they do not fit.
     #[inline]
     pub(super) fn least(&mut self, a: usize, b: usize, in_flight: f64) -> Option<f64> {
         let shave = self.shave(a, b, in_flight);
         self.costs.swaps.least(a, b, in_flight, shave, &mut self.memo)
     }
 
-    /// What units `a .. b` recompute as a stage with so many microbatches in flight; `None` if they do not fit.
+    /// Recompute time of units `a .. b` as a stage with `in_flight` microbatches in flight; `None` if they do not fit.
     #[inline]
     pub(super) fn extra(&mut self, a: usize, b: usize, in_flight: f64) -> Option<Extra> {
         let shave = self.shave(a, b, in_flight);
         self.costs.swaps.extra(a, b, in_flight, shave, &mut self.memo)
     }
 
-    /// The nodes that do.
+    /// Nodes that recompute in the same stage; `None` if it does not fit.
     pub(super) fn recomputing(&self, a: usize, b: usize, in_flight: f64) -> Option<Vec<usize>> {
         let shave = self.shave(a, b, in_flight);
         self.costs.swaps.choose(a, b, in_flight, shave)
     }
 
-    /// The least memory with which exactly so many stages of so many parts hold all; `None` if there are not so many units. The
-    /// last byte may be one too many.
+    /// Least memory with which exactly `stages` stages of `parts` parts hold everything; `None` if there are too few
+    /// units. It may be one byte too large.
     pub(super) fn least_memory(&self, stages: usize, parts: u32, flight: &dyn Fn(usize) -> f64) -> Option<f64> {
         let n = self.costs.len();
         if stages == 0 || stages > n {
@@ -240,8 +240,8 @@ impl<'c> Table<'c> {
         Some(high)
     }
 
-    /// Whether exactly so many stages of so many parts hold all within a memory, with so many microbatches in flight by the
-    /// stages behind.
+    /// True if exactly `stages` stages of `parts` parts hold everything within a memory. `flight` gives the
+    /// microbatches in flight by the number of stages behind.
     pub(super) fn holds(&self, stages: usize, parts: u32, memory: f64, flight: &dyn Fn(usize) -> f64) -> bool {
         let n = self.costs.len();
         if stages > n {
@@ -253,7 +253,7 @@ impl<'c> Table<'c> {
             let needs =
                 |a: usize, end: usize| self.costs.bytes(a, end, flying) - self.costs.swaps.most_saved(a, end, flying);
             let holds = |a: usize, end: usize| self.costs.has_parts(a, end, parts) && needs(a, end) <= memory;
-            // The stages in front need a unit each, those behind have theirs.
+            // Each stage in front needs a unit, and those behind have theirs.
             let ends = if j == 1 { n..=n } else { from..=n + 1 - j };
             let least = stages - j;
             let furthest = |end: usize| {
@@ -269,17 +269,17 @@ impl<'c> Table<'c> {
         from == 0
     }
 
-    /// The memory that stages are planned for, and its rounding.
+    /// Memory for stages in bytes, and its rounding tolerance.
     pub(super) fn memory(&self) -> (f64, f64) {
         (self.memory_bytes, self.rounding)
     }
 
-    /// The most stages there are rows for.
+    /// Number of stages up to which there are rows.
     pub(super) fn stages(&self) -> usize {
         self.reach.len() - 1
     }
 
-    /// The least `Σ x + 2 Σ c` of so many stages from a unit on.
+    /// Least `Σ x + 2 Σ c` of `stages` stages from `unit` on.
     pub(super) fn rest(&self, stages: usize, unit: usize) -> f64 {
         self.rest[stages * (self.costs.len() + 1) + unit]
     }

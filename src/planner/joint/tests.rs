@@ -112,7 +112,7 @@ fn no_bound_is_above_the_time_in_200_000_pipelines() {
     hold(4, 200_000);
 }
 
-/// Where the last forward comes before the first backward a batch goes around once and not twice.
+/// The last forward precedes the first backward, so a batch goes around once and not twice.
 #[test]
 fn as_many_microbatches_as_stages_is_a_case_of_its_own() {
     let mut random = SplitMix::new(5);

@@ -1,21 +1,22 @@
-//! Which nodes recompute where a node's ways differ in their parameters.
+//! Chooses the nodes that recompute if a node's modes differ in their parameters.
 //!
-//! What recomputes least need not be fastest then: a way that takes longer and has fewer parameters makes the all-reduce
-//! shorter. Profiles of real networks have no such ways, so the search takes the parameters as the fewest of both ways, which bounds
-//! may, and a split is weighed when its time is wanted: each stage as its work of a batch and some share of its all-reduce together
-//! take least, from a few shares that for which the whole is fastest. `O(nodes²)` for a stage, some times more for the shares.
+//! The least recomputation need not be fastest: a slower mode with fewer parameters shortens the all-reduce. Profiles
+//! of real networks have no such modes. So the search counts the fewer parameters of both modes, which is valid for
+//! bounds, and modes are weighed only when a split is timed. Each stage takes the modes with the least sum of its work
+//! and a weight times its all-reduce. Of a few weights, those with the least iteration time win. `O(nodes²)` for a
+//! stage and weight.
 
 use super::{line::StageCost, table::Table};
 
-/// How much of an all-reduce is taken to count: some of it may pass while other stages work.
+/// Weights of an all-reduce, part of which may overlap with the work of other stages.
 const SHARES: [f64; 6] = [0.0, 0.2, 0.5, 1.0, 2.0, 5.0];
-/// What sums of a stage may be off by, relative.
+/// Relative rounding error of a stage's sums.
 const ROUNDING: f64 = 1e-9;
-/// More nodes in a stage than this are changed one by one, not in pairs.
+/// Number of nodes in a stage up to which nodes change in pairs; above, one by one.
 const MOST_PAIRED: usize = 64;
 
-/// What the smaller way of a node changes against the faster one: seconds more, bytes less in flight and beside, parameters
-/// more.
+/// Difference of a node's smaller mode from its faster one: more seconds, fewer bytes per microbatch in flight and
+/// fixed, more parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
     pub(super) node: usize,
@@ -25,14 +26,14 @@ pub(super) struct Way {
     pub(super) parameters: f64,
 }
 
-/// The ways of all nodes, by unit, and the parameters of the fastest ones before each boundary.
+/// Smaller modes of all nodes, by unit, and prefix sums of the parameters of the fastest modes.
 #[derive(Debug, Clone)]
 pub(super) struct Weights {
     ways: Vec<Vec<Way>>,
     fastest: Vec<f64>,
 }
 
-/// A choice for a stage.
+/// Modes of a stage, by the nodes in the smaller mode.
 struct Chosen {
     again: Vec<usize>,
     seconds: f64,
@@ -40,7 +41,7 @@ struct Chosen {
 }
 
 impl Weights {
-    /// `None` where no ways differ in parameters. `fastest` are the parameters of each unit's fastest ways.
+    /// Returns `None` if no modes differ in parameters. `fastest` are the parameters of each unit's fastest modes.
     pub(super) fn new(ways: Vec<Vec<Way>>, fastest: &[f64]) -> Option<Self> {
         let differ = ways.iter().flatten().any(|way| way.parameters != 0.0);
         let mut sums = vec![0.0];
@@ -50,8 +51,8 @@ impl Weights {
         differ.then_some(Weights { ways, fastest: sums })
     }
 
-    /// The choice for units `a .. b` that is best by seconds of work and `price` for each byte of parameters, from what
-    /// recomputes least by changing one node or two at a time.
+    /// Best modes of units `a .. b` by seconds of work plus `price` per byte of parameters. Starts with the least
+    /// recomputation and changes one or two nodes at a time.
     fn choose(&self, table: &Table<'_>, (a, b): (usize, usize), in_flight: f64, price: f64) -> Option<Chosen> {
         let least = table.recomputing(a, b, in_flight)?;
         let ways: Vec<&Way> = self.ways[a..b].iter().flatten().collect();
@@ -62,7 +63,7 @@ impl Weights {
         };
         let (saves, costs) =
             (|way: &Way| way.in_flight * in_flight + way.fixed, |way: &Way| way.seconds + price * way.parameters);
-        // What sums may be off by: a change that is out by more than that needs no sum to be refused.
+        // Changes that miss by more than the rounding error are refused without an exact sum.
         let room = |of: &dyn Fn(&Way) -> f64| ROUNDING * ways.iter().map(|way| of(way).abs()).sum::<f64>();
         let (room_saved, room_worth) = (room(&saves), room(&costs));
         loop {
@@ -105,24 +106,24 @@ impl Weights {
     }
 }
 
-/// Seconds of a batch of stages that recompute for so long each; `None` if it is given up.
+/// Iteration time for the stages and the recompute seconds of each; `None` if abandoned.
 type Time<'a> = &'a dyn Fn(&[StageCost], &[f64]) -> Option<f64>;
 
-/// A split's stages as they recompute least, what that takes, and how to time it.
+/// Stages of a split with the least recomputation, its seconds, and a function that times them.
 pub(super) struct Timing<'a> {
     pub(super) begins: &'a [usize],
     pub(super) stages: &'a [StageCost],
     pub(super) again: &'a [f64],
-    /// Microbatches in flight by stage.
+    /// Microbatches in flight, by stage.
     pub(super) in_flight: &'a dyn Fn(usize) -> f64,
-    /// Seconds of work of a microbatch that a byte of parameters is worth.
+    /// Seconds of work of a microbatch that equal a byte of parameters.
     pub(super) price: f64,
-    /// The time of a batch; `None` if it is given up.
+    /// Iteration time; `None` if abandoned.
     pub(super) time: Time<'a>,
 }
 
 impl Timing<'_> {
-    /// The time of the split, and by stage the nodes that recompute where that is not the table's choice.
+    /// Iteration time of the split, and the nodes that recompute by stage. The list is empty for the table's choice.
     pub(super) fn least(&self, table: &Table<'_>) -> Option<(f64, Vec<Vec<usize>>)> {
         let Some(weights) = &table.costs.weights else {
             return (self.time)(self.stages, self.again).map(|seconds| (seconds, vec![]));

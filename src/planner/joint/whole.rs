@@ -1,9 +1,9 @@
-//! A plan along the whole of a line that is thinned out for the search, where none of the thinned line's plans fits.
+//! Plans along the whole line, for networks whose line is thinned for the search and none of whose thinned plans fits.
 //!
-//! Runs of many nodes are coarse: the first stages of a long pipeline, which hold the most microbatches in flight, may have
-//! room for a few nodes only. Here stages are filled from the network's end, each with as many nodes as memory and a load
-//! allow, and the load is lowered by bisection for every tensor degree and for numbers of stages doubled each time. Filling
-//! takes the fewest stages that hold all, so where it fails for all numbers of stages, no plan fits at all.
+//! Units of many nodes are coarse. The first stages of a long pipeline hold the most microbatches in flight and may fit
+//! only a few nodes. Here stages are filled from the network's end, each with as many nodes as memory and a load allow.
+//! Bisection lowers the load for every tensor degree and for numbers of stages doubled each time. Filling takes the
+//! fewest stages that hold everything, so if it fails for all numbers of stages, no plan fits.
 //! `O(degrees · stages · HALVINGS · nodes)` time.
 
 use super::{
@@ -17,20 +17,21 @@ use crate::{
     planner::{Search, engine_layers::Rule},
 };
 
-/// Halvings of the load for one degree and number of stages.
+/// Bisection steps of the load for one degree and number of stages.
 const HALVINGS: usize = 10;
 
-/// What is tried along the whole of a line that is thinned out for the search.
+/// State of the search along the whole line.
 #[derive(Default)]
 pub(super) struct AlongWhole {
-    /// Where the line is thinned out, and 1F1B is wanted.
+    /// Whole line, if the search thins it and 1F1B is requested.
     pub(super) line: Option<Line>,
     pub(super) tried: bool,
     pub(super) plan: Option<(f64, Plan)>,
 }
 
 impl Task<'_> {
-    /// Plans along the whole line, if there is one and it was not tried; until `search` is over there is one, if any fits.
+    /// Plans along the whole line, if there is one and it was not tried. It goes past the deadline until it has a plan,
+    /// if any fits.
     pub(super) fn search_whole(&self, whole: &mut AlongWhole, rule: Rule, scope: Scope, search: &Search) {
         let Some(line) = whole.line.as_ref().filter(|_| !whole.tried) else { return };
         let costs = self.costs(line, None, rule);
@@ -58,7 +59,7 @@ impl Task<'_> {
 }
 
 impl Hunt<'_, '_> {
-    /// Publishes the best plan that is found so; a search that is stopped ends with the first.
+    /// Publishes the best plan found. After a deadline it ends with the first plan, after a cancellation at once.
     pub(super) fn along_the_whole(&mut self) {
         for index in 0..self.tables.len() {
             let costs = self.tables[index].costs;
@@ -66,7 +67,7 @@ impl Hunt<'_, '_> {
             let doubled = std::iter::successors(Some(1usize), |stages| Some(stages * 2));
             let mut counts: Vec<usize> = doubled.take_while(|&stages| stages < most).chain([most]).collect();
             counts.retain(|&stages| stages > 0);
-            // Most stages hold most: where these do not, fewer do not.
+            // The largest number of stages holds most: if it fails, smaller ones fail.
             for stages in counts.into_iter().rev() {
                 if self.search.cancelled() && (self.found.best.is_some() || !self.search.deadline_passed()) {
                     return;
@@ -85,7 +86,7 @@ impl Hunt<'_, '_> {
     }
 }
 
-/// Stages of at most so many with the least load found; `None` if memory has no room for all.
+/// First units of at most `stages` stages with the least load found; `None` if memory does not hold everything.
 fn lowered(table: &Table<'_>, stages: usize, asked: Option<usize>) -> Option<Vec<usize>> {
     let n = table.costs.len();
     let mut found = filled(table, stages, f64::INFINITY)?;
@@ -101,7 +102,7 @@ fn lowered(table: &Table<'_>, stages: usize, asked: Option<usize>) -> Option<Vec
     Some(found).filter(|found| asked.is_none_or(|asked| asked == found.len()))
 }
 
-/// Stages of at most so many, filled from the end, none above a load in its fastest ways: where each begins.
+/// First units of at most `stages` stages, filled from the end, with at most `load` seconds each in the fastest modes.
 fn filled(table: &Table<'_>, stages: usize, load: f64) -> Option<Vec<usize>> {
     let mut begins = vec![];
     let mut end = table.costs.len();

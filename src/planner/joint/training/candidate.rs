@@ -1,4 +1,5 @@
-//! One configuration: what recomputation it needs to fit, its time in closed form, and a bound on its simulated time.
+//! Evaluates one configuration: the recomputation that it needs to fit, its closed-form time and a bound on its
+//! simulated time.
 
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
@@ -17,29 +18,29 @@ use crate::{
     workload::TrainingProfile,
 };
 
-/// A configuration that an engine takes and that fits.
+/// Configuration that fits and that the engine accepts.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) configuration: Configuration,
     pub(super) split: StageSplit,
-    /// By the closed form, seconds.
+    /// Iteration time by the closed form, seconds.
     pub(super) closed_s: f64,
-    /// No simulation is shorter, seconds.
+    /// Lower bound on the simulated time, seconds.
     pub(super) bound_s: f64,
-    /// On the fullest device, the reserve included.
+    /// Bytes on the fullest device, including the reserve.
     pub(super) memory_bytes: f64,
 }
 
-/// What configurations are held against.
+/// Model, limits and topology that configurations are evaluated with.
 pub(super) struct Bench<'a> {
     pub(super) profile: &'a TrainingProfile,
     pub(super) batch: u32,
     pub(super) memory_bytes: f64,
-    /// Whether the error of the memory model must fit as well.
+    /// True if the error of the memory model must fit as well.
     pub(super) with_error: bool,
-    /// The routes between devices, where they are known; ranks sit on its devices in order.
+    /// Routes between devices, if known. Ranks are on its devices in order.
     pub(super) topology: Option<&'a Arc<Topology>>,
-    /// What the groups of a layout attain on it.
+    /// Bandwidths of the groups of a layout on the topology.
     pub(super) links: RefCell<BTreeMap<[u32; 5], Option<GroupLinks>>>,
 }
 
@@ -55,7 +56,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The configuration as a run on the devices in order.
+    /// Run of the configuration on the devices in order.
     fn run(&self, configuration: &Configuration) -> Run {
         let mut run = self.profile.run(configuration, self.batch);
         if let Some(topology) = self.topology {
@@ -70,7 +71,7 @@ impl<'a> Bench<'a> {
         run
     }
 
-    /// Whether a run's fullest device holds what it must, with the error of the memory model where that counts.
+    /// True if a run fits its fullest device, including the error of the memory model if `with_error`.
     pub(super) fn fits(&self, run: &Run, split: &StageSplit) -> bool {
         let bytes = self.fullest(run, split);
         match self.with_error {
@@ -79,13 +80,13 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// How a run with so many bytes on its fullest device fits.
+    /// Class of fit for a run with these bytes on its fullest device.
     pub(super) fn fit(&self, run: &Run, bytes: f64) -> Fits {
         let TrainingProfile { model, accelerator, constants, .. } = self.profile;
         Fits::of(bytes, self.memory_bytes, truth::memory_error(model, run, accelerator, constants))
     }
 
-    /// The configuration as a run, if an engine takes it.
+    /// Run and split of the configuration, if the engine accepts it.
     pub(super) fn taken(&self, configuration: &Configuration) -> Result<(Run, StageSplit), Refusal> {
         let run = self.run(configuration);
         let devices = configuration.layout.devices();
@@ -93,7 +94,7 @@ impl<'a> Bench<'a> {
         Ok((run, split))
     }
 
-    /// Bytes of the fullest device. Where stages are alike those between the second and the last hold less than the second.
+    /// Bytes of the fullest device. With equal stages, those between the second and the last hold less than the second.
     pub(super) fn fullest(&self, run: &Run, split: &StageSplit) -> f64 {
         let model = &self.profile.model;
         let last = split.stages() - 1;
@@ -106,8 +107,8 @@ impl<'a> Bench<'a> {
         most + run.settings.reserve_bytes
     }
 
-    /// The fewest layers of each virtual stage that must recompute for it to fit; `None` where all are not enough.
-    /// Memory falls with every layer more, and time grows.
+    /// Fewest layers of each virtual stage that must recompute for the run to fit; `None` if all are not enough. Memory
+    /// falls and time grows with every layer.
     pub(super) fn least_layers(&self, run: &Run, split: &StageSplit) -> Option<Recompute> {
         let most = (0..split.stages()).flat_map(|stage| split.chunks(stage)).map(ExactSizeIterator::len).max()? as u32;
         let fits = |recompute| self.fits(&Run { recompute, ..run.clone() }, split);
@@ -122,7 +123,7 @@ impl<'a> Bench<'a> {
         Some(if low == most { Recompute::Full } else { Recompute::Layers(low) })
     }
 
-    /// Times and memory of a run that an engine takes.
+    /// Times and memory of a run that the engine accepts.
     pub(super) fn candidate(&self, run: &Run, split: &StageSplit) -> Candidate {
         let profile = self.profile;
         let costs = Costs::of(&profile.model, run, &profile.accelerator, &profile.constants, split);
@@ -142,7 +143,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The simulated time, seconds.
+    /// Simulated iteration time, seconds.
     pub(super) fn simulated(&self, candidate: &Candidate) -> f64 {
         let profile = self.profile;
         let run = self.run(&candidate.configuration);
@@ -151,19 +152,19 @@ impl<'a> Bench<'a> {
         program::iteration(&profile.model, &run, &costs, &held)
     }
 
-    /// Whether attention's scores are kept, so that computing them again saves memory.
+    /// True if attention scores are kept, so that recomputing them saves memory.
     pub(super) fn keeps_scores(&self) -> bool {
         self.profile.settings.attention == AttentionKernel::Unfused
     }
 }
 
-/// A time that no simulation of 1F1B, plain or interleaved, or of a zero-bubble schedule goes below, seconds.
+/// Lower bound on the simulated time under 1F1B, plain or interleaved, or a zero-bubble schedule, seconds.
 ///
-/// Stage `i` runs `m` microbatches one after another, `m (f + b)` in all. It begins when the first microbatch has come
-/// through one virtual stage of every stage before it, `Σ f / v`, and when it has ended, the last microbatch's gradients go
-/// back through them, `Σ b / v`; then the first stage reduces its gradients. Or stage `i` reduces its own. The optimizer
-/// steps after either. Where gradients of the weights are put off (`apart`) the last of a stage's work may be on them, which
-/// no earlier stage waits for: then only the stage's own work and reduction count.
+/// Stage `i` runs `m` microbatches in sequence, `m (f + b)` in all. It begins when the first microbatch has passed one
+/// virtual stage of every stage before it, `Σ f / v`. When it has ended, the last microbatch's gradients go back
+/// through them, `Σ b / v`, and the first stage reduces its gradients. Alternatively stage `i` reduces its own. The
+/// optimizer step follows either. If gradients of the weights are delayed (`apart`), the last work of a stage may be on
+/// them, and no earlier stage waits for it. Then only the stage's own work and reduction count.
 pub(super) fn bound(costs: &Costs, apart: bool) -> f64 {
     let (m, v) = (costs.microbatches as f64, f64::from(costs.virtual_stages));
     let waits = costs.transfer * v / 2.0;
@@ -181,7 +182,7 @@ pub(super) fn bound(costs: &Costs, apart: bool) -> f64 {
     (longest + step) * costs.growth + costs.fixed
 }
 
-/// The same for any split of the layers over as many stages: the slowest stage takes at least the mean.
+/// The same bound for any split of the layers over as many stages: the slowest stage takes at least the mean.
 pub(super) fn bound_of_any_split(costs: &Costs) -> f64 {
     let waits = costs.transfer * f64::from(costs.virtual_stages);
     let whole: f64 = costs.stages.iter().map(StageTime::total).sum();

@@ -1,11 +1,11 @@
-//! Joint on models that are to be trained: the configuration whose simulated iteration takes the least time.
+//! Joint for models to be trained: the configuration with the least simulated iteration time.
 //!
 //! An exhaustive search over degrees (tensor, context, expert, pipeline, data), virtual stages, micro-batch, sequence
-//! parallelism, splits that are even or nearly so, and recomputation. For each layout only the recomputation that it needs
-//! to fit counts: memory falls and time grows with every layer that is computed again. The closed form
-//! ([`crate::family::training::iteration`]) orders what is left, a bound on the simulated time
-//! (`candidate::bound`, with its proof) ends the search, and the simulator decides. An optimizer whose state is divided is
-//! both smaller and faster than one that is not, so that what the settings say of it stands.
+//! parallelism, splits that are even or nearly so, and recomputation. Each layout is tried with the least recomputation
+//! that fits, since memory falls and time grows with every recomputed layer. Full recomputation is added for users with
+//! less memory. Candidates are simulated in the order of a lower bound (`candidate::bound`, with its proof), which also
+//! ends the search. The closed form ([`crate::family::training::iteration`]) ranks them for the trade-off with memory.
+//! A distributed optimizer is both smaller and faster than a replicated one, so that setting is not searched.
 //!
 //! With `C` layouts of `p` stages and `L` layers: `O(C · (p + L) · log L)` time, `O(C)` memory.
 
@@ -28,8 +28,9 @@ use crate::{
 
 use super::{engine_of, settings::JointSettings};
 
-/// The planner's options that are about profiles: here the engine is that of the stack, virtual stages are searched, and the
-/// search is whole. NVIDIA's stacks run 1F1B, interleaved where the configuration has virtual stages, and nothing else.
+/// Options that the planner ignores for these models: the stack determines the engine, virtual stages are searched, and
+/// the search is exhaustive. NVIDIA's stacks ignore the schedule too: they run 1F1B, interleaved if the configuration
+/// has virtual stages, and nothing else.
 pub(super) fn unheard(profile: &TrainingProfile) -> &'static [&'static str] {
     const UNHEARD: [&str; 6] = ["schedule", "space", "virtual_stages", "engine", "gap", "tensor_degree"];
     match profile.stack {
@@ -38,35 +39,35 @@ pub(super) fn unheard(profile: &TrainingProfile) -> &'static [&'static str] {
     }
 }
 
-/// What a bound speaks of where fewer devices than there are were searched, too.
+/// Addition to the description of a proof if fewer devices were searched, too.
 const ALSO_FEWER: &str = " on all devices, or on the most of them that 2, 4, 8 and so on divide";
-/// Machines that are added one by one in search of enough devices.
+/// Number of machines that are added one by one in search of enough devices.
 const MORE_MACHINES: u32 = 24;
-/// Configurations that are kept and told.
+/// Number of configurations kept and reported.
 const KEPT: usize = 10;
-/// Configurations that no other is both faster and smaller than, told at the most.
+/// Maximum number of reported configurations on the Pareto front of time and memory.
 const FRONT: usize = 12;
-/// Candidates between two looks at whether the search has ended.
+/// Number of candidates between two checks for cancellation.
 const STRIDE: usize = 64;
 
-/// What has been found.
+/// Result of the search over layouts.
 #[derive(Default)]
 struct FoundLayouts {
-    /// All that fit.
+    /// All configurations that fit.
     candidates: Vec<Candidate>,
-    /// The least memory that any configuration needs, where none fitted.
+    /// Least memory that any configuration needs, bytes, if none fits.
     least_memory: Option<f64>,
-    /// Why an engine refused the first configuration that it did.
+    /// Reason for the first configuration that the engine refused.
     refusal: Option<Refusal>,
-    /// The fastest in closed form of those that fit, but not with the error of the memory model.
+    /// Fastest in closed form of those that fit, but not with the error of the memory model.
     close: Option<Candidate>,
     layouts: usize,
     stopped: bool,
-    /// The fastest simulated so far.
+    /// Least simulated time so far, seconds.
     best: Option<f64>,
 }
 
-/// Plans.
+/// Plans a model to be trained.
 pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointSettings, search: &Search) -> Outcome {
     let mut task = Task { bench: Bench::new(profile, limits, settings.headroom), settings, search };
     let schedules = match zero_bubble::searched(profile, settings) {
@@ -75,7 +76,7 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointS
     };
     let (mut devices, mut found) = task.on_most(limits.devices, schedules);
     if found.candidates.is_empty() && !found.stopped {
-        // What fits as predicted, but not with the error of the prediction, is better than nothing.
+        // A plan that fits as predicted, but not with the error of the prediction, is better than none.
         task.bench.with_error = false;
         (devices, found) = task.on_most(limits.devices, schedules);
     }
@@ -86,7 +87,7 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointS
             task.infeasible(limits, schedules, &found)
         };
     }
-    // Sixty-three devices have few divisors: fewer of them are faster where they divide better.
+    // Sixty-three devices have few divisors. Fewer of them are faster if they divide better.
     for fewer in rounder(devices) {
         if found.stopped {
             break;
@@ -106,7 +107,7 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointS
     outcome
 }
 
-/// The largest multiples of 2, 4, 8 and so on below a number of devices, each once.
+/// Largest multiples of 2, 4, 8 and so on below a number of devices, each once.
 fn rounder(devices: u32) -> impl Iterator<Item = u32> {
     let largest = (1..u32::BITS).map(move |bits| devices >> bits << bits).take_while(|&count| count > 0);
     let mut before = devices;
@@ -114,7 +115,7 @@ fn rounder(devices: u32) -> impl Iterator<Item = u32> {
 }
 
 impl FoundLayouts {
-    /// Takes what was found on other devices.
+    /// Adds the result for other devices.
     fn join(&mut self, other: FoundLayouts) {
         self.candidates.extend(other.candidates);
         self.layouts += other.layouts;
@@ -131,7 +132,8 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Configurations on so many devices, or where these do not divide into any, on the most that do: how many, and which.
+    /// Number of devices and the configurations on them. If `devices` allow no configuration, the largest number that
+    /// does.
     fn on_most(&self, devices: u32, schedules: (bool, Option<ZeroBubble>)) -> (u32, FoundLayouts) {
         for count in (1..=devices).rev() {
             let found = self.candidates(count, schedules);
@@ -142,7 +144,7 @@ impl Task<'_> {
         (0, FoundLayouts::default())
     }
 
-    /// The configurations that a proof speaks of.
+    /// Description of the configurations that a proof covers.
     fn searched(&self, also_fewer: bool) -> String {
         let devices = if also_fewer { ALSO_FEWER } else { "" };
         let fit = if self.bench.with_error { " and that fit" } else { " and that fit closely" };
@@ -151,7 +153,7 @@ impl Task<'_> {
         format!("configurations that the engine runs{devices}{fit}, split evenly or nearly so{routes}")
     }
 
-    /// The plan of a candidate, on the devices in order where there is a topology.
+    /// Plan of a candidate, on the devices in order if there is a topology.
     fn plan_of(&self, candidate: &Candidate) -> Plan {
         let plan = configured::plan(self.bench.profile, candidate.configuration.clone(), &candidate.split);
         let Some(topology) = self.bench.topology else { return plan };
@@ -159,7 +161,7 @@ impl Task<'_> {
         plan.on(topology, &in_order)
     }
 
-    /// All configurations on so many devices that fit.
+    /// All configurations on `devices` devices that fit.
     fn candidates(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> FoundLayouts {
         let mut found = FoundLayouts::default();
         let layouts = space::layouts(self.bench.profile, devices, self.bench.batch, self.settings);
@@ -187,7 +189,7 @@ impl Task<'_> {
         found
     }
 
-    /// The splits of a layout.
+    /// Adds the splits of a layout to `found`.
     fn layout(&self, layout: Layout, schedule: Option<ZeroBubble>, sequence_parallel: bool, found: &mut FoundLayouts) {
         let mut configuration = self.bench.profile.configuration(layout, Recompute::None);
         configuration.sequence_parallel = sequence_parallel;
@@ -199,7 +201,7 @@ impl Task<'_> {
                 self.recomputations(run, split, found);
                 let profile = self.bench.profile;
                 let costs = Costs::of(&profile.model, run, &profile.accelerator, &profile.constants, split);
-                // What no split of this layout can reach need not be split otherwise.
+                // If no split of this layout can be faster, the even one is enough.
                 promising = found.best.is_none_or(|best| bound_of_any_split(&costs) < best);
             }
             Err(refusal) => found.refusal = found.refusal.take().or_else(|| Some(refusal.clone())),
@@ -215,7 +217,7 @@ impl Task<'_> {
         }
     }
 
-    /// The recomputation that a split needs, and more of it for those who have less memory.
+    /// Adds the recomputation that a split needs, and more of it for users with less memory.
     fn recomputations(&self, run: &Run, split: &crate::family::training::split::StageSplit, found: &mut FoundLayouts) {
         use pipeline_options::Recompute as Asked;
         let bench = &self.bench;
@@ -269,7 +271,7 @@ impl Task<'_> {
         }
     }
 
-    /// Simulates a candidate and shows it if it is the fastest so far.
+    /// Simulates a candidate and publishes it if it is the fastest so far.
     fn publish(&self, candidate: &Candidate, found: &mut FoundLayouts) -> f64 {
         let seconds = self.bench.simulated(candidate);
         if found.best.is_none_or(|best| seconds < best) {
@@ -279,7 +281,7 @@ impl Task<'_> {
         seconds
     }
 
-    /// Simulates candidates in the order of their bounds until none that is left can be among the best.
+    /// Simulates candidates in the order of their bounds until no other can be among the best.
     fn decide(&self, mut found: FoundLayouts) -> Outcome {
         let mut order: Vec<usize> = (0..found.candidates.len()).collect();
         let candidates = std::mem::take(&mut found.candidates);
@@ -316,7 +318,7 @@ impl Task<'_> {
     ) -> Outcome {
         let (seconds, best) = simulated[0];
         let plan_of = |index: usize| self.plan_of(&candidates[index]);
-        // A search that was stopped has not seen all layouts.
+        // A stopped search has not covered all layouts.
         let lower = if found.stopped { None } else { Some(lower.min(seconds)) };
         let status = match found.stopped {
             false => Status::Optimal,
@@ -385,7 +387,7 @@ impl Task<'_> {
     }
 }
 
-/// The configurations that no other is both faster (in closed form) and smaller than, from the fastest on.
+/// Pareto front of closed-form time and memory, fastest first.
 fn front(candidates: &[Candidate], best: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|&a, &b| {
@@ -395,7 +397,7 @@ fn front(candidates: &[Candidate], best: usize) -> Vec<usize> {
     let mut least = candidates[best].memory_bytes;
     let mut front = vec![];
     for index in order {
-        // A percent less is no reason to be slower.
+        // A saving of one percent does not justify a slower plan.
         if candidates[index].memory_bytes < 0.99 * least {
             least = candidates[index].memory_bytes;
             front.push(index);
@@ -404,7 +406,7 @@ fn front(candidates: &[Candidate], best: usize) -> Vec<usize> {
     thinned(front)
 }
 
-/// At most [`FRONT`] of a list, the last among them.
+/// At most [`FRONT`] entries of a list, including the last.
 fn thinned(list: Vec<usize>) -> Vec<usize> {
     if list.len() <= FRONT {
         return list;
@@ -413,7 +415,7 @@ fn thinned(list: Vec<usize>) -> Vec<usize> {
 }
 
 impl Task<'_> {
-    /// Why nothing fits, and what would do: whole machines more, or the memory of each device.
+    /// Outcome without a plan, with limits that would be enough: more whole machines, or more memory per device.
     fn infeasible(&self, limits: &Limits, schedules: (bool, Option<ZeroBubble>), found: &FoundLayouts) -> Outcome {
         let devices = units::counted(limits.devices as usize, "device");
         let Some(needed) = found.least_memory else {
@@ -441,14 +443,14 @@ impl Task<'_> {
         Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
     }
 
-    /// The fewest devices, by whole machines, on which something fits as predicted; `None` where a topology has no more, or
-    /// the search is stopped. Least values are not monotone, so machines are added one by one first.
+    /// Fewest devices, by whole machines, on which something fits as predicted. `None` if the topology has no more, or
+    /// the search is stopped. Feasibility is not monotone, so machines are first added one by one.
     fn enough_machines(&self, limits: &Limits, schedules: (bool, Option<ZeroBubble>)) -> Option<u32> {
         let machine = self.bench.profile.accelerator.domain.max(1);
         let there = limits.topology.as_ref().map_or(MOST_DEVICES, |wired| wired.topology.devices() as u32);
         let first = limits.devices / machine + 1;
         let last = first.saturating_add(MORE_MACHINES);
-        // Then numbers with many divisors: 2, 3, 4, 6, 8, 12 and so on.
+        // Later numbers have many divisors: 2, 3, 4, 6, 8, 12 and so on.
         let round = (0..u32::BITS - 2).flat_map(|bits| [2u32 << bits, (2u32 << bits).saturating_add(1 << bits)]);
         let counts =
             (first..=last).chain(round.filter(|&count| count > last)).map(|count| count.saturating_mul(machine));
@@ -463,7 +465,7 @@ impl Task<'_> {
         None
     }
 
-    /// Whether some configuration on so many devices fits, recomputing all where that is allowed.
+    /// True if some configuration on these devices fits, with full recomputation if allowed.
     fn anything_fits(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> bool {
         let never = self.settings.recompute == pipeline_options::Recompute::Never;
         let recompute = if never { Recompute::None } else { Recompute::Full };

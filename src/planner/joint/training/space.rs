@@ -1,5 +1,5 @@
-//! Which configurations there are: every layout that takes all devices, and every split of its layers that is even or
-//! nearly so.
+//! Space of configurations: every layout that takes all devices, and every split of its layers that is even or nearly
+//! so.
 
 use crate::{
     family::training::{Layout, split::StageSplit},
@@ -7,13 +7,13 @@ use crate::{
     workload::TrainingProfile,
 };
 
-/// The largest micro-batch.
+/// Largest micro-batch, sequences.
 const MOST_SEQUENCES: u32 = 64;
-/// The largest context-parallel degree.
+/// Largest context-parallel degree.
 const MOST_CONTEXT: u32 = 64;
-/// Virtual stages of a stage at the most.
+/// Maximum number of virtual stages per stage.
 const MOST_VIRTUAL: u32 = 32;
-/// How many layers fewer the last stage may have, where splits are not even.
+/// Maximum number of layers by which the last stage is shorter in uneven splits.
 const FEWER_AT_THE_END: usize = 4;
 
 /// Layouts on exactly `devices` devices for a batch, in a fixed order. `O(divisors⁴)`.
@@ -50,7 +50,7 @@ pub(super) fn layouts(profile: &TrainingProfile, devices: u32, batch: u32, setti
     all
 }
 
-/// Divisors, ascending.
+/// Divisors in ascending order.
 fn divisors(of: u32) -> impl Iterator<Item = u32> {
     (1..=of).filter(move |d| of.is_multiple_of(*d))
 }
@@ -60,7 +60,7 @@ fn divides(tensor: u32, kind: &crate::family::training::LayerKind) -> bool {
     kind.attention.heads().is_multiple_of(t) && kind.attention.key_value_heads().is_multiple_of(t)
 }
 
-/// Degrees over which experts can be divided within so many ranks.
+/// Degrees that divide the experts, within this number of ranks.
 fn expert_degrees(profile: &TrainingProfile, ranks: u32) -> Vec<u32> {
     let counts: Vec<u64> =
         profile.model.kinds.iter().filter_map(|kind| kind.experts()).map(|experts| experts.count).collect();
@@ -70,7 +70,7 @@ fn expert_degrees(profile: &TrainingProfile, ranks: u32) -> Vec<u32> {
     divisors(ranks).filter(|&e| counts.iter().all(|count| count.is_multiple_of(u64::from(e)))).collect()
 }
 
-/// The layout with each number of virtual stages that splits the layers evenly and the microbatches allow.
+/// Layout with each number of virtual stages that splits the layers evenly and suits the microbatches.
 fn virtual_stages(layers: usize, layout: Layout, microbatches: u32) -> Vec<Layout> {
     let p = layout.pipeline;
     let most = if p > 1 && microbatches.is_multiple_of(p) { (layers as u32).div_ceil(p).min(MOST_VIRTUAL) } else { 1 };
@@ -79,8 +79,8 @@ fn virtual_stages(layers: usize, layout: Layout, microbatches: u32) -> Vec<Layou
     (1..=most).map(with).filter(even).collect()
 }
 
-/// Splits without virtual stages that are nearly even: the first and the last stage have some layers fewer, and where the
-/// others cannot all have as many, the earlier ones, which hold more activations, have one fewer.
+/// Splits without virtual stages that are nearly even. The first and the last stage have a few layers fewer. If the
+/// others cannot be equal, the earlier ones, which hold more activations, have one fewer.
 pub(super) fn uneven(layers: usize, layout: &Layout) -> Vec<Vec<u32>> {
     let p = layout.pipeline as usize;
     if p < 2 || layout.virtual_stages > 1 {

@@ -1,7 +1,7 @@
-//! Schedules that put off the gradients of the weights, where they are asked for and the training software runs them.
+//! Schedules that delay the gradients of the weights, if requested and supported by the training software.
 //!
-//! `schedule=zb-h1` and `schedule=zb-v` search these alone; `schedule=auto` takes ZB-V beside 1F1B and interleaved 1F1B
-//! where torchtitan is the software, which runs it. NVIDIA's stacks run neither. `O(1)` for each layout.
+//! `schedule=zb-h1` and `schedule=zb-v` search only these. `schedule=auto` adds ZB-V to 1F1B and interleaved 1F1B if
+//! the software is torchtitan, which runs it. NVIDIA's stacks run neither. `O(1)` for each layout.
 
 use crate::{
     family::training::{Layout, Stack, ZeroBubble},
@@ -10,10 +10,10 @@ use crate::{
     workload::TrainingProfile,
 };
 
-/// Whether 1F1B and interleaved 1F1B are searched, and which schedule is beside or in place of them.
+/// Returns true if 1F1B and interleaved 1F1B are searched, and the zero-bubble schedule to search, if any.
 ///
 /// # Errors
-/// Why the software cannot run what was asked for, and what could.
+/// The reason why the software cannot run the request, and an alternative.
 pub(super) fn searched(
     profile: &TrainingProfile,
     settings: &JointSettings,
@@ -35,7 +35,7 @@ pub(super) fn searched(
     }
 }
 
-/// A layout without virtual stages as the schedule has it; `None` where there is no pipeline.
+/// Layout for a zero-bubble schedule, from one without virtual stages; `None` if there is no pipeline.
 pub(super) fn layout(of: Layout, schedule: ZeroBubble) -> Option<Layout> {
     let pipeline = of.pipeline > 1 && of.virtual_stages == 1;
     pipeline.then_some(Layout { virtual_stages: schedule.parts(), ..of })
