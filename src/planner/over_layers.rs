@@ -6,9 +6,9 @@
 //! split by the original's own measure. Mapping uses what the original's stages send. No figure of the converted
 //! workload is kept.
 //!
-//! The search is repeated in two cases. If the original's rules refuse replicas (Piper's must divide the microbatches), the
-//! search runs again without replicas. If stages need more memory on the original than on the conversion, it runs again
-//! with less memory. Cost: at most eight runs of Parmesan, plus the mapping.
+//! The search is repeated in two cases. If the original's rules refuse replicas (Piper's must divide the microbatches),
+//! the search runs again without replicas. If stages need more memory on the original than on the conversion, it runs
+//! again with less memory. Cost: at most eight runs of Parmesan, plus the mapping.
 
 use std::sync::Arc;
 
