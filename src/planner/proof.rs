@@ -65,8 +65,8 @@ impl Proof {
         self.gap.filter(|gap| *gap > WEAK_GAP).map(|_| format!("bound too weak ({value} against at {limit} {bound})"))
     }
 
-    /// Describes the proof in a few words, with the model or the set of plans: `proven in Piper's model`, `within 3.2%
-    /// of the best in Piper's model`, `not proven`.
+    /// Describes the proof in a few words, with the model or the set of plans: `proven in Piper's model`,
+    /// `within 3.2% of the best in Piper's model`, `not proven`.
     pub fn short(&self) -> String {
         let of = match &self.among {
             Some(plans) => format!("among {plans}"),

@@ -8,8 +8,8 @@
 //! full table drops cells above this bottleneck, or with more compute left than the remaining stages can do within it.
 //! It is repeated with larger bounds only if nothing is left.
 //!
-//! Worst case: time `O(L · s · sets)` if the states are a chain, `O(L² · s · sets)` if they branch; memory `O(L · s ·
-//! sets)`, plus `O(L²)` if they branch. A table larger than [`MOST_TRACES`] gives no result.
+//! Worst case: time `O(L · s · sets)` if the states are a chain, `O(L² · s · sets)` if they branch; memory
+//! `O(L · s · sets)`, plus `O(L²)` if they branch. A table larger than [`MOST_TRACES`] gives no result.
 
 use std::collections::BTreeMap;
 
