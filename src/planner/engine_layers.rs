@@ -67,7 +67,6 @@ pub(super) fn layers(runner: Runner, workload: &Workload, most: usize) -> Result
 ///
 /// # Errors
 /// The violated rule, a sentence.
-/// The rule that stands in the way, a sentence.
 pub(super) fn recompute_at(
     runner: Runner,
     workload: &Workload,

@@ -1,5 +1,5 @@
-//! Plans that exist before a converted workload is searched: stages of about equal work, or of about equal memory,
-//! along one order of the network, one device each.
+//! Plans that exist before a converted workload is searched: stages of about equal work or memory along one order of
+//! the network, one device each.
 //!
 //! Cuts lie where the conversion allows them. The plans hold the original's nodes and have the value that
 //! [`family::check()`] finds for the original. So a search that is stopped, or whose plan is invalid on the original,

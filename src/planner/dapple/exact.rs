@@ -20,7 +20,7 @@
 //! All three grow with X, Z and V. So for each position and place only Pareto-optimal suffixes (labels) are kept. The
 //! number of stages is a fourth criterion if memory is tight, because it determines what is in flight in earlier
 //! stages. It must be equal for a comparison if the user prescribes it, or if it decides which stages recompute (V'
-//! falls as B_p grows); this multiplies the number of labels.
+//! falls as B_p grows). This multiplies the number of labels.
 //!
 //! Pruning:
 //!
@@ -324,7 +324,7 @@ struct Look<'a> {
 
 impl Look<'_> {
     /// Returns the suffixes that begin at `from` with a stage on one of the part's places, by kind of place, the
-    /// shortest first; and the number of ends and labels tried. `None` if cancelled.
+    /// shortest first. Also returns the number of ends and labels tried. `None` if cancelled.
     fn begin(&self, from: usize, part: &mut Part, scratch: &mut Scratch) -> Option<(Fronts, u64)> {
         let (mut fronts, mut tried) = (Fronts::default(), 0);
         if self.search.cancelled() {

@@ -2,8 +2,7 @@
 //!
 //! Source: Fan et al., *DAPPLE: A Pipelined Data Parallel Approach for Training Large Models*, PPoPP 2021. [`hpgo`]
 //! computes what the published planner computes. [`Dapple`] searches the space that the paper describes: any number of
-//! stages, each with its own number of replicas, on devices chosen by three placement policies, with memory checked on
-//! every device.
+//! stages, each with its own replicas, on devices from three placement policies. Memory is checked on every device.
 
 mod costs;
 mod exact;

@@ -4,7 +4,7 @@
 //! all Pareto-optimal pairs of cost and bytes. Two bounds keep their number small. First, a pair is dropped if its
 //! bytes exceed what the other variables can leave. Second, values are compared at the best multiplier (see
 //! [`memory`](super::memory)). A pair is dropped if its priced value exceeds the least of its entry by more than the
-//! remaining gap: every plan with it exceeds the overall least value by at least as much.
+//! remaining gap. Every plan with it then exceeds the overall least value by at least as much.
 //!
 //! Time is the number of label combinations times the products of the joined pairs. Both are capped, and nothing is
 //! claimed beyond the caps.

@@ -1,8 +1,8 @@
 //! PaSE and its baseline as planners of the registry.
 //!
-//! Each converts limits and options to [`PaseSettings`], and a labelling to a plan: one stage with all operators on all
-//! devices, with the text of its split as every operator's choice. Every result includes the cost of data parallelism
-//! under the same rules.
+//! Each converts limits and options to [`PaseSettings`], and a labelling to a plan. The plan has one stage with all
+//! operators on all devices, and the text of its split as every operator's choice. Every result includes the cost of
+//! data parallelism under the same rules.
 
 use std::sync::Arc;
 

@@ -1,13 +1,15 @@
 //! The published planner: HPGO, the program behind the planning results of DAPPLE.
 //!
-//! It has three families of plans: the whole network on every device (`mod@candidates`, pseudo data parallel), parallel
-//! pipelines of single devices (`straight`), and two stages of any sizes (bipartitions). [`length`] values each plan.
-//! Results also include the speed-ups of plain data parallelism ([`data_parallel`]) and of an event-driven estimate
-//! ([`length::event_speedup`]). No plan with 3 to `n - 1` stages results: the published recurrence starts from plans
-//! without communication cost, and no longer pipeline is better than these.
+//! It has three families of plans. Pseudo data parallelism puts the whole network on every device (`mod@candidates`).
+//! Straight pipelines have stages of one device each, several in parallel (`straight`). Bipartitions have two stages of
+//! any sizes. [`length`] values each plan. Results also include the speed-ups of plain data parallelism
+//! ([`data_parallel`]) and of an event-driven estimate ([`length::event_speedup`]).
 //!
-//! Ties are broken in a fixed order, while the published program breaks them by memory addresses: placements in the
-//! order fresh, append, scatter; earlier states first; the last of equal plans in the list.
+//! No plan with 3 to `n - 1` stages results. The published recurrence starts from plans without communication cost, and
+//! no longer pipeline is better than these.
+//!
+//! Ties are broken in a fixed order, in the published program by memory addresses. The order of placements is fresh,
+//! append, scatter. Earlier states come first, and the last of equal plans wins.
 
 pub(crate) mod candidates;
 mod column;

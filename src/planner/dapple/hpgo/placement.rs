@@ -1,7 +1,7 @@
 //! Devices that a stage may take: fresh machines first, machines in use first, or scattered over all.
 //!
-//! Source: Fan et al., PPoPP 2021, section 4.2.1. A set of devices is a bit set with device 0 as the highest bit, so
-//! sets are sorted in the order in which the published tables are visited.
+//! Source: Fan et al., PPoPP 2021, section 4.2.1. A set of devices is a bit set with device 0 as the highest bit. So
+//! the order of sets is the order in which the published tables are visited.
 
 use std::ops::BitOr;
 
