@@ -1,37 +1,38 @@
-//! Of which plans a planner's proof speaks: what each of its options leaves out of them.
+//! Set of plans that a planner's proof covers, as narrowed by its options.
 //!
-//! "No plan is better" is false as soon as an option forbids the better one. So a planner that proves anything declares
-//! what every option of its means for the proof, and where its outcome passes on its way out ([`crate::run`]) the
-//! sentence is made of those that leave plans out: `plans that engines run, 1F1B, with exactly 7 stages`.
+//! "No plan is better" is false as soon as an option forbids a better plan. So a planner that proves anything declares
+//! the role of each of its options in the proof. [`crate::run`] composes a phrase from the options that exclude plans:
+//! `plans that engines run, 1F1B, with exactly 7 stages`.
 
 use super::{Options, Outcome, Planner, Problem, Status};
 use crate::workload::Workload;
 
-/// What an option means for what is proven.
+/// Role of an option in a planner's proof.
 #[derive(Debug, Clone, Copy)]
 pub enum Bearing {
-    /// How plans are searched for: whatever its value, the same ones are spoken of.
+    /// Controls the search only: the proof covers the same plans for every value.
     Search,
-    /// What plans run on or are measured by: its value is part of the question.
+    /// Defines what plans run on or what measures them: its value is part of the problem.
     Question,
-    /// The planner's outcome says itself which plans are left, in [`Outcome::proven_among`].
+    /// Restricts the plans. The planner's outcome states how, in [`Outcome::proven_among`].
     Told,
-    /// Which plans there are: of those that a value leaves, what they have in common, as it reads behind `plans`; `None`
-    /// where the value leaves all. Given all options, as some count only beside others.
+    /// Restricts the plans. The function returns the common property of the remaining plans, worded to follow `plans`;
+    /// `None` if the value excludes nothing. It receives all options, because some take effect only together with
+    /// others.
     Narrows(fn(&Options) -> Option<String>),
 }
 
-/// What a planner's claims of being best are worth.
+/// Kind of proof that a planner gives.
 #[derive(Debug, Clone, Copy)]
 pub enum Proves {
-    /// It claims nothing; a bound that it gives holds for every plan.
+    /// No claim of optimality. A bound that the planner gives holds for every plan.
     Nothing,
-    /// Its proofs and bounds speak of the plans that its options leave: each option by name, and what it means for them.
+    /// Proofs and bounds hold for the plans that the options allow: name and role of each option.
     Among(&'static [(&'static str, Bearing)]),
 }
 
-/// The plans that proofs of a planner speak of under these options, where those are not all: `own` if the planner says so
-/// itself, narrowed by every option that is heard for the workload. `O(options)`.
+/// Describes the plans that a proof covers under these options, or returns `None` if it covers all. `own` is the
+/// planner's own description. Every narrowing option that applies to the workload is added. `O(options)`.
 pub(crate) fn among(
     planner: &dyn Planner,
     workload: &Workload,
@@ -54,7 +55,7 @@ pub(crate) fn among(
     Some(format!("{plans}{separated}{}", narrowed.join(", ")))
 }
 
-/// Completes what an outcome says of its proof, and takes back what its planner did not declare that it proves.
+/// Completes the description of an outcome's proof. Withdraws the status optimal if the planner declares no proof.
 pub(crate) fn tell(planner: &dyn Planner, problem: &Problem, outcome: &mut Outcome) {
     if matches!(planner.proves(), Proves::Nothing) && outcome.status == Status::Optimal {
         outcome.status = Status::Feasible;
@@ -75,7 +76,7 @@ mod tests {
         workload,
     };
 
-    /// Planners that claim nothing, whose options need no declaration.
+    /// Planners that claim nothing. Their options need no declaration.
     const PROVE_NOTHING: [&str; 3] = ["dapple-hpgo", "parmesan", "ensemble"];
 
     #[test]
@@ -109,7 +110,7 @@ mod tests {
                     OptionKind::Quantity { .. } => vec!["3e9".into()],
                     OptionKind::File { example } | OptionKind::Text { example } => vec![example.into()],
                 };
-                // Some options count only where another one lets them.
+                // Some options take effect only together with another one.
                 let beside = specs.iter().any(|spec| spec.name == "schedule").then_some("schedule=interleaved");
                 let given = |own: Option<String>| {
                     let settings: Vec<String> = own.into_iter().chain(beside.map(String::from)).collect();
@@ -119,7 +120,7 @@ mod tests {
                 let by_default = given(None);
                 let changes = values.iter().any(|value| given(Some(format!("{}={value}", spec.name))) != by_default);
                 let narrows = matches!(bearing, Bearing::Narrows(_));
-                // What one schedule has beside others is told with the schedule.
+                // The planner describes the effect of a schedule's own options together with the schedule.
                 let schedule = matches!(bearing, Bearing::Told) && spec.name == "schedule";
                 assert!(changes == narrows || schedule, "{}: {}", planner.info().id, spec.name);
             }

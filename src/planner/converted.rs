@@ -1,14 +1,14 @@
 //! Planners on workloads of another family: convert, plan, carry the plan back, score it on the original.
 //!
-//! [`Converted`] stands around a planner. What the planner takes as it is goes through untouched. Another workload is
-//! converted ([`workload::convert`](crate::workload::convert)), and only the split is taken from the planner's answer: the
-//! stages are given the original's nodes and choices, one device each, and are worth what [`family::check()`] finds by the
-//! original's own measure. So nothing is proven, and the notes say what was assumed.
+//! [`Converted`] wraps a planner and passes native workloads through unchanged. It converts other workloads
+//! ([`workload::convert`](crate::workload::convert)) and takes only the split from the planner's answer. The stages get
+//! the original's nodes and choices and one device each. Their value is what [`family::check()`] finds by the
+//! original's own measure. So nothing is proven, and the notes list the assumptions.
 //!
-//! Of memory: in Piper's pipelines a stage holds the activations of as many microbatches as
-//! there are stages from it on, which a device placement cannot express: sizes are taken for one microbatch in flight, and
-//! if the plan then does not fit, for as many as it has stages, until it does; where nothing fits, the same is tried with
-//! every node in its smallest mode.
+//! Memory: in Piper's pipelines a stage holds the activations of as many microbatches as there are stages from it to
+//! the end. A device placement cannot express that. So sizes first count one microbatch in flight. While the plan does
+//! not fit, they count as many as it has stages. If no plan fits, the same is tried with every node in its smallest
+//! mode.
 
 use std::sync::Arc;
 
@@ -26,12 +26,14 @@ use crate::{
     },
 };
 
-/// Bytes per second by which transfers of a placement become bytes; stages pay for time, so any value does.
+/// Bytes per second that convert transfer times of a placement to bytes. Stages are charged the time, so any value is
+/// valid.
 pub(super) const NOMINAL_BANDWIDTH: f64 = 16e9;
-/// Microbatches where a stage must be one device: no number of replicas but 1 divides it. (A prime above all devices.)
+/// Number of microbatches if every stage must be one device: only 1 replica divides it. (A prime above all device
+/// counts.)
 pub(super) const INDIVISIBLE: u32 = 999_983;
 
-/// A planner that takes workloads of the other family as well.
+/// A planner that also plans workloads of another family.
 pub(crate) struct Converted {
     planner: &'static dyn Planner,
 }
@@ -83,7 +85,7 @@ impl Planner for Converted {
     }
 
     fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
-        // Files that an option names are read for the workload they belong to.
+        // Files that an option names belong to the original workload only.
         if self.is_native(&problem.workload) { self.planner.check_options(problem) } else { Ok(()) }
     }
 
@@ -114,15 +116,15 @@ impl Planner for Converted {
     }
 }
 
-/// How planning with a number of microbatches in flight ended.
+/// Result of planning with a given number of microbatches in flight.
 enum Attempt {
     Ended(Box<Outcome>),
-    /// The plan does not fit, and has more stages than microbatches were taken to be in flight.
+    /// The plan does not fit, and its stages outnumber the microbatches assumed in flight. Holds the number of stages.
     TooManyInFlight(u32),
 }
 
 impl Converted {
-    /// Plans with every node in one mode.
+    /// Plans with every node in the given mode.
     fn plan_in(&self, way: Way, mode: Mode, problem: &Problem, search: &Search) -> Outcome {
         let mut in_flight = 1;
         loop {
@@ -147,7 +149,7 @@ impl Converted {
         }
         let Conversion { workload, members, choices, assumptions } = conversion;
         let microbatches = if pipeline { limits.microbatches } else { INDIVISIBLE };
-        // Every stage has a replica, and there are no more of these than microbatches.
+        // Every stage has at least one replica, and there are at most as many replicas as microbatches.
         let devices = limits.devices.min(microbatches);
         if devices == 0 {
             return ended(refused("There is no accelerator, and stages run on nothing else.".into(), assumptions));
@@ -157,14 +159,14 @@ impl Converted {
             limits: Limits { devices, cpus: 0, microbatches, bandwidth_bytes_per_s: Some(bandwidth), ..limits.clone() },
             options: problem.options.clone(),
         };
-        // Values and plans of the converted workload are nobody's business.
+        // Values and plans of the converted workload are not published.
         let mut outcome = self.planner.plan(&asked, &search.quiet());
         let mut notes = assumptions;
         notes.push("Nothing is proven: the planner saw the converted workload. The value is the original's.".into());
         outcome.notes = notes;
         (outcome.objective, outcome.lower_bound, outcome.proven_among) = (None, None, None);
         if let Some(infeasible) = &mut outcome.infeasible {
-            // What would do for the converted workload need not do for the original.
+            // Limits that suffice for the converted workload may not suffice for the original.
             (infeasible.smallest_memory_bytes, infeasible.fewest_devices) = (None, None);
         }
         let Some(found) = outcome.plan.take() else { return ended(outcome) };
@@ -174,7 +176,7 @@ impl Converted {
         let stages = plan.stages.len() as u32;
         if let Some(violation) = score.violations.first() {
             if search.cancelled() {
-                // What was published before stands.
+                // The plan that was published before remains.
                 return ended(Outcome { notes: outcome.notes, ..Outcome::new(Status::Cancelled) });
             }
             let memory = matches!(violation, Violation::OutOfMemory { .. });
@@ -195,7 +197,7 @@ impl Converted {
     }
 }
 
-/// The workload in the terms of the other family.
+/// Converts the workload to the other family.
 fn convert(
     workload: &Workload,
     way: Way,

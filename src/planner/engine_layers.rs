@@ -1,4 +1,4 @@
-//! The layers between which an engine cuts a workload, for planners that plan for one.
+//! Layers between which an engine cuts a workload, for planners that plan for an engine.
 
 use super::{OptionError, Outcome, Problem, pipeline_options::Recompute};
 use crate::{
@@ -10,29 +10,29 @@ use crate::{
     },
 };
 
-/// Which layers recompute.
+/// Rule for the layers that recompute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// Whichever are cheapest.
+    /// Each layer as is cheapest.
     Free,
-    /// All layers of a stage that can, or none, stage by stage.
+    /// All capable layers of a stage or none, chosen for each stage.
     StageByStage,
-    /// Every layer that can.
+    /// Every layer that has the mode.
     AllThatCan,
-    /// The first so many of every stage: each of them must be able to, and no other may.
+    /// The first layers of every stage, this many. Each of them must have the mode, and no other layer recomputes.
     First(u32),
 }
 
 impl Rule {
-    /// Every layer of every stage.
+    /// All layers of every stage.
     const ALL: Rule = Rule::First(u32::MAX);
 
-    /// Rules that an engine leaves of those asked for, plain rules first; of so many layers.
+    /// Returns the rules that the engine and the option both allow, for `layers` layers, simple rules first.
     pub(super) fn list(asked: Recompute, engine: RecomputeRule, layers: usize) -> Vec<Rule> {
         let (none, all) = (Rule::First(0), Rule::ALL);
         match (asked, engine) {
             (Recompute::Never, _) => vec![none],
-            // Where a layer lacks the mode the others are refused, unless all lack it.
+            // If only some layers have the mode, `recompute_at` has refused engines that cannot skip the others.
             (Recompute::Always, _) => vec![Rule::AllThatCan],
             (_, RecomputeRule::AllOrNone) | (Recompute::AllOrNone, RecomputeRule::Count) => vec![none, all],
             (Recompute::AllOrNone, RecomputeRule::PerLayer) => vec![Rule::StageByStage],
@@ -44,10 +44,10 @@ impl Rule {
     }
 }
 
-/// The layers that an engine knows, at most so many.
+/// Returns the layers between which an engine cuts, at most `most`.
 ///
 /// # Errors
-/// A sentence where it has nothing to count, or too much.
+/// A sentence if the engine counts repeated layers and none repeat, or if there are too many layers.
 pub(super) fn layers(runner: Runner, workload: &Workload, most: usize) -> Result<Layering, String> {
     let layering = Layering::of(workload, None).map_err(|error| error.to_string())?;
     if runner.counts_blocks() && layering.blocks() == 0 {
@@ -62,11 +62,11 @@ pub(super) fn layers(runner: Runner, workload: &Workload, most: usize) -> Result
     }
 }
 
-/// Checks that an engine can recompute as asked at a tensor degree. No engine recomputes nodes before or behind the repeated
-/// layers; an engine that recomputes all layers, or the first of a stage, cannot leave one out.
+/// Checks that an engine can recompute as asked at tensor degree `t`. No engine recomputes nodes before or behind the
+/// repeated layers. An engine that recomputes all layers, or the first of a stage, cannot skip one.
 ///
 /// # Errors
-/// The rule that stands in the way, a sentence.
+/// The violated rule, a sentence.
 pub(super) fn recompute_at(
     runner: Runner,
     workload: &Workload,
@@ -110,7 +110,7 @@ pub(super) fn recompute_at(
 /// Checks that an engine can recompute as asked at some tensor degree.
 ///
 /// # Errors
-/// The rule that stands in the way at the first degree, a sentence.
+/// The rule that is violated at the first degree, a sentence.
 pub(super) fn recompute_anywhere(
     runner: Runner,
     workload: &Workload,
@@ -123,7 +123,7 @@ pub(super) fn recompute_anywhere(
     found.into_iter().find(|_| !any).unwrap_or(Ok(()))
 }
 
-/// The same of a problem.
+/// Applies `recompute_anywhere` to a problem.
 ///
 /// # Errors
 /// [`OptionError::Unsuited`].
@@ -143,7 +143,7 @@ pub(super) fn check_recompute(
     })
 }
 
-/// That a workload cannot be planned for the engine asked for.
+/// Error: the workload cannot be planned for the requested engine.
 pub(super) fn unsuited(problem: &Problem, runner: Runner, why: String) -> OptionError {
     OptionError::Unsuited {
         workload: problem.workload.name.clone(),
@@ -154,12 +154,13 @@ pub(super) fn unsuited(problem: &Problem, runner: Runner, why: String) -> Option
     }
 }
 
-/// The same to whoever plans all the same.
+/// Outcome for a caller that plans despite the error.
 pub(super) fn refused(workload: &Workload, why: &str) -> Outcome {
     Outcome::refused(format!("{} cannot be planned so: {why}.", workload.name))
 }
 
-/// What a proof over these layers speaks of beside the engine: where nothing repeats they stand in one of several orders.
+/// True if a proof over these layers covers one of several orders of the nodes: nothing repeats, and the order is not
+/// unique.
 pub(super) fn one_row_of_several(layering: &Layering, workload: &Workload) -> bool {
     layering.blocks() == 0 && !workload.dag.has_one_order()
 }

@@ -1,10 +1,10 @@
-//! Plans that are there before a converted workload is searched: stages of about equal work, or of about equal memory,
-//! along one order of the network, one device each.
+//! Plans that exist before a converted workload is searched: stages of about equal work or memory along one order of
+//! the network, one device each.
 //!
-//! They are cut where the conversion may be cut, given the original's nodes and worth what [`family::check()`] finds for the
-//! original, so that a search which is stopped, or whose plan does not hold for the original, leaves something. Stages are
-//! tried for all devices, half of them, a quarter and so on. None is made for less than
-//! [`LARGE`] nodes. `O(log devices)` checks, each `O(nodes + edges)`.
+//! Cuts lie where the conversion allows them. The plans hold the original's nodes and have the value that
+//! [`family::check()`] finds for the original. So a search that is stopped, or whose plan is invalid on the original,
+//! still returns a plan. Numbers of stages are all devices, half of them, a quarter and so on. Networks with less than
+//! [`LARGE`] nodes get no such plan. `O(log devices)` checks, each `O(nodes + edges)`.
 
 use super::{
     OptionValue, Problem, Search,
@@ -15,10 +15,10 @@ use crate::{
     workload::{Choice, NodeIndex, Workload, convert::Conversion},
 };
 
-/// Smaller networks are searched before anybody has waited.
+/// Smaller networks are searched without a noticeable wait.
 const LARGE: usize = 1_000;
 
-/// The best of them, which is published; `None` if none keeps the rules, or somebody stopped the search.
+/// Returns the best of these plans and publishes it; `None` if none is valid, or if the user stopped the search.
 pub(super) fn best(
     Problem { workload: original, limits, options }: &Problem,
     conversion: &Conversion,
@@ -38,7 +38,7 @@ pub(super) fn best(
     let mut found: Option<(f64, Plan)> = None;
     for count in counts.into_iter().filter(|count| (1..=devices).contains(count)) {
         for weights in [&seconds, &bytes] {
-            // The first is there whatever the deadline.
+            // The first plan is made even after the deadline.
             if search.cancelled() && (found.is_some() || !search.deadline_passed()) {
                 return found;
             }
@@ -57,14 +57,14 @@ pub(super) fn best(
     found
 }
 
-/// By node what it takes and what it holds.
+/// Work and memory of every node.
 fn weights(workload: &Workload) -> [Vec<f64>; 2] {
     let family = family::of(workload);
     let (seconds, bytes) = workload.indices().map(|node| family.work_and_memory(node)).unzip();
     [seconds, bytes]
 }
 
-/// Runs of the order with about equal sums; as many as asked for, unless a node outweighs a share.
+/// Splits the order into runs with about equal sums. Returns fewer than `count` runs if a node outweighs an equal part.
 fn stages<'o>(order: &'o [NodeIndex], weights: &[f64], count: usize) -> Vec<&'o [NodeIndex]> {
     let weight = |node: NodeIndex| weights[node.index()];
     let total: f64 = order.iter().map(|&v| weight(v)).sum();
@@ -85,8 +85,8 @@ fn stages<'o>(order: &'o [NodeIndex], weights: &[f64], count: usize) -> Vec<&'o 
     stages
 }
 
-/// The plan of the original whose stages are these of the conversion's nodes (each of which has members, and these a
-/// choice), in the same order, a device each.
+/// Returns the plan of the original with these stages of converted nodes, in the same order, one device each. Every
+/// converted node has members, and every member has a choice.
 pub(super) fn carried_back<'s>(
     original: &Workload,
     (members, choices): (&[Vec<NodeIndex>], &[Choice]),

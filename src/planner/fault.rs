@@ -1,8 +1,8 @@
-//! A planner's mistake as a value: what it claims is not so, or it fell over.
+//! Bugs of planners as values: a wrong claim, or a panic.
 //!
-//! Planners are checked by code that shares nothing with them ([`check`](crate::plan)). Where the two disagree one of
-//! them has a bug, and whoever called the planner decides what to do about it: a library goes on, the command line says it
-//! and ends with a code of its own, a comparison shows the other planners.
+//! Code that shares nothing with the planners checks every plan ([`check`](crate::plan)). If the two disagree, one of
+//! them has a bug. The caller decides how to react: the library continues, the command line reports it and exits with
+//! its own code, a comparison shows the other planners.
 
 use std::{
     any::Any,
@@ -13,54 +13,54 @@ use thiserror::Error;
 
 use super::Planner;
 
-/// What to do about a [`Fault`].
+/// Advice to the user after a [`Fault`].
 pub const REPORT: &str =
     "it is no fault of your input: please report it with these words, the command and the workload";
 
-/// What a planner did that no input excuses.
+/// Error of a planner that no input justifies.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Fault {
-    /// The independent check finds its plan to be worth something else.
+    /// The independent check finds another value for the plan.
     #[error("planner {planner} claims {claimed} {unit}, its plan is worth {value} {unit}")]
     Claim {
-        /// Its id.
+        /// Id of the planner.
         planner: &'static str,
-        /// What it says; not a number where it says nothing.
+        /// Claimed value; NaN if the planner states none.
         claimed: f64,
-        /// What the check finds.
+        /// Value that the check finds.
         value: f64,
-        /// Unit of both.
+        /// Unit of both values.
         unit: &'static str,
     },
-    /// Its plan is not valid.
+    /// The plan is invalid.
     #[error("planner {planner} claims that its plan keeps every rule, and it does not: {violation}")]
     Rule {
-        /// Its id.
+        /// Id of the planner.
         planner: &'static str,
         /// The first rule that is broken.
         violation: String,
     },
-    /// It panicked.
+    /// The planner panicked.
     #[error("planner {planner} panicked: {message}")]
     Panic {
-        /// Its id.
+        /// Id of the planner.
         planner: &'static str,
-        /// What the panic said.
+        /// Message of the panic.
         message: String,
     },
 }
 
-/// Does what a planner may panic in.
+/// Runs work in which a planner may panic.
 ///
 /// # Errors
 /// [`Fault::Panic`].
 pub(crate) fn guarded<T>(planner: &(impl Planner + ?Sized), work: impl FnOnce() -> T) -> Result<T, Fault> {
-    // Nothing that the work may have left half done is looked at again.
+    // State that the work may have left inconsistent is not used again.
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|payload| Fault::Panic { planner: planner.info().id, message: panic_message(payload.as_ref()) })
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().cloned();
     text.or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string))

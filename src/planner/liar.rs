@@ -1,20 +1,20 @@
-//! Planners with bugs, for tests of what becomes of them.
+//! Planners with bugs, to test how callers react.
 
 use super::{
     CannotPlan, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, converted::EQUAL_PARTITION,
 };
 use crate::{cluster::LimitKind, workload::Workload};
 
-/// What is wrong with it.
+/// Kind of bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Liar {
-    /// It says that its plan is half of what it is worth.
+    /// States half of the plan's value.
     Claims,
-    /// It forgets the last stage.
+    /// Drops the last stage.
     Breaks,
-    /// It panics.
+    /// Panics.
     Panics,
-    /// Asked for many numbers of devices it answers the first, and then panics.
+    /// Plans for the first of many numbers of devices, then panics.
     Tires,
 }
 

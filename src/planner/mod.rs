@@ -1,7 +1,7 @@
-//! How a workload is cut: the [`Planner`] trait, what a planner declares, and the registry of all planners.
+//! The [`Planner`] trait, the data that a planner declares, and the registry of all planners.
 //!
-//! The screen and the command line build their forms and flags from what planners declare here; neither knows a planner
-//! by name. Planners know nothing of one another; one that builds on another asks this list for it.
+//! The screen and the command line build their forms and flags from these declarations and name no planner. Planners
+//! are independent of one another. One that builds on another finds it in this registry.
 
 mod bearing;
 pub(crate) mod converted;
@@ -46,30 +46,30 @@ pub use outcome::{Alternative, Infeasible, Outcome, Statistics, Status};
 pub use proof::{Proof, WEAK_GAP};
 pub use search::{Incumbent, Progress, Search};
 
-/// Bytes of stack for a thread that plans: searches may go deep.
+/// Bytes of stack of a planning thread: searches may recurse deeply.
 pub const STACK_BYTES: usize = 64 << 20;
 
-/// What is asked of a planner.
+/// Input of a planner: workload, limits and options.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// What is planned.
+    /// Workload to plan.
     pub workload: Arc<Workload>,
-    /// What it must keep.
+    /// Limits that the plan must keep.
     pub limits: Limits,
     /// The planner's own options.
     pub options: Options,
 }
 
-/// Who a planner is.
+/// Identity of a planner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannerInfo {
-    /// What scripts call it: `piper`.
+    /// Id in scripts: `piper`.
     pub id: &'static str,
-    /// What people call it: `Piper`.
+    /// Name for people: `Piper`.
     pub name: &'static str,
-    /// The publication it follows.
+    /// Publication that it follows.
     pub paper: &'static str,
-    /// One sentence on what it does.
+    /// Its purpose in one sentence.
     pub summary: &'static str,
     /// Name of its objective in the plan JSON: `time_per_sample`.
     pub objective: &'static str,
@@ -77,7 +77,7 @@ pub struct PlannerInfo {
     pub unit: &'static str,
 }
 
-/// Why a planner cannot plan a workload: a reason that a user can act on.
+/// Reason why a planner cannot plan a workload, worded so that a user can act on it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct CannotPlan(String);
@@ -96,55 +96,56 @@ impl From<&str> for CannotPlan {
 
 /// A planning algorithm.
 pub trait Planner: Sync + Send {
-    /// Who it is.
+    /// Identity of the planner.
     fn info(&self) -> &'static PlannerInfo;
 
-    /// The options it takes, with types, ranges and defaults.
+    /// Options with types, ranges and defaults.
     fn options(&self) -> &'static [OptionSpec];
 
-    /// Those of its options that decide which plans there are or what they run on.
+    /// Options that decide which plans exist or what they run on.
     fn tunables(&self) -> &'static [Tunable] {
         &[]
     }
 
-    /// Whether it proves its plans the best, and what each option means for that. What a planner that declares nothing
-    /// claims to be optimal is told as feasible.
+    /// Optimality claims of the planner, and the role of each option in them. If it declares nothing, a plan that it
+    /// calls optimal is reported as feasible.
     fn proves(&self) -> Proves {
         Proves::Nothing
     }
 
-    /// Names of the options that mean nothing for a workload: they are not offered there, and refused.
+    /// Names of the options that have no effect on this workload. They are not offered for it, and refused.
     fn unheard(&self, workload: &Workload) -> &'static [&'static str] {
         let _ = workload;
         &[]
     }
 
-    /// Those of [`Planner::tunables`] that are heard for a workload.
+    /// Returns the [`Planner::tunables`] that apply to a workload.
     fn tunables_for(&self, workload: &Workload) -> Vec<Tunable> {
         let unheard = self.unheard(workload);
         self.tunables().iter().copied().filter(|tunable| !unheard.contains(&tunable.name())).collect()
     }
 
-    /// The limits it heeds, in the order to show them.
+    /// Limits that the planner supports, in display order.
     fn limits(&self) -> &'static [LimitKind] {
         &LimitKind::PIPELINE
     }
 
-    /// Those it heeds for a workload, where they depend on it.
+    /// Limits that it supports for this workload.
     fn limits_for(&self, workload: &Workload) -> &'static [LimitKind] {
         let _ = workload;
         self.limits()
     }
 
-    /// Whether it can plan this workload.
+    /// Checks that the planner can plan this workload.
     ///
     /// # Errors
-    /// A reason a user can act on.
+    /// A reason that a user can act on.
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan>;
 
-    /// What its plans of a workload are measured by, and with them the values and bounds that a search tells on its way.
-    /// [`PlannerInfo::objective`] is that of the workloads it is made for: plans of a converted one are measured as that
-    /// workload's family measures plans.
+    /// Measure of the plans of a workload, and of the values and bounds that a running search reports.
+    ///
+    /// [`PlannerInfo::objective`] is the measure for workloads that the planner plans without conversion. Plans of a
+    /// converted workload use the measure of that workload's family.
     fn measure(&self, workload: &Workload, options: &Options) -> Measure {
         let options = options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
         let own = self.info().objective;
@@ -152,48 +153,49 @@ pub trait Planner: Sync + Send {
         known.unwrap_or_else(|| family::measure(workload))
     }
 
-    /// Whether the options suffice to plan, files that they name included.
+    /// Checks that the options suffice to plan, including the files that they name.
     ///
     /// # Errors
-    /// [`OptionError`] with what is missing or wrong. A planner that is asked to plan all the same says it in its outcome.
+    /// [`OptionError`] with the option that is missing or wrong. [`Planner::plan`] reports the same error in its
+    /// outcome.
     fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
         let _ = problem;
         Ok(())
     }
 
-    /// Whether it plans this workload as it is. A planner that can plan others converts them first: it is not the one
-    /// to begin with.
+    /// True if it plans this workload without conversion. Other planners are not chosen as the default for the
+    /// workload.
     fn is_native(&self, workload: &Workload) -> bool {
         self.can_plan(workload).is_ok()
     }
 
-    /// Whether it knows the routes of a topology: its plans, bounds and objective are those on them.
+    /// True if it models the routes of a topology: its plans, bounds and objective then hold on those routes.
     fn searches_routes(&self) -> bool {
         false
     }
 
-    /// Whether it asks other planners: then it is no line of its own where all are compared, unless it is named.
+    /// True if it runs other planners. A comparison of all planners then leaves it out unless the user names it.
     fn asks_others(&self) -> bool {
         false
     }
 
-    /// Plans. Heeds `search` for cancellation, deadline and threads, and reports progress to it.
+    /// Plans the problem. Obeys the cancellation, deadline and threads of `search`, and reports progress to it.
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
 
-    /// Whether [`Planner::plan_many`] takes less time than planning for each number of devices by itself.
+    /// True if [`Planner::plan_many`] is faster than one [`Planner::plan`] for each number of devices.
     fn answers_many(&self, problem: &Problem) -> bool {
         let _ = problem;
         false
     }
 
-    /// Plans for several numbers of devices, all else being as in `problem`, and hands over each outcome when it is there.
-    /// Values are those of [`Planner::plan`] up to rounding; of equally good plans it may give another.
+    /// Plans for several numbers of devices, with `problem` otherwise unchanged, and reports each outcome when it is
+    /// ready. Values equal those of [`Planner::plan`] up to rounding. The plan may be another one of the same value.
     fn plan_many(&self, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
         one_by_one(self, problem, devices, run);
     }
 }
 
-/// Plans for each number of devices by itself.
+/// Calls [`Planner::plan`] for each number of devices.
 fn one_by_one<P: Planner + ?Sized>(planner: &P, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
     for &count in devices {
         let search = run.begin(count);
@@ -203,12 +205,12 @@ fn one_by_one<P: Planner + ?Sized>(planner: &P, problem: &Problem, devices: &[u3
     }
 }
 
-/// Who waits for the outcomes of [`Planner::plan_many`].
+/// Receiver of the outcomes of [`Planner::plan_many`].
 pub trait ManyRuns {
-    /// Planning for this number of devices begins; it heeds this search.
+    /// Begins planning for this number of devices and returns the search that controls it.
     fn begin(&mut self, devices: u32) -> Search;
 
-    /// Planning for this number of devices has ended.
+    /// Ends planning for this number of devices.
     fn end(&mut self, devices: u32, outcome: Outcome);
 }
 
@@ -236,12 +238,12 @@ static REGISTRY: &[&dyn Planner] = &[
     &pase::planners::DataParallel,
 ];
 
-/// All planners, in the order they are shown.
+/// Returns all planners in display order.
 pub fn all() -> &'static [&'static dyn Planner] {
     REGISTRY
 }
 
-/// The planner with this id.
+/// Finds a planner by its id.
 pub fn find(id: &str) -> Option<&'static dyn Planner> {
     all().iter().copied().find(|planner| planner.info().id == id)
 }

@@ -1,80 +1,80 @@
-//! Why an option was refused.
+//! Reasons why an option is refused.
 
 use thiserror::Error;
 
 use crate::source::LoadError;
 
-/// Why `--set name=value` was refused.
+/// Reason why `--set name=value` is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OptionError {
     /// The planner has no such option.
     #[error("planner {planner} has no option `{name}`; it takes {known}")]
     Unknown {
-        /// The planner's id.
+        /// Id of the planner.
         planner: String,
-        /// What was asked for.
+        /// Name that was given.
         name: String,
-        /// What there is.
+        /// Names of the planner's options.
         known: String,
     },
-    /// Another planner has taken the option over.
+    /// The option has moved to another planner.
     #[error("planner {planner} has no option `{name}`: plan for an engine with {instead}")]
     Moved {
         /// Id of the planner.
         planner: String,
         /// Name of the option.
         name: String,
-        /// Settings to use.
+        /// Settings to use instead.
         instead: String,
     },
     /// The option does not take this value.
     #[error("option {name} cannot be `{value}`; it takes {known}")]
     Value {
-        /// The option.
+        /// Name of the option.
         name: String,
-        /// What was given.
+        /// Value that was given.
         value: String,
-        /// What it takes.
+        /// Allowed values.
         known: String,
     },
-    /// The option means nothing for this workload.
+    /// The option has no effect on this workload.
     #[error("option {name} of planner {planner} means nothing for {workload}; leave it out")]
     Unheard {
-        /// The planner's id.
+        /// Id of the planner.
         planner: String,
-        /// The option.
+        /// Name of the option.
         name: String,
-        /// What is planned, in words: a kind of workload.
+        /// Kind of workload, in words.
         workload: String,
     },
-    /// An option without which the planner cannot plan was not given.
+    /// The planner needs this option, and it was not given.
     #[error("planner {planner} needs the option `{name}`; give it with --set {name}={example}")]
     Missing {
-        /// The planner's id.
+        /// Id of the planner.
         planner: String,
-        /// The option.
+        /// Name of the option.
         name: String,
-        /// A value as a user might give it.
+        /// Example of a value.
         example: String,
     },
     /// The workload cannot be planned with this value.
     #[error("{workload} cannot be planned with {name}={value}: {why}")]
     Unsuited {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// The option.
+        /// Name of the option.
         name: String,
-        /// Its value.
+        /// Value of the option.
         value: String,
-        /// What stands in the way.
+        /// Obstacle, in words.
         why: String,
-        /// What to do about it.
+        /// Suggested repair.
         repair: String,
     },
     /// The file that an option names cannot be used.
     #[error(transparent)]
     File(#[from] LoadError),
-    /// Not of the form `name=value`.
+    /// The setting is not of the form `name=value`.
     #[error("`{0}` is no setting; write name=value, for example recompute=never")]
     Syntax(String),
 }

@@ -1,4 +1,4 @@
-//! Options as planners declare them, and values as users give them.
+//! Options that planners declare, and values that users give.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -8,58 +8,58 @@ use crate::units;
 
 pub use super::option_error::OptionError;
 
-/// What values an option takes.
+/// Type of an option's values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OptionKind {
     /// `true` or `false`.
     Flag {
-        /// Value when nothing is said.
+        /// Value if not set.
         default: bool,
     },
-    /// One of a few words.
+    /// One word of a fixed list.
     Choice {
-        /// The words, each with one line of help.
+        /// Words, each with one line of help.
         choices: &'static [(&'static str, &'static str)],
-        /// Value when nothing is said.
+        /// Value if not set.
         default: &'static str,
     },
     /// A number.
     Number {
-        /// Value when nothing is said.
+        /// Value if not set.
         default: f64,
-        /// The least value allowed.
+        /// Smallest value allowed.
         least: f64,
-        /// The greatest value allowed.
+        /// Largest value allowed.
         most: f64,
-        /// Whether it must be whole.
+        /// True if it must be an integer.
         whole: bool,
-        /// The word for 0 where that is no number but leaves the choice to the planner: `any`.
+        /// Word for 0, if 0 leaves the choice to the planner: `any`.
         zero: Option<&'static str>,
     },
-    /// An amount of something that has a unit.
+    /// A number with a unit.
     Quantity {
-        /// Value when nothing is said.
+        /// Value if not set.
         default: f64,
-        /// The least value allowed.
+        /// Smallest value allowed.
         least: f64,
-        /// The greatest value allowed.
+        /// Largest value allowed.
         most: f64,
-        /// What it is an amount of.
+        /// Unit of the value.
         unit: Unit,
     },
-    /// The path of a file that the planner reads; empty when nothing is said.
+    /// Path of a file that the planner reads; empty if not set.
     File {
-        /// A path as a user might give it: `split.json`.
+        /// Example of a path: `split.json`.
         example: &'static str,
     },
-    /// Words of the planner's own; empty when nothing is said.
+    /// Free text in the planner's own syntax; empty if not set.
     Text {
-        /// Words as a user might give them.
+        /// Example of such a text.
         example: &'static str,
     },
 }
 
-/// What a quantity is an amount of.
+/// Unit of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -69,7 +69,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// As machines read it: `B/s`.
+    /// Unit symbol for machine-readable output: `B/s`.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Bytes => "B",
@@ -77,7 +77,7 @@ impl Unit {
         }
     }
 
-    /// A value with its unit, as it was most likely written: `25 GB/s`.
+    /// Formats a value with its unit in the form that a user most likely wrote: `25 GB/s`.
     pub fn show(self, value: f64) -> String {
         match self {
             Unit::Bytes => units::bytes_exact(value),
@@ -95,41 +95,41 @@ impl Unit {
     }
 }
 
-/// One option of a planner.
+/// Declaration of one planner option.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OptionSpec {
-    /// What `--set` calls it: `data_parallel`.
+    /// Name in `--set`: `data_parallel`.
     pub name: &'static str,
-    /// What the panel calls it: `data parallel`.
+    /// Label on the panel: `data parallel`.
     pub label: &'static str,
-    /// One line on what it does.
+    /// One line of help.
     pub help: &'static str,
     /// Type, range and default.
     pub kind: OptionKind,
 }
 
-/// Options that another planner has taken over: planner, option, settings to use.
+/// Options that moved to another planner: planner, option, settings to use instead.
 const MOVED: [(&str, &str, &str); 2] = [
     ("piper", "engine", "--planner joint --set engine=NAME"),
     ("piper", "engine_feasible", "--planner joint --set engine=NAME"),
 ];
 
-/// An option that decides which plans there are or what they run on, not how they are searched for: what a person may
-/// turn to get another plan. Named as declared.
+/// An option that decides which plans exist or what they run on, not how they are searched. A user can turn it to get
+/// another plan. Holds the option's declared name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tunable {
-    /// A flag or a choice: what plans may do, such as to recompute.
+    /// Flag or choice: something that plans may do, such as recompute.
     Freedom(&'static str),
-    /// A number that states a resource, of which more never hurts, such as a link's bandwidth.
+    /// Amount of a resource that never hurts to raise, such as the bandwidth of a link.
     Resource(&'static str),
-    /// A number that asks for so many pipeline stages; 0 leaves it to the planner.
+    /// Number of pipeline stages; 0 leaves it to the planner.
     Stages(&'static str),
-    /// A number that asks for one tensor degree of all stages; 0 leaves it to the planner.
+    /// Tensor degree of all stages; 0 leaves it to the planner.
     Degree(&'static str),
 }
 
 impl Tunable {
-    /// The option's name.
+    /// Name of the option.
     pub fn name(self) -> &'static str {
         match self {
             Tunable::Freedom(name) | Tunable::Resource(name) | Tunable::Stages(name) | Tunable::Degree(name) => name,
@@ -137,23 +137,23 @@ impl Tunable {
     }
 }
 
-/// The value of an option.
+/// Value of an option.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OptionValue {
-    /// Of a flag.
+    /// Value of a flag.
     Flag(bool),
-    /// Of a choice.
+    /// Value of a choice.
     Choice(&'static str),
-    /// Of a number.
+    /// Value of a number or quantity.
     Number(f64),
-    /// Of a file; empty for none.
+    /// Path of a file; empty if not set.
     File(String),
-    /// Of words; empty for none.
+    /// Free text; empty if not set.
     Text(String),
 }
 
 impl OptionSpec {
-    /// The value when nothing is said.
+    /// Value if not set.
     pub fn default_value(&self) -> OptionValue {
         match self.kind {
             OptionKind::Flag { default } => OptionValue::Flag(default),
@@ -164,7 +164,7 @@ impl OptionSpec {
         }
     }
 
-    /// The values it takes, as a user would read them: words, or a range.
+    /// Allowed values for a message to the user: words, or a range.
     pub fn values(&self) -> Vec<String> {
         match self.kind {
             OptionKind::Flag { .. } => vec!["true".into(), "false".into()],
@@ -185,7 +185,7 @@ impl OptionSpec {
         }
     }
 
-    /// A value as people read it: quantities with their unit. What it says is read again by [`OptionSpec::parse`].
+    /// Formats a value for people, quantities with their unit. [`OptionSpec::parse`] reads the result.
     pub fn show(&self, value: &OptionValue) -> String {
         match (self.kind, value) {
             (OptionKind::Quantity { unit, .. }, OptionValue::Number(number)) => unit.show(*number),
@@ -194,10 +194,10 @@ impl OptionSpec {
         }
     }
 
-    /// Reads a value.
+    /// Parses a value.
     ///
     /// # Errors
-    /// [`OptionError::Value`] with what it takes.
+    /// [`OptionError::Value`] with the allowed values.
     pub fn parse(&self, text: &str) -> Result<OptionValue, OptionError> {
         let error =
             || OptionError::Value { name: self.name.into(), value: text.into(), known: self.values().join(", ") };
@@ -228,8 +228,8 @@ impl OptionSpec {
         }
     }
 
-    /// The next value in a direction: words go round, numbers step by one (below 20) or by a tenth of their decade and
-    /// stop at the ends of their range, files stay.
+    /// Next value in a direction. Choices wrap around. Numbers step by one (below 20) or by a tenth of their decade,
+    /// and stop at the ends of their range. Files and texts stay unchanged.
     pub fn step(&self, value: &OptionValue, up: bool) -> OptionValue {
         match (self.kind, value) {
             (OptionKind::Choice { choices, .. }, OptionValue::Choice(now)) => {
@@ -250,10 +250,10 @@ impl OptionSpec {
     }
 }
 
-/// One step from a number: a tenth of its decade, at least 1 for whole numbers.
+/// Number one step away: a tenth of its decade, at least 1 for integers.
 fn next_number(now: f64, up: bool, whole: bool) -> f64 {
     let decade = 10f64.powf(now.abs().max(f64::MIN_POSITIVE).log10().floor());
-    // Going down from a power of ten the steps are those of the decade below.
+    // Going down from a power of ten, the steps are those of the decade below.
     let decade = if !up && now == decade { decade / 10.0 } else { decade };
     let step = match (now == 0.0, whole) {
         (true, true) => 1.0,
@@ -263,12 +263,12 @@ fn next_number(now: f64, up: bool, whole: bool) -> f64 {
         (false, false) => decade / 10.0,
     };
     let next = if up { now + step } else { now - step };
-    // Kept on the grid of steps, so that going up and down comes back.
+    // Rounded to the grid of steps, so that a step up and a step down return to the start.
     (next / step).round() * step
 }
 
 impl OptionValue {
-    /// As `--set` takes it.
+    /// Formats the value for `--set`.
     pub fn text(&self) -> String {
         match self {
             OptionValue::Flag(flag) => flag.to_string(),
@@ -278,7 +278,7 @@ impl OptionValue {
         }
     }
 
-    /// As the plan JSON carries it.
+    /// Value in the plan JSON.
     pub fn json(&self) -> Value {
         match self {
             OptionValue::Flag(flag) => Value::Bool(*flag),
@@ -292,7 +292,7 @@ impl OptionValue {
     }
 }
 
-/// The options of one planner: every one it declares, at its default unless set.
+/// Options of one planner: every declared option, at its default unless set.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
     values: BTreeMap<&'static str, OptionValue>,
@@ -338,15 +338,15 @@ impl Options {
         self.values.insert(name, value);
     }
 
-    /// The value of an option, if the planner declares it.
+    /// Value of an option, or `None` if the planner does not declare it.
     pub fn get(&self, name: &str) -> Option<OptionValue> {
         self.values.get(name).cloned()
     }
 
-    /// The value of a declared flag.
+    /// Value of a declared flag.
     ///
     /// # Panics
-    /// If no such flag was declared: a planner asks only for its own options.
+    /// If the planner declares no such flag: planners read only their own options.
     pub fn flag(&self, name: &str) -> bool {
         match self.get(name) {
             Some(OptionValue::Flag(flag)) => flag,
@@ -354,10 +354,10 @@ impl Options {
         }
     }
 
-    /// The value of a declared choice.
+    /// Value of a declared choice.
     ///
     /// # Panics
-    /// If no such choice was declared.
+    /// If the planner declares no such choice.
     pub fn choice(&self, name: &str) -> &'static str {
         match self.get(name) {
             Some(OptionValue::Choice(choice)) => choice,
@@ -365,10 +365,10 @@ impl Options {
         }
     }
 
-    /// The value of a declared number.
+    /// Value of a declared number.
     ///
     /// # Panics
-    /// If no such number was declared.
+    /// If the planner declares no such number.
     pub fn number(&self, name: &str) -> f64 {
         match self.get(name) {
             Some(OptionValue::Number(number)) => number,
@@ -376,10 +376,10 @@ impl Options {
         }
     }
 
-    /// The path given for a declared file, if one was given.
+    /// Path given for a declared file, or `None` if not set.
     ///
     /// # Panics
-    /// If no such file was declared.
+    /// If the planner declares no such file.
     pub fn file(&self, name: &str) -> Option<PathBuf> {
         match self.get(name) {
             Some(OptionValue::File(path)) => (!path.is_empty()).then(|| PathBuf::from(path)),
@@ -387,10 +387,10 @@ impl Options {
         }
     }
 
-    /// The words given for a declared text; empty if none were.
+    /// Text given for a declared text option; empty if not set.
     ///
     /// # Panics
-    /// If no such text was declared.
+    /// If the planner declares no such text option.
     pub fn text(&self, name: &str) -> &str {
         match self.values.get(name) {
             Some(OptionValue::Text(text)) => text,
@@ -398,7 +398,7 @@ impl Options {
         }
     }
 
-    /// Name and value of every option, by name.
+    /// Iterates over the name and value of every option, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &OptionValue)> + '_ {
         self.values.iter().map(|(name, value)| (*name, value))
     }

@@ -1,38 +1,38 @@
-//! How a planner's run ended.
+//! Result of a planner's run.
 
 use crate::{
     cluster::LimitKind,
     plan::{Plan, configuration::ConfigurationPart, document::MappingPart},
 };
 
-/// How a run ended.
+/// Status of a finished run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// The plan is proven to be the best under the planner's options.
     Optimal,
-    /// There is a plan, but no proof that it is the best.
+    /// There is a plan without a proof of optimality.
     Feasible,
-    /// It is proven that no plan keeps the limits.
+    /// It is proven that no plan satisfies the limits.
     Infeasible,
     /// Stopped by the user or the deadline.
     Cancelled,
 }
 
-/// Which limit cannot be kept, and what would do.
+/// Limits that no plan satisfies, and values that would suffice.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Infeasible {
-    /// The limits that stand in the way, most telling first.
+    /// Limits that exclude all plans, the most informative first.
     pub limits: Vec<LimitKind>,
-    /// With everything else unchanged: the smallest memory per device (bytes) that allows a plan, if any does.
+    /// Smallest memory per device (bytes) that allows a plan, with everything else unchanged; `None` if no memory does.
     pub smallest_memory_bytes: Option<f64>,
-    /// With everything else unchanged: the fewest devices that allow a plan, if any number does.
+    /// Fewest devices that allow a plan, with everything else unchanged; `None` if no number does.
     pub fewest_devices: Option<u32>,
-    /// The whole story in a sentence or two.
+    /// Explanation in one or two sentences.
     pub explanation: String,
 }
 
-/// What the run cost and saw.
+/// Cost and counts of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Statistics {
     /// Wall-clock seconds.
@@ -41,19 +41,19 @@ pub struct Statistics {
     pub counts: Vec<(&'static str, f64)>,
 }
 
-/// A plan that was found beside the best.
+/// Another plan found beside the best one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alternative {
     /// The plan.
     pub plan: Plan,
-    /// Its objective.
+    /// Objective of the plan.
     pub value: f64,
-    /// The most memory of a device, bytes.
+    /// Largest memory of a device, bytes.
     pub memory_bytes: f64,
 }
 
 impl Alternative {
-    /// As the plan document lists it, where it is a configuration.
+    /// Entry of the plan document, if the plan is a configuration.
     pub fn part(&self) -> Option<ConfigurationPart> {
         let part = ConfigurationPart::from(self.plan.configuration()?);
         Some(ConfigurationPart { iteration_s: Some(self.value), memory_bytes: Some(self.memory_bytes), ..part })
@@ -63,33 +63,33 @@ impl Alternative {
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// How it ended.
+    /// Status.
     pub status: Status,
     /// The best plan found.
     pub plan: Option<Plan>,
-    /// Its objective as the planner computed it.
+    /// Objective of the plan as the planner computed it.
     pub objective: Option<f64>,
-    /// A proven lower bound on the objective of any plan.
+    /// Proven lower bound on the objective of any plan.
     pub lower_bound: Option<f64>,
-    /// Whether the bound holds for every mapping onto the topology of the limits.
+    /// True if the bound holds for every mapping onto the topology of the limits.
     pub bound_holds_on_routes: bool,
-    /// The plans that proof and bound speak of, where those are not all: `contiguous splits in a row`. What options leave out is
+    /// Plans that the proof and the bound cover, if not all: `contiguous splits in a row`. The effects of options are
     /// added where planners are run.
     pub proven_among: Option<String>,
-    /// The best plans, this one first, then those that no other is both better and smaller than.
+    /// Best plans: this one first, then the plans that no other one dominates in both value and memory.
     pub alternatives: Vec<Alternative>,
-    /// Where its parts sit on a topology, for planners that know one.
+    /// Placement on a topology, for planners that model one.
     pub mapping: Option<MappingPart>,
-    /// Why there is no plan.
+    /// Reason why there is no plan.
     pub infeasible: Option<Infeasible>,
-    /// What the result rests on, a sentence each.
+    /// Assumptions behind the result, one sentence each.
     pub notes: Vec<String>,
-    /// What the run cost.
+    /// Cost of the run.
     pub statistics: Statistics,
 }
 
 impl Outcome {
-    /// Takes back what was proven: the plan is worth something else than the planner counted on.
+    /// Withdraws the proof, because the plan has another value than the planner computed.
     pub(crate) fn not_proven(&mut self) {
         if self.status == Status::Optimal {
             self.status = Status::Feasible;
@@ -97,12 +97,12 @@ impl Outcome {
         (self.lower_bound, self.proven_among) = (None, None);
     }
 
-    /// Whether there is no plan because nothing fits into memory.
+    /// True if there is no plan because of the memory limit.
     pub fn lacks_memory(&self) -> bool {
         self.infeasible.as_ref().is_some_and(|story| story.limits.contains(&LimitKind::Memory))
     }
 
-    /// An outcome with nothing but a status.
+    /// Returns an outcome with only a status.
     pub fn new(status: Status) -> Self {
         Outcome {
             status,
@@ -119,13 +119,13 @@ impl Outcome {
         }
     }
 
-    /// No plan, for a reason that no limit explains.
+    /// Returns an outcome without a plan, for a reason other than a limit.
     pub fn refused(explanation: impl Into<String>) -> Self {
         let story = Infeasible { explanation: explanation.into(), ..Infeasible::default() };
         Outcome { infeasible: Some(story), ..Outcome::new(Status::Infeasible) }
     }
 
-    /// Relative gap between objective and bound: 0 when proven, `None` when either is missing.
+    /// Relative gap between objective and bound: 0 if proven, `None` if either is missing.
     pub fn gap(&self) -> Option<f64> {
         let (value, bound) = (self.objective?, self.lower_bound?);
         let larger_is_better = self.plan.as_ref().is_some_and(|plan| plan.measure.larger_is_better());

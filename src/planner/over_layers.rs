@@ -1,11 +1,14 @@
-//! Parmesan on workloads that are no layer profiles: convert, plan, carry the split back, score and map it on the original.
+//! Parmesan on workloads of other families: convert to layers, plan, carry the split back, score and map it on the
+//! original.
 //!
-//! Piper's profiles are taken at tensor degree 1 without recomputation, operator graphs of device placement through Piper's
-//! terms, one accelerator a stage. What the split is worth is what [`family::check()`] finds by the original's own measure, and
-//! the devices are found anew for what the original's stages send: nothing of the converted workload's figures is kept. Where
-//! the original's rules refuse replicas that layers allow (Piper's must divide the microbatches), the search is made again
-//! without replicas; where stages need more memory on the original than
-//! the conversion knows of, with less of it. As long as Parmesan takes, at most eight times, and the mapping.
+//! Piper's profiles are taken at tensor degree 1 without recomputation. Operator graphs of device placement are
+//! converted through Piper's terms, one accelerator per stage. The value is what [`family::check()`] finds for the
+//! split by the original's own measure. Mapping uses what the original's stages send. No figure of the converted
+//! workload is kept.
+//!
+//! The search is repeated in two cases. If the original's rules refuse replicas (Piper's must divide the microbatches),
+//! the search runs again without replicas. If stages need more memory on the original than on the conversion, it runs
+//! again with less memory. Cost: at most eight runs of Parmesan, plus the mapping.
 
 use std::sync::Arc;
 
@@ -30,7 +33,7 @@ use crate::{
     },
 };
 
-/// Parmesan on layer profiles as they are, on Piper's profiles and operator graphs by conversion.
+/// Parmesan on layer profiles, and by conversion on Piper's profiles and operator graphs.
 pub(super) struct OverLayers;
 
 impl Planner for OverLayers {
@@ -71,7 +74,7 @@ impl Planner for OverLayers {
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let outcome = OverLayers::outcome(problem, search);
-        // Told where there is no plan as well.
+        // Reported even if there is no plan.
         let seconds = search.elapsed().as_secs_f64();
         Outcome { statistics: Statistics { seconds, ..outcome.statistics }, ..outcome }
     }
@@ -94,7 +97,7 @@ impl OverLayers {
         let asked = Asked { problem, wired, conversion, even };
         let replicas = problem.options.flag("replicas") && !family::of(&problem.workload).stages_are_devices();
         let found = match asked.fitting(replicas, search) {
-            // Without replicas there are fewer splits: what had none with them has none.
+            // Splits without replicas are a subset: if memory allows none with replicas, it allows none without.
             Err(refused)
                 if replicas
                     && refused.outcome.status != Status::Cancelled
@@ -109,9 +112,9 @@ impl OverLayers {
     }
 }
 
-/// The workload as layers, each with the original nodes it stands for.
+/// Converts the workload to layers, each with the original nodes that it represents.
 fn converted(workload: &Workload) -> Result<Conversion, NotConverted> {
-    // Here a microbatch is what a batch is counted in, however many samples it has.
+    // A batch counts microbatches here, whatever their number of samples.
     let to_layers = |workload: &Workload| convert::to_layers(&Workload { recipe: None, ..workload.clone() });
     if Way::of(workload) != Some(Way::ToPipeline) {
         return to_layers(workload);
@@ -124,13 +127,13 @@ fn converted(workload: &Workload) -> Result<Conversion, NotConverted> {
     Ok(Conversion { workload: layers.workload, members: members.collect(), choices: pipeline.choices, assumptions })
 }
 
-/// How often a split is asked for that needs less memory.
+/// Number of attempts with decreasing memory.
 const TRIES: usize = 4;
-/// How much less memory is asked for than would be enough if both counts of it fell alike.
+/// Extra reduction of memory per attempt, beyond the ratio of the two memory counts.
 const MARGIN: f64 = 1.02;
 
-/// The memory that makes the converted workload's count refuse what the original's does, where that is all that is wrong:
-/// of each stage as much as it counts, in the ratio of the limit to what the original needs.
+/// Memory limit at which the converted workload's count also refuses the stages that exceed memory on the original. Per
+/// stage: its converted count times limit / need on the original. `None` if any violation is of another kind.
 fn enough(violations: &[Violation], counted: &Score) -> Option<f64> {
     let of = |violation: &Violation| match violation {
         Violation::OutOfMemory { stage, needed_bytes, limit_bytes } => {
@@ -143,26 +146,26 @@ fn enough(violations: &[Violation], counted: &Score) -> Option<f64> {
     all.map(|all| all.into_iter().fold(f64::INFINITY, f64::min))
 }
 
-/// A question with what it takes to ask it of layers.
+/// A problem with what is needed to solve it as layers.
 struct Asked<'a> {
     problem: &'a Problem,
     wired: Option<Wired>,
     conversion: Conversion,
-    /// The best plan that was there before the search, with what it is worth.
+    /// Best plan from before the search, with its value.
     even: Option<(f64, Plan)>,
 }
 
-/// What came of a search instead of a plan.
+/// Result of a search that gave no valid plan.
 struct Refused {
     outcome: Outcome,
-    /// The memory with which the stages that need too much on the original would have been refused, where that is all that is
-    /// wrong.
+    /// Memory limit at which the conversion would have refused the stages that need too much memory on the original.
+    /// `None` if anything else is violated.
     enough: Option<f64>,
 }
 
 impl Asked<'_> {
-    /// The split that Parmesan finds with as much of the memory as the original's stages leave it: a stage may need more
-    /// there than the conversion knows of.
+    /// Returns a valid split by Parmesan, lowering the memory limit between attempts: a stage may need more memory on
+    /// the original than on the conversion.
     fn fitting(&self, replicas: bool, search: &Search) -> Result<Outcome, Box<Refused>> {
         let mut memory = self.problem.limits.memory();
         let mut first: Option<Box<Refused>> = None;
@@ -180,7 +183,7 @@ impl Asked<'_> {
         Err(first.expect("it was tried"))
     }
 
-    /// The split that Parmesan finds, on the original; else what came of it instead.
+    /// Plans once with Parmesan and carries the split back to the original.
     fn split(&self, replicas: bool, memory_bytes: f64, search: &Search) -> Result<Outcome, Box<Refused>> {
         let Problem { workload, limits, options } = self.problem;
         let machines = match &self.wired {
@@ -203,7 +206,7 @@ impl Asked<'_> {
             },
             options,
         };
-        // Values and plans of the converted workload are nobody's business.
+        // Values and plans of the converted workload are not published.
         let mut outcome = parmesan::Parmesan::plan_of_converted(&asked, &search.quiet());
         outcome.notes = self.conversion.assumptions.clone();
         outcome
@@ -211,7 +214,7 @@ impl Asked<'_> {
             .push("Nothing is proven: the planner saw the converted workload. The value is the original's.".into());
         (outcome.objective, outcome.lower_bound, outcome.mapping) = (None, None, None);
         if let Some(infeasible) = &mut outcome.infeasible {
-            // What would do for the converted workload need not do for the original.
+            // Limits that suffice for the converted workload may not suffice for the original.
             (infeasible.smallest_memory_bytes, infeasible.fewest_devices) = (None, None);
         }
         let Some(found) = outcome.plan.take() else { return Err(Box::new(Refused { outcome, enough: None })) };
@@ -237,10 +240,10 @@ impl Asked<'_> {
         Ok(outcome)
     }
 
-    /// The plan that was there before the search, where that found none.
+    /// Returns the plan from before the search, if the search found none.
     fn instead(&self, refused: Outcome, search: &Search) -> Outcome {
         let Some((value, plan)) = self.even.clone() else {
-            // Of what was not searched to its end nothing is known.
+            // An interrupted search proves nothing, so the reason is dropped.
             let ended = if search.cancelled() { Status::Cancelled } else { refused.status };
             return Outcome {
                 status: ended,
@@ -258,7 +261,7 @@ impl Asked<'_> {
         outcome
     }
 
-    /// The stages with the original's nodes, each with as many replicas.
+    /// Builds the plan of the original: the same stages and replicas, with the original's nodes.
     fn carried_back(&self, found: &Plan) -> Plan {
         let Conversion { members, choices, .. } = &self.conversion;
         let stage = |stage: &Stage| {
@@ -278,7 +281,7 @@ impl Asked<'_> {
         Plan { stages, measure, ..Plan::default() }.with_consecutive_devices()
     }
 
-    /// Puts the plan on the topology, by what its own stages send.
+    /// Maps the plan onto the topology by what its own stages send.
     fn map(&self, outcome: &mut Outcome, search: &Search) {
         let Problem { workload, limits, options } = self.problem;
         let (Some(wired), Some(plan)) = (&self.wired, &outcome.plan) else { return };

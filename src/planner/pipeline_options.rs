@@ -1,4 +1,4 @@
-//! Options that planners of pipelines share, declared and read in one place.
+//! Options that pipeline planners share, declared and read in one place.
 
 use super::{Bearing, OptionKind, OptionSpec, Options};
 use crate::{
@@ -7,23 +7,23 @@ use crate::{
     workload::{Mode, piper::recomputes},
 };
 
-/// When activations are recomputed.
+/// Policy for recomputing activations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Recompute {
-    /// Node by node, where it pays.
+    /// Per node, where it is worthwhile.
     Auto,
-    /// Nowhere.
+    /// No node.
     Never,
     /// Every node that has a mode to recompute.
     Always,
-    /// Every stage either keeps its fastest modes or takes its smallest.
+    /// Each stage uses either its fastest modes or its smallest ones.
     AllOrNone,
 }
 
 impl Recompute {
     const ALL: [Recompute; 4] = [Recompute::Auto, Recompute::Never, Recompute::Always, Recompute::AllOrNone];
 
-    /// Those of a node's modes that it leaves, with their places; none where the node cannot do what is asked.
+    /// Returns the modes of a node that the policy allows, with their indices; empty if the node has none of them.
     pub(super) fn allowed(self, modes: &[Mode]) -> impl Iterator<Item = (usize, &Mode)> {
         let can = modes.iter().any(|mode| recomputes(&mode.id));
         modes.iter().enumerate().filter(move |(_, mode)| match self {
@@ -33,7 +33,7 @@ impl Recompute {
         })
     }
 
-    /// The word for it, as [`RECOMPUTE`] takes it.
+    /// Value of [`RECOMPUTE`] for this policy.
     pub(super) fn id(self) -> &'static str {
         match self {
             Recompute::Auto => "auto",
@@ -44,7 +44,7 @@ impl Recompute {
     }
 }
 
-/// More stages than this cannot be asked for: a planner may need a table over all sets for each.
+/// Largest number of stages that a user can ask for: a planner may need a table over all sets for each.
 const MOST_STAGES: f64 = 1000.0;
 
 pub(super) const DATA_PARALLEL: OptionSpec = OptionSpec {
@@ -100,19 +100,19 @@ pub(super) const STAGES: OptionSpec = OptionSpec {
     kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true, zero: Some("any") },
 };
 
-/// What [`DATA_PARALLEL`] leaves.
+/// Plans that [`DATA_PARALLEL`] allows.
 pub(super) const OF_DATA_PARALLEL: (&str, Bearing) = (
     DATA_PARALLEL.name,
     Bearing::Narrows(|options| (!options.flag(DATA_PARALLEL.name)).then(|| "without data parallelism".into())),
 );
 
-/// What [`TENSOR_PARALLEL`] leaves.
+/// Plans that [`TENSOR_PARALLEL`] allows.
 pub(super) const OF_TENSOR_PARALLEL: (&str, Bearing) = (
     TENSOR_PARALLEL.name,
     Bearing::Narrows(|options| (!options.flag(TENSOR_PARALLEL.name)).then(|| "without tensor parallelism".into())),
 );
 
-/// What an option named as [`RECOMPUTE`] leaves.
+/// Plans that an option named as [`RECOMPUTE`] allows.
 pub(super) const OF_RECOMPUTE: (&str, Bearing) = (
     RECOMPUTE.name,
     Bearing::Narrows(|options| {
@@ -129,10 +129,10 @@ pub(super) const OF_RECOMPUTE: (&str, Bearing) = (
     }),
 );
 
-/// Which plans an engine's rules leave is told by the planner that keeps them.
+/// The planner that applies an engine's rules states which plans they allow.
 pub(super) const OF_ENGINE: (&str, Bearing) = (ENGINE.name, Bearing::Told);
 
-/// What an option named as [`STAGES`] leaves.
+/// Plans that an option named as [`STAGES`] allows.
 pub(super) const OF_STAGES: (&str, Bearing) = (
     STAGES.name,
     Bearing::Narrows(|options| stages(options).map(|count| format!("with exactly {}", units::counted(count, "stage")))),
@@ -144,8 +144,8 @@ pub(super) fn recompute(options: &Options) -> Recompute {
     Recompute::ALL.into_iter().find(|own| own.id() == asked).unwrap_or(Recompute::Auto)
 }
 
-/// Reads [`ENGINE`]: the engine that must be able to run the plan unchanged. `any` counts only where `asked` says that a
-/// plan for engines is wanted; naming one asks for it too.
+/// Reads [`ENGINE`]: the engine that must be able to run the plan unchanged. `any` counts only if `asked` is set, that
+/// is, if a plan for engines is wanted anyway. A named engine always counts.
 pub(super) fn engine(options: &Options, asked: bool) -> Option<Runner> {
     Runner::find(options.choice(ENGINE.name)).filter(|runner| asked || *runner != Runner::Any)
 }

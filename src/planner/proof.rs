@@ -1,33 +1,33 @@
-//! What a run has proven of its plan, in words that say of what: the one wording for reports, the screen and studies.
+//! Wording of what a run has proven about its plan, shared by reports, the screen and studies.
 
 use std::fmt;
 
 use super::{Outcome, Status};
 use crate::{plan::Measure, units};
 
-/// Gaps below this are rounding.
+/// Smaller gaps are rounding.
 const CLOSED: f64 = 1e-9;
-/// A bound that leaves a larger gap than this says nothing of the plan.
+/// Gap beyond which a bound carries no information about the plan.
 pub const WEAK_GAP: f64 = 1.0;
 
-/// How far a plan is from the best of what its planner's model measures. A proof is of the model, never of a simulated or
-/// a real batch.
+/// Distance of a plan from the optimum of its planner's model. A proof concerns the model, never a simulated or a real
+/// batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proof {
-    /// What the model measures.
+    /// Measure of the model.
     pub measure: Measure,
-    /// By how much a better plan may be better, relative to the value: 0 where there is none; `None` if nothing is known.
+    /// Largest possible improvement relative to the value: 0 if optimal, `None` if unknown.
     pub gap: Option<f64>,
-    /// What the plan is worth, in the measure's unit.
+    /// Value of the plan, in the measure's unit.
     pub value: Option<f64>,
-    /// The proven bound, in the measure's unit.
+    /// Proven bound, in the measure's unit.
     pub bound: Option<f64>,
-    /// The plans that it speaks of, where those are not all.
+    /// Plans that the proof covers, if not all.
     pub among: Option<String>,
 }
 
 impl Outcome {
-    /// What is proven of the plan; `None` where there is none.
+    /// Returns what is proven of the plan; `None` if there is no plan.
     pub fn proof(&self) -> Option<Proof> {
         let measure = self.plan.as_ref()?.measure;
         let gap = if self.status == Status::Optimal { Some(0.0) } else { self.gap() };
@@ -35,7 +35,7 @@ impl Outcome {
         Some(Proof { measure, gap, value, bound, among })
     }
 
-    /// How it ended in a few words: `optimal`, `feasible, within 0.8% of the best`.
+    /// Describes the result in a few words: `optimal`, `feasible, within 0.8% of the best`.
     pub fn told(&self) -> String {
         match (self.status, self.gap()) {
             (Status::Optimal, _) => "optimal".into(),
@@ -52,12 +52,12 @@ impl Outcome {
 }
 
 impl Proof {
-    /// Whether no plan is better.
+    /// True if no plan is better.
     pub fn is_closed(&self) -> bool {
         self.gap.is_some_and(|gap| gap <= CLOSED)
     }
 
-    /// Where the bound is too far off to say anything, both figures: `bound too weak (33x against at most 128x)`.
+    /// States both figures if the bound is too weak to be informative: `bound too weak (33x against at most 128x)`.
     pub fn weak(&self) -> Option<String> {
         let (value, bound) = (self.value?, self.bound?);
         let limit = if self.measure.larger_is_better() { "most" } else { "least" };
@@ -65,8 +65,8 @@ impl Proof {
         self.gap.filter(|gap| *gap > WEAK_GAP).map(|_| format!("bound too weak ({value} against at {limit} {bound})"))
     }
 
-    /// In a few words, which say in whose model or among which plans: `proven in Piper's model`, `within 3.2% of the best in
-    /// Piper's model`, `not proven`.
+    /// Describes the proof in a few words, with the model or the set of plans: `proven in Piper's model`,
+    /// `within 3.2% of the best in Piper's model`, `not proven`.
     pub fn short(&self) -> String {
         let of = match &self.among {
             Some(plans) => format!("among {plans}"),
@@ -80,8 +80,8 @@ impl Proof {
     }
 }
 
-/// `proven: least time per microbatch in Piper's model`, `proven among contiguous splits in a row: least ..`, `proven within 3.2%
-/// of the least ..`, `not proven: least ..`.
+/// Writes `proven: least time per microbatch in Piper's model`, `proven among contiguous splits in a row: least ..`,
+/// `proven within 3.2% of the least ..`, `not proven: ..`.
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let goal = self.measure.goal();

@@ -1,6 +1,6 @@
-//! Random numbers that are the same on every machine.
+//! Random numbers that are equal on every machine.
 
-/// Sebastiano Vigna's SplitMix64 (2015): one word of state and well mixed, all that starts and orders need.
+/// SplitMix64 by Sebastiano Vigna (2015): one word of state, mixed well enough for random starts and orders.
 #[derive(Debug, Clone)]
 pub(crate) struct SplitMix(u64);
 
@@ -17,17 +17,17 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 
-    /// Uniform below `n`, which is at least 1.
+    /// Uniform in `0..n`; `n` is at least 1.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 
-    /// Uniform in 0..1.
+    /// Uniform in [0, 1).
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Puts a list in random order (Fisher and Yates).
+    /// Shuffles a list (Fisher and Yates).
     pub(crate) fn shuffle(&mut self, list: &mut [usize]) {
         for i in (1..list.len()).rev() {
             list.swap(i, (self.next() % (i as u64 + 1)) as usize);

@@ -1,11 +1,13 @@
-//! What a stage costs, by the positions between which it lies.
+//! Cost of a stage between two positions.
 //!
-//! A position is a place where the network may be cut: after some nodes, before the others. Two positions bound a stage if
-//! one has all the nodes of the other. Costs are sums over a position's nodes, so that of any stage on any number of devices
-//! is a difference and takes `O(1)`. Memory `O(positions²)` for which position may follow which.
+//! A position is a place where the network may be cut: after some nodes, before the others. Two positions bound a stage
+//! if the nodes of one include the nodes of the other. Costs are sums over a position's nodes. So the cost of any stage
+//! on any number of devices is a difference and takes `O(1)`. The table of positions that may follow each other takes
+//! `O(positions²)` memory.
 //!
-//! Differences of times lose nothing that counts, since every plan takes at least its share of the whole. Parameters are
-//! different: on one device none are exchanged, however many. Where they are no whole bytes they are added up by node.
+//! Rounding of time differences is harmless, because every plan takes at least the total time divided by the number of
+//! devices. Parameters differ: on one device none are exchanged, however many there are. So if their byte counts are
+//! not integers, they are summed node by node.
 
 use std::collections::hash_map::Entry;
 
@@ -22,29 +24,31 @@ use crate::{
     },
 };
 
-/// Costs by position; 0 is the network's beginning, the last one its end, and every position comes after those within it.
+/// Costs by position. Position 0 is the start of the network, the last one its end. Every position comes after those it
+/// includes.
 #[derive(Debug, Clone)]
 pub(super) struct Costs {
-    /// What is done at each position.
+    /// Nodes before each position.
     positions: Vec<Position>,
-    /// By position: those that can end a stage which begins there.
+    /// Positions that can end a stage which begins at this position.
     later: Vec<FixedBitSet>,
-    /// By position: its place by the compute up to it.
+    /// Rank of each position by the compute up to it.
     ranks: Vec<u32>,
     /// Forward seconds of the whole batch on one device, up to each position.
     forward_s: Vec<f64>,
-    /// The same of the backward pass.
+    /// Backward seconds of the whole batch on one device, up to each position.
     backward_s: Vec<f64>,
-    /// By position the most of both up to it or any before it.
+    /// Maximum of forward plus backward seconds up to this position or any earlier one.
     most_before_s: Vec<f64>,
     parameter_bytes: Vec<f64>,
-    /// The same by node where a difference of sums would drown what is small; empty where sums are exact.
+    /// Parameter bytes of each node, used if rounding in a difference of sums could exceed a small value; empty if sums
+    /// are exact.
     node_parameters: Vec<f64>,
     /// Activation bytes of one microbatch.
     activation_bytes: Vec<f64>,
-    /// Bytes of one microbatch's outputs that are needed after a position.
+    /// Output bytes of one microbatch that are needed after a position.
     pub(super) cut_bytes: Vec<f64>,
-    /// Microbatches, M.
+    /// Number of microbatches, M.
     pub(super) microbatches: u32,
     memory_bytes: f64,
     optimizer_memory_scaling: f64,
@@ -53,13 +57,13 @@ pub(super) struct Costs {
 /// A place where the network may be cut.
 #[derive(Debug, Clone)]
 struct Position {
-    /// Planned nodes before it.
+    /// Planned nodes before this position.
     done: FixedBitSet,
-    /// The last state before it; unused at the beginning.
+    /// Last state before this position; unused at the start.
     state: usize,
 }
 
-/// All positions of a network, by number of nodes before them, then in the order of states.
+/// Returns all positions of a network, sorted by number of nodes before them, then by state.
 fn positions(dag: &Dag, kept: &[bool], states: &States) -> Vec<Position> {
     let n = dag.len();
     let mut planned = FixedBitSet::with_capacity(n);
@@ -71,7 +75,7 @@ fn positions(dag: &Dag, kept: &[bool], states: &States) -> Vec<Position> {
     let mut found = vec![Position { done: nothing, state: 0 }];
     for (state, mut done) in states.all_covered().enumerate() {
         done.intersect_with(&planned);
-        // What no state covers is done as soon as all that leads to it is.
+        // A node that no state covers is done once all its predecessors are done.
         for &v in dag.topological_order().iter().filter(|&&v| left.contains(v as usize)) {
             let mut before = dag.predecessors(v as usize).filter(|&u| kept[u]).peekable();
             if before.peek().is_some() && before.all(|u| done.contains(u)) {
@@ -93,16 +97,16 @@ fn positions(dag: &Dag, kept: &[bool], states: &States) -> Vec<Position> {
     found
 }
 
-/// When a stage gives up its activations and computes them again.
+/// Policy for recomputing the activations of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Recompute {
     Never,
-    /// Where it would not fit otherwise.
+    /// Only if the stage would not fit otherwise.
     Auto,
     Always,
 }
 
-/// One microbatch through a stage.
+/// Time of one microbatch on a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct StageTime {
     pub(super) forward_s: f64,
@@ -111,7 +115,7 @@ pub(super) struct StageTime {
 }
 
 impl Costs {
-    /// The costs of a problem cut into this many microbatches.
+    /// Computes the costs of a problem with this number of microbatches.
     pub(super) fn new(
         workload: &Workload,
         profile: &LayerProfile,
@@ -183,32 +187,32 @@ impl Costs {
         }
     }
 
-    /// The last position: the network's end.
+    /// Last position: the end of the network.
     pub(super) fn end(&self) -> usize {
         self.positions.len() - 1
     }
 
-    /// The positions that can end a stage which begins at one.
+    /// Positions that can end a stage which begins at `from`.
     pub(super) fn later(&self, from: usize) -> &FixedBitSet {
         &self.later[from]
     }
 
-    /// How many positions have less compute up to them.
+    /// Number of positions with less compute up to them.
     pub(super) fn rank(&self, position: usize) -> u32 {
         self.ranks[position]
     }
 
-    /// The last state before a position that is not the beginning.
+    /// Last state before a position other than the start.
     pub(super) fn state(&self, position: usize) -> usize {
         self.positions[position].state
     }
 
-    /// Whether a planned node is done at a position.
+    /// True if a planned node lies before a position.
     pub(super) fn is_done(&self, position: usize, node: usize) -> bool {
         self.positions[position].done.contains(node)
     }
 
-    /// The least that [`compute_s`](Self::compute_s) is from a position or any before it to another.
+    /// Minimum of [`compute_s`](Self::compute_s) to `to` from `from` or any earlier position.
     pub(super) fn least_compute_s(&self, from: usize, to: usize) -> f64 {
         self.forward_s[to] + self.backward_s[to] - self.most_before_s[from]
     }
@@ -223,7 +227,7 @@ impl Costs {
         self.forward_s[to]
     }
 
-    /// Bytes of parameters between two positions.
+    /// Parameter bytes between two positions.
     pub(super) fn parameters(&self, from: usize, to: usize) -> f64 {
         if self.node_parameters.is_empty() {
             return self.parameter_bytes[to] - self.parameter_bytes[from];
@@ -232,7 +236,7 @@ impl Costs {
         between.map(|v| self.node_parameters[v]).sum()
     }
 
-    /// The time of a stage with `after` stages behind it, if its memory suffices.
+    /// Time of a stage with `after` stages behind it; `None` if its memory does not suffice.
     pub(super) fn stage(
         &self,
         from: usize,
@@ -255,8 +259,8 @@ impl Costs {
     pub(super) fn memory(&self, from: usize, to: usize, devices: u32, after: usize, recompute: bool) -> f64 {
         let d = f64::from(devices);
         let weights = self.optimizer_memory_scaling * self.parameters(from, to);
-        // Enough to keep it at work while one is on its way through all stages and links behind it and back (the paper's
-        // second warm-up policy).
+        // Enough microbatches to keep the stage busy while one passes all stages and links behind it and returns (the
+        // paper's second warm-up policy).
         let in_flight = (2.0 * after as f64 + 1.0).min(f64::from(self.microbatches));
         let own = (self.activation_bytes[to] - self.activation_bytes[from]) / d;
         if recompute {
@@ -267,7 +271,7 @@ impl Costs {
         }
     }
 
-    /// Whether memory can stand in no stage's way before a position, whatever is in flight.
+    /// True if no stage before this position can lack memory, whatever is in flight.
     pub(super) fn memory_is_plenty(&self, before: usize, devices: u32) -> bool {
         self.memory(0, before, 1, devices as usize, false) <= self.memory_bytes
     }

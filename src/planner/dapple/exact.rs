@@ -1,8 +1,7 @@
-//! The pipeline with the least synchronous length, over all cuts, replica counts and places.
+//! Pipeline with the least synchronous length, over all cuts, replica counts and placements.
 //!
-//! Stages are added from the network's end to its beginning, between any two positions (see [`Costs`]) of which one lies
-//! within the other. Let a suffix of the pipeline, links counted as stages, be
-//! summed up by
+//! Stages are added from the network's end to its start, between any two positions (see [`Costs`]) of which one
+//! includes the other. Links count as stages. With pivot stage `Q`, a suffix of the pipeline is summarised by
 //!
 //! ```text
 //! X = max over Q of    sum of F up to Q + (M − 1)(F_Q + B_Q) + sum of B up to Q        its length without all-reduces
@@ -10,7 +9,7 @@
 //! V = max over s of    AR_s − sum of B up to s
 //! ```
 //!
-//! A stage `p` in front turns them into
+//! A stage `p` in front changes them to
 //!
 //! ```text
 //! X' = max(X + F_p + B_p, M (F_p + B_p))
@@ -18,16 +17,21 @@
 //! V' = max(AR_p, V) − B_p
 //! ```
 //!
-//! all of which grow with X, Z and V: so of the suffixes from a position on a place only those count that no other beats
-//! in all three, and in the number of stages where memory is tight (it decides what is in flight before them). Where so many
-//! stages are asked for, or where that decides whether stages recompute (V' falls as B_p grows), only suffixes with as many
-//! stages are compared: then there are as many more labels. What
-//! cannot beat the best plan known, by its own length and a bound on what comes before, is dropped.
-//! Of most positions and places there is no suffix that counts: only those that have one are looked at. To a stage it makes no
-//! difference on which of the places behind it a suffix begins as long as the link is the same: of all places of a kind
-//! only the best suffixes are kept. An end that no stage on a place can reach any more from earlier positions is forgotten, and
-//! places without ends are passed over. Time
-//! `O(positions · places · (positions + kinds) · labels²)`, memory `O(positions · places · labels)`, both at worst.
+//! All three grow with X, Z and V. So for each position and place only Pareto-optimal suffixes (labels) are kept. The
+//! number of stages is a fourth criterion if memory is tight, because it determines what is in flight in earlier
+//! stages. It must be equal for a comparison if the user prescribes it, or if it decides which stages recompute (V'
+//! falls as B_p grows). This multiplies the number of labels.
+//!
+//! Pruning:
+//!
+//! * A suffix is dropped if its length plus a lower bound on the stages before it is not below the incumbent.
+//! * Most positions and places have no useful suffix; only the others are visited.
+//! * For a stage, places behind it with equal links are equivalent. So suffixes are kept per kind of place.
+//! * A stage end is removed once no stage from an earlier position can reach it within the bound. Places without ends
+//!   are skipped.
+//!
+//! Time `O(positions · places · (positions + kinds) · labels²)`, memory `O(positions · places · labels)`, both in the
+//! worst case.
 
 use std::ops::Range;
 
@@ -37,30 +41,30 @@ use super::{
 };
 use crate::planner::Search;
 
-/// What is kept of a suffix.
+/// Summary of a suffix.
 #[derive(Debug, Clone, Copy)]
 struct Label {
     x: f64,
     z: f64,
     v: f64,
-    /// Stages in it.
+    /// Number of stages in the suffix.
     stages: u32,
-    /// The place of its first stage, and where that ends.
+    /// Place of its first stage, and position where that stage ends.
     place: u32,
     end: u32,
-    /// What follows the first stage (or, where it begins with a link, the link): its number among all that begin there behind
-    /// that place. Unused after the last stage.
+    /// Suffix behind the first stage (or behind the link, if the suffix begins with a link): its index among all that
+    /// begin there behind that place. Unused after the last stage.
     next: u32,
 }
 
-/// Sums of compute are off by less.
+/// Upper bound on the relative rounding error of compute sums.
 const ROUNDING: f64 = 1e-9;
 /// The empty suffix.
 const NOTHING: Label =
     Label { x: f64::NEG_INFINITY, z: f64::NEG_INFINITY, v: f64::NEG_INFINITY, stages: 0, place: 0, end: 0, next: 0 };
 
 impl Label {
-    /// The suffix with a step in front of it.
+    /// Returns the suffix with a stage or link in front of it.
     fn behind(&self, microbatches: f64, forward: f64, backward: f64, all_reduce: f64) -> Label {
         let both = forward + backward;
         let x = (self.x + both).max(microbatches * both);
@@ -80,26 +84,26 @@ impl Label {
     }
 }
 
-/// What the number of stages in a suffix means for what may come before it.
+/// Effect of a suffix's number of stages on the stages before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StageCount {
-    /// Nothing.
+    /// No effect.
     Any,
-    /// With more behind it a stage has more in flight, which may be too much.
+    /// More stages behind a stage mean more microbatches in flight, which may exceed memory.
     FewerIsBetter,
-    /// It decides what the stages before it are, up to so many. (A stage that recomputes as it has more in flight may make
-    /// the formula's length less: its longer backward pass hides more of the all-reduces behind it.)
+    /// The number decides the stages before, up to `most`. A stage that recomputes because of more microbatches in
+    /// flight may shorten the length: its longer backward pass hides more of the all-reduces behind it.
     Decides { most: u32 },
 }
 
-/// Labels none of which beats another.
+/// Pareto front: labels that do not dominate each other.
 #[derive(Debug, Clone, Default)]
 struct Front {
     labels: Vec<Label>,
 }
 
 impl Front {
-    /// Adds a label unless it is beaten; keeps at most `most`, the shortest.
+    /// Adds a label unless it is dominated. Keeps at most `most` labels, the shortest ones.
     fn add(&mut self, label: Label, stages: StageCount, most: usize) {
         if self.labels.iter().any(|known| known.beats(&label, stages)) {
             return;
@@ -115,16 +119,16 @@ impl Front {
     }
 }
 
-/// Fronts side by side, each with a number: a kind of places, or the position where a stage ends.
+/// Several fronts, each with a number: a kind of place, or the position where a stage ends.
 #[derive(Debug, Clone, Default)]
 struct Fronts {
-    /// The number of each and where its labels are.
+    /// Number of each front and range of its labels.
     of: Vec<(usize, Range<usize>)>,
     labels: Vec<Label>,
 }
 
 impl Fronts {
-    /// Inserts a front as the `at`-th, unless it is empty.
+    /// Inserts a front at index `at` unless it is empty.
     fn insert(&mut self, at: usize, of: usize, front: &mut Front) {
         if !front.labels.is_empty() {
             let start = self.labels.len();
@@ -133,7 +137,7 @@ impl Fronts {
         }
     }
 
-    /// Forgets the fronts from the `at`-th on.
+    /// Removes the fronts from index `at` on.
     fn forget_from(&mut self, at: usize) {
         self.of.truncate(at);
         if at == 0 {
@@ -146,72 +150,73 @@ impl Fronts {
     }
 }
 
-/// A stage of the plan found.
+/// A stage of the resulting plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FoundStage {
     /// Position where it begins.
     pub(super) from: usize,
     /// Position where it ends.
     pub(super) to: usize,
-    /// Its place.
+    /// Index of its place.
     pub(super) place: usize,
 }
 
-/// The plan found.
+/// Resulting plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExactPlan {
-    /// Seconds of a batch.
+    /// Iteration time, seconds.
     pub(super) length_s: f64,
-    /// Its stages.
+    /// Stages in pipeline order.
     pub(super) stages: Vec<FoundStage>,
 }
 
-/// How to search.
+/// Search parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
-    /// Labels kept for a suffix; `usize::MAX` proves the optimum.
+    /// Labels kept per suffix; `usize::MAX` proves the optimum.
     pub(super) labels: usize,
-    /// Only plans shorter than this count, seconds.
+    /// Only plans shorter than this are searched, seconds.
     pub(super) below_s: f64,
-    /// When stages recompute.
+    /// Recomputation policy.
     pub(super) recompute: Recompute,
-    /// Exactly so many stages.
+    /// Required number of stages.
     pub(super) stages: Option<u32>,
 }
 
 impl Effort {
-    /// Whether a suffix with so many stages may belong to a plan; `whole`: it is the plan.
+    /// True if a suffix with this many stages may belong to a plan. `whole`: the suffix is the whole plan.
     fn allows(&self, stages: u32, whole: bool) -> bool {
         self.stages.is_none_or(|asked| if whole { stages == asked } else { stages < asked })
     }
 }
 
-/// How a search ended.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ended {
-    /// The best plan below the bound, if there is one, and how many ends of stages and labels were tried.
+    /// Best plan below the bound, if any, and the number of stage ends and labels tried.
     Done(Option<ExactPlan>, u64),
-    /// Asked to stop.
+    /// Cancelled.
     Cancelled,
 }
 
-/// Searches.
+/// Runs the search.
 pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effort, search: &Search) -> Ended {
     let end = costs.end();
     let stages = match (effort.stages, effort.recompute) {
         (Some(_), _) => StageCount::Decides { most: u32::MAX },
-        // With so many behind it a stage has all microbatches in flight.
+        // With this many stages behind it, a stage has all microbatches in flight.
         (None, Recompute::Auto) if effort.labels == usize::MAX => StageCount::Decides { most: costs.microbatches / 2 },
         (None, _) => StageCount::FewerIsBetter,
     };
-    // Rounding must not keep a plan that is as long as the one known.
+    // Rounding must not admit a plan as long as the incumbent.
     let below = effort.below_s * (1.0 - 1e-12);
     let look = |from: usize| {
         let any = effort.stages.is_none() && effort.recompute != Recompute::Always;
         let stages = if any && costs.memory_is_plenty(from, devices) { StageCount::Any } else { stages };
         Look { costs, places, devices, effort, stages, below, search }
     };
-    // By position and beginning: suffixes that begin there with a stage, by kind of its place, if there are any.
+    // For each position and beginning: suffixes that start there with a stage, by kind of its place. Empty ones are
+    // left out.
     let mut begins: Vec<Vec<(usize, Fronts)>> = vec![vec![]; end + 1];
     let mut parts: Vec<Part> = places.beginnings.iter().map(|own| Part::new(places, own.clone(), end)).collect();
     let mut behind = Begun { at: end, fronts: vec![], numbers: vec![None; parts.len()] };
@@ -235,14 +240,15 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     Ended::Done(traced(&begins, places, end), all)
 }
 
-/// The places where the same is occupied before.
+/// Places with the same devices occupied before them.
 struct Part {
     places: Range<usize>,
-    /// By place: where the next stage can sit.
+    /// For each place, the beginning of the next stage.
     next: Vec<usize>,
-    /// By place: where a stage there may end, least compute first, with the suffixes behind it and the link to them.
+    /// For each place, the positions where a stage may end, sorted by compute, with the suffixes behind it and the link
+    /// to them.
     ends: Vec<Fronts>,
-    /// The places that have any, ascending.
+    /// Indices of the places with such ends, ascending.
     open: Vec<usize>,
 }
 
@@ -253,8 +259,8 @@ impl Part {
         Part { next, ends: vec![nothing; places.len()], open: (0..places.len()).collect(), places }
     }
 
-    /// Adds the position behind to the ends of stages, if it is not the end of the network. Returns the suffixes that begin at
-    /// `from`, and the number of ends and labels tried; `None` if cancelled.
+    /// Adds the position behind `from` as an end of stages, unless it is the end of the network. Returns the suffixes
+    /// that begin at `from`, and the number of ends and labels tried; `None` if cancelled.
     fn go_on(
         &mut self,
         from: usize,
@@ -281,14 +287,14 @@ impl Part {
 /// Suffixes that begin at one position.
 struct Begun {
     at: usize,
-    /// By beginning, ascending; those without suffixes left out.
+    /// Suffixes by beginning, ascending; empty ones are left out.
     fronts: Vec<(usize, Fronts)>,
-    /// By beginning: its position in `fronts`.
+    /// Index in `fronts` for each beginning.
     numbers: Vec<Option<u32>>,
 }
 
 impl Begun {
-    /// Puts the suffixes of another position in their place; returns the old ones.
+    /// Replaces the suffixes with those of another position. Returns the old ones.
     fn replace(&mut self, at: usize, fronts: Vec<(usize, Fronts)>) -> Vec<(usize, Fronts)> {
         self.at = at;
         self.fronts.iter().for_each(|(beginning, _)| self.numbers[*beginning] = None);
@@ -297,28 +303,28 @@ impl Begun {
     }
 }
 
-/// Fronts that are filled and emptied for every place: one for the place, and one for each kind of places.
+/// Reused buffers: a front for the current place, and a front for each kind of place.
 #[derive(Default)]
 struct Scratch {
     own: Front,
     kinds: Vec<Front>,
 }
 
-/// What a search goes by.
+/// Inputs of the search at one position.
 struct Look<'a> {
     costs: &'a Costs,
     places: &'a Places,
     devices: u32,
     effort: &'a Effort,
     stages: StageCount,
-    /// Plans of this length and longer ones do not count, seconds.
+    /// Length of the incumbent, seconds: plans of this length or longer are dropped.
     below: f64,
     search: &'a Search,
 }
 
 impl Look<'_> {
-    /// The suffixes that begin at a position with a stage on one of some places, by kind of the place, the shortest first; and
-    /// how much was tried. `None` if cancelled.
+    /// Returns the suffixes that begin at `from` with a stage on one of the part's places, by kind of place, the
+    /// shortest first. Also returns the number of ends and labels tried. `None` if cancelled.
     fn begin(&self, from: usize, part: &mut Part, scratch: &mut Scratch) -> Option<(Fronts, u64)> {
         let (mut fronts, mut tried) = (Fronts::default(), 0);
         if self.search.cancelled() {
@@ -354,24 +360,24 @@ impl Look<'_> {
         Some((fronts, tried))
     }
 
-    /// Whether the stages before a position, on so many devices together, can be short enough.
+    /// True if the stages before a position can be short enough on `devices` devices in total.
     fn may_come_before(&self, from: usize, devices: u32) -> bool {
         self.costs.compute_s(0, from) / f64::from(devices.max(1)) < self.below
     }
 
-    /// At least what comes before a position adds on so many devices to the length of what follows, without and with the drain.
+    /// Lower bound on what the stages before a position add to the length, without and with the drain.
     fn before(&self, from: usize, devices: u32) -> (f64, f64) {
         let share = f64::from(devices.max(1)) * f64::from(self.costs.microbatches);
         (self.costs.forward_up_to(from) / share, self.costs.compute_s(0, from) / share)
     }
 
-    /// Whether a suffix can be that of a plan that counts.
+    /// True if a suffix can belong to a plan below the bound.
     fn counts(&self, label: &Label, (filled, filled_and_drained): (f64, f64)) -> bool {
         (label.z + filled).max(label.x + filled_and_drained) < self.below
     }
 
-    /// The suffixes that begin at a position with a stage on a place, and how much was tried; `None` if cancelled. Ends that are
-    /// too far for any stage from here on are forgotten.
+    /// Collects the suffixes that begin at `from` with a stage on one place. Returns the number of ends and labels
+    /// tried; `None` if cancelled. Removes ends that no stage from here on can reach.
     fn begin_at(&self, from: usize, at: usize, ends: &mut Fronts, front: &mut Front) -> Option<u64> {
         let Look { costs, devices, effort, below, .. } = *self;
         let (place, end, m) = (&self.places.all[at], costs.end(), f64::from(costs.microbatches));
@@ -413,8 +419,8 @@ impl Look<'_> {
         Some(tried)
     }
 
-    /// Adds a position to the ends of stages on a place, with the suffixes that begin there; `None` if cancelled. `front` is empty
-    /// and is left so.
+    /// Adds position `from`, with the suffixes that begin there, to the ends of stages on a place; `None` if cancelled.
+    /// `front` is empty before and after.
     fn arrive(&self, from: usize, begun: &Fronts, place: &Place, ends: &mut Fronts, front: &mut Front) -> Option<()> {
         let Look { costs, effort, .. } = *self;
         if self.search.cancelled() {
@@ -425,7 +431,7 @@ impl Look<'_> {
             let seconds = costs.cut_bytes[from] * place.per_byte[*kind];
             for next in own.clone() {
                 let label = &begun.labels[next];
-                // They go by length.
+                // Labels are sorted by length.
                 if label.z + seconds + before.0 >= self.below {
                     break;
                 }
@@ -441,7 +447,7 @@ impl Look<'_> {
     }
 }
 
-/// The shortest whole pipeline.
+/// Traces back the shortest whole pipeline.
 fn traced(begins: &[Vec<(usize, Fronts)>], places: &Places, end: usize) -> Option<ExactPlan> {
     let whole = begins.first()?.iter().flat_map(|(_, begun)| &begun.labels);
     let mut label = whole.reduce(|best, other| if other.z < best.z { other } else { best })?;

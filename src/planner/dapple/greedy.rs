@@ -1,19 +1,19 @@
-//! First plans: stages in a row with as many devices each, cut off from the network's end.
+//! Warm start: linear pipelines with the same number of devices on every stage, cut from the network's end.
 //!
-//! Not the paper's. Where little memory asks for many stages, a coarse look finds no plan and a fine one takes long; here a stage is
-//! as long as its memory and a bound on its compute allow, and the least bound with which the stages suffice is searched for.
-//! From the end, since what is in flight in a stage follows from the stages behind it. `O(positions · log(devices))` time but for
-//! a constant, for a chain.
+//! Not in the paper. If memory is small and many stages are needed, a search over coarse places finds no plan and one
+//! over fine places takes long. Here a stage is as long as its memory and a bound on its compute allow, and the
+//! smallest sufficient bound is found by bisection. Cuts start at the end, because the microbatches in flight in a
+//! stage follow from the stages behind it. `O(positions · log(devices))` time for a chain, up to a constant.
 
 use super::costs::{Costs, Recompute};
 use crate::planner::Search;
 
-/// Bounds on a stage's compute that are tried, each half way between one that was too small and one that was not.
+/// Number of bisection steps for the bound on a stage's compute.
 const BOUNDS: usize = 16;
-/// Positions in a row at which a stage does not fit, after which no longer one is tried.
+/// Number of consecutive positions at which a stage does not fit before longer stages are given up.
 const MISFITS: usize = 8;
 
-/// Stages in a row, by the positions between which they lie, from the first on.
+/// Linear pipeline: positions that bound each stage, from the first stage on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     /// Devices of each stage.
@@ -21,7 +21,8 @@ pub(super) struct Row {
     pub(super) stages: Vec<(usize, usize)>,
 }
 
-/// For 1, 2, 4 and so on devices a stage the row with the least compute in its longest stage that was found, if any.
+/// For 1, 2, 4, ... devices per stage, the linear pipeline with the least compute in its longest stage that was found,
+/// if any.
 pub(super) fn rows<'a>(
     costs: &'a Costs,
     (devices, widest): (u32, u32),
@@ -32,7 +33,7 @@ pub(super) fn rows<'a>(
     doubled.take_while(move |&replicas| replicas <= devices.min(widest)).filter_map(move |replicas| {
         let most = (devices / replicas) as usize;
         let total_s = costs.compute_s(0, costs.end());
-        // Whether there is a row at all is always looked for, whatever the deadline: a plan is better than none.
+        // Feasibility is checked even after the deadline: any plan is better than none.
         let row = |bound_s: f64| cut(costs, replicas, most, bound_s, recompute);
         let mut best = row(total_s)?;
         let (mut too_little, mut enough) = (total_s / most as f64, total_s);
@@ -47,7 +48,7 @@ pub(super) fn rows<'a>(
     })
 }
 
-/// At most so many stages that fit and compute no longer than that on one device, if so many suffice.
+/// Returns at most `most` stages that fit and compute at most `bound_s` seconds on one device each, if they suffice.
 fn cut(costs: &Costs, replicas: u32, most: usize, bound_s: f64, recompute: Recompute) -> Option<Vec<(usize, usize)>> {
     let mut stages = vec![];
     let mut to = costs.end();

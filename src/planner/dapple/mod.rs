@@ -1,8 +1,8 @@
-//! Pipelines with replicated stages over machines with fast and slow links.
+//! DAPPLE: pipelines with replicated stages over machines with fast and slow links.
 //!
-//! Fan et al.: *DAPPLE: A Pipelined Data Parallel Approach for Training Large Models*, PPoPP 2021. [`hpgo`] computes what the
-//! published planner computes; [`Dapple`] searches what the paper describes: any number of stages, each with replicas of its
-//! own, on devices that one of three policies picks, with memory checked on every device.
+//! Source: Fan et al., *DAPPLE: A Pipelined Data Parallel Approach for Training Large Models*, PPoPP 2021. [`hpgo`]
+//! computes what the published planner computes. [`Dapple`] searches the space that the paper describes: any number of
+//! stages, each with its own replicas, on devices from three placement policies. Memory is checked on every device.
 
 mod costs;
 mod exact;

@@ -1,9 +1,10 @@
-//! Everywhere a stage can sit: the sets of devices that the three placement policies offer, one after the other.
+//! Placements of a stage: the sets of devices that the three placement policies offer, step by step.
 //!
-//! Every policy takes the free devices of a machine in order, so what is occupied is known from a count for each machine;
-//! a [`Place`] is a step from one such state to another. With `n` devices on few machines there are some hundred places.
-//! On many machines there are too many, and stages take the devices in order, whatever the machines: what is occupied is
-//! then a number. Where even that is too much, a stage begins and ends at a block of devices; whole machines, if it must.
+//! Every policy takes the free devices of a machine in order. So the occupied devices are known from a count for each
+//! machine, and a [`Place`] is a step from one such state to another. `n` devices on few machines have some hundred
+//! places. On many machines there are too many. Stages then take the devices in order, regardless of machines, and the
+//! occupied devices are one number. If even that is too much, a stage begins and ends at a block of devices, at whole
+//! machines if necessary.
 
 use std::ops::Range;
 
@@ -12,38 +13,39 @@ use rustc_hash::FxHashMap;
 use super::hpgo::placement::{self, Devices};
 use crate::cluster::{Links, Machines};
 
-/// Places that are looked at, at the most, where all policies are followed.
+/// Largest number of places for which all policies are searched.
 const MOST_PLACES: usize = 3000;
 
-/// How many blocks the devices are cut into where there are too many: a coarse look first, so that a finer one knows early
-/// what it has to beat. `blocks²` places each.
+/// Numbers of blocks that the devices are divided into if there are too many. Coarse blocks come first, so that finer
+/// ones start with an incumbent. `blocks²` places each.
 const BLOCKS: [usize; 3] = [16, 48, 128];
-/// Places times positions of the network that are looked at, at the most, where places are blocks; but for the coarsest ones.
+/// Largest product of places and positions of the network, if places are blocks. The coarsest blocks are exempt.
 const MOST_LOOKED: usize = 16_000_000;
 
-/// A stage's devices beside those of the stages before it.
+/// Devices of a stage, relative to the devices of the stages before it.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
-    /// Devices of the stages before.
+    /// Number of devices of the stages before.
     pub(super) occupied_before: u32,
-    /// Devices of the stages before and this one.
+    /// Number of devices of the stages before and this one.
     pub(super) occupied_after: u32,
-    /// Its devices, as runs of consecutive ones.
+    /// Devices of the stage, as runs of consecutive ids.
     runs: Vec<Range<u32>>,
-    /// Number of its devices.
+    /// Number of devices of the stage.
     pub(super) count: u32,
-    /// Seconds to all-reduce a byte over them.
+    /// Seconds per byte of an all-reduce over the devices.
     pub(super) all_reduce: f64,
-    /// Its kind among those where the same is occupied before: to places of one kind all ways take the same, from wherever.
+    /// Index of its kind among the places with the same occupied devices before them. Places of one kind have equal
+    /// transfer costs from every place before.
     pub(super) kind: usize,
-    /// Where the next stage can sit: the number of those places among [`Places::beginnings`].
+    /// Index in [`Places::beginnings`] of the places for the next stage.
     pub(super) next: usize,
-    /// By kind of those: the seconds a byte takes to get there.
+    /// Seconds per byte to the places of the next stage, by their kind.
     pub(super) per_byte: Vec<f64>,
 }
 
 impl Place {
-    /// Its devices, ascending.
+    /// Device ids of the stage, ascending.
     pub(super) fn ids(&self) -> Vec<u32> {
         self.runs.iter().cloned().flatten().collect()
     }
@@ -52,27 +54,27 @@ impl Place {
 /// All places.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
-    /// By what is occupied before each.
+    /// Sorted by the occupied devices before each place.
     pub(super) all: Vec<Place>,
-    /// Those where the same is occupied before, side by side, the last of them empty.
+    /// Ranges of places with the same occupied devices before them; the last range is empty.
     pub(super) beginnings: Vec<Range<usize>>,
-    /// Whether all three policies were followed.
+    /// True if all three policies were searched.
     pub(super) complete: bool,
 }
 
 impl Places {
-    /// The places on some machines for stages of at most `widest` devices: all of them, or, where there are too many,
-    /// coarse ones before finer ones, the fewer the more positions the network has.
+    /// Returns the places for stages of at most `widest` devices. If all of them are too many, returns several sets,
+    /// coarse ones first, with fewer places the more positions the network has.
     pub(super) fn ladder(machines: &Machines, links: &Links, widest: u32, positions: usize) -> Vec<Places> {
         Self::rungs(machines, links, widest, positions, BLOCKS.len())
     }
 
-    /// The coarsest of them.
+    /// Returns the coarsest set of places.
     pub(super) fn coarsest(machines: &Machines, links: &Links, widest: u32, positions: usize) -> Option<Places> {
         Self::rungs(machines, links, widest, positions, 1).pop()
     }
 
-    /// At most so many of them, the coarsest.
+    /// Returns at most `count` sets, the coarsest ones.
     fn rungs(machines: &Machines, links: &Links, widest: u32, positions: usize, count: usize) -> Vec<Places> {
         let policies = |occupied: Devices, need: u32| placement::next(machines, occupied, need);
         if machines.devices() <= placement::MOST
@@ -93,7 +95,7 @@ impl Places {
         rungs
     }
 
-    /// Places that know which beginning is next, with what a byte takes from one to another.
+    /// Computes the kinds of all places and the transfer costs to them.
     fn new(
         mut all: Vec<Place>,
         beginnings: Vec<Range<usize>>,
@@ -103,7 +105,7 @@ impl Places {
         let mut leading: Vec<Vec<usize>> = vec![vec![]; beginnings.len()];
         all.iter().enumerate().for_each(|(at, place)| leading[place.next].push(at));
         for (beginning, from) in beginnings.iter().zip(leading) {
-            // Kinds by the ways to them from each.
+            // Two places are of one kind if their transfer costs from every place before are equal.
             let mut kinds: FxHashMap<Vec<u64>, usize> = FxHashMap::default();
             for to in beginning.clone() {
                 let ways: Vec<f64> = from.iter().map(|&at| per_byte(at, to)).collect();
@@ -118,7 +120,7 @@ impl Places {
     }
 }
 
-/// The places that are offered, one after the other; `None` if there are more than [`MOST_PLACES`].
+/// Enumerates the places that the policies offer, step by step; `None` if there are more than [`MOST_PLACES`].
 fn explore(
     machines: &Machines,
     links: &Links,
@@ -126,7 +128,7 @@ fn explore(
     offers: &dyn Fn(Devices, u32) -> Vec<Devices>,
 ) -> Option<Places> {
     let n = machines.devices();
-    // Occupied sets in the order they are met; those with fewer devices come first in the end.
+    // Occupied sets in order of discovery; sorted by number of devices at the end.
     let mut starts = vec![Devices::default()];
     let mut known: FxHashMap<Devices, ()> = FxHashMap::from_iter([(Devices::default(), ())]);
     let mut places: Vec<(Devices, Devices, Place)> = vec![];
@@ -177,7 +179,7 @@ fn explore(
     Some(Places::new(places.into_iter().map(|(.., place)| place).collect(), beginnings, per_byte, true))
 }
 
-/// Ascending numbers as runs.
+/// Converts ascending numbers to runs.
 fn runs(ids: &[u32]) -> Vec<Range<u32>> {
     let mut runs: Vec<Range<u32>> = vec![];
     for &id in ids {
@@ -189,8 +191,8 @@ fn runs(ids: &[u32]) -> Vec<Range<u32>> {
     runs
 }
 
-/// Where blocks of devices may end, 0 among them: as many as `most` blocks allow, evenly in each machine, else at every so
-/// many machines.
+/// Ends of device blocks, including 0. Blocks divide each machine evenly, as finely as `most` blocks allow. If there
+/// are more machines than blocks, a block is a fixed number of machines.
 fn block_ends(machines: &Machines, most: usize) -> Vec<u32> {
     let sizes: Vec<u32> = machines.sizes().iter().map(|&size| u32::from(size)).collect();
     let largest = sizes.iter().copied().max().unwrap_or(1);
@@ -215,9 +217,9 @@ fn block_ends(machines: &Machines, most: usize) -> Vec<u32> {
     whole.into_iter().enumerate().filter(|(i, _)| i % every == 0 || *i == last).map(|(_, end)| end).collect()
 }
 
-/// Every run of blocks; `O(blocks³)` time, `O(blocks²)` memory.
+/// Enumerates every run of blocks; `O(blocks³)` time, `O(blocks²)` memory.
 fn in_order(machines: &Machines, links: &Links, widest: u32, ends: &[u32]) -> Places {
-    // By device: its machine's first one.
+    // First device of each device's machine.
     let home: Vec<u32> = (0..machines.sizes().len())
         .flat_map(|machine| vec![machines.first_of(machine); usize::from(machines.sizes()[machine])])
         .collect();

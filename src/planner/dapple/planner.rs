@@ -1,4 +1,4 @@
-//! The paper's planner: any number of stages, replicas of their own for each, three ways to place them.
+//! The paper's planner: any number of stages, each with its own replicas, and three placement policies.
 
 use super::{
     costs::{Costs, Recompute},
@@ -74,7 +74,7 @@ static OPTIONS: [OptionSpec; 10] = [
     },
 ];
 
-/// What each leaves of the plans that a proof speaks of.
+/// Role of each option in a proof.
 static BEARINGS: [(&str, Bearing); 10] = [
     (settings::MICRO_BATCH.name, Bearing::Question),
     (settings::OPTIMIZER.name, Bearing::Question),
@@ -91,10 +91,10 @@ static BEARINGS: [(&str, Bearing); 10] = [
     pipeline_options::OF_STAGES,
 ];
 
-/// More stages than devices there may be are never found.
+/// Upper limit of the option: there are never more stages than devices.
 const MOST_STAGES: f64 = 1000.0;
 
-/// The planner.
+/// DAPPLE's planner.
 #[derive(Debug, Clone, Copy)]
 pub struct Dapple;
 
@@ -160,40 +160,41 @@ impl Planner for Dapple {
     }
 }
 
-/// Suffixes kept of each kind where not all places are looked at, and how much more is tried then than with one kept.
+/// Labels kept per suffix if not all places are searched, and the estimated growth of the effort compared with one
+/// label.
 const ENOUGH: usize = 8;
 const MORE_TRIED: f64 = 4.0;
-/// Where not all places are looked at, no search is begun that may try more ends of stages and labels than this.
+/// If not all places are searched, a search that may try more stage ends and labels than this is not started.
 const MOST_TRIED: f64 = 1e8;
 
-/// One problem being solved.
+/// One problem to solve.
 struct Hunt<'a> {
     workload: &'a Workload,
     profile: &'a LayerProfile,
     states: &'a States,
-    /// Whether these are all states that there are.
+    /// True if no state was left out.
     complete: bool,
     limits: &'a Limits,
     model: SpeedupModel,
     recompute: Recompute,
-    /// Exactly so many stages.
+    /// Required number of stages.
     stages: Option<u32>,
     search: &'a Search,
 }
 
-/// What the published planner has to say.
+/// Results of the published planner.
 struct Published<'a> {
     model: HpgoModel<'a>,
-    /// Its best plan.
+    /// Best plan of the published planner.
     best: Option<Candidate>,
-    /// Its plans that differ as synchronous pipelines, once they are looked at those that fit. Not over nodes: there may be a
-    /// thousand, over a hundred thousand nodes each.
+    /// Plans that differ as synchronous pipelines; once checked, only those that fit. Stored over states, not nodes:
+    /// there may be a thousand plans of a hundred thousand nodes each.
     candidates: Vec<Candidate>,
-    /// The network on every device.
+    /// Data parallelism of the whole network.
     data_parallel: DataParallel,
 }
 
-/// The best plan so far with its speed-up.
+/// Incumbent with its speed-up.
 #[derive(Default)]
 struct Best {
     speedup: f64,
@@ -210,7 +211,7 @@ impl Best {
 }
 
 impl Hunt<'_> {
-    /// A plan to begin with: the widest stages on the coarsest places, one suffix kept of each kind.
+    /// Warm start: the widest stages on the coarsest places, with one label per suffix.
     fn quick(&self) -> Best {
         let mut best = Best::default();
         let Some(&(widest, microbatches)) = self.widths().first() else { return best };
@@ -226,7 +227,7 @@ impl Hunt<'_> {
         best
     }
 
-    /// Searches for a better plan than a first one.
+    /// Searches for a plan better than the warm start.
     fn run(&self, first: impl FnOnce() -> Best + Send) -> Outcome {
         if self.outweighs_all() {
             return self.infeasible();
@@ -250,7 +251,7 @@ impl Hunt<'_> {
             (best, widths.first().map(|&width| prepared(width, costs)))
         };
         let ((mut best, mut first), mut published) = (begun(), self.published());
-        // What the published planner finds is a good start wherever its plans fit.
+        // Plans of the published planner are a good warm start if they fit.
         let mut fitting = vec![];
         for candidate in &published.candidates {
             if self.search.cancelled() && best.plan.is_some() {
@@ -278,7 +279,7 @@ impl Hunt<'_> {
                 tried += now;
                 finest = Some((places, now));
             }
-            // All suffixes are kept only where that proves something.
+            // All labels are kept only if that gives a proof.
             let complete = finest.is_some_and(|(places, _)| places.complete);
             let labels = if complete { usize::MAX } else { ENOUGH };
             let worthwhile = |tried: u64| complete || best.plan.is_none() || tried as f64 * MORE_TRIED <= MOST_TRIED;
@@ -290,7 +291,7 @@ impl Hunt<'_> {
         self.outcome(best, proven, (positions, tried), &published)
     }
 
-    /// Offers stages in a row with as many devices each; once the search has ended, only until there is a plan.
+    /// Offers linear pipelines with equal stages. After cancellation, stops at the first plan.
     fn rows(&self, costs: &Costs, widest: u32, best: &mut Best) {
         for row in greedy::rows(costs, (self.limits.devices, widest), self.recompute, self.search) {
             if self.stages.is_none_or(|asked| asked as usize == row.stages.len()) {
@@ -302,7 +303,7 @@ impl Hunt<'_> {
         }
     }
 
-    /// Looks for a better plan on some places; how much was tried, unless it was cancelled.
+    /// Searches some places for a better plan. Returns the number of ends and labels tried; `None` if cancelled.
     fn look(&self, costs: &Costs, places: &Places, labels: usize, best: &mut Best) -> Option<u64> {
         let total_s = costs.compute_s(0, costs.end());
         let below_s = if best.speedup > 0.0 { total_s / best.speedup } else { f64::MAX };
@@ -318,14 +319,16 @@ impl Hunt<'_> {
         }
     }
 
-    /// Whether the parameters alone are more than all devices together hold: no device holds less than its stage's.
+    /// True if the parameters exceed the memory of all devices together: every device stores the parameters of its
+    /// stage.
     fn outweighs_all(&self) -> bool {
         let weights = self.states.parameters_between(0, self.states.len() - 1) * self.model.optimizer_memory_scaling;
         weights > self.limits.memory() * f64::from(self.limits.devices) * (1.0 + 1e-9)
     }
 
-    /// The best plan in simulation among the published planner's, if the published one beats the plan with the best length
-    /// there: the formula lets a link carry activations and gradients in turn, the simulation both at once.
+    /// Returns the candidate of the published planner that is fastest in simulation, if their best plan is faster there
+    /// than `plan`. The formula can err: it lets a link carry activations and gradients in turn, the simulator both at
+    /// once.
     fn overtaken(&self, plan: &Plan, theirs: &Plan, published: &Published<'_>) -> Option<(f64, Plan)> {
         let least = self.simulated_s(theirs);
         if self.simulated_s(plan) <= least * (1.0 + 1e-12) {
@@ -340,7 +343,7 @@ impl Hunt<'_> {
         (best_s < self.simulated_s(plan)).then_some((value, best))
     }
 
-    /// The widest stage allowed with the microbatches there are then, widest first.
+    /// Largest allowed stage width, with the resulting number of microbatches, the widest first.
     fn widths(&self) -> Vec<(u32, u32)> {
         let n = self.limits.devices;
         let Length::Synchronous { whole_samples: true } = self.model.length else {
@@ -349,7 +352,7 @@ impl Hunt<'_> {
         let mut widths: Vec<(u32, u32)> = vec![];
         for widest in (1..=n).rev() {
             let microbatches = self.model.microbatches(self.limits.samples(), widest);
-            // Of widths with the same number of microbatches the largest allows most.
+            // Of widths with the same number of microbatches the largest allows the most plans.
             if microbatches > 0 && widths.last().is_none_or(|last| last.1 < microbatches) {
                 widths.push((widest, microbatches));
             }
@@ -357,7 +360,7 @@ impl Hunt<'_> {
         widths
     }
 
-    /// Keeps a plan if it is better and breaks no rule.
+    /// Keeps a plan if it is better and valid.
     fn offer(&self, best: &mut Best, plan: Plan) {
         let score = family::check(self.workload, self.limits, &plan);
         if score.is_valid() {
@@ -365,7 +368,7 @@ impl Hunt<'_> {
         }
     }
 
-    /// What the published planner finds, where its tables hold so many devices.
+    /// Results of the published planner, if its tables can hold this many devices.
     fn published(&self) -> Published<'_> {
         let quiet = self.search.quiet();
         let (machines, batch) = (self.limits.machines.clone(), self.limits.samples());
@@ -381,15 +384,15 @@ impl Hunt<'_> {
         let best = all.best().filter(|best| worthwhile(best)).cloned();
         let mut seen = FxHashSet::default();
         all.plans.retain(|candidate| {
-            // Pipelines side by side are nothing but wider stages here.
+            // Parallel pipelines are equivalent to wider stages here.
             let shape = || -> Vec<_> { candidate.stages.iter().map(|stage| (stage.to, stage.devices)).collect() };
             worthwhile(candidate) && seen.insert(shape())
         });
         Published { model, best, candidates: all.plans, data_parallel }
     }
 
-    /// A plan of the published planner as a synchronous pipeline with its score: with recomputation on the stages that need it,
-    /// if that is allowed.
+    /// Converts a candidate of the published planner to a synchronous pipeline and scores it. Stages that need
+    /// recomputation get it, if allowed.
     fn synchronous(&self, model: &HpgoModel<'_>, candidate: &Candidate) -> (Plan, Score) {
         let mut plan = hpgo::planner::plan(model, self.states, candidate);
         plan.measure = Measure::Speedup(self.model);
@@ -409,25 +412,25 @@ impl Hunt<'_> {
         (plan, score)
     }
 
-    /// A plan that was found, over nodes.
+    /// Converts the result of a search to a plan over nodes.
     fn plan(&self, costs: &Costs, places: &Places, found: &ExactPlan) -> Plan {
         let stages = found.stages.iter().map(|stage| (stage.from, stage.to, places.all[stage.place].ids()));
         self.over_nodes(costs, stages.collect())
     }
 
-    /// A row of stages on devices that follow one another, over nodes.
+    /// Converts a linear pipeline on consecutive devices to a plan over nodes.
     fn row(&self, costs: &Costs, row: &Row) -> Plan {
         let devices = |i: u32| (i * row.replicas..(i + 1) * row.replicas).collect();
         let stages = row.stages.iter().zip(0..).map(|(&(from, to), i)| (from, to, devices(i)));
         self.over_nodes(costs, stages.collect())
     }
 
-    /// Stages between positions, each with its devices, over nodes.
+    /// Converts stages between positions, each with its devices, to a plan over nodes.
     fn over_nodes(&self, costs: &Costs, stages: Vec<(usize, usize, Vec<u32>)>) -> Plan {
         let mut plan = Plan { measure: Measure::Speedup(self.model), ..Plan::default() };
         let count = stages.len();
         let planned = states::kept(self.workload);
-        // Whatever is done at a stage's end is done at the ends of those behind it.
+        // A node done at the end of a stage is done at the ends of all later stages.
         let stage_of = |v: usize| {
             Some(stages.partition_point(|&(_, to, _)| !costs.is_done(to, v))).filter(|&i| planned[v] && i < count)
         };
@@ -447,7 +450,7 @@ impl Hunt<'_> {
         plan
     }
 
-    /// Seconds of a simulated batch; without end where the search has ended before it.
+    /// Simulated iteration, seconds; infinite if the search ended before.
     fn simulated_s(&self, plan: &Plan) -> f64 {
         let pipeline = family::pipeline(self.workload, self.limits, plan, &SimulatorSettings::default());
         let stopped = || self.search.cancelled();
@@ -472,7 +475,7 @@ impl Hunt<'_> {
             _ => Status::Feasible,
         };
         let mut outcome = Outcome::new(status);
-        // Devices that never wait would do a batch as many times faster as there are of them.
+        // Upper bound on the speed-up: devices that never wait.
         outcome.lower_bound = Some(if proven { best.speedup } else { f64::from(self.limits.devices) });
         let mut speedup = best.speedup;
         let theirs = published.best.as_ref().map(|best| hpgo::planner::plan(&published.model, self.states, best));

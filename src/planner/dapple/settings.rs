@@ -1,4 +1,4 @@
-//! The options that both planners take, and what they mean for the speed-up.
+//! Options of both planners, and the speed-up model that they define.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::{
     },
 };
 
-/// The profile that both planners need.
+/// Returns the profile that both planners need.
 ///
 /// # Errors
-/// A reason a user can act on.
+/// A reason that a user can act on.
 pub(super) fn layers(workload: &Workload) -> Result<&LayerProfile, CannotPlan> {
     let profile = workload.layers().ok_or("it needs forward and backward times of layers (PipeDream's graph.txt)")?;
     if states::kept(workload).contains(&true) {
@@ -44,7 +44,7 @@ const fn number(
 /// Samples in a microbatch.
 pub(super) const MICRO_BATCH: OptionSpec =
     number("micro_batch", "microbatch", "samples in a microbatch, at least", 1.0, (1.0, 1e7), true);
-/// Weights with all that goes with them.
+/// Memory of weights with gradients and optimizer state.
 pub(super) const OPTIMIZER: OptionSpec = number(
     "optimizer_memory_scaling",
     "optimizer memory",
@@ -60,31 +60,31 @@ pub(super) const PEAK_ACTIVATION: OptionSpec = OptionSpec {
     help: "bytes of activations of the whole network for each sample; 0: the sum of all outputs in the profile",
     kind: OptionKind::Quantity { default: 0.0, least: 0.0, most: 1e18, unit: Unit::Bytes },
 };
-/// Links in a machine.
+/// Bandwidth inside a machine.
 pub(super) const NVLINK: OptionSpec = link(
     "nvlink_bandwidth",
     "in machine",
     "bytes per second between two devices of a machine",
     PUBLISHED_LINKS.in_machine,
 );
-/// Links between machines.
+/// Bandwidth between machines.
 pub(super) const ETHERNET: OptionSpec = link(
     "ethernet_bandwidth",
     "between",
     "bytes per second from a device to one of another machine",
     PUBLISHED_LINKS.between_machines,
 );
-/// All-reduce between machines.
+/// All-reduce bandwidth between machines.
 pub(super) const ALL_REDUCE: OptionSpec = link(
     "all_reduce_bandwidth",
     "all-reduce",
     "bytes per second of an all-reduce that spans machines",
     PUBLISHED_LINKS.all_reduce,
 );
-/// The three kinds of links as what a person may turn.
+/// The three link bandwidths as tunables.
 pub(super) const LINKS: [Tunable; 3] =
     [Tunable::Resource(NVLINK.name), Tunable::Resource(ETHERNET.name), Tunable::Resource(ALL_REDUCE.name)];
-/// Between what a network may be cut.
+/// States between which the network may be cut.
 pub(super) const STATES: OptionSpec = OptionSpec {
     name: "states",
     label: "states",
@@ -116,42 +116,43 @@ pub(super) fn model(profile: &LayerProfile, options: &Options, length: Length) -
     }
 }
 
-/// How an option asks for states, and what came of it.
+/// States that an option asks for, and their properties.
 pub(super) struct Cuts {
-    /// The states to cut between.
+    /// States between which to cut.
     pub(super) states: Arc<States>,
-    /// Whether they lie along one order of the layers.
+    /// True if they lie along one order of the layers.
     pub(super) linear: bool,
-    /// Whether these are all states that there are.
+    /// True if no state was left out.
     pub(super) complete: bool,
-    /// What to say about them.
+    /// Note about the states for the outcome.
     pub(super) note: Option<String>,
 }
 
-/// More states than this are not searched, and no more than [`MOST_BITS`] for all of them: some evenly spread are.
+/// Largest number of states that are all searched. Above it, evenly spread states are selected, with at most about
+/// `MOST_BITS` bits in total.
 const MOST_SEARCHED: usize = 4096;
 const MOST_BITS: usize = 20_000_000;
-/// With more states than this there is a plan over [`FEW`] of them before the search begins.
+/// Number of states above which a plan over `FEW` of them precedes the search.
 pub(super) const MANY: usize = 256;
-/// States of a first look.
+/// Number of states of that first search.
 pub(super) const FEW: usize = 96;
 
-/// States that are searched of so many over so many nodes.
+/// Number of states to search, of `states` over `nodes` nodes.
 fn searched(states: usize, nodes: usize) -> usize {
     if states <= MOST_SEARCHED { states } else { (MOST_BITS / nodes.max(1)).clamp(FEW, MOST_SEARCHED / 4) }
 }
 
 impl Cuts {
-    /// The plans that a proof speaks of, where the states are not all that the network allows.
+    /// Plans that a proof covers, if the states are not all that the network allows.
     pub(super) fn proven_among(&self) -> Option<String> {
         (self.linear && !self.states.one_order && self.complete).then(|| "plans along one order".into())
     }
 }
 
-/// The states to cut between, as the options ask for them.
+/// Returns the states to cut between, as the options ask.
 ///
 /// # Errors
-/// [`StatesError`] if there are none, or too many where nothing else is allowed.
+/// [`StatesError`] if there are none, or if there are too many and the options allow nothing else.
 pub(super) fn cuts(
     workload: &Workload,
     profile: &LayerProfile,
@@ -183,10 +184,10 @@ pub(super) fn cuts(
     Ok(Cuts { states, linear: true, complete, note })
 }
 
-/// Whether the states that the options ask for can be had.
+/// Checks that the states that the options ask for can be computed.
 ///
 /// # Errors
-/// [`OptionError::Unsuited`] with their number and what to do.
+/// [`OptionError::Unsuited`] with their number and a repair.
 pub(super) fn check_states(problem: &Problem) -> Result<(), OptionError> {
     let Some(profile) = problem.workload.layers() else { return Ok(()) };
     let choice = problem.options.choice(STATES.name);
@@ -205,7 +206,7 @@ pub(super) fn check_states(problem: &Problem) -> Result<(), OptionError> {
     }
 }
 
-/// The sentence about states that cannot be had.
+/// Sentence for states that cannot be computed.
 pub(super) fn no_states(workload: &Workload, error: StatesError) -> String {
     format!("{} cannot be planned: {error}.", workload.name)
 }

@@ -1,11 +1,10 @@
-//! What an equal partition costs, from sums along the order in which nodes are dealt out.
+//! Cost of an equal partition from prefix sums along the order of the nodes.
 //!
-//! All stages have the same degrees and modes, so a stage's compute and memory are differences of sums over the whole
-//! order, in constant time; only edges that lead from one stage to another are looked at one by one, once for every number
-//! of stages. The differences are off by rounding: every estimate says by how much at most, and what it cannot decide is
-//! scored by the check.
+//! All stages have the same degrees and modes. So a stage's compute and memory are differences of prefix sums, in
+//! constant time. Only edges between stages are visited one by one, once per number of stages. The differences contain
+//! rounding errors. Every estimate bounds its error, and cases within the bound are scored by the check.
 //!
-//! `O(n + m)` a number of stages, then `O(stages + edges between them)` a degree and mode.
+//! `O(n + m)` per number of stages, then `O(stages + edges between them)` per degree and mode.
 
 use crate::{
     cluster::Limits,
@@ -15,16 +14,16 @@ use crate::{
     },
 };
 
-/// Nodes in the order in which they are dealt out, with sums for every degree and mode that all of them offer.
+/// Nodes in the order of the split, with prefix sums for every degree and mode that all of them offer.
 pub(super) struct Line<'a> {
     workload: &'a Workload,
     pub(super) order: Vec<usize>,
-    /// By node: its place in the order.
+    /// Position of each node in the order.
     place: Vec<usize>,
     pub(super) kinds: Vec<Kind>,
 }
 
-/// A tensor degree and a mode, with sums: entry `i` is that of the first `i` nodes.
+/// A tensor degree and a mode, with prefix sums: entry `i` is the sum over the first `i` nodes.
 pub(super) struct Kind {
     pub(super) t: u32,
     pub(super) mode: &'static str,
@@ -32,7 +31,7 @@ pub(super) struct Kind {
     parameters: Vec<f64>,
     memory_a: Vec<f64>,
     memory_b: Vec<f64>,
-    /// By edge: bytes that its head and its tail pay if they are in different stages.
+    /// Bytes that the head and the tail of each edge are charged if the edge crosses stages.
     heads_pay: Vec<f64>,
     tails_pay: Vec<f64>,
 }
@@ -45,7 +44,7 @@ pub(super) struct Between {
     to: usize,
 }
 
-/// The two figures that decide, each with what it may be off.
+/// Load and memory of a plan, each with a bound on its error.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Estimate {
     pub(super) load_s: f64,
@@ -63,7 +62,7 @@ impl<'a> Line<'a> {
         Line { workload, order, place, kinds }
     }
 
-    /// The edges between stages that begin at these places, ascending.
+    /// Returns the edges between stages that begin at these positions (ascending).
     pub(super) fn between(&self, begins: &[usize]) -> Vec<Between> {
         let mut stage_at = vec![0; self.order.len()];
         for (stage, &begin) in begins.iter().enumerate() {
@@ -75,12 +74,12 @@ impl<'a> Line<'a> {
         between.filter(|edge| edge.from != edge.to).collect()
     }
 
-    /// Where a stage ends.
+    /// Position where a stage ends (exclusive).
     pub(super) fn end(&self, begins: &[usize], stage: usize) -> usize {
         begins.get(stage + 1).copied().unwrap_or(self.order.len())
     }
 
-    /// The costs of stages that begin at these places, all in one kind, with `d` replicas each.
+    /// Estimates the cost of stages that begin at these positions, all of one kind, with `d` replicas each.
     pub(super) fn estimate(
         &self,
         kind: &Kind,
@@ -95,7 +94,7 @@ impl<'a> Line<'a> {
             edge_bytes[to] += kind.heads_pay[edge];
         }
         let d = f64::from(d);
-        // As the check has it: 4 (d − 1) / d of the parameters, once for all microbatches.
+        // Same formula as the check: 4 (d − 1) / d of the parameters, once for all microbatches.
         let synced = 4.0 * (d - 1.0) / d / f64::from(limits.microbatches);
         let (mut load_s, mut memory_bytes): (f64, f64) = (0.0, 0.0);
         for (stage, &from) in begins.iter().enumerate() {
@@ -116,7 +115,7 @@ impl<'a> Line<'a> {
 }
 
 impl Kind {
-    /// `None` if some node does not offer it.
+    /// Builds the sums; `None` if some node does not offer this degree and mode.
     fn new(workload: &Workload, profile: &PiperProfile, order: &[usize], t: u32, mode: &'static str) -> Option<Self> {
         let dag = &workload.dag;
         let chosen = |v: usize| profile.nodes[v].modes(t)?.iter().find(|offered| offered.id == mode);
@@ -152,7 +151,7 @@ impl Kind {
         })
     }
 
-    /// Seconds of all nodes on one group of devices.
+    /// Device-seconds of all nodes on one group of `t` devices.
     pub(super) fn device_seconds(&self) -> f64 {
         f64::from(self.t) * self.time_s[self.time_s.len() - 1]
     }

@@ -1,18 +1,19 @@
 //! Equal partition: the same number of layers, replicas and tensor degree on every stage.
 //!
-//! The baseline that Piper is compared with (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021), in the manner of
-//! PipeDream-2BW (Narayanan et al., ICML 2021): every combination of stage count, replicas, tensor degree and "recompute
-//! everywhere or nowhere" is scored, the best one wins. Two variants:
+//! This is the baseline of Piper (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021), after PipeDream-2BW (Narayanan et
+//! al., ICML 2021). Every combination of stage count, replicas, tensor degree and "recompute everywhere or nowhere" is
+//! scored, and the best one wins. There are two variants:
 //!
-//! * *transformer*: transformer layers are dealt out evenly, what comes before them joins the first stage and what comes
-//!   after joins the last; optionally the ends get stages of their own;
-//! * *general*: all nodes in depth-first topological order are dealt out evenly.
+//! * *transformer*: the transformer layers are split evenly. Nodes before them join the first stage, nodes after them
+//!   the last. Optionally these ends get stages of their own.
+//! * *general*: all nodes in depth-first topological order are split evenly.
 //!
-//! With `S` stage counts, `d` divisors, `t` degrees it weighs `O(S · d · t)` plans by their sums (`estimate`) in
-//! `O(S · (n + m) + plans · stages)`; only those that may be the best are built and scored, in `O(n + m)` each. As
-//! published, a tensor degree is tried if the file's *first* node offers it, and a stage count that exceeds
-//! the nodes leaves leading stages empty. A plan with empty stages is never better than the same without, so those are
-//! left out here; the values are the same.
+//! With `S` stage counts, `d` divisors and `t` degrees, `O(S · d · t)` plans are estimated from sums (`estimate`) in
+//! `O(S · (n + m) + plans · stages)`. Only those that may be optimal are built and scored, in `O(n + m)` each.
+//!
+//! As published, a tensor degree is tried if the file's *first* node offers it, and a stage count above the number of
+//! nodes leaves leading stages empty. This code skips plans with empty stages: the same plan without them is never
+//! worse, so the values are unchanged.
 
 mod estimate;
 
@@ -69,7 +70,7 @@ static OPTIONS: [OptionSpec; 3] = [
     },
 ];
 
-/// What each leaves of the plans that a proof speaks of.
+/// Role of each option in a proof.
 static BEARINGS: [(&str, Bearing); 3] = [
     (
         "variant",
@@ -88,7 +89,7 @@ static BEARINGS: [(&str, Bearing); 3] = [
     pipeline_options::OF_TENSOR_PARALLEL,
 ];
 
-/// The planner.
+/// Planner of equal partitions.
 #[derive(Debug, Clone, Copy)]
 pub struct EqualPartition;
 
@@ -162,7 +163,7 @@ fn degrees(profile: &PiperProfile, limits: &Limits, tensor_parallel: bool) -> Ve
     first.unwrap_or_default().into_iter().filter(|&t| t <= limits.devices).collect()
 }
 
-/// The order in which nodes are dealt out, and how many of them come before and after those that are.
+/// Order of the nodes, and the number of nodes before and after the part that is split evenly.
 struct Dealt {
     order: Vec<usize>,
     before: usize,
@@ -170,14 +171,14 @@ struct Dealt {
 }
 
 impl Dealt {
-    /// All nodes.
+    /// Splits all nodes.
     fn nodes(workload: &Workload) -> Self {
         let order = workload.dag.stack_order().into_iter().map(|v| v as usize).collect();
         Dealt { order, before: 0, after: 0 }
     }
 
-    /// The transformer layers. A node from which a layer can be reached comes before; of the others, one that can be
-    /// reached from a layer comes after, and so does one that touches neither (it has to be somewhere).
+    /// Splits the transformer layers. A node with a path to a layer comes before them. All other nodes come after,
+    /// including those without a path to or from a layer.
     fn layers(workload: &Workload) -> Self {
         let dag = &workload.dag;
         let layers: BTreeSet<usize> =
@@ -200,12 +201,12 @@ impl Dealt {
         Dealt { order, before: first, after: last }
     }
 
-    /// How many are dealt out.
+    /// Number of nodes to split.
     fn dealt(&self) -> usize {
         self.order.len() - self.before - self.after
     }
 
-    /// Where stages begin if nodes are dealt out over `count` of them; empty stages are left out.
+    /// Start of each stage if the nodes are split over `count` stages; empty stages are left out.
     fn begins(&self, count: usize, separate_ends: bool) -> Vec<usize> {
         let mut begins = vec![0];
         let mut at = self.before;
@@ -227,7 +228,7 @@ impl Dealt {
     }
 }
 
-/// `count` runs of equal length; the last ones are one longer where it does not divide.
+/// Lengths of `count` equal runs; if the division has a remainder, the last runs are one longer.
 fn lengths(all: usize, count: usize) -> impl Iterator<Item = usize> {
     let (each, more) = (all / count, all % count);
     (0..count).map(move |i| each + usize::from(i >= count - more))
@@ -236,24 +237,24 @@ fn lengths(all: usize, count: usize) -> impl Iterator<Item = usize> {
 /// An equal partition.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
-    /// Stages that the nodes are dealt out over.
+    /// Stages over which the nodes are split, without separate ends.
     count: usize,
     separate_ends: bool,
-    /// Degree and mode, as numbered by the line.
+    /// Index of degree and mode in `Line::kinds`.
     kind: usize,
     d: u32,
 }
 
-/// Partitions one of which may be the best, in the order in which they were met, each with the least that it may be worth.
+/// Partitions that may be optimal, in order of visit, each with a lower bound on its value.
 #[derive(Debug, Default)]
 struct Contenders {
     list: Vec<(f64, Candidate)>,
-    /// The most that the best may be worth.
+    /// Upper bound on the optimal value.
     most: Option<f64>,
 }
 
 impl Contenders {
-    /// Adds one unless another is better for sure; `sure` tells that it breaks no rule.
+    /// Adds a candidate unless another one is certainly better. `sure` means that it certainly breaks no rule.
     fn add(&mut self, candidate: Candidate, value: f64, room: f64, sure: bool) {
         if self.most.is_some_and(|most| value - room > most) {
             return;
@@ -270,7 +271,7 @@ impl Contenders {
     }
 }
 
-/// A plan that promises to be better by this factor than the best one published is built and published at once.
+/// A candidate that improves on the best published value by this factor is built and published at once.
 const WORTH_PUBLISHING: f64 = 0.9;
 
 struct Trial<'a> {
@@ -279,18 +280,18 @@ struct Trial<'a> {
     line: Line<'a>,
     search: &'a Search,
     best: Option<(f64, Plan)>,
-    /// The least peak memory of any plan that broke no other rule.
+    /// Smallest peak memory of any plan that broke no other rule.
     least_memory: Option<f64>,
-    /// By load, among those that may fit; before any fits, by memory.
+    /// Ranked by load among plans that may fit; until one fits, ranked by memory.
     contenders: Contenders,
     scored: u32,
 }
 
 impl Trial<'_> {
-    /// All stage counts; false if cancelled.
+    /// Estimates all stage counts; false if cancelled.
     fn all(&mut self, dealt: &Dealt, separate_ends: bool) -> bool {
         let ends = if separate_ends { 2 } else { 0 };
-        // Every stage takes a device, and a microbatch in flight.
+        // Every stage needs a device and a microbatch in flight.
         let most = (self.limits.devices.min(self.limits.microbatches) as usize).min(dealt.dealt() + ends);
         (1..=most.saturating_sub(ends)).all(|count| {
             self.search.report_fraction(count as f64 / most as f64);
@@ -298,7 +299,7 @@ impl Trial<'_> {
         })
     }
 
-    /// Weighs every common degree and mode for so many stages; false if cancelled.
+    /// Estimates every common degree and mode for `count` stages; false if cancelled.
     fn stages(&mut self, dealt: &Dealt, count: usize, separate_ends: bool) -> bool {
         let limits = self.limits;
         let begins = dealt.begins(count, separate_ends);
@@ -324,7 +325,7 @@ impl Trial<'_> {
     fn weigh(&mut self, dealt: &Dealt, candidate: Candidate, estimate: Estimate) {
         let Estimate { load_s, load_room, memory_bytes, memory_room } = estimate;
         if memory_bytes - memory_room > self.limits.memory() {
-            // How little memory would do is told where nothing fits.
+            // If nothing fits, the outcome reports the smallest memory that suffices.
             if self.best.is_none() {
                 self.contenders.add(candidate, memory_bytes, memory_room, true);
             }
@@ -342,13 +343,13 @@ impl Trial<'_> {
         }
     }
 
-    /// Scores those of which one must be the best; the most promising one only if there is no time for more.
+    /// Scores the remaining candidates; only the last added, most promising one if the search was stopped.
     fn decide(&mut self, dealt: &Dealt, complete: bool) {
         let mut left = self.contenders.take();
         if !complete {
             left.drain(..left.len().saturating_sub(1));
         }
-        // Of equal ones the first is the best.
+        // Among equal candidates the first one wins.
         let published = std::mem::take(&mut self.best);
         left.into_iter().for_each(|candidate| self.score(dealt, candidate));
         if let Some(published) = published
@@ -386,7 +387,7 @@ impl Trial<'_> {
         }
     }
 
-    /// The load if all work were shared out evenly, in the kind with the least of it.
+    /// Lower bound on the load: all work spread evenly over the devices, at the kind with the least work.
     fn even_share(&self) -> f64 {
         let least = self.line.kinds.iter().map(estimate::Kind::device_seconds).fold(f64::INFINITY, f64::min);
         least * (1.0 - 1e-9) / f64::from(self.limits.devices)

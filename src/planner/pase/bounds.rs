@@ -1,10 +1,10 @@
-//! Bounds by message passing, and the labels they rule out.
+//! Bounds by message passing, and deletion of labels that they exclude.
 //!
-//! Sequential tree-reweighted message passing (Kolmogorov, *Convergent Tree-Reweighted Message Passing for Energy
-//! Minimization*, IEEE PAMI 2006): a sweep visits the variables in order and hands costs on to later ones, the next sweep
-//! goes back. The constants taken out on the way back add up to a lower bound; a labelling chosen greedily on the way
-//! gives an upper one. A label whose reduced cost exceeds the gap is in no better labelling and is deleted, after which
-//! the sweeps get cheaper.
+//! Method: sequential tree-reweighted message passing (TRW-S; Kolmogorov, *Convergent Tree-Reweighted Message Passing
+//! for Energy Minimization*, IEEE PAMI 2006). A forward sweep visits the variables in order and passes costs on to
+//! later ones; a backward sweep returns. The constants subtracted in the backward sweep add up to a lower bound. A
+//! labelling chosen greedily in a sweep gives an upper bound. A label whose reduced cost exceeds the gap is in no
+//! better labelling and is deleted, so later sweeps are cheaper.
 //!
 //! A sweep takes a minimum over each cell of each factor's table. Messages are over classes of labels, as tables are.
 //! On all published networks the two bounds meet, so no large table is ever made.
@@ -12,31 +12,32 @@
 use super::pairwise::{Pairwise, select};
 use crate::planner::Search;
 
-/// Labels whose lower bound exceeds the best cost by less than this share of it are kept: sums differ in their last bits.
+/// Labels are kept if their lower bound exceeds the best cost by less than this fraction: sums differ in their last
+/// bits.
 const TOLERANCE: f64 = 1e-10;
 
-/// The state of the sweeps.
+/// State of the sweeps.
 #[derive(Debug)]
 pub struct Bounds {
-    /// The model over the labels that are left.
+    /// Model over the remaining labels.
     pub model: Pairwise,
-    /// By variable, the labels that are left in the numbering of the model given, ascending.
+    /// Remaining labels of each variable, ascending, in the numbering of the original model.
     pub alive: Vec<Vec<u32>>,
-    /// By factor and end, the message into each class.
+    /// Message into each class, by factor and end.
     messages: Vec<[Vec<f64>; 2]>,
-    /// A proven lower bound on every labelling's cost.
+    /// Proven lower bound on every labelling's cost.
     pub lower: f64,
     /// Cost of the best labelling found.
     pub upper: f64,
-    /// The best labelling found, in the numbering of the model given.
+    /// Best labelling found, in the numbering of the original model.
     pub labels: Vec<usize>,
-    /// Labels are kept whose labellings may cost up to this, even if better ones are known.
+    /// Labels of labellings up to this cost are kept, even if better labellings are known.
     pub keep_up_to: f64,
-    /// By variable, the labels marked to be kept; empty before the first bound.
+    /// Labels of each variable that are marked to be kept; empty before the first bound.
     kept: Vec<Vec<u32>>,
 }
 
-/// A sweep's direction.
+/// Direction of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Forward,
@@ -60,8 +61,8 @@ impl Bounds {
         }
     }
 
-    /// One sweep in each direction, then the deletion of labels that were ruled out. A sweep that is cancelled on its way
-    /// proves nothing and deletes nothing.
+    /// Runs one sweep in each direction, then deletes the excluded labels. A sweep that is cancelled proves nothing and
+    /// deletes nothing.
     pub fn sweep(&mut self, search: &Search) {
         if self.pass(Direction::Forward, search).is_none() {
             return;
@@ -71,12 +72,12 @@ impl Bounds {
         self.delete();
     }
 
-    /// The relative distance of the bounds.
+    /// Relative gap between the bounds.
     pub fn gap(&self) -> f64 {
         if self.upper > 0.0 { ((self.upper - self.lower) / self.upper).max(0.0) } else { 0.0 }
     }
 
-    /// Visits every variable; returns the constants taken out, none if the search was cancelled.
+    /// Visits every variable. Returns the sum of the subtracted constants; `None` if cancelled.
     fn pass(&mut self, direction: Direction, search: &Search) -> Option<f64> {
         let count = self.model.len();
         let mut chosen = vec![0; count];
@@ -107,7 +108,8 @@ impl Bounds {
         Some(constants)
     }
 
-    /// The costs of a variable's labels with all messages, and the label that suits those chosen before best.
+    /// Costs of a variable's labels including all messages, and the label that is cheapest given the variables visited
+    /// before.
     fn visit(&self, v: usize, direction: Direction, chosen: &[usize]) -> (Vec<f64>, usize) {
         let mut reduced = self.model.unary[v].to_vec();
         let mut conditioned = reduced.clone();
@@ -137,7 +139,8 @@ impl Bounds {
         (reduced, best.unwrap_or_default())
     }
 
-    /// Hands a variable's reduced costs on in the direction of the sweep; returns the constants taken out.
+    /// Sends a variable's reduced costs to its neighbours in the direction of the sweep. Returns the subtracted
+    /// constants.
     fn send(&mut self, v: usize, direction: Direction, reduced: &[f64], scratch: &mut Vec<f64>) -> f64 {
         let incident = &self.model.incident[v];
         let later = |f: usize| {
@@ -175,11 +178,11 @@ impl Bounds {
         constants
     }
 
-    /// Deletes the labels that were ruled out in the last pass.
+    /// Deletes the labels that the last pass excluded.
     fn delete(&mut self) {
         let labels = self.model.labels();
         for (v, kept) in self.kept.iter_mut().enumerate() {
-            // Before the first bound nothing was marked; and the last bits must not empty a variable.
+            // No label is marked before the first bound, and rounding must not leave a variable without labels.
             if kept.is_empty() {
                 *kept = (0..self.model.unary[v].len() as u32).collect();
             }
@@ -202,7 +205,7 @@ impl Bounds {
     }
 }
 
-/// Subtracts the least value and returns it.
+/// Subtracts the minimum from all values and returns it.
 fn take_least(values: &mut [f64]) -> f64 {
     let least = values.iter().fold(f64::INFINITY, |least, &value| if value < least { value } else { least });
     for value in values {
@@ -211,7 +214,7 @@ fn take_least(values: &mut [f64]) -> f64 {
     least
 }
 
-/// By column, the least sum of a cell and its row's cost.
+/// Minimum of each column after adding its row's cost to every cell.
 fn least_by_column(table: &[f64], columns: usize, rows: &[f64], out: &mut [f64]) {
     out.fill(f64::INFINITY);
     for (cells, &cost) in table.chunks_exact(columns).zip(rows) {
@@ -225,7 +228,7 @@ fn least_by_column(table: &[f64], columns: usize, rows: &[f64], out: &mut [f64])
     }
 }
 
-/// The least sum of two cells, in eight lanes: the order of minima does not matter, so the compiler may use vectors.
+/// Minimum of `a[i] + b[i]`, in eight lanes so that the compiler may use vectors: the order of minima does not matter.
 fn least_sum(a: &[f64], b: &[f64]) -> f64 {
     const LANES: usize = 8;
     let mut lanes = [f64::INFINITY; LANES];

@@ -1,16 +1,16 @@
-//! What a configuration costs, in operations per device: the model of sections 3 and 4 of the published program.
+//! Cost of a configuration, in operations per device, as in the published program (github.com/baidu-research/PaSE).
 //!
-//! Costs come in two parts, operations and words that cross a device's border; a word is worth
-//! `flops / (bandwidth / 8)` operations, so flops and bandwidth enter by their ratio only. A multiplication with
-//! addition is one operation, a training step three times the forward pass, a word 8 bytes, an all-reduce of `w` words
-//! among `n` devices `2 (n − 1) / n · w` words. There is no latency and no overlap.
+//! A cost has two parts: operations, and words that leave a device. One word counts as `r = flops / (bandwidth / 8)`
+//! operations, so only the ratio of flops to bandwidth matters. A multiply-add is one operation, a training step is
+//! three forward passes, a word is 8 bytes. An all-reduce of `w` words among `n` devices sends `2 (n − 1) / n · w`
+//! words. There is no latency and no overlap.
 //!
-//! A transfer looks at sizes of slices only, never at where they lie, and
-//! where the consumer's tensor is split more ways than the producer's nothing is taken to be there already.
+//! Transfers depend on the sizes of slices only, not on their offsets. If the consumer's tensor is split more ways than
+//! the producer's, no part is assumed to be local.
 
 use crate::workload::operators::{BatchNorm, Gemm, Operator, OperatorKind};
 
-/// A cost in its two parts.
+/// A cost in two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Cost {
     /// Operations on each device.
@@ -20,13 +20,13 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// The whole in operations, a word being worth `ratio` of them.
+    /// Sum in operations; a word counts as `ratio` operations.
     pub(crate) fn total(self, ratio: f64) -> f64 {
         self.operations + ratio * self.words
     }
 }
 
-/// Words sent by each of `participants` devices to all-reduce `words` words.
+/// Words that each of `participants` devices sends to all-reduce `words` words.
 fn all_reduce(words: f64, participants: f64) -> f64 {
     words / participants * 2.0 * (participants - 1.0)
 }
@@ -51,7 +51,7 @@ impl Pieces<'_> {
         self.extent(dim) / self.split(dim)
     }
 
-    /// Product over all dimensions but those in `without`.
+    /// Product over all dimensions except those in `without`.
     fn product(&self, without: &[usize], factor: impl Fn(usize) -> f64) -> f64 {
         (0..self.splits.len()).filter(|dim| !without.contains(dim)).map(factor).product()
     }
@@ -82,7 +82,7 @@ impl Pieces<'_> {
 
     fn normalisation(&self, axis: usize, batch_norm: BatchNorm) -> Cost {
         let elements = self.product(&[], |dim| self.piece(dim));
-        // Per channel the statistics of axis 1 are summed over all others; as published, axis 0 is summed over for every
+        // Per channel, statistics of axis 1 are summed over all other axes. As published, axis 0 is summed for every
         // channel and position.
         let words = if axis == 0 && self.splits.len() > 1 && batch_norm == BatchNorm::PerChannel {
             8.0 * all_reduce(self.piece(1), self.product(&[1], |dim| self.split(dim)))
@@ -111,7 +111,7 @@ impl Pieces<'_> {
         Cost { operations: 4.0 * elements + 2.0 * rows, words }
     }
 
-    /// What an LSTM moves between its layers and steps: dimensions are `l s b n k`.
+    /// Words that an LSTM moves between its layers and steps. Dimensions are `l s b n k`.
     fn reshaping(&self) -> f64 {
         let (batch, n, k) = (self.piece(2), self.piece(3), self.piece(4));
         let need = batch * k;
@@ -120,7 +120,7 @@ impl Pieces<'_> {
     }
 }
 
-/// The cost of an operator under a configuration, without its transfers.
+/// Cost of an operator under a configuration, without its transfers.
 pub(crate) fn operator(operator: &Operator, splits: &[u32], batch_norm: BatchNorm) -> Cost {
     let pieces = Pieces { operator, splits };
     let elements = || pieces.product(&[], |dim| pieces.piece(dim));
@@ -143,12 +143,13 @@ pub(crate) fn operator(operator: &Operator, splits: &[u32], batch_norm: BatchNor
         }
         OperatorKind::Softmax { axis } => pieces.softmax(*axis),
         OperatorKind::CrossEntropy => pieces.cross_entropy(),
-        // Views of a tensor cost nothing but their transfers.
+        // Views of a tensor have transfer costs only.
         _ => Cost::default(),
     }
 }
 
-/// The words a device receives, forward and backward, for a tensor that is split one way and needed another.
+/// Words that a device receives, forward and backward, for a tensor with split `from` at the producer and `to` at the
+/// consumer.
 pub(crate) fn transfer_words(shape: &[u64], from: &[u32], to: &[u32]) -> f64 {
     let product = |splits: &[u32]| splits.iter().map(|&split| f64::from(split)).product::<f64>();
     let size =
@@ -158,7 +159,7 @@ pub(crate) fn transfer_words(shape: &[u64], from: &[u32], to: &[u32]) -> f64 {
     2.0 * (need - have).max(0.0)
 }
 
-/// The split of a tensor's axes under a configuration.
+/// Split of a tensor's axes under a configuration.
 pub(crate) fn project(axes: &[Vec<u8>], splits: &[u32]) -> Vec<u32> {
     axes.iter().map(|dims| dims.iter().map(|&dim| splits[usize::from(dim)]).product()).collect()
 }

@@ -1,8 +1,8 @@
-//! Pure data parallelism: the batch of every operator split the same number of ways, nothing else.
+//! Pure data parallelism: splits the batch of every operator the same number of ways, and nothing else.
 
 use crate::workload::operators::{Operator, OperatorProfile};
 
-/// The most ways: the largest divisor of the batch up to `devices` that leaves `cutoff` samples.
+/// Largest number of ways: the largest divisor of the batch up to `devices` that leaves `cutoff` samples.
 pub fn ways(profile: &OperatorProfile, devices: u32, cutoff: u32) -> u32 {
     let batch = profile.operators.iter().find_map(|operator| {
         let dim = &operator.dims[usize::from(operator.batch_dim?)];
@@ -12,12 +12,12 @@ pub fn ways(profile: &OperatorProfile, devices: u32, cutoff: u32) -> u32 {
     (1..=most as u32).rev().find(|&ways| batch.is_some_and(|batch| batch.is_multiple_of(u64::from(ways)))).unwrap_or(1)
 }
 
-/// The split of one operator; whole where it has no batch, or one that the ways do not divide.
+/// Split of one operator: unsplit if it has no batch, or if `ways` does not divide the batch.
 pub fn split(operator: &Operator, ways: u32) -> Vec<u32> {
     let mut splits = vec![1; operator.dims.len()];
     if let Some(dim) = operator.batch_dim.map(usize::from) {
         let batch = &operator.dims[dim];
-        // A contiguous piece starts at the outermost dimension.
+        // A contiguous piece can split the batch only if all outer dimensions have extent 1.
         let outermost = operator.dims[..dim].iter().all(|dim| dim.extent == 1);
         if batch.splittable && batch.extent.is_multiple_of(u64::from(ways)) && (outermost || !operator.contiguous()) {
             splits[dim] = ways;

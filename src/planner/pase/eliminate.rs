@@ -1,15 +1,15 @@
 //! Variable elimination: the recurrence of the paper's section 3.
 //!
-//! Eliminating a variable replaces everything that mentions it by one table over its neighbours that are left:
+//! Eliminating a variable replaces everything that mentions it by one table over its remaining neighbours:
 //!
 //! ```text
 //! T_v(φ) = min over labels c of  cost_v(c) + Σ factors to neighbours (c, φ) + Σ earlier tables that mention v (c, φ)
 //! ```
 //!
-//! The last table is the minimum; going back over the remembered labels gives the labelling. Exact for any order. Time is
-//! [`Effort::combinations`], memory 12 bytes for each entry that is alive. The innermost loop runs over the labels of
-//! the eliminated variable, along contiguous rows: sums over the outer neighbours are kept by depth, so that a row is
-//! added only when its own neighbours change.
+//! The last table is the minimum; back-substitution of the stored labels gives the labelling. Exact for any order. Time
+//! is [`Effort::combinations`], memory 12 bytes per live entry. The innermost loop runs over the labels of the
+//! eliminated variable, along contiguous rows. Sums over the outer neighbours are stored by depth, so a row is added
+//! only when its own neighbours change.
 
 use super::{
     order::{Effort, Sequence},
@@ -17,25 +17,25 @@ use super::{
 };
 use crate::planner::Search;
 
-/// The most entries in the tables of an elimination; about 1.5 GiB with the labels to go back over.
+/// Largest number of entries in the tables of an elimination; about 1.5 GiB including the labels for back-substitution.
 pub(crate) const MOST_ENTRIES: f64 = 1.2e8;
 
-/// A minimum and where it is.
+/// A minimum and its labelling.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Minimum {
-    /// Its cost.
+    /// Minimum cost.
     pub cost: f64,
-    /// By variable, the label.
+    /// Label of each variable.
     pub labels: Vec<usize>,
 }
 
-/// A function of some variables, a dense table with the last variable innermost.
+/// Function of some variables: a dense table with the last variable innermost.
 struct Table {
     variables: Vec<usize>,
     values: Vec<f64>,
 }
 
-/// Whether the tables of an elimination fit into memory.
+/// True if the tables of an elimination fit into memory.
 pub(crate) fn fits(effort: &Effort) -> bool {
     effort.entries <= MOST_ENTRIES
 }
@@ -43,7 +43,7 @@ pub(crate) fn fits(effort: &Effort) -> bool {
 /// Finds the minimum of a model in the given order; `None` if the search was stopped.
 pub(crate) fn minimum(model: &Pairwise, sequence: &Sequence, search: &Search) -> Option<Minimum> {
     let sizes: Vec<usize> = model.unary.iter().map(|costs| costs.len()).collect();
-    // Tables that are not absorbed yet, and by variable those that were made with it, oldest first.
+    // Tables not yet absorbed, and for each variable the indices of the tables that mention it, oldest first.
     let mut tables: Vec<Option<Table>> = vec![];
     let mut mentions: Vec<Vec<usize>> = vec![vec![]; model.len()];
     let mut used = vec![false; model.factors.len()];
@@ -90,7 +90,7 @@ pub(crate) fn minimum(model: &Pairwise, sequence: &Sequence, search: &Search) ->
     Some(Minimum { cost: constant, labels })
 }
 
-/// The factor of a variable and a neighbour as a table with the variable innermost.
+/// Returns the factor of a variable and a neighbour as a table with the variable innermost.
 fn pair(model: &Pairwise, f: usize, v: usize) -> Table {
     let factor = &model.factors[f];
     let end = factor.end(v);
@@ -107,7 +107,7 @@ fn pair(model: &Pairwise, f: usize, v: usize) -> Table {
     Table { variables: vec![other, v], values }
 }
 
-/// The same table with one of its variables moved innermost.
+/// Returns the table with one of its variables moved innermost.
 fn innermost(table: Table, v: usize, sizes: &[usize]) -> Table {
     let at = table.variables.iter().position(|&u| u == v).unwrap_or_default();
     let inner: usize = table.variables[at + 1..].iter().map(|&u| sizes[u]).product();
@@ -127,19 +127,19 @@ fn innermost(table: Table, v: usize, sizes: &[usize]) -> Table {
     Table { variables, values }
 }
 
-/// A table and how far its rows are apart, by depth.
+/// A table and the distances between its rows, by depth.
 #[derive(Clone)]
 struct Rows<'a> {
     values: &'a [f64],
     strides: Vec<usize>,
 }
 
-/// One elimination: goes through the labels of the dependent variables, the last fastest.
+/// One elimination: iterates over the labels of the dependent variables, the last fastest.
 struct Pass<'a> {
     sizes: Vec<usize>,
-    /// By depth, the tables whose last dependent variable is the one before it.
+    /// Tables by depth: entry `i` holds those whose last dependent variable has index `i − 1`.
     levels: Vec<Vec<(Rows<'a>, usize)>>,
-    /// By depth, the costs by label of everything above.
+    /// Sums by depth: cost of each label from all tables above.
     sums: Vec<Vec<f64>>,
     values: Vec<f64>,
     labels: Vec<u32>,
@@ -159,7 +159,7 @@ impl<'a> Pass<'a> {
             stride *= sizes[u];
         }
         if depth == 0 {
-            // It mentions the eliminated variable only.
+            // The table mentions only the eliminated variable.
             for (sum, value) in self.sums[0].iter_mut().zip(&part.values) {
                 *sum += value;
             }
@@ -168,7 +168,7 @@ impl<'a> Pass<'a> {
         self.levels[depth].push((Rows { values: &part.values, strides }, 0));
     }
 
-    /// Fills the entries under the labels that are fixed above `depth`; `None` if the search was stopped.
+    /// Fills the entries for the labels fixed above `depth`; `None` if the search was stopped.
     fn descend(&mut self, depth: usize) -> Option<()> {
         if depth < 2 && self.search.cancelled() {
             return None;
@@ -198,7 +198,7 @@ impl<'a> Pass<'a> {
             }
             self.descend(depth + 1)?;
         }
-        // Back to the first label.
+        // Resets the offsets to the first label.
         for level in &mut self.levels[depth + 1..] {
             for (rows, offset) in level {
                 *offset -= rows.strides[depth] * (self.sizes[depth] - 1);
@@ -208,7 +208,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// The first least value and where it stands.
+/// Returns the first minimum and its index.
 fn least(values: &[f64]) -> (usize, f64) {
     let minimum = values.iter().fold(f64::INFINITY, |least, &value| if value < least { value } else { least });
     (values.iter().position(|&value| value == minimum).unwrap_or_default(), minimum)

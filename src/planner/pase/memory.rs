@@ -1,14 +1,16 @@
-//! Memory per device, which the paper leaves out: as a price first, as a proof that nothing fits at last.
+//! Memory limit per device, which the paper does not have: a Lagrange multiplier first, exact search for what it leaves
+//! open.
 //!
-//! A device keeps its share of the weights with their gradients, and of every tensor that an operator writes until the
-//! backward pass; the sum over all operators must fit. Such a sum couples all operators, so it is put into the costs at
-//! a price per byte (Lagrange; Everett, *Generalized Lagrange Multiplier Method*, Operations Research 1963): for every
-//! price the exact minimum of `cost + price · (memory − limit)` is a lower bound on what fits, and the first price at which
-//! the minimum fits gives a plan. The price goes from crossing to crossing of the two best lines until none is left; each
-//! takes one exact search. Where the two ends do not meet, labels that the bound rules out are deleted and what is left is
-//! searched with cost and bytes side by side (`pareto`). Where even that is too much, the result is feasible with a
-//! proven bound, not optimal.
-//! The least memory is exact: operator by operator.
+//! A device stores its part of the weights with their gradients, and of every output until the backward pass. The sum
+//! over all operators must fit. This sum couples all operators, so it is added to the costs with a multiplier per byte
+//! (Everett, *Generalized Lagrange Multiplier Method*, Operations Research 1963). For every multiplier the exact
+//! minimum of `cost + price · (memory − limit)` is a lower bound for plans that fit. The first multiplier at which the
+//! minimum fits gives a plan.
+//!
+//! The multiplier moves to the crossing of the two best lines until no line lies below it; each step takes one exact
+//! search. If a gap remains, labels that the bound excludes are deleted, and the rest is searched for cost and bytes
+//! together (`pareto`). If even that is too large, the result is feasible with a proven bound, not optimal. The least
+//! memory is exact, because it is a minimum for each operator.
 
 use std::sync::Arc;
 
@@ -24,16 +26,16 @@ use crate::{
     workload::operators::{Operator, WORD_BYTES},
 };
 
-/// Prices that are tried at the most.
+/// Largest number of multipliers tried.
 const MOST_PRICES: usize = 60;
-/// Sweeps that delete labels before what prices leave open is searched.
+/// Sweeps that delete labels before the exact search.
 const SWEEPS: usize = 12;
-/// How many roundings the gap of priced values is widened by.
+/// Widening of the gap between priced values, in units of rounding.
 const GAP_ROUNDING: f64 = 100.0;
 /// Sums of bytes differ in their last bits.
 const ROUNDING: f64 = 1e-12;
 
-/// Bytes that one operator takes on each device.
+/// Bytes of one operator on each device.
 pub fn bytes(operator: &Operator, splits: &[u32]) -> f64 {
     let piece = |dim: u8| operator.dims[usize::from(dim)].extent as f64 / f64::from(splits[usize::from(dim)]);
     let weights = operator
@@ -48,12 +50,12 @@ pub fn bytes(operator: &Operator, splits: &[u32]) -> f64 {
     WORD_BYTES * (2.0 * weights + written)
 }
 
-/// By operator and configuration, the bytes; and the limit on their sum.
+/// Bytes of every configuration, and the limit on their sum.
 #[derive(Debug, Clone)]
 pub struct Budget {
-    /// Bytes.
+    /// Bytes by operator and configuration.
     pub bytes: Vec<Arc<Vec<f64>>>,
-    /// The most bytes that fit.
+    /// Memory of a device, bytes.
     pub limit: f64,
 }
 
@@ -63,37 +65,38 @@ impl Budget {
         self.bytes.iter().zip(labels).map(|(bytes, &label)| bytes[label]).sum()
     }
 
-    /// Whether a labelling fits.
+    /// True if a labelling fits.
     pub fn fits(&self, labels: &[usize]) -> bool {
         self.of(labels) <= self.limit
     }
 
-    /// The least bytes of any labelling.
+    /// Smallest bytes of any labelling.
     pub fn least(&self) -> f64 {
         self.bytes.iter().map(|bytes| bytes.iter().copied().fold(f64::INFINITY, f64::min)).sum()
     }
 
-    /// Every operator at its least bytes.
+    /// Labelling with the fewest bytes for every operator.
     fn smallest(&self) -> Vec<usize> {
         let smallest = |bytes: &Arc<Vec<f64>>| (0..bytes.len()).reduce(|a, b| if bytes[b] < bytes[a] { b } else { a });
         self.bytes.iter().map(|bytes| smallest(bytes).unwrap_or_default()).collect()
     }
 }
 
-/// What prices leave open: labellings that fit and cost less than the best one known, if there are any.
+/// Problem that multipliers leave open: find a labelling that fits and costs less than the incumbent.
 struct Rest<'a> {
     model: &'a Pairwise,
     budget: &'a Budget,
-    /// The price with the best bound.
+    /// Multiplier with the best lower bound.
     price: f64,
-    /// A lower bound on every labelling's cost at that price.
+    /// Lower bound on every labelling's priced cost at that multiplier.
     least: f64,
-    /// Cost of the best labelling known that fits.
+    /// Cost of the incumbent, the best labelling known that fits.
     cost: f64,
 }
 
 impl Rest<'_> {
-    /// The best labelling that fits and costs less, if there is one; `None` if that is not known in the end.
+    /// Returns the best labelling that fits and costs less, `Some(None)` if there is none, or `None` if the search
+    /// could not decide.
     fn search(&self, known: &[usize], method: Method, search: &Search) -> Option<Option<(f64, Vec<usize>)>> {
         let unary = self.model.unary.iter().zip(&self.budget.bytes).map(|(costs, bytes)| {
             Arc::new(
@@ -130,14 +133,14 @@ impl Rest<'_> {
     }
 }
 
-/// A labelling as a line over the price: `cost + price · excess`.
+/// A labelling as a line over the multiplier: `cost + price · excess`.
 struct Line {
     labels: Vec<usize>,
     cost: f64,
     excess: f64,
 }
 
-/// Minimises a model within a budget that some labelling keeps. `unlimited` is the solution without it.
+/// Minimises a model under a memory limit that some labelling satisfies. `unlimited` is the solution without the limit.
 pub fn within(
     model: &Pairwise,
     budget: &Budget,
@@ -180,7 +183,7 @@ pub fn within(
             best = (next.cost, next.labels.clone());
             improved(best.0, &best.1);
         }
-        // No line is below the crossing: the price is the best one.
+        // No line lies below the crossing, so this multiplier is the best one.
         if !found.proven || value >= crossing - ROUNDING * crossing.abs() {
             break;
         }

@@ -1,13 +1,13 @@
-//! PaSE: how many ways to split every dimension of every operator, so that a training step costs least.
+//! PaSE: chooses how many ways to split every dimension of every operator, at the least cost of a training step.
 //!
-//! Elango, *PaSE: Parallelization Strategies for Efficient DNN Training*, IPDPS 2021. All devices work on all operators,
-//! one operator after the other; a configuration says how an operator's iteration space is split over them. Compute,
-//! all-reduces inside an operator and transfers between two are priced in one unit (`cost`), and the sum is minimised
-//! over all configurations ([`space`]).
+//! Source: Elango, *PaSE: Parallelization Strategies for Efficient DNN Training*, IPDPS 2021. All devices work on all
+//! operators, one operator after the other. A configuration splits an operator's iteration space over the devices.
+//! Compute, all-reduces inside an operator and transfers between operators have one unit of cost (`cost`). The sum is
+//! minimised over all configurations ([`space`]).
 //!
-//! The sum is a `pairwise` model with few hundred variables and small treewidth. The paper eliminates its variables in
-//! min-degree order; here message passing first finds [`bounds`] and deletes configurations, and `eliminate` finishes
-//! what is left ([`solve`]): the same exact minimum in milliseconds.
+//! The sum is a `pairwise` model with a few hundred variables and small treewidth. The paper eliminates its variables
+//! in min-degree order. Here message passing first computes [`bounds`] and deletes configurations, then `eliminate`
+//! solves the rest ([`solve`]): the same exact minimum in milliseconds.
 
 pub mod bounds;
 pub(crate) mod cost;
@@ -24,23 +24,23 @@ pub mod space;
 
 use crate::workload::operators::{CostRules, WORD_BYTES};
 
-/// What the costs depend on.
+/// Parameters of the cost model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PaseSettings {
-    /// Devices, p.
+    /// Number of devices, p.
     pub devices: u32,
-    /// The fewest elements a split may leave of a dimension.
+    /// Smallest extent of a dimension that a split may leave, in elements.
     pub cutoff: u32,
-    /// Operations per second of a device; a multiplication with addition is one.
+    /// Operations per second of a device; a multiply-add is one operation.
     pub flops_per_s: f64,
-    /// Bytes per second between devices.
+    /// Bandwidth between devices, bytes per second.
     pub bandwidth_bytes_per_s: f64,
-    /// How costs are counted.
+    /// Rules of the cost model.
     pub rules: CostRules,
 }
 
 impl PaseSettings {
-    /// Operations that a device could do while it sends a word of 8 bytes.
+    /// Operations that a device can execute while it sends a word of 8 bytes (`r` in the cost model).
     pub fn ratio(&self) -> f64 {
         self.flops_per_s / (self.bandwidth_bytes_per_s / WORD_BYTES)
     }

@@ -1,8 +1,8 @@
-//! From an operator graph to the pairwise model that is searched.
+//! Converts an operator graph to the pairwise model.
 //!
-//! Operators of one kind and shape share their configurations and costs, links between equal pairs their tables: a
-//! network of hundreds of layers has a few dozen distinct ones. `O(labels)` plus 1 transfer for each cell of a distinct
-//! table.
+//! Operators of the same kind and shape share their configurations and costs, and links between equal pairs share their
+//! tables. A network of hundreds of layers has a few dozen distinct ones. `O(labels)`, plus one transfer cost for each
+//! cell of a distinct table.
 
 use std::{collections::hash_map::Entry, sync::Arc};
 
@@ -16,47 +16,47 @@ use super::{
 };
 use crate::workload::operators::{Dimension, Link, Operator, OperatorKind, OperatorProfile, Tensor};
 
-/// Cells of all distinct tables at the most; 0.8 GB.
+/// Largest number of cells of all distinct tables; 0.8 GB.
 const MOST_CELLS: usize = 100_000_000;
 
-/// Why a graph is not priced.
+/// Reason why the costs of a graph were not computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unpriced {
-    /// One operator has too many configurations.
+    /// An operator has too many configurations.
     #[error(
         "operator {node} (counted from 0) has more than {MOST_CONFIGURATIONS} configurations; take fewer devices or a \
          higher cutoff"
     )]
     Operator {
-        /// Node index.
+        /// Index of the node.
         node: usize,
     },
-    /// The tables of transfers take too much memory.
+    /// The transfer tables take too much memory.
     #[error(
         "the tables of transfers up to operator {node} (counted from 0) have more than {MOST_CELLS} cells; take fewer \
          devices or a higher cutoff"
     )]
     Tables {
-        /// Node index.
+        /// Index of the node.
         node: usize,
     },
-    /// There was no time.
+    /// The search was stopped.
     #[error("stopped before every split of every operator was priced")]
     Stopped,
 }
 
-/// An operator graph with everything priced.
+/// An operator graph with all costs computed.
 #[derive(Debug, Clone)]
 pub struct PaseModel {
-    /// By operator, its configurations.
+    /// Configurations of each operator.
     pub spaces: Vec<Arc<Space>>,
-    /// By operator, its kind among the distinct ones.
+    /// Index of each operator's kind among the distinct ones.
     pub kinds: Vec<usize>,
-    /// Costs.
+    /// Pairwise model of the costs.
     pub pairwise: Pairwise,
 }
 
-/// What two operators must have in common to share their configurations and costs.
+/// Key of operators that share configurations and costs.
 type Shape<'a> = (&'a OperatorKind, Vec<(u64, bool)>, Vec<&'a [u64]>);
 
 fn shape(operator: &Operator) -> Shape<'_> {
@@ -64,11 +64,11 @@ fn shape(operator: &Operator) -> Shape<'_> {
     (&operator.kind, extents, operator.inputs.iter().map(|input| input.tensor.shape.as_slice()).collect())
 }
 
-/// How the labels of an operator kind fall into classes as some of its tensors see them.
+/// Classes of an operator kind's labels: two labels are in one class if they split the given tensors equally.
 #[derive(Debug)]
 struct Projected {
     classes: Arc<Classes>,
-    /// By class and tensor, the split of the tensor's axes.
+    /// Split of the tensor's axes, by class and tensor.
     splits: Vec<Vec<Vec<u32>>>,
 }
 
@@ -91,7 +91,7 @@ impl Projected {
     }
 }
 
-/// The tensors of a link that are paid for, by the consumer's slots: the published program keeps only the last.
+/// Returns the consumer slots of a link whose tensors are charged. The published program charges only the last slot.
 pub fn paid(link: &Link, settings: &PaseSettings) -> Vec<usize> {
     match link.slots.as_slice() {
         [.., last] if !settings.rules.parallel_edges => vec![*last],
@@ -100,15 +100,15 @@ pub fn paid(link: &Link, settings: &PaseSettings) -> Vec<usize> {
 }
 
 impl PaseModel {
-    /// Prices every configuration of every operator on at most `settings.devices` devices.
+    /// Computes the cost of every configuration of every operator on at most `settings.devices` devices.
     ///
     /// # Errors
-    /// [`Unpriced`] if an operator has too many configurations, or their tables take too much memory.
+    /// [`Unpriced`] if an operator has too many configurations, or if the tables take too much memory.
     pub fn new(profile: &OperatorProfile, settings: &PaseSettings) -> Result<Self, Unpriced> {
         Self::unless_stopped(profile, settings, &|| false)
     }
 
-    /// As [`PaseModel::new`], unless `stopped` says so meanwhile.
+    /// Same as [`PaseModel::new`], but ends early once `stopped` returns true.
     ///
     /// # Errors
     /// [`Unpriced`].
@@ -121,10 +121,11 @@ impl PaseModel {
         Self::with_spaces(profile, settings, enumerate, stopped)
     }
 
-    /// The model with the configurations that `enumerate` gives. Operators of one kind and shape must get equal ones.
+    /// Builds the model with the configurations that `enumerate` returns. Operators of the same kind and shape must get
+    /// equal ones.
     ///
     /// # Errors
-    /// [`Unpriced`] where it gives none, the tables take too much memory, or `stopped` says so.
+    /// [`Unpriced`] if `enumerate` returns `None`, if the tables take too much memory, or if `stopped` returns true.
     pub fn with_spaces(
         profile: &OperatorProfile,
         settings: &PaseSettings,
@@ -160,10 +161,10 @@ impl PaseModel {
     }
 }
 
-/// Kind, whether it is read, and slots: what a class list depends on.
+/// Key of a class list: operator kind, true if it is the consumer, and slots.
 type SideKey = (usize, bool, Vec<usize>);
 
-/// The tables of links, each distinct one made once.
+/// Builder of the transfer tables; each distinct table is made once.
 struct Tables<'a> {
     profile: &'a OperatorProfile,
     settings: &'a PaseSettings,

@@ -1,54 +1,54 @@
-//! In which order operators are eliminated, and how large the tables become.
+//! Order in which operators are eliminated, and the size of the resulting tables.
 //!
-//! `GenerateSeq` of the paper: always the vertex with the fewest neighbours left, the earliest on ties. Its yardstick is
-//! a breadth-first order from the first vertex. Either way the tables follow from the order alone, so they are counted
-//! before any is made. `O((V + fill) log V)`.
+//! `GenerateSeq` of the paper always eliminates the vertex with the fewest remaining neighbours, the earliest one on
+//! ties. The paper compares it with a breadth-first order from the first vertex. The table sizes follow from the order
+//! alone, so they are counted before any table is made. `O((V + fill) log V)`.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use super::pairwise::Pairwise;
 
-/// Which order.
+/// Elimination order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// Fewest neighbours first.
+    /// Fewest remaining neighbours first.
     #[default]
     MinDegree,
     /// Breadth first from the first vertex.
     BreadthFirst,
 }
 
-/// One elimination.
+/// Elimination of one variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The variable that is eliminated.
+    /// Variable to eliminate.
     pub variable: usize,
-    /// The variables its table is over, ascending: its neighbours among those left.
+    /// Variables of its table, ascending: its neighbours among the remaining variables.
     pub dependent: Vec<usize>,
 }
 
-/// The eliminations of a model in some order.
+/// Eliminations of a model in some order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequence {
-    /// In order; every variable once.
+    /// Steps in order; every variable occurs once.
     pub steps: Vec<Step>,
 }
 
-/// How much an elimination takes.
+/// Size of an elimination.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Effort {
     /// Entries of the largest table.
     pub largest_table: f64,
     /// Entries of all tables.
     pub entries: f64,
-    /// Combinations of labels that are looked at.
+    /// Combinations of labels that are evaluated.
     pub combinations: f64,
     /// Variables in the largest dependent set.
     pub most_dependent: usize,
 }
 
 impl Sequence {
-    /// The eliminations of a model.
+    /// Computes the eliminations of a model.
     pub fn new(model: &Pairwise, order: Order) -> Self {
         let mut left: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); model.len()];
         for factor in &model.factors {
@@ -57,7 +57,7 @@ impl Sequence {
             left[b].insert(a);
         }
         let fixed = (order == Order::BreadthFirst).then(|| breadth_first(&left));
-        // By number of neighbours left, then by number.
+        // Sorted by number of remaining neighbours, then by index.
         let mut open: BTreeSet<(usize, usize)> = (0..model.len()).map(|v| (left[v].len(), v)).collect();
         let mut steps = Vec::with_capacity(model.len());
         while steps.len() < model.len() {
@@ -78,7 +78,7 @@ impl Sequence {
         Sequence { steps }
     }
 
-    /// What the eliminations take with this many labels by variable.
+    /// Size of the eliminations for the model's numbers of labels.
     pub fn effort(&self, model: &Pairwise) -> Effort {
         let labels = |v: &usize| model.unary[*v].len() as f64;
         let mut effort = Effort::default();
@@ -93,7 +93,8 @@ impl Sequence {
     }
 }
 
-/// Breadth first from the first vertex, and from the first one not reached where the graph is not connected.
+/// Breadth-first order from the first vertex. In a graph that is not connected it continues from the first vertex not
+/// yet reached.
 fn breadth_first(neighbours: &[BTreeSet<usize>]) -> Vec<usize> {
     let mut seen = vec![false; neighbours.len()];
     let mut order = Vec::with_capacity(neighbours.len());

@@ -1,58 +1,58 @@
-//! A pairwise model: variables with a cost for each label, and factors with a cost for each pair of labels.
+//! Pairwise model: variables with a cost for each label, and factors with a cost for each pair of labels.
 //!
-//! What splitting operators comes down to: a variable is an operator, its labels are configurations, a factor is what a
-//! pair of operators pays to hand tensors over. A factor sees only how configurations project onto those tensors, so its
-//! table is over *classes* of labels; layers that repeat share one table. Memory is
-//! `labels · (8 + 4 · degree)` bytes and 8 bytes for each cell of a distinct table.
+//! A variable is an operator, its labels are configurations, and a factor is the transfer cost between two operators. A
+//! factor depends only on how configurations project onto the transferred tensors. So its table is over *classes* of
+//! labels, and repeated layers share one table. Memory is `labels · (8 + 4 · degree)` bytes plus 8 bytes for each cell
+//! of a distinct table.
 
 use std::sync::Arc;
 
-/// Labels of one side of a factor, grouped by what the factor sees of them.
+/// Labels of one side of a factor, grouped by their projection onto the factor's tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Classes {
-    /// By label.
+    /// Class of each label.
     pub of: Vec<u32>,
-    /// Number of classes; some may have no label.
+    /// Number of classes; some may be empty.
     pub count: usize,
 }
 
-/// The cost between two variables.
+/// Cost between two variables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Factor {
     /// The two variables, the smaller first.
     pub ends: [usize; 2],
     /// Classes of the labels at each end.
     pub classes: [Arc<Classes>; 2],
-    /// Costs, a row for each class of the first end.
+    /// Costs, one row for each class of the first end.
     pub table: Arc<Vec<f64>>,
 }
 
 impl Factor {
-    /// The cost of a pair of labels.
+    /// Cost of a pair of labels.
     pub fn cost(&self, labels: [usize; 2]) -> f64 {
         let [row, column] = [0, 1].map(|end| self.classes[end].of[labels[end]] as usize);
         self.table[row * self.classes[1].count + column]
     }
 
-    /// Which end a variable is.
+    /// Index (0 or 1) of the variable's end.
     pub fn end(&self, variable: usize) -> usize {
         usize::from(self.ends[1] == variable)
     }
 }
 
-/// The model.
+/// Pairwise model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pairwise {
-    /// By variable and label.
+    /// Costs by variable and label.
     pub unary: Vec<Arc<Vec<f64>>>,
-    /// At most one for each pair of variables.
+    /// Factors, at most one for each pair of variables.
     pub factors: Vec<Factor>,
-    /// By variable, its factors in the order of the variable at their other end.
+    /// Factors of each variable, ordered by the variable at the other end.
     pub incident: Vec<Vec<usize>>,
 }
 
 impl Pairwise {
-    /// Puts a model together.
+    /// Builds a model.
     pub fn new(unary: Vec<Arc<Vec<f64>>>, factors: Vec<Factor>) -> Self {
         let mut incident = vec![vec![]; unary.len()];
         for (f, factor) in factors.iter().enumerate() {
@@ -71,26 +71,26 @@ impl Pairwise {
         self.unary.len()
     }
 
-    /// Whether there is no variable.
+    /// True if there is no variable.
     pub fn is_empty(&self) -> bool {
         self.unary.is_empty()
     }
 
-    /// Number of labels of all variables.
+    /// Total number of labels.
     pub fn labels(&self) -> usize {
         self.unary.iter().map(|costs| costs.len()).sum()
     }
 
-    /// The cost of a labelling: variables first, then factors, each in their order.
+    /// Cost of a labelling: variables first, then factors, each in their order.
     pub fn cost(&self, labels: &[usize]) -> f64 {
         let unary: f64 = self.unary.iter().zip(labels).map(|(costs, &label)| costs[label]).sum();
         let pairs = self.factors.iter().map(|factor| factor.cost(factor.ends.map(|end| labels[end])));
         unary + pairs.sum::<f64>()
     }
 
-    /// The model that keeps some labels of every variable, ascending, and by factor the classes that are left at each end
-    /// where they were renumbered. A table is copied only where at least half of it falls away, so shared tables stay
-    /// shared until they are small.
+    /// Restricts every variable to the labels in `kept` (ascending). Also returns, for each factor with renumbered
+    /// classes, the remaining classes at each end. A table is copied only if at most half of it remains, so shared
+    /// tables stay shared until they are small.
     #[must_use]
     pub fn restrict(&self, kept: &[Vec<u32>]) -> (Self, Vec<Option<[Vec<u32>; 2]>>) {
         let unary = self.unary.iter().zip(kept).map(|(costs, kept)| {
@@ -109,7 +109,7 @@ pub(super) fn select<T: Copy>(values: &[T], kept: &[u32]) -> Vec<T> {
     kept.iter().map(|&i| values[i as usize]).collect()
 }
 
-/// A factor over fewer labels, and the classes it has left if they were renumbered.
+/// Restricts a factor to fewer labels, and returns the remaining classes if they were renumbered.
 fn narrow(factor: &Factor, kept: [&[u32]; 2]) -> (Factor, Option<[Vec<u32>; 2]>) {
     let of = [0, 1].map(|end: usize| select(&factor.classes[end].of, kept[end]));
     let mut alive = [0, 1].map(|end: usize| vec![false; factor.classes[end].count]);

@@ -1,46 +1,46 @@
-//! The exact minimum within a memory limit: elimination with cost and bytes side by side.
+//! Exact minimum under a memory limit: elimination over pairs of cost and bytes.
 //!
-//! As in [`eliminate`](super::eliminate) every variable is replaced by a table over its neighbours, but an entry holds all
-//! pairs of cost and bytes of which no other is better in both. Two bounds keep them few. What already takes more bytes than
-//! the others can leave is dropped; and at the best price per byte (see [`memory`](super::memory)) a pair whose priced value
-//! is above the least of its entry by more than the gap that is left cannot be part of a better plan, since the priced value of
-//! every plan through it is above the least of all by as much.
+//! As in [`eliminate`](super::eliminate), every variable is replaced by a table over its neighbours, but an entry holds
+//! all Pareto-optimal pairs of cost and bytes. Two bounds keep their number small. First, a pair is dropped if its
+//! bytes exceed what the other variables can leave. Second, values are compared at the best multiplier (see
+//! [`memory`](super::memory)). A pair is dropped if its priced value exceeds the least of its entry by more than the
+//! remaining gap. Every plan with it then exceeds the overall least value by at least as much.
 //!
-//! Time is the combinations of labels times the products of the pairs that meet; both are capped, and beyond the caps nothing
-//! is claimed.
+//! Time is the number of label combinations times the products of the joined pairs. Both are capped, and nothing is
+//! claimed beyond the caps.
 
 use super::{order::Sequence, pairwise::Pairwise};
 use crate::planner::Search;
 
-/// Pairs that are alive at the most.
+/// Largest number of live pairs.
 const MOST_POINTS: usize = 4_000_000;
-/// Combinations of labels that are worth going through.
+/// Largest number of label combinations to evaluate.
 const MOST_COMBINATIONS: f64 = 2e7;
-/// Pairs that are put together at the most.
+/// Largest number of pairs that are joined.
 const MOST_SUMS: usize = 400_000_000;
-/// Pairs that are looked at together at the most before those that cannot count are dropped.
+/// Largest number of pairs held together before those that cannot be optimal are dropped.
 const MOST_TOGETHER: usize = 2 * MOST_POINTS;
-/// Pairs after which it is asked whether to stop.
+/// Number of pairs between two checks for cancellation.
 const GLANCE: usize = 1 << 16;
 /// Sums differ in their last bits.
 const ROUNDING: f64 = 1e-12;
 
-/// What is asked.
+/// Problem to solve.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Question<'a> {
     /// Costs.
     pub(super) model: &'a Pairwise,
-    /// By variable and label, the bytes.
+    /// Bytes by variable and label.
     pub(super) bytes: &'a [Vec<f64>],
-    /// The most bytes of a labelling.
+    /// Largest bytes of a labelling.
     pub(super) limit: f64,
-    /// Cost of a byte.
+    /// Multiplier: cost per byte.
     pub(super) price: f64,
-    /// By how much the priced value of a labelling that counts may exceed the least one.
+    /// Largest excess of a useful labelling's priced value over the least one.
     pub(super) gap: f64,
 }
 
-/// Some eliminated variables: their cost, their bytes, and how they were labelled.
+/// Partial labelling of the eliminated variables: cost, bytes and origin.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     cost: f64,
@@ -48,18 +48,18 @@ struct Point {
     trail: u32,
 }
 
-/// How the variables of a point were labelled.
+/// Origin of a point: a single label, or the join of two points.
 #[derive(Debug, Clone, Copy)]
 enum Trail {
     Chosen { variable: u32, label: u32 },
     Joined(u32, u32),
 }
 
-/// The points of every labelling of some variables, the last of them fastest.
+/// Points for every labelling of some variables, the last variable fastest.
 struct Table {
     variables: Vec<usize>,
     entries: Vec<Vec<Point>>,
-    /// The least bytes of what was eliminated into it.
+    /// Smallest bytes of the variables eliminated into the table.
     least_bytes: f64,
 }
 
@@ -73,8 +73,8 @@ impl Table {
     }
 }
 
-/// Labellings within the limit, the cheapest first, among them the best one if it is within the gap; `None` if that was not
-/// found out, for it takes too much or the search was stopped.
+/// Labellings within the limit, the cheapest first. They include the optimum if it is within the gap. Returns `None` if
+/// the search is too large or was stopped.
 pub(super) fn within(question: &Question<'_>, sequence: &Sequence, search: &Search) -> Option<Vec<Vec<usize>>> {
     if sequence.effort(question.model).combinations > MOST_COMBINATIONS {
         return None;
@@ -121,7 +121,7 @@ pub(super) fn within(question: &Question<'_>, sequence: &Sequence, search: &Sear
             if alive + table.points() > MOST_POINTS {
                 return None;
             }
-            // The next labelling of the neighbours.
+            // Advance to the next labelling of the neighbours.
             let Some(&next) = step.dependent.iter().rev().find(|&&u| labels[u] + 1 < sizes[u]) else { break };
             labels[next] += 1;
             step.dependent.iter().rev().take_while(|&&u| u != next).for_each(|&u| labels[u] = 0);
@@ -141,12 +141,12 @@ struct Elimination<'a> {
     question: &'a Question<'a>,
     search: &'a Search,
     trails: Vec<Trail>,
-    /// Pairs put together so far.
+    /// Number of pairs joined so far.
     sums: usize,
 }
 
 impl Elimination<'_> {
-    /// A variable's labels as points.
+    /// Returns a variable's labels as points.
     fn choices(&mut self, v: usize) -> Vec<Point> {
         let first = self.trails.len() as u32;
         let costs = self.question.model.unary[v].iter().zip(&self.question.bytes[v]);
@@ -157,17 +157,17 @@ impl Elimination<'_> {
         points
     }
 
-    /// Every point of one side with every one of the other; `None` if there are too many, or the search was stopped.
+    /// Joins every point of `a` with every point of `b`; `None` if there are too many, or if the search was stopped.
     fn joined(&mut self, a: &[Point], b: &[Point], room: f64) -> Option<Vec<Point>> {
         self.sums += a.len() * b.len();
         if self.sums > MOST_SUMS || self.trails.len() > 16 * MOST_POINTS {
             return None;
         }
-        // The trail of a pair is written once it is known to be kept: until then it is its number.
+        // The trail of a pair is stored only if the pair is kept: until then it is the pair's number.
         let mut pairs: Vec<Point> = vec![];
         for (row, one) in a.iter().enumerate() {
             let first = row * b.len();
-            // Rows may be one pair long, and looking at the clock is not free.
+            // Rows may be one pair long, and reading the clock has a cost.
             if first / GLANCE != (first + b.len()) / GLANCE && self.search.cancelled() {
                 return None;
             }
@@ -188,17 +188,17 @@ impl Elimination<'_> {
         Some(kept)
     }
 
-    /// Drops points that cannot count where there are too many to go on; `None` if too many are left.
+    /// Drops points that cannot be optimal if there are too many points; `None` if too many remain.
     fn crowded(&self, points: &mut Vec<Point>, room: f64) -> Option<()> {
         if points.len() > MOST_TOGETHER {
             *points = self.kept(std::mem::take(points), room);
-            // Otherwise the next few points would ask for the same work again.
+            // Without this limit the next few points would repeat the same work.
             return (points.len() <= MOST_POINTS).then_some(());
         }
         Some(())
     }
 
-    /// The points that can be part of the best labelling, by bytes.
+    /// Returns the points that can be part of an optimal labelling, sorted by bytes.
     fn kept(&self, mut points: Vec<Point>, room: f64) -> Vec<Point> {
         let Question { price, gap, .. } = *self.question;
         let least = points.iter().map(|point| point.cost + price * point.bytes).fold(f64::INFINITY, f64::min);
@@ -213,7 +213,7 @@ impl Elimination<'_> {
         points
     }
 
-    /// By variable, the label of a point of them all.
+    /// Returns the label of each variable in a point over all variables.
     fn labels(&self, trail: u32, variables: usize) -> Vec<usize> {
         let mut labels = vec![0; variables];
         let mut open = vec![trail];
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_join_of_more_pairs_than_are_held_at_once_keeps_what_counts() {
-        // Every sum of bytes can be reached, at one cost: what is kept are the sums that fit.
+        // Every sum of bytes is reachable at one cost, so the kept points are the sums that fit.
         let (a, b) = (front(4000, 1.0), front(4000, 1.0));
         assert!(a.len() * b.len() > MOST_TOGETHER);
         let kept = joined(&a, &b, 5000.0, &Search::default()).unwrap();
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn joins_that_stay_too_large_or_are_stopped_claim_nothing() {
-        // No two sums of bytes are the same, and all of them count.
+        // All sums of bytes differ, and all of them are kept.
         assert!(joined(&front(4000, 4000.0), &front(4000, 1.0), 1e9, &Search::default()).is_none());
         let stopped = Search::default();
         stopped.cancel();

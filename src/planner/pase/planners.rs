@@ -1,8 +1,8 @@
 //! PaSE and its baseline as planners of the registry.
 //!
-//! Each turns limits and options into [`PaseSettings`], and a labelling into a plan: one stage with all operators on all
-//! devices, every operator's choice the text of its split. Every result carries what data parallelism costs under the
-//! same rules.
+//! Each converts limits and options to [`PaseSettings`], and a labelling to a plan. The plan has one stage with all
+//! operators on all devices, and the text of its split as every operator's choice. Every result includes the cost of
+//! data parallelism under the same rules.
 
 use std::sync::Arc;
 
@@ -30,11 +30,11 @@ use crate::{
 
 const PAPER: &str = "Elango: PaSE: Parallelization Strategies for Efficient DNN Training, IPDPS 2021";
 
-/// The exact minimum.
+/// Planner for the exact minimum.
 #[derive(Debug)]
 pub(crate) struct Pase;
 
-/// The batch split over all devices.
+/// Planner that splits only the batch, over all devices.
 #[derive(Debug)]
 pub(crate) struct DataParallel;
 
@@ -108,7 +108,7 @@ static PASE_OPTIONS: [OptionSpec; 5] = [
     BATCH_NORM,
 ];
 
-/// What each leaves of the splits that a proof speaks of.
+/// Role of each option in a proof.
 static PASE_BEARINGS: [(&str, Bearing); 5] = [
     ("order", Bearing::Search),
     ("bounds", Bearing::Search),
@@ -147,11 +147,11 @@ fn rules(options: &Options) -> CostRules {
     }
 }
 
-/// A question with everything that planning it needs.
+/// A problem with everything needed to plan it.
 struct Task<'a> {
     profile: &'a OperatorProfile,
     settings: PaseSettings,
-    /// Bytes that a device has; the largest number where memory is not limited.
+    /// Memory of a device in bytes; the largest number if memory is not limited.
     memory_bytes: f64,
     memory_limited: bool,
 }
@@ -169,7 +169,7 @@ impl<'a> Task<'a> {
         Some(Task { profile, settings, memory_bytes: limits.memory(), memory_limited: limits.memory_bytes.is_some() })
     }
 
-    /// The plan of splits by operator.
+    /// Builds the plan from the split of each operator.
     fn plan<'b>(&self, splits: impl Iterator<Item = &'b [u32]>) -> Plan {
         let split = |(operator, splits): (&crate::workload::Operator, &[u32])| Choice::Split(operator.split(splits));
         let choices: Vec<Choice> = self.profile.operators.iter().zip(splits).map(split).collect();
@@ -183,13 +183,13 @@ impl<'a> Task<'a> {
         Plan { stages: vec![stage], measure: Measure::OperatorCost(self.settings.rules), ..Plan::default() }
     }
 
-    /// The model of a single configuration for every operator.
+    /// Builds the model with a single configuration for every operator.
     fn fixed(&self, splits: impl Fn(&crate::workload::Operator) -> Vec<u32>) -> Option<PaseModel> {
         let single = |_: usize, operator: &crate::workload::Operator| Some(Space::single(splits(operator)));
         PaseModel::with_spaces(self.profile, &self.settings, single, &|| false).ok()
     }
 
-    /// The batch split as many ways as the cutoff allows: the plan that is there before anything is searched, if it fits.
+    /// Plan before the search, if it fits: data parallelism with as many ways as the cutoff allows.
     fn first(&self) -> Option<(f64, Plan)> {
         let ways = data_parallel::ways(self.profile, self.settings.devices, self.settings.cutoff);
         let split = |operator: &crate::workload::Operator| data_parallel::split(operator, ways);
@@ -200,14 +200,14 @@ impl<'a> Task<'a> {
         (needed <= self.memory_bytes).then(|| (cost, self.plan(model.spaces.iter().map(|space| space.get(0)))))
     }
 
-    /// A cost that no plan is below: the work of one device shared evenly, nothing sent.
+    /// Lower bound on the cost: the work of one device divided evenly, without communication.
     fn floor(&self) -> f64 {
         let whole = self.fixed(|operator| vec![1; operator.dims.len()]);
         let cost = whole.map_or(0.0, |model| model.pairwise.cost(&vec![0; model.spaces.len()]));
         cost / f64::from(self.settings.devices.max(1)) * (1.0 - 1e-9)
     }
 
-    /// What data parallelism and one device cost.
+    /// Costs of data parallelism and of one device.
     fn baselines(&self) -> Baselines {
         let ways = data_parallel::ways(self.profile, self.settings.devices, 1);
         let cost = |ways| {
@@ -217,7 +217,7 @@ impl<'a> Task<'a> {
         Baselines { ways, data_parallel: cost(ways), serial: cost(1) }
     }
 
-    /// Why nothing fits into memory.
+    /// Reports that nothing fits into memory.
     fn too_large(&self, least: f64, what: &str) -> Infeasible {
         let (needed, limit) = (units::bytes(least), units::bytes_exact(self.memory_bytes));
         Infeasible {
@@ -229,7 +229,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// What plans are compared with.
+/// Costs that plans are compared with.
 #[derive(Debug, Clone, Copy)]
 struct Baselines {
     ways: u32,
@@ -258,7 +258,7 @@ impl Baselines {
     }
 }
 
-/// What a plan's memory counts, for plans under a limit.
+/// Note on the contents of a plan's memory, for plans under a limit.
 fn memory_note() -> String {
     "memory: weights and gradients, and every operator's output kept for the backward pass, in words of 8 bytes".into()
 }
@@ -332,7 +332,7 @@ fn search_splits(task: &Task<'_>, method: Method, search: &Search) -> Outcome {
     outcome(task, &solution, method, baselines, plan(&solution.labels))
 }
 
-/// The outcome where not all splits could be priced: data parallelism, if it fits.
+/// Outcome if not all splits have a cost: data parallelism, if it fits.
 fn unsearched(first: Option<(f64, Plan)>, floor: f64, unpriced: Unpriced) -> Outcome {
     let status = if unpriced == Unpriced::Stopped || first.is_none() { Status::Cancelled } else { Status::Feasible };
     let mut notes = vec![unpriced.to_string()];
@@ -343,7 +343,7 @@ fn unsearched(first: Option<(f64, Plan)>, floor: f64, unpriced: Unpriced) -> Out
     Outcome { notes, objective, plan, lower_bound: Some(floor), ..Outcome::new(status) }
 }
 
-/// Bytes of every configuration, shared as the model shares them.
+/// Bytes of every configuration; operators of one kind share a list.
 fn budget(task: &Task<'_>, model: &PaseModel) -> Budget {
     let mut distinct: Vec<Option<Arc<Vec<f64>>>> = vec![None; model.kinds.iter().max().map_or(0, |&kind| kind + 1)];
     let of = |((operator, space), &kind): ((&crate::workload::Operator, &Arc<Space>), &usize)| {

@@ -1,8 +1,8 @@
-//! The exact minimum of a pairwise model, with its proof.
+//! Exact minimum of a pairwise model, with its proof.
 //!
-//! Message passing narrows the model to the labels that can still be part of a best labelling ([`bounds`](super::bounds));
-//! elimination finishes what is left (`eliminate`). Exact in every case where the tables that remain fit into memory;
-//! where they do not, the best labelling and the lower bound are returned as they are.
+//! Message passing reduces the model to the labels that can be part of an optimal labelling
+//! ([`bounds`](super::bounds)). Elimination solves the rest (`eliminate`). The result is exact whenever the remaining
+//! tables fit into memory. Otherwise it is the best labelling with the lower bound.
 
 use super::{
     bounds::Bounds,
@@ -12,44 +12,44 @@ use super::{
 };
 use crate::planner::Search;
 
-/// Sweeps after which the rest is left to elimination.
+/// Largest number of sweeps; elimination solves the rest.
 const MOST_SWEEPS: usize = 300;
-/// Combinations that elimination goes through sooner than another sweep would pay.
+/// Number of combinations up to which elimination is cheaper than another sweep.
 const CHEAP_COMBINATIONS: f64 = 1e6;
-/// Combinations that are worth going through once sweeps have ended.
+/// Largest number of combinations to eliminate after the sweeps.
 const MOST_COMBINATIONS: f64 = 2e10;
 /// Sums of many costs differ in their last bits.
 const ROUNDING: f64 = 1e-11;
-/// A gap that is nothing but rounding.
+/// Gap up to which the bounds differ by rounding only.
 const CLOSED: f64 = 1e-13;
 
-/// How to search.
+/// Search method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Method {
-    /// The order of elimination.
+    /// Elimination order.
     pub order: Order,
-    /// Whether message passing deletes labels first.
+    /// True if message passing deletes labels first.
     pub bounds: bool,
 }
 
-/// What was found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
-    /// By variable, the label.
+    /// Label of each variable.
     pub labels: Vec<usize>,
-    /// Its cost.
+    /// Cost of the labelling.
     pub cost: f64,
-    /// A proven lower bound on every cost; the cost itself if that is proven least.
+    /// Proven lower bound on every cost; equal to `cost` if that is optimal.
     pub lower: f64,
-    /// Whether it is proven least.
+    /// True if the cost is proven optimal.
     pub proven: bool,
-    /// Whether the search was stopped.
+    /// True if the search was stopped.
     pub stopped: bool,
-    /// What it took.
+    /// Size of the search.
     pub work: Work,
 }
 
-/// What a search took.
+/// Size of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Work {
     /// Labels in the model.
@@ -58,25 +58,25 @@ pub struct Work {
     pub labels_left: usize,
     /// Pairs of sweeps.
     pub sweeps: usize,
-    /// Elimination of the whole model, had it been done.
+    /// Elimination of the whole model, as a comparison.
     pub whole: Effort,
-    /// Elimination of what was left.
+    /// Elimination of the remaining labels.
     pub rest: Effort,
 }
 
 impl Work {
-    /// Whether elimination was left out because it would have taken too much.
+    /// True if elimination was skipped because it was too large.
     pub fn refused(&self, method: Method) -> bool {
         !worth(&self.rest, MOST_COMBINATIONS) && (!method.bounds || self.sweeps > 0)
     }
 }
 
-/// Whether an elimination takes at most so many combinations, and its tables fit.
+/// True if an elimination takes at most `most` combinations and its tables fit.
 fn worth(effort: &Effort, most: f64) -> bool {
     effort.combinations <= most && eliminate::fits(effort)
 }
 
-/// Minimises a model. `start` is any labelling; `improved` hears of every better one.
+/// Minimises a model. `start` is any labelling; `improved` is called for every better one.
 pub fn solve(
     model: &Pairwise,
     start: Vec<usize>,
@@ -88,7 +88,7 @@ pub fn solve(
     // No cost is negative.
     bounds.lower = if method.bounds { f64::NEG_INFINITY } else { 0.0 };
     improved(bounds.upper, &bounds.labels);
-    // Every variable at its cheapest, and every factor: what is known before the first sweep.
+    // Sum of the cheapest label of every variable: the bound before the first sweep.
     let least = |costs: &[f64]| costs.iter().copied().fold(f64::INFINITY, f64::min);
     let floor = model.unary.iter().map(|costs| least(costs)).sum::<f64>() * (1.0 - ROUNDING);
     search.report_bound(floor);

@@ -1,12 +1,12 @@
-//! The configurations of an operator: how many ways each dimension of its iteration space is split.
+//! Configurations of an operator: the number of ways in which each dimension of its iteration space is split.
 //!
-//! A split divides its dimension's extent and leaves at least `cutoff` elements of it; the product of all splits is at
-//! most the number of devices (neither equal to it nor a divisor of it, so devices may idle). Configurations stand in
-//! lexicographic order, which depends on nothing but the dimensions. `O(configurations · dimensions)` time and memory.
+//! A split divides its dimension's extent and leaves at least `cutoff` elements. The product of all splits is at most
+//! the number of devices. It need not equal or divide that number, so devices may be idle. Configurations are in
+//! lexicographic order, which depends only on the dimensions. `O(configurations · dimensions)` time and memory.
 
 use crate::workload::operators::Operator;
 
-/// The most configurations of an operator.
+/// Largest number of configurations of an operator.
 pub const MOST_CONFIGURATIONS: usize = 200_000;
 
 /// All configurations of one operator, row by row.
@@ -30,7 +30,7 @@ impl Space {
         (space.len() <= MOST_CONFIGURATIONS).then_some(space)
     }
 
-    /// The space of one configuration.
+    /// Creates a space with one configuration.
     pub fn single(splits: Vec<u32>) -> Self {
         Space { dims: splits.len(), splits }
     }
@@ -43,7 +43,7 @@ impl Space {
             self.splits.extend_from_slice(prefix);
             return;
         }
-        // Once a dimension is split but not fully, a contiguous piece allows no further split.
+        // A contiguous piece allows no further split after a dimension that is split but not fully.
         let closed = operator.contiguous()
             && prefix.iter().zip(&operator.dims).any(|(&split, dim)| u64::from(split) != dim.extent);
         for &split in choices[prefix.len()].iter().filter(|&&split| split <= room && (!closed || split == 1)) {
@@ -58,23 +58,23 @@ impl Space {
         self.splits.len() / self.dims
     }
 
-    /// Whether there is none, which never happens.
+    /// True if there is no configuration, which never happens.
     pub fn is_empty(&self) -> bool {
         self.splits.is_empty()
     }
 
-    /// The splits of one configuration, by dimension.
+    /// Returns the split of each dimension in one configuration.
     pub fn get(&self, configuration: usize) -> &[u32] {
         &self.splits[configuration * self.dims..(configuration + 1) * self.dims]
     }
 
-    /// All configurations.
+    /// Iterates over all configurations.
     pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
         self.splits.chunks_exact(self.dims)
     }
 }
 
-/// The divisors of `extent` up to `devices` that leave at least `cutoff`; 1 where none does.
+/// Divisors of `extent` up to `devices` that leave at least `cutoff`; only 1 if there is none.
 fn divisors(extent: u64, devices: u32, cutoff: u32) -> Vec<u32> {
     let most = u64::from(devices).min(extent / u64::from(cutoff.max(1)));
     let mut found: Vec<u32> =

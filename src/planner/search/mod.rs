@@ -1,8 +1,8 @@
-//! Handle on a running search: cancel, deadline, progress, incumbent, and parallel sub-problems.
+//! Handle on a running search: cancellation, deadline, progress, incumbent, and parallel sub-problems.
 //!
-//! A planner calls [`Search::cancelled`] often: one atomic load, and a look at the clock where there is a deadline. Progress is
-//! written to atomics that the screen polls; an improved plan is published when it is found. Nothing here influences which
-//! plan is found, only when the search stops.
+//! Planners call [`Search::cancelled`] often: it costs one atomic load, and a read of the clock if there is a deadline.
+//! Progress goes to atomics that the screen polls. An improved plan is published when it is found. The handle decides
+//! when a search stops, never which plan it finds.
 
 use std::{
     sync::{
@@ -19,35 +19,35 @@ use crate::plan::Plan;
 /// The best plan so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Incumbent {
-    /// Its objective.
+    /// Objective of the plan.
     pub objective: f64,
     /// The plan.
     pub plan: Plan,
 }
 
-/// What the screen polls while a planner runs.
+/// Progress of a running planner, polled by the screen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// Share of the work done, 0 to 1.
+    /// Fraction of the work done, 0 to 1.
     pub fraction: f64,
-    /// Objective of the best plan so far.
+    /// Objective of the incumbent.
     pub best: Option<f64>,
     /// Proven lower bound so far.
     pub bound: Option<f64>,
 }
 
-/// When to stop.
+/// Stop conditions of a search.
 #[derive(Debug)]
 struct Control {
     cancel: AtomicBool,
-    /// How often it was cancelled by a call.
+    /// Number of calls of [`Search::cancel`].
     calls: AtomicU32,
     deadline: Option<Instant>,
     expired: AtomicBool,
     started: Instant,
-    /// The search that this one is a part of, and ends with.
+    /// Search that contains this one and ends it.
     whole: Option<Arc<Control>>,
-    /// The search that this one follows, with how often that had been cancelled before.
+    /// Search that this one follows, with its number of cancellations before.
     follows: Option<(Arc<Control>, u32)>,
 }
 
@@ -59,23 +59,23 @@ impl Control {
         Arc::new(Control { cancel, calls: AtomicU32::new(0), deadline, expired, started, whole, follows })
     }
 
-    /// How often it, or what it is a part of, was cancelled by a call.
+    /// Cancellations of this search and of the searches that contain it.
     fn calls(&self) -> u32 {
         self.calls.load(Ordering::Relaxed) + self.whole.as_ref().map_or(0, |whole| whole.calls())
     }
 
     #[inline]
     fn cancelled(&self) -> bool {
-        // Who sees that it has ended sees why.
+        // Acquire: a thread that sees the end also sees the reason.
         self.cancel.load(Ordering::Acquire) || self.ended()
     }
 
-    /// Whether something else has ended it.
+    /// True if a deadline, the containing search or the followed search has ended it.
     #[inline]
     fn ended(&self) -> bool {
         let followed = self.follows.as_ref().is_some_and(|(first, before)| first.calls() > *before);
         if followed || self.whole.as_ref().is_some_and(|whole| whole.cancelled()) {
-            // Whose deadline it was makes no difference to a part.
+            // A part has also expired if the deadline belongs to the whole.
             if self.whole.as_ref().is_some_and(|whole| whole.expired.load(Ordering::Relaxed)) {
                 self.expired.store(true, Ordering::Relaxed);
             }
@@ -91,7 +91,7 @@ impl Control {
     }
 }
 
-/// What is known so far.
+/// Results so far.
 #[derive(Debug)]
 struct Report {
     fraction: AtomicU64,
@@ -100,12 +100,12 @@ struct Report {
     incumbent: Mutex<Option<Arc<Incumbent>>>,
 }
 
-/// A handle on one run; clones share it.
+/// Handle on one run; clones share it.
 #[derive(Debug, Clone)]
 pub struct Search {
     control: Arc<Control>,
     report: Arc<Report>,
-    /// Whether bounds are reported, and progress: plans always are.
+    /// False if bounds (`bounds`) or progress (`progress`) are not reported; plans always are.
     bounds: bool,
     progress: bool,
     seed: u64,
@@ -129,7 +129,7 @@ impl Default for Search {
 }
 
 impl Search {
-    /// A search that may last `deadline` from now and draws its random numbers from `seed`.
+    /// Creates a search with a deadline from now and a seed for random numbers.
     pub fn new(deadline: Option<Duration>, seed: u64) -> Self {
         Search {
             control: Control::new(deadline, None, None),
@@ -140,15 +140,16 @@ impl Search {
         }
     }
 
-    /// A search of its own that may last `deadline` from now and ends with this one: one of many that are waited for.
+    /// Creates a separate search that ends with this one and may have an earlier deadline: one of several that a caller
+    /// waits for.
     #[must_use]
     pub fn part(&self, deadline: Option<Duration>) -> Search {
         let control = Control::new(deadline, Some(Arc::clone(&self.control)), None);
         Search { control, report: Arc::new(Report::default()), bounds: true, progress: true, seed: self.seed }
     }
 
-    /// A search for what comes after this one has ended, such as simulating its plan: it may last for what is left of the
-    /// deadline, and at least for `least`. It ends when this one is cancelled once more.
+    /// Creates a search for work after this one, such as simulating its plan. It may use the time left until the
+    /// deadline, and at least `least`. A further cancellation of this search ends it.
     #[must_use]
     pub fn follow(&self, least: Duration) -> Search {
         let deadline = self.remaining().map(|left| left.max(least));
@@ -157,7 +158,7 @@ impl Search {
         Search { control, report: Arc::new(Report::default()), bounds: true, progress: true, seed: self.seed }
     }
 
-    /// A handle that stops together with this one but reports to nobody: for parts of a search whose bounds do not hold
+    /// Returns a handle that stops with this one but reports to nobody: for parts of a search whose bounds do not hold
     /// for the whole.
     #[must_use]
     pub fn quiet(&self) -> Search {
@@ -165,59 +166,59 @@ impl Search {
         Search { control: Arc::clone(&self.control), report, bounds: true, progress: true, seed: self.seed }
     }
 
-    /// A handle that publishes plans but neither bounds nor progress: for a search among some of the plans only.
+    /// Returns a handle that publishes plans but neither bounds nor progress: for a search over a subset of the plans.
     #[must_use]
     pub fn plans_only(&self) -> Search {
         Search { bounds: false, progress: false, ..self.clone() }
     }
 
-    /// A handle that publishes no bounds: for a search that leaves plans out.
+    /// Returns a handle that publishes no bounds: for a search that excludes plans.
     #[must_use]
     pub fn without_bounds(&self) -> Search {
         Search { bounds: false, ..self.clone() }
     }
 
-    /// Solves independent sub-problems in parallel; the results are in the order of the items. The sub-problems share no
-    /// incumbent, so that no result depends on the number of threads.
+    /// Solves independent sub-problems in parallel; results keep the order of the items. Sub-problems share no
+    /// incumbent, so the results do not depend on the number of threads.
     pub fn map<T: Sync, R: Send>(&self, items: &[T], solve: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
-        // One item at a time: one may take as long as all others together.
+        // One item per task: one may take as long as all others together.
         items.par_iter().with_max_len(1).map(solve).collect()
     }
 
-    /// Asks the planner to stop.
+    /// Stops the search at its next check.
     pub fn cancel(&self) {
         self.control.calls.fetch_add(1, Ordering::Relaxed);
         self.control.cancel.store(true, Ordering::Release);
     }
 
-    /// Whether the planner should stop: cancelled, or past the deadline. Cheap enough for inner loops.
+    /// True if the search must stop: cancelled, or past the deadline. Cheap enough for inner loops.
     #[inline]
     pub fn cancelled(&self) -> bool {
         self.control.cancelled()
     }
 
-    /// True if the deadline stopped it; false if it was cancelled before.
+    /// True if the deadline ended the search; false if it was cancelled before.
     pub fn deadline_passed(&self) -> bool {
         self.control.cancelled();
         self.control.expired.load(Ordering::Relaxed)
     }
 
-    /// Time until the deadline, if there is one.
+    /// Time until the deadline; `None` without one.
     pub fn remaining(&self) -> Option<Duration> {
         self.control.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// Time since the search was made.
+    /// Time since the search was created.
     pub fn elapsed(&self) -> Duration {
         self.control.started.elapsed()
     }
 
-    /// The seed for planners that draw random numbers.
+    /// Seed for planners that draw random numbers.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Reports the share of the work done.
+    /// Reports the fraction of the work done.
     pub fn report_fraction(&self, fraction: f64) {
         if !self.progress {
             return;
@@ -225,7 +226,7 @@ impl Search {
         self.report.fraction.store(fraction.clamp(0.0, 1.0).to_bits(), Ordering::Relaxed);
     }
 
-    /// Reports a proven lower bound; a worse one than known is ignored.
+    /// Reports a proven lower bound; ignored unless it is higher than the known one.
     pub fn report_bound(&self, bound: f64) {
         let known = f64::from_bits(self.report.bound.load(Ordering::Relaxed));
         if !self.bounds {
@@ -236,7 +237,7 @@ impl Search {
         }
     }
 
-    /// Publishes a better plan (by its own measure); one that is not better is ignored.
+    /// Publishes a plan; ignored unless it is better by its own measure.
     pub fn improve(&self, objective: f64, plan: &Plan) {
         let mut incumbent = self.report.incumbent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if incumbent.as_ref().is_none_or(|known| plan.measure.is_better(objective, known.objective)) {
@@ -245,12 +246,12 @@ impl Search {
         }
     }
 
-    /// The best plan so far.
+    /// Returns the best plan so far.
     pub fn incumbent(&self) -> Option<Arc<Incumbent>> {
         self.report.incumbent.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// What to show of the running search.
+    /// Returns the state of the running search for display.
     pub fn progress(&self) -> Progress {
         let read = |cell: &AtomicU64| Some(f64::from_bits(cell.load(Ordering::Relaxed))).filter(|v| !v.is_nan());
         Progress {
@@ -330,14 +331,14 @@ mod tests {
         let whole = Search::default();
         let search = whole.part(Some(Duration::ZERO));
         assert!(search.cancelled());
-        // That the deadline has passed, or that it was cancelled before, is no reason not to begin.
+        // A deadline that has passed, or an earlier cancellation, does not prevent the start.
         let after = search.follow(Duration::from_secs(3600));
         assert!(!after.cancelled() && after.remaining().is_some());
         search.cancel();
         assert!(after.cancelled() && !after.deadline_passed());
         let again = search.follow(Duration::from_secs(3600));
         assert!(!again.cancelled());
-        // So does what the first is a part of.
+        // A cancellation of the containing search also ends it.
         whole.cancel();
         assert!(again.cancelled() && !again.deadline_passed());
         let short = search.follow(Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Every plan the published planner looks at, in its order.
+//! All plans that the published planner considers, in its order.
 
 use super::{
     length::{self, Stage},
@@ -8,58 +8,58 @@ use super::{
 };
 use crate::planner::Search;
 
-/// A family of plans.
+/// Family of plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The whole network on every device, in groups of so many.
+    /// The whole network on every device, with this many devices per pipeline.
     PseudoDataParallel(u32),
-    /// So many stages of one device each.
+    /// This many stages of one device each.
     Straight(u32),
     /// Two stages.
     Bipartition,
 }
 
-/// A plan and what it is worth.
+/// A plan and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// Its family.
+    /// Family of the plan.
     pub kind: Kind,
-    /// Its stages.
+    /// Stages in pipeline order.
     pub stages: Vec<Stage>,
-    /// Pipelines side by side.
+    /// Number of parallel pipelines.
     pub pipelines: u32,
-    /// Whether its cuts count in both directions.
+    /// True if cuts count in both directions.
     pub two_way: bool,
-    /// The analytic speed-up.
+    /// Analytic speed-up.
     pub speedup: f64,
 }
 
-/// All plans of a problem, and why some are missing.
+/// All plans of a problem, and reasons for missing ones.
 #[derive(Debug, Clone, Default)]
 pub struct Candidates {
-    /// In the published order.
+    /// Plans in the published order.
     pub plans: Vec<Candidate>,
-    /// What the published program crashes on, in words.
+    /// Cases in which the published program crashes, in words.
     pub missing: Vec<String>,
 }
 
 impl Candidates {
-    /// The best plan; of equal ones the last.
+    /// Returns the best plan; among equal ones the last.
     pub fn best(&self) -> Option<&Candidate> {
         self.plans.iter().reduce(|best, plan| if plan.speedup >= best.speedup { plan } else { best })
     }
 
-    /// The best plan with more than one stage.
+    /// Returns the best plan with more than one stage.
     pub fn best_of_many_stages(&self) -> Option<&Candidate> {
         let many = self.plans.iter().filter(|plan| plan.stages.len() > 1);
         many.reduce(|best, plan| if plan.speedup >= best.speedup { plan } else { best })
     }
 }
 
-/// The bottleneck below which the published program gives up, seconds.
+/// Bottleneck below which the published program stops, seconds.
 const LEAST_BLOCK: f64 = 1e-3;
 
-/// Makes all of them.
+/// Computes all plans.
 pub fn candidates(model: &HpgoModel<'_>, search: &Search) -> Candidates {
     let n = model.devices;
     let mut all = Candidates::default();
@@ -108,7 +108,7 @@ pub fn candidates(model: &HpgoModel<'_>, search: &Search) -> Candidates {
     all
 }
 
-/// The whole network on groups of devices, as many groups as there are devices for.
+/// Returns the whole network on groups of devices, with as many groups as the devices allow.
 fn pseudo_data_parallel(model: &HpgoModel<'_>, groups: u32) -> Candidate {
     let pipelines = model.devices / groups;
     let used = groups * pipelines;
@@ -118,7 +118,7 @@ fn pseudo_data_parallel(model: &HpgoModel<'_>, groups: u32) -> Candidate {
     Candidate { kind: Kind::PseudoDataParallel(groups), stages, pipelines, two_way: true, speedup }
 }
 
-/// The best plan of two stages over all devices; of equal ones the last.
+/// Returns the best plan of two stages over all devices; among equal ones the last.
 fn bipartition(model: &HpgoModel<'_>, search: &Search) -> Option<Candidate> {
     let (last, n) = (model.states() - 1, model.devices);
     let two_way = !model.faults.one_way_cut;
@@ -164,19 +164,19 @@ fn bipartition(model: &HpgoModel<'_>, search: &Search) -> Option<Candidate> {
     best.filter(|_| !search.cancelled())
 }
 
-/// Whether every device has the memory for its stage, or nobody looks.
+/// True if every stage fits into its devices' memory, or if memory is not checked.
 fn fits(model: &HpgoModel<'_>, candidate: &Candidate) -> bool {
     model.faults.memory_unchecked || candidate.memory_bytes(model).iter().all(|&bytes| bytes <= model.memory_bytes)
 }
 
 impl Candidate {
-    /// Microbatches of each pipeline.
+    /// Number of microbatches of each pipeline.
     pub fn microbatches(&self, model: &HpgoModel<'_>) -> u32 {
         model.speedup.microbatches(model.batch, self.pipelines)
     }
 
-    /// Bytes on each device of every stage: weights with optimizer, and the activations of its share of every microbatch in
-    /// flight.
+    /// Bytes on each device of every stage: weights with optimizer state, plus its part of the activations of every
+    /// microbatch in flight.
     pub fn memory_bytes(&self, model: &HpgoModel<'_>) -> Vec<f64> {
         let microbatches = self.microbatches(model).max(1);
         let samples = f64::from(model.batch) / f64::from(self.pipelines) / f64::from(microbatches);

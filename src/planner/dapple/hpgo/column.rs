@@ -1,16 +1,17 @@
-//! A column of a table of straight pipelines: prefixes of so many stages that occupy one set of devices, by last state.
+//! Column of a table of straight pipelines: prefixes with a given number of stages on one set of devices, by last
+//! state.
 //!
-//! With `C(k, j)` the compute of the states after `k` up to `j`, and `w(k)` the least bottleneck of what ends with `k` and sends
-//! its output on, a column is
+//! Let `C(k, j)` be the compute of the states after `k` up to `j`. Let `w(k)`, the *way* behind `k`, be the least
+//! bottleneck of a prefix that ends with `k` and sends its output on. A column is
 //!
 //! ```text
 //! b(j)  =  min over k before j of  max(w(k), C(k, j))
 //! ```
 //!
-//! In a chain `C` falls as `k` grows and grows with `j`. The `k` whose compute is at least the least way `w` among the later
-//! ones are the first few, more of them as `j` grows: the last of these and the least way behind them are all that is looked at,
-//! and both move on only, so that a column takes `O(L)`. Where states branch, the `k` are looked at by growing compute, until it
-//! is more than what is known already.
+//! In a chain, `C` decreases with `k` and increases with `j`. The first few `k` have a compute of at least the least
+//! `w` among the later ones, and their number grows with `j`. Only the last of these `k` and the least way behind them
+//! are evaluated. Both only move forward, so a column takes `O(L)`. If states branch, the `k` are visited by increasing
+//! compute, until it exceeds the best bottleneck found.
 
 use std::{cell::OnceCell, collections::VecDeque, ops::Range};
 
@@ -20,67 +21,67 @@ use smallvec::SmallVec;
 use super::{model::HpgoModel, placement::Devices, reach::Reach};
 use crate::planner::Search;
 
-/// Sums along a chain are off by less.
+/// Upper bound on the relative rounding error of sums along a chain.
 const ROUNDING: f64 = 1e-9;
-/// So many last stages of a prefix take no memory from the heap.
+/// Number of last stages that are stored without heap memory.
 const FEW: usize = 128;
 
-/// Where the last stage of a prefix may sit.
+/// Predecessor column and devices of the last stage of a prefix.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
-    /// The column of the row before.
+    /// Column of the row before.
     pub(super) column: u32,
-    /// The number of the last stage's devices.
+    /// Number of the last stage's set of devices.
     pub(super) last: u32,
 }
 
-/// What led to a cell.
+/// Origin of a cell.
 #[derive(Debug, Clone, Copy)]
 struct Trace {
     /// Last state of the stage before.
     before: u32,
-    /// Which of the column's sources.
+    /// Index of the column's source.
     source: u32,
 }
 
-/// A way to a set: from where, and by source of that column the seconds a byte takes, if it is offered.
+/// Way to a set: its source, and for each source of that column the seconds per byte, if the transfer is offered.
 pub(super) type Way = (Source, Vec<Option<f64>>);
 
-/// A set that may be occupied with one stage more.
+/// Set of devices that may be occupied after one more stage.
 pub(super) struct Arrival {
     pub(super) occupied: Devices,
-    /// In the order of columns.
+    /// Sorted by column.
     pub(super) ways: Vec<Way>,
 }
 
-/// The prefixes that occupy one set.
+/// Prefixes that occupy one set.
 pub(super) struct Column {
     pub(super) occupied: Devices,
     pub(super) sources: Vec<Source>,
-    /// The first state that there are cells for.
+    /// First state with a cell.
     first: usize,
-    /// By state from there: the least bottleneck; infinite where no prefix ends.
+    /// Least bottleneck by state, from `first`; infinite if no prefix ends there.
     block_s: Vec<f64>,
     traces: Vec<Trace>,
 }
 
 impl Column {
-    /// Forgets all but what led to each cell.
+    /// Drops all data except the origins of the cells.
     pub(super) fn keep_traces(&mut self) {
         self.block_s = vec![];
     }
 
-    /// The states that there are cells for.
+    /// States with cells.
     pub(super) fn states(&self) -> Range<usize> {
         self.first..self.first + self.traces.len()
     }
 
-    /// The least bottleneck of the prefixes that end with the last state of all.
+    /// Least bottleneck of the prefixes that end with the last state.
     pub(super) fn last_block_s(&self) -> f64 {
         self.block_s.last().copied().unwrap_or(f64::INFINITY)
     }
 
-    /// The sources that led to any cell.
+    /// Returns the sources that lead to any cell.
     pub(super) fn used_sources(&self) -> Vec<usize> {
         let mut used = vec![false; self.sources.len()];
         let traces = self.block_s.iter().zip(&self.traces).filter(|(block_s, _)| block_s.is_finite());
@@ -88,64 +89,64 @@ impl Column {
         (0..used.len()).filter(|&at| used[at]).collect()
     }
 
-    /// Last state of the stage before, and where it sits, of the prefix that ends with a state.
+    /// Returns the last state of the stage before, and its source, for the prefix that ends with `j`.
     pub(super) fn trace(&self, j: usize) -> (usize, Source) {
         let Trace { before, source } = self.traces[j - self.first];
         (before as usize, self.sources[source as usize])
     }
 }
 
-/// What the last stage of a prefix may be that ends with some state.
+/// Candidate for the last stage of a prefix that ends with a given state.
 #[derive(Debug, Clone, Copy)]
 struct Last {
-    /// Seconds of its states.
+    /// Compute of the stage, seconds.
     compute_s: f64,
-    /// The last state of the stage before.
+    /// Last state of the stage before.
     before: u32,
 }
 
-/// By the state that a stage ends with, what it may be, least compute first: found when it is asked for. Where all are asked
-/// for, 16 bytes for each pair of states.
+/// Candidates for the last stage by its last state, sorted by compute. Computed on first use. If all are used, 16 bytes
+/// for each pair of states.
 pub(super) struct Pairs(Vec<OnceCell<Box<[Last]>>>);
 
 impl Pairs {
-    /// For so many states.
+    /// Creates an empty list for this many states.
     pub(super) fn new(states: usize) -> Self {
         Pairs((0..states).map(|_| OnceCell::new()).collect())
     }
 }
 
-/// What a table is made of.
+/// Inputs of a table.
 #[derive(Clone, Copy)]
 pub(super) struct Within<'a> {
     pub(super) model: &'a HpgoModel<'a>,
     pub(super) pairs: &'a Pairs,
-    /// What may be followed by as many stages as there are to be.
+    /// States that enough stages can follow.
     pub(super) reach: &'a Reach,
-    /// Whether each state covers all that the one before it covers.
+    /// True if each state covers the state before it.
     pub(super) chain: bool,
-    /// Stages of the whole pipeline, and such pipelines side by side.
+    /// Stages of the whole pipeline, and number of parallel pipelines.
     pub(super) count: u32,
     pub(super) pipelines: u32,
-    /// Nothing with a larger bottleneck is kept.
+    /// Largest bottleneck that is kept.
     pub(super) bound_s: f64,
 }
 
-/// A bottleneck, and the last state of the stage before; infinite where there is none.
+/// Least bottleneck, and the last state of the stage before; infinite if there is none.
 pub(super) type Least = (f64, u32);
 
 /// No prefix.
 const NOTHING: Least = (f64::INFINITY, u32::MAX);
 
 impl Within<'_> {
-    /// Seconds of the states from one to another.
+    /// Seconds of the states from `from` to `to`.
     #[inline]
     fn compute_s(&self, from: usize, to: usize) -> f64 {
         self.model.compute_s(from, to) / f64::from(self.pipelines)
     }
 
-    /// Whether so many stages may end with a state: what those before and after it compute adds up to what lies on either side,
-    /// whatever the states, and enough stages fit behind it.
+    /// True if `stages` stages may end with state `j`. Their compute and that of the remaining stages must fit within
+    /// the bound (compute sums telescope, whatever the states), and enough stages must fit behind `j`.
     fn may_end(&self, j: usize, stages: u32) -> bool {
         let last = self.model.states() - 1;
         let within = |stages: u32| self.bound_s * f64::from(stages) * (1.0 + ROUNDING);
@@ -154,7 +155,7 @@ impl Within<'_> {
         sums && self.reach.may_end(j, stages)
     }
 
-    /// From the first state that so many stages may end with to one past the last.
+    /// Range from the first to the last state with which `stages` stages may end.
     pub(super) fn ends(&self, stages: u32) -> Range<usize> {
         let mut states = 0..self.model.states();
         let first = states.find(|&j| self.may_end(j, stages));
@@ -162,7 +163,7 @@ impl Within<'_> {
         first.zip(last).map_or(0..0, |(first, last)| first..last + 1)
     }
 
-    /// The only column of one stage.
+    /// Returns the only column of one stage.
     pub(super) fn first_column(&self, occupied: Devices, source: Source) -> Column {
         let ends = self.ends(1);
         let of = |j| match self.compute_s(0, j) {
@@ -174,7 +175,8 @@ impl Within<'_> {
         Column { occupied, sources: vec![source], first: ends.start, block_s, traces }
     }
 
-    /// By state the least bottleneck of what ends there and sends its output to a set; infinite where none is within the bound.
+    /// Least bottleneck, by state, of prefixes that end there and send their output to a set; infinite if it exceeds
+    /// the bound.
     pub(super) fn ways(&self, before: &[Column], arrival: &Arrival) -> Vec<f64> {
         let mut least = vec![f64::INFINITY; self.model.states()];
         for way in &arrival.ways {
@@ -188,13 +190,13 @@ impl Within<'_> {
         least
     }
 
-    /// The bottleneck of a way behind a state.
+    /// Bottleneck of a way behind state `k`.
     #[inline]
     fn way_s(&self, before: &[Column], (source, per_byte): &Way, k: usize) -> f64 {
         let column = &before[source.column as usize];
         let at = k - column.first;
         match per_byte[column.traces[at].source as usize] {
-            // Larger than that are costs that only rounding makes infinite.
+            // Caps costs that only rounding makes infinite.
             Some(seconds) if column.block_s[at].is_finite() => {
                 column.block_s[at].max((2.0 * self.model.output_bytes(k) * seconds).min(f64::MAX))
             }
@@ -202,7 +204,7 @@ impl Within<'_> {
         }
     }
 
-    /// The cells of a column from what is least by state.
+    /// Builds the cells of a column from the least bottlenecks by state.
     pub(super) fn column(&self, before: &[Column], arrival: &Arrival, first: usize, least: &[Least]) -> Column {
         let is_there = |(block_s, _): &Least| block_s.is_finite();
         let from = least.iter().position(is_there).unwrap_or(least.len());
@@ -224,11 +226,11 @@ impl Within<'_> {
         }
     }
 
-    /// Of a chain: by last state the least bottleneck; of equal ones that with the longest last stage. `None` if cancelled.
+    /// For a chain: least bottleneck by last state; among equal ones the longest last stage. `None` if cancelled.
     pub(super) fn along_chain(&self, ways: &[f64], ends: Range<usize>, search: &Search) -> Option<Vec<Least>> {
         let mut least = Vec::with_capacity(ends.len());
-        // Up to `open` each state is followed by as much compute as the least way from there on takes; of those from there on up
-        // to `next`, the ways that are less than all behind them, ascending.
+        // Each `k` below `open` is followed by at least as much compute as the least way from `open` on. `waiting`
+        // holds those `k` in `open..next` whose way is at most that of every later one, ascending.
         let mut waiting: VecDeque<usize> = VecDeque::new();
         let (mut open, mut next) = (0, 0);
         for j in ends {
@@ -266,19 +268,19 @@ impl Within<'_> {
         Some(least)
     }
 
-    /// What a stage may be that ends with a state.
+    /// Returns the candidates for a stage that ends with `j`.
     fn ending(&self, j: usize) -> &[Last] {
         self.pairs.0[j].get_or_init(|| {
             let last = |k: usize| Last { compute_s: self.compute_s(k + 1, j), before: k as u32 };
-            // Where branches are short that is nearly their order already.
+            // This order is nearly sorted if branches are short.
             let mut all: Box<[Last]> = self.model.before_backwards(j).map(last).collect();
             all.sort_by(|a, b| a.compute_s.total_cmp(&b.compute_s));
             all
         })
     }
 
-    /// Of any states: for each of these ways by state the least bottleneck with this last state; of equal ones that with the
-    /// longest last stage. `sends` tells behind which states there is any way.
+    /// For any states: least bottleneck with last state `j` for each of the ways; among equal ones the longest last
+    /// stage. `sends` contains the states with any way behind them.
     pub(super) fn of_pairs(&self, ways: &[Vec<f64>], sends: &FixedBitSet, j: usize, stages: u32) -> Vec<Least> {
         if !self.may_end(j, stages) {
             return vec![NOTHING; ways.len()];
@@ -293,7 +295,7 @@ impl Within<'_> {
         ways.iter().map(|ways| self.least(ways, &ending)).collect()
     }
 
-    /// The least bottleneck behind ways by state, of what a stage may be, least compute first.
+    /// Least bottleneck over the candidates for the last stage, sorted by compute.
     #[inline]
     fn least(&self, ways: &[f64], ending: &[Last]) -> Least {
         let (mut least, mut worst) = (NOTHING, self.bound_s.min(f64::MAX));

@@ -1,35 +1,37 @@
-//! Speed-ups of plain data parallelism: the whole network on every device, gradients all-reduced once a batch.
+//! Speed-ups of plain data parallelism: the whole network on every device, with one all-reduce of the gradients per
+//! batch.
 //!
-//! Without overlap the all-reduce stands after the compute. With overlap each layer's all-reduce hides behind what is left
-//! of the last microbatch's backward pass, and with P3 (Jayarajan et al., MLSys 2019) behind the next forward pass as well.
+//! Without overlap the all-reduce follows the compute. With overlap each layer's all-reduce hides behind the rest of
+//! the last microbatch's backward pass. With P3 (Jayarajan et al., MLSys 2019) it also hides behind the next forward
+//! pass.
 
 use super::model::HpgoModel;
 
-/// All figures; speed-ups that need a microbatch that fits are `None` where not even one sample does.
+/// Results; speed-ups that need a microbatch that fits are `None` if not even one sample fits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataParallel {
     /// Seconds to all-reduce all parameters over all devices.
     pub all_reduce_s: f64,
-    /// Samples that fit a device.
+    /// Number of samples that fit on a device.
     pub largest_batch: u64,
-    /// Samples of a device between two accumulations.
+    /// Samples per device between two accumulations.
     pub accumulation_size: Option<u32>,
-    /// The same for a device that need not divide its samples evenly.
+    /// Same for a device that need not divide its samples evenly.
     pub optimal_accumulation_size: Option<u32>,
-    /// Without overlap.
+    /// Speed-up without overlap.
     pub plain: f64,
-    /// With overlap in the backward pass.
+    /// Speed-up with overlap in the backward pass.
     pub overlap: Option<f64>,
-    /// With P3.
+    /// Speed-up with P3.
     pub p3: Option<f64>,
-    /// With P3 and the optimal accumulation.
+    /// Speed-up with P3 and the optimal accumulation size.
     pub p3_optimal: Option<f64>,
-    /// With P3 on devices without any limit on memory.
+    /// Speed-up with P3 and unlimited memory.
     pub p3_infinite: f64,
 }
 
 impl DataParallel {
-    /// What reports tell beside a plan: the speed-ups with and without overlap, and the accumulation they rest on.
+    /// Statistics for reports: speed-ups with and without overlap, and their accumulation size.
     pub fn statistics(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let optional = [
             ("data_parallel_p3_speedup", self.p3),
@@ -41,7 +43,7 @@ impl DataParallel {
     }
 }
 
-/// Computes all of them.
+/// Computes all results.
 pub fn data_parallel(model: &HpgoModel<'_>) -> DataParallel {
     let devices: Vec<u32> = (0..model.devices).collect();
     let all_reduce_s = model.links().all_reduce_s(&model.machines, &devices, model.total_parameters());
@@ -62,14 +64,14 @@ pub fn data_parallel(model: &HpgoModel<'_>) -> DataParallel {
     }
 }
 
-/// Samples whose activations fit a device beside weights and optimizer.
+/// Number of samples whose activations fit on a device beside weights and optimizer state.
 fn largest_batch(model: &HpgoModel<'_>) -> u64 {
     let free = model.memory_bytes - model.speedup.optimizer_memory_scaling * model.total_parameters();
-    // A negative number of samples becomes 0, as does what is no number.
+    // The cast turns negative numbers and NaN into 0.
     (free / model.activation_per_sample()).trunc() as u64
 }
 
-/// The largest part of a device's samples that fits and divides them evenly, looked for up to half of them.
+/// Largest part of a device's samples that fits and divides them evenly; parts of up to half of them are tried.
 fn accumulation_size(model: &HpgoModel<'_>, largest: u64) -> Option<u32> {
     let own = u64::from(model.batch / model.devices);
     if largest >= own {
@@ -96,12 +98,12 @@ fn optimal_accumulation_size(model: &HpgoModel<'_>, largest: u64) -> Option<u32>
     Some(size as u32)
 }
 
-/// The speed-up with each layer's all-reduce behind compute; `partial` is the share of the batch that is still to be
-/// computed when the first gradients are ready.
+/// Speed-up if each layer's all-reduce hides behind compute. `partial` is the fraction of the batch still to compute
+/// when the first gradients are ready.
 fn overlapped(model: &HpgoModel<'_>, partial: f64, p3: bool) -> f64 {
     let count = model.states();
     let devices: Vec<u32> = (0..model.devices).collect();
-    // Blocks run against the direction of the network: the last layer's gradients are ready first.
+    // Blocks run from the network's end: the last layer's gradients are ready first.
     let layer = |block: usize| count - 1 - block;
     let half = |at: usize, forward: bool| {
         let whole = model.compute_s(at, at);

@@ -1,4 +1,4 @@
-//! How long a plan takes: the analytic length by which the published planner ranks, and its event-driven estimate.
+//! Length of a plan: the analytic length by which the published planner ranks plans, and its event-driven estimate.
 
 use super::{
     model::HpgoModel,
@@ -13,24 +13,24 @@ pub struct Stage {
     pub from: usize,
     /// Last state.
     pub to: usize,
-    /// Devices of each pipeline.
+    /// Number of devices in each pipeline.
     pub groups: u32,
-    /// Devices of all pipelines.
+    /// Devices in all pipelines.
     pub devices: Devices,
-    /// Whether they sit in one machine.
+    /// True if the devices are in one machine.
     pub one_machine: bool,
 }
 
-/// Microbatches of computation that the event estimate is made for at the most.
+/// Largest number of microbatches times virtual stages of the event estimate.
 const MOST_EVENTS: usize = 4 << 20;
 
 impl HpgoModel<'_> {
-    /// Whether a stage is the last one.
+    /// True if the stage is the last one.
     fn is_last(&self, stage: &Stage) -> bool {
         stage.to + 1 == self.states()
     }
 
-    /// The last state that a stage's costs count: one too many where that fault is kept.
+    /// Last state in the stage's costs: one too many if that fault is kept.
     fn counted_to(&self, stage: &Stage) -> usize {
         if self.faults.boundary_parameters && !self.is_last(stage) { stage.to + 1 } else { stage.to }
     }
@@ -41,26 +41,27 @@ impl HpgoModel<'_> {
         self.links().all_reduce_of(stage.devices.count() as usize, stage.one_machine, bytes)
     }
 
-    /// A stage with what follows from its devices.
+    /// Creates a stage and derives the properties of its devices.
     #[inline]
     pub(super) fn stage(&self, from: usize, to: usize, groups: u32, devices: Devices) -> Stage {
         Stage { from, to, groups, devices, one_machine: Links::one_machine(&self.machines, &ids(devices)) }
     }
 
-    /// Seconds a byte between two stages.
+    /// Seconds per byte between two stages.
     #[inline]
     pub(super) fn per_byte(&self, from: Devices, to: Devices) -> f64 {
         self.links().transfer_per_byte(&self.machines, &ids(from), &ids(to))
     }
 }
 
-/// The speed-up of a plan with this bottleneck (seconds of the whole batch); 0 if the batch is too small for its pipelines.
+/// Speed-up of a plan with bottleneck `block_s` (seconds of the whole batch); 0 if the batch is too small for its
+/// pipelines.
 pub fn speedup(model: &HpgoModel<'_>, stages: &[Stage], pipelines: u32, block_s: f64) -> f64 {
     let per_byte = stages.windows(2).map(|pair| model.per_byte(pair[0].devices, pair[1].devices));
     speedup_over(model, stages, &per_byte.collect::<Vec<_>>(), pipelines, block_s)
 }
 
-/// The same with the seconds a byte takes over each cut.
+/// Same as [`speedup`], given the seconds per byte over each cut.
 pub(super) fn speedup_over(
     model: &HpgoModel<'_>,
     stages: &[Stage],
@@ -89,17 +90,17 @@ pub(super) fn speedup_over(
     model.total_s() / (length + delta)
 }
 
-/// One virtual stage of the event estimate: a stage or a link.
+/// Virtual stage of the event estimate: a stage or a link.
 struct Virtual {
-    /// Forward, and backward as well.
+    /// Forward seconds, equal to backward seconds.
     half_s: f64,
     all_reduce_s: f64,
 }
 
-/// The speed-up by the event-driven estimate; `None` if the batch is too small, or too large to simulate.
+/// Speed-up by the event-driven estimate; `None` if the batch is too small, or too large to simulate.
 ///
-/// Stages and links take turns; a forward waits for the backward that frees its place, a backward for the forwards that are
-/// to be in flight.
+/// Stages and links alternate. A forward waits for the backward that frees its place. A backward waits for the forwards
+/// that must be in flight.
 pub fn event_speedup(model: &HpgoModel<'_>, stages: &[Stage], pipelines: u32) -> Option<f64> {
     let count = model.speedup.microbatches(model.batch, pipelines) as usize;
     let width = 2 * stages.len() - 1;
@@ -117,7 +118,7 @@ pub fn event_speedup(model: &HpgoModel<'_>, stages: &[Stage], pipelines: u32) ->
             virtuals.push(Virtual { half_s, all_reduce_s: 0.0 });
         }
     }
-    // Ends by virtual stage, then microbatch.
+    // End times by virtual stage, then microbatch.
     let mut forward: Vec<Vec<f64>> = vec![Vec::with_capacity(count); width];
     let mut backward: Vec<Vec<f64>> = vec![Vec::with_capacity(count); width];
     while backward[0].len() < count {
@@ -136,7 +137,7 @@ pub fn event_speedup(model: &HpgoModel<'_>, stages: &[Stage], pipelines: u32) ->
     Some(model.total_s() / (0..width).map(end).fold(0.0, f64::max))
 }
 
-/// When the next forward of a virtual stage can start, if what it waits for is known.
+/// Start of the next forward of a virtual stage; `None` if its predecessors are not known yet.
 fn forward_start(forward: &[Vec<f64>], backward: &[Vec<f64>], x: usize, count: usize) -> Option<f64> {
     let i = forward[x].len();
     if i == count {
@@ -149,7 +150,7 @@ fn forward_start(forward: &[Vec<f64>], backward: &[Vec<f64>], x: usize, count: u
     Some(place.max(own).max(arrived))
 }
 
-/// The same of the next backward.
+/// Start of the next backward, in the same way.
 fn backward_start(forward: &[Vec<f64>], backward: &[Vec<f64>], x: usize, count: usize) -> Option<f64> {
     let i = backward[x].len();
     if i == count {

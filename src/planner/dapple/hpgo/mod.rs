@@ -1,13 +1,15 @@
-//! What the published planner computes (HPGO, the program behind the planning results of DAPPLE).
+//! The published planner: HPGO, the program behind the planning results of DAPPLE.
 //!
-//! Three families of plans: the whole network on every device (`mod@candidates`, pseudo data parallel), pipelines of single
-//! devices side by side (`straight`), and two stages of any sizes (bipartitions). Each is worth what [`length`] says, and
-//! beside them stand the speed-ups of plain data parallelism ([`data_parallel`]) and of an event-driven estimate
-//! ([`length::event_speedup`]). Nothing in between three and `n - 1` stages ever comes out, since the published recurrence
-//! starts from plans without any communication, which no longer pipeline can beat.
+//! It has three families of plans. Pseudo data parallelism puts the whole network on every device (`mod@candidates`).
+//! Straight pipelines have stages of one device each, several in parallel (`straight`). Bipartitions have two stages of
+//! any sizes. [`length`] values each plan. Results also include the speed-ups of plain data parallelism
+//! ([`data_parallel`]) and of an event-driven estimate ([`length::event_speedup`]).
 //!
-//! Ties are broken in a fixed order, where the published program breaks them by the addresses of objects: placements as
-//! fresh, append, scatter; earlier states first; of equal plans the last in the list.
+//! No plan with 3 to `n - 1` stages results. The published recurrence starts from plans without communication cost, and
+//! no longer pipeline is better than these.
+//!
+//! Ties are broken in a fixed order, in the published program by memory addresses. The order of placements is fresh,
+//! append, scatter. Earlier states come first, and the last of equal plans wins.
 
 pub(crate) mod candidates;
 mod column;

@@ -1,4 +1,4 @@
-//! A problem as the published planner sees it: costs of ranges of states, scaled to the whole batch.
+//! Problem of the published planner: costs of ranges of states, scaled to the whole batch.
 
 use crate::{
     cluster::{Links, Machines},
@@ -6,28 +6,28 @@ use crate::{
     workload::states::States,
 };
 
-/// Faults of the published planner that change what it computes; each is kept where its flag is set.
+/// Faults of the published planner that change its results. A fault is kept if its flag is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Faults {
-    /// The parameters (and in the event estimate the compute) of a stage that is not the last count the first state of
-    /// the next stage too.
+    /// The parameters of every stage except the last include the first state of the next stage. So does the compute in
+    /// the event estimate.
     pub boundary_parameters: bool,
-    /// The fill of the pipeline ignores that stages are replicated.
+    /// The fill time of the pipeline ignores the replication of stages.
     pub undivided_fill: bool,
-    /// A bipartition's cut counts one direction, where a straight pipeline's counts two.
+    /// A bipartition's cut counts one direction, a straight pipeline's cut two.
     pub one_way_cut: bool,
-    /// Bipartitions cut anywhere in the list of states, also between states of which neither leads to the other.
+    /// Bipartitions cut anywhere in the list of states, even between states on parallel branches.
     pub any_cut: bool,
-    /// Forward times that hide an all-reduce are those of the layer at the other end of the network.
+    /// The forward times that hide an all-reduce belong to the layer at the other end of the network.
     pub mirrored_forward: bool,
-    /// Forward and backward are half of a layer's time each, whatever the profile says.
+    /// Forward and backward are each half of a layer's time, whatever the profile contains.
     pub even_halves: bool,
-    /// Plans are made without a look at memory.
+    /// Plans ignore memory.
     pub memory_unchecked: bool,
 }
 
 impl Faults {
-    /// As published.
+    /// All faults kept, as published.
     pub const KEPT: Faults = Faults {
         boundary_parameters: true,
         undivided_fill: true,
@@ -39,28 +39,28 @@ impl Faults {
     };
 }
 
-/// Costs over states, for the whole batch on one device.
+/// Costs by state, for the whole batch on one device.
 #[derive(Debug, Clone)]
 pub struct HpgoModel<'a> {
     states: &'a States,
-    /// Batch over profiled batch.
+    /// Batch divided by profiled batch.
     pub scale: f64,
     /// Samples in the batch.
     pub batch: u32,
-    /// Devices in their machines.
+    /// Machines and their devices.
     pub machines: Machines,
     /// Number of devices, n.
     pub devices: u32,
-    /// Bytes of memory per device.
+    /// Memory per device, bytes.
     pub memory_bytes: f64,
-    /// What the speed-up depends on.
+    /// Parameters of the speed-up.
     pub speedup: SpeedupModel,
-    /// Which faults are kept.
+    /// Faults that are kept.
     pub faults: Faults,
 }
 
 impl<'a> HpgoModel<'a> {
-    /// The costs of a profile's states for one problem.
+    /// Creates the costs of a profile's states for one problem.
     pub fn new(
         states: &'a States,
         machines: Machines,
@@ -73,7 +73,7 @@ impl<'a> HpgoModel<'a> {
         HpgoModel { states, scale, batch, machines, devices, memory_bytes, speedup, faults }
     }
 
-    /// Speeds of the links.
+    /// Bandwidths of the links.
     pub fn links(&self) -> &Links {
         &self.speedup.links
     }
@@ -83,43 +83,43 @@ impl<'a> HpgoModel<'a> {
         self.states.len()
     }
 
-    /// States that come before state `j`, descending.
+    /// States before state `j`, in descending order.
     pub fn before_backwards(&self, j: usize) -> impl Iterator<Item = usize> + '_ {
         self.states.before(j).rev()
     }
 
-    /// Whether each state covers all that its neighbour before it covers.
+    /// True if each state covers the state before it.
     pub fn is_chain(&self) -> bool {
         self.states.is_chain()
     }
 
-    /// Whether the network can be cut after state `l`: all that earlier states cover is needed by it.
+    /// True if the network can be cut after state `l`: `l` depends on everything that earlier states cover.
     pub fn can_cut_after(&self, l: usize) -> bool {
         self.states.is_cut(l)
     }
 
-    /// Seconds of the states `from..=to`; negative for some ranges where states branch.
+    /// Seconds of the states `from..=to`; can be negative if states branch.
     pub fn compute_s(&self, from: usize, to: usize) -> f64 {
         self.states.compute_between(from, to) * self.scale
     }
 
-    /// Seconds of the states' forward pass.
+    /// Forward seconds of the states `from..=to`.
     pub fn forward_s(&self, from: usize, to: usize) -> f64 {
         self.states.forward_between(from, to) * self.scale
     }
 
-    /// Bytes of the states' parameters.
+    /// Parameter bytes of the states `from..=to`.
     pub fn parameter_bytes(&self, from: usize, to: usize) -> f64 {
         self.states.parameters_between(from, to)
     }
 
-    /// Share of the network's activations that the states hold.
+    /// Fraction of the network's activations in the states `from..=to`.
     pub fn activation_share(&self, from: usize, to: usize) -> f64 {
         let all = self.states.activation_bytes[self.states() - 1];
         if all > 0.0 { self.states.activations_between(from, to) / all } else { 0.0 }
     }
 
-    /// Bytes of the whole batch that a cut after state `l` sends.
+    /// Bytes of the whole batch sent over a cut after state `l`.
     pub fn output_bytes(&self, l: usize) -> f64 {
         self.states.output_bytes[l] * self.scale
     }
@@ -134,7 +134,7 @@ impl<'a> HpgoModel<'a> {
         self.parameter_bytes(0, self.states() - 1)
     }
 
-    /// Bytes of activations of the whole network for one sample: as given, else the sum of all outputs.
+    /// Activation bytes of the whole network per sample: the given value, else the sum of all outputs.
     pub fn activation_per_sample(&self) -> f64 {
         match self.speedup.peak_activation_per_sample {
             given if given > 0.0 => given,

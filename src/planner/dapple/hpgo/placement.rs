@@ -1,24 +1,24 @@
-//! Which devices a stage may take: fresh machines first, machines in use first, or scattered over all.
+//! Devices that a stage may take: fresh machines first, machines in use first, or scattered over all.
 //!
-//! Fan et al., PPoPP 2021, section 4.2.1. Sets of devices are bits, device 0 the highest of them, so that the order of sets
-//! is the order in which the published tables are walked.
+//! Source: Fan et al., PPoPP 2021, section 4.2.1. A set of devices is a bit set with device 0 as the highest bit. So
+//! the order of sets is the order in which the published tables are visited.
 
 use std::ops::BitOr;
 
 use crate::cluster::Machines;
 
-/// Words of a set.
+/// Number of words of a set.
 const WORDS: usize = 16;
 
-/// The most devices that fit a set.
+/// Largest number of devices in a set.
 pub const MOST: u32 = WORDS as u32 * u64::BITS;
 
-/// A set of devices; sets are ordered like binary numbers of which device 0 is the first digit.
+/// Set of devices, ordered like a binary number whose first digit is device 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Devices([u64; WORDS]);
 
 impl Devices {
-    /// The devices from one on, before another.
+    /// Creates the set of a range of devices.
     pub fn range(devices: std::ops::Range<u32>) -> Self {
         devices.fold(Devices::default(), |mut set, device| {
             set.insert(device);
@@ -31,7 +31,7 @@ impl Devices {
         self.0[(device / u64::BITS) as usize] |= 1 << (u64::BITS - 1 - device % u64::BITS);
     }
 
-    /// Whether a device is in it.
+    /// True if the set contains a device.
     pub fn contains(&self, device: u32) -> bool {
         self.0[(device / u64::BITS) as usize] >> (u64::BITS - 1 - device % u64::BITS) & 1 == 1
     }
@@ -51,7 +51,7 @@ impl BitOr for Devices {
     }
 }
 
-/// The devices of a set, ascending.
+/// Returns the devices of a set, ascending.
 pub fn ids(set: Devices) -> Vec<u32> {
     let mut ids = vec![];
     for (at, mut word) in (0u32..).zip(set.0) {
@@ -64,7 +64,7 @@ pub fn ids(set: Devices) -> Vec<u32> {
     ids
 }
 
-/// The sets that the next stage may take beside what is occupied, without repetition, in the order of the policies.
+/// Returns the sets that the next stage may take beside `occupied`, without duplicates, in the order of the policies.
 pub fn next(machines: &Machines, occupied: Devices, need: u32) -> Vec<Devices> {
     let mut found: Vec<Devices> = vec![];
     for set in [fresh(machines, occupied, need), append(machines, occupied, need), scatter(machines, occupied, need)] {
@@ -77,14 +77,14 @@ pub fn next(machines: &Machines, occupied: Devices, need: u32) -> Vec<Devices> {
     found
 }
 
-/// The first devices for a stage on an empty cluster.
+/// Returns the first devices for a stage on an empty cluster.
 pub fn next_of_fresh(machines: &Machines, need: u32) -> Option<Devices> {
     fresh(machines, Devices::default(), need)
 }
 
-/// The sets that `pipelines` stages side by side may take together, each of them by any policy.
+/// Returns the sets that `pipelines` parallel stages may take together, each of them by any policy.
 pub fn next_of_each(machines: &Machines, occupied: Devices, need: u32, pipelines: u32) -> Vec<Devices> {
-    // What is taken decides what comes next, so ways to the same set need not be kept apart.
+    // Only the set of taken devices matters for the next step, so ways to the same set are merged.
     let mut taken = vec![Devices::default()];
     for _ in 0..pipelines {
         let mut more = vec![];
@@ -100,7 +100,7 @@ pub fn next_of_each(machines: &Machines, occupied: Devices, need: u32, pipelines
     taken
 }
 
-/// First devices of the machines, and one past their last.
+/// Range of devices of each machine.
 fn ranges(machines: &Machines) -> impl Iterator<Item = std::ops::Range<u32>> + '_ {
     let mut end = 0;
     machines.sizes().iter().map(move |&size| {
@@ -110,7 +110,7 @@ fn ranges(machines: &Machines) -> impl Iterator<Item = std::ops::Range<u32>> + '
     })
 }
 
-/// The first free devices of the machines of which none (`fresh`) or some is in use; `None` if they do not suffice.
+/// First free devices of the machines without (`fresh`) or with occupied devices; `None` if they do not suffice.
 fn first_free(machines: &Machines, occupied: Devices, need: u32, fresh: bool) -> Option<Devices> {
     let mut set = Devices::default();
     let mut left = need;
@@ -137,7 +137,7 @@ fn append(machines: &Machines, occupied: Devices, need: u32) -> Option<Devices> 
     first_free(machines, occupied, need, false)
 }
 
-/// One device of each machine in turn.
+/// Takes one device of each machine in turn.
 fn scatter(machines: &Machines, occupied: Devices, need: u32) -> Option<Devices> {
     let mut set = Devices::default();
     let mut left = need;
@@ -173,7 +173,7 @@ mod tests {
     fn the_three_policies() {
         assert_eq!(shown(&[4, 4], &[], 2), [vec![0, 1], vec![0, 4]]);
         assert_eq!(shown(&[4, 4], &[0], 2), [vec![4, 5], vec![1, 2], vec![1, 4]]);
-        // Neither machine alone suffices: what is left is one of each in turn until the first has no more.
+        // Neither machine alone suffices. Scatter takes one of each in turn until the first machine is full.
         assert_eq!(shown(&[4, 4], &[0], 5), [vec![1, 2, 3, 4, 5]]);
         assert_eq!(shown(&[1, 1, 1], &[0], 1), [vec![1]]);
         assert!(shown(&[2], &[0, 1], 1).is_empty());

@@ -1,4 +1,4 @@
-//! The published planner as a planner of the registry.
+//! The published planner in the registry.
 
 use super::{
     super::settings,
@@ -66,11 +66,11 @@ static OPTIONS: [OptionSpec; 15] = [
     fault("memory_unchecked", "memory ignored", "fault: no plan is refused for its memory"),
 ];
 
-/// The planner.
+/// Published planner of DAPPLE.
 #[derive(Debug, Clone, Copy)]
 pub struct Hpgo;
 
-/// The faults that the options keep.
+/// Returns the faults that the options keep.
 fn faults(options: &Options) -> Faults {
     let kept = |name: &str| options.flag("faithful") && options.flag(name);
     Faults {
@@ -119,7 +119,7 @@ impl Planner for Hpgo {
                 limits.devices
             ));
         }
-        // The length is that of the best plan, known only once it is found.
+        // The length depends on the best plan and is set when it is found.
         let speedup = settings::model(profile, options, Length::Synchronous { whole_samples: false });
         let settings::Cuts { states, linear, complete, note } = match settings::cuts(workload, profile, options, search)
         {
@@ -147,7 +147,7 @@ impl Planner for Hpgo {
         outcome.notes = notes(&model, &plain, &all);
         outcome.notes.extend(note);
         let best = best_plan(problem, &model, &states, &all);
-        // One over fewer cuts may be better: where the search was stopped, or by how the published tables break ties.
+        // The plan over fewer cuts may be better if the search was stopped, or by the published tie-breaking.
         let better = first.filter(|(first, _)| best.as_ref().is_none_or(|(_, value, _)| value < first));
         match best {
             _ if better.is_some() => {
@@ -162,7 +162,7 @@ impl Planner for Hpgo {
                 let counts =
                     [("pipelines", f64::from(best.pipelines)), ("microbatches", f64::from(best.microbatches(&model)))];
                 outcome.statistics.counts.extend(counts);
-                // Where cuts are left out, the state after a stage is not the one that the published fault speaks of.
+                // If cuts were left out, the state after a stage is not the one that the published fault counts.
                 outcome.objective = Some(if complete { best.speedup } else { value });
                 outcome.plan = Some(plan);
             }
@@ -179,7 +179,7 @@ impl Planner for Hpgo {
             None => {}
         }
         if outcome.plan.is_some() {
-            // Devices that never wait would do a batch as many times faster as there are of them.
+            // Upper bound on the speed-up: devices that never wait.
             outcome.lower_bound = (!complete || stopped).then(|| f64::from(limits.devices));
             if search.deadline_passed() {
                 outcome.status = Status::Feasible;
@@ -190,7 +190,7 @@ impl Planner for Hpgo {
     }
 }
 
-/// The best plan that keeps every rule, with its score; of equal ones the last in the list.
+/// Returns the best valid plan with its value; among equal ones the last in the list.
 fn best_plan<'a>(
     problem: &Problem,
     model: &HpgoModel<'_>,
@@ -206,7 +206,7 @@ fn best_plan<'a>(
     })
 }
 
-/// A candidate as a plan over nodes.
+/// Converts a candidate to a plan over nodes.
 pub(in crate::planner::dapple) fn plan(model: &HpgoModel<'_>, states: &States, candidate: &Candidate) -> Plan {
     let stage = |stage: &super::length::Stage| {
         let nodes = states.nodes(stage.from, stage.to);

@@ -1,20 +1,20 @@
-//! With which states the stages of a straight pipeline may end for the stages behind them to be within a bound, as far as compute
-//! goes.
+//! States with which stages of a straight pipeline may end such that the compute of the stages behind them stays within
+//! a bound.
 //!
-//! Where states branch there may be hundreds of which no two dozen follow one another: then no pipeline has more stages. Time
-//! `O(L² + s · L² / 64)`, memory `O(L² + s · L)` bits, for `s` stages and `L` states.
+//! If states branch, there may be hundreds of them without two dozen in one sequence. Then no pipeline has more stages.
+//! Time `O(L² + s · L² / 64)`, memory `O(L² + s · L)` bits, for `s` stages and `L` states.
 
 use fixedbitset::FixedBitSet;
 
 use super::model::HpgoModel;
 use crate::planner::Search;
 
-/// By number of stages the states that the last of them may end with; `None` where all may.
+/// For each number of stages, the states with which the last of them may end; `None` if all states are allowed.
 pub(super) struct Reach(Option<Vec<FixedBitSet>>);
 
 impl Reach {
-    /// Of pipelines with so many stages, so many side by side, none of whose stages computes for longer; `None` if cancelled.
-    /// In a chain all may: sums say nearly as much.
+    /// Computes the states for pipelines of `count` stages, `pipelines` in parallel, whose stages each compute at most
+    /// `bound_s`; `None` if cancelled. In a chain all states are allowed: sums of compute prune nearly as much.
     pub(super) fn of(
         model: &HpgoModel<'_>,
         (count, pipelines): (u32, u32),
@@ -28,7 +28,7 @@ impl Reach {
         let none = FixedBitSet::with_capacity(states);
         let mut reach = vec![none.clone(); count + 1];
         reach[count].insert(states - 1);
-        // By state, once it is asked for: where the stage before may end.
+        // For each state, the possible ends of the stage before; computed on first use.
         let mut before: Vec<Option<FixedBitSet>> = vec![None; states];
         for stages in (2..=count).rev() {
             if search.cancelled() {
@@ -49,7 +49,7 @@ impl Reach {
         Some(Reach(Some(reach)))
     }
 
-    /// Whether so many stages may end with a state.
+    /// True if `stages` stages may end with state `j`.
     #[inline]
     pub(super) fn may_end(&self, j: usize, stages: u32) -> bool {
         self.0.as_ref().is_none_or(|reach| reach[stages as usize].contains(j))

@@ -1,14 +1,14 @@
 //! Row of a table of straight pipelines: the columns with one stage more than those of the row before.
 //!
-//! In a chain each column is found by itself. Where states branch, the ways to all sets of devices come first. Then the
-//! least bottlenecks follow by last state, so that the choices of a last stage are visited once for all columns.
+//! In a chain each column is computed independently. If states branch, the ways to all sets of devices come first. Then
+//! the least bottlenecks follow by last state, so the candidates for a last stage are visited once for all columns.
 
 use fixedbitset::FixedBitSet;
 
 use super::column::{Arrival, Column, Least, Within};
 use crate::planner::Search;
 
-/// Columns of prefixes with `stages` stages, from those with one less; `None` if cancelled.
+/// Returns the columns of prefixes with `stages` stages from the row before; `None` if cancelled.
 pub(super) fn columns(
     within: &Within<'_>,
     before: &[Column],
@@ -23,7 +23,7 @@ pub(super) fn columns(
         arrivals.iter().map(column).collect::<Option<_>>()?
     } else {
         let ways: Vec<Vec<f64>> = arrivals.iter().map(ways).collect();
-        // States with a way behind them to any arrival; a single arrival does not need them.
+        // States with a way to any arrival; not needed for a single arrival.
         let mut sends = FixedBitSet::with_capacity(within.model.states());
         for ways in ways.iter().filter(|_| arrivals.len() > 1) {
             sends.extend((0..ways.len()).filter(|&k| ways[k] < f64::INFINITY));

@@ -1,11 +1,15 @@
-//! Straight pipelines: `s` stages of one device each, as many such pipelines side by side as there are devices for.
+//! Straight pipelines: `s` stages of one device each, with as many parallel pipelines as the devices allow.
 //!
-//! A table over (stages, occupied devices, last state) with the least bottleneck: a row for each number of stages, in it a
-//! [`Column`] for each set that may be occupied. Where a stage may sit behind another follows from the devices of both alone. A
-//! table that puts every stage on the devices that are reached fastest comes first and finds a bottleneck that can be had: what
-//! exceeds it, or leaves more compute than the stages that follow can do within it, is not kept, unless nothing else is left.
-//! Time `O(L · s · sets)` where the states are a chain, `O(L² · s · sets)` where they branch, and memory `O(L · s · sets)`, where
-//! they branch `O(L²)` more, all at worst. Of a table that grows beyond [`MOST_TRACES`] nothing is found.
+//! The table over (stages, occupied devices, last state) holds the least bottleneck. It has a row for each number of
+//! stages, with a [`Column`] for each set that may be occupied. The devices that a stage may take depend only on the
+//! devices occupied before.
+//!
+//! First a quick table puts every stage on the devices that are reached fastest, and finds a feasible bottleneck. The
+//! full table drops cells above this bottleneck, or with more compute left than the remaining stages can do within it.
+//! It is repeated with larger bounds only if nothing is left.
+//!
+//! Worst case: time `O(L · s · sets)` if the states are a chain, `O(L² · s · sets)` if they branch; memory
+//! `O(L · s · sets)`, plus `O(L²)` if they branch. A table larger than [`MOST_TRACES`] gives no result.
 
 use std::collections::BTreeMap;
 
@@ -21,35 +25,35 @@ use super::{
 };
 use crate::planner::Search;
 
-/// Bottlenecks that are tried one after the other before any may do, as multiples of one that can be had.
+/// Bounds on the bottleneck that are tried in order before no bound, as multiples of a feasible bottleneck.
 const ROOM: [f64; 3] = [1.0, 1.25, 2.0];
-/// So much of a table is kept at the most, 8 bytes each.
+/// Largest number of stored cells, 8 bytes each.
 const MOST_TRACES: usize = 90 << 20;
 
-/// Why there is no table.
+/// Reason why there is no table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoTable {
-    /// Nobody waits for it any more.
+    /// The search was cancelled.
     Cancelled,
-    /// It would be larger than is kept.
+    /// The table exceeds the memory limit.
     TooLarge,
 }
 
 /// A straight pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Straight {
-    /// Its stages.
+    /// Stages in pipeline order.
     pub stages: Vec<Stage>,
-    /// Pipelines side by side.
+    /// Number of parallel pipelines.
     pub pipelines: u32,
-    /// Seconds of its slowest stage or link for the whole batch.
+    /// Seconds of the slowest stage or link for the whole batch.
     pub block_s: f64,
 }
 
-/// The straight pipeline of `count` stages with the least bottleneck, if there is one.
+/// Returns the straight pipeline of `count` stages with the least bottleneck, if there is one.
 ///
 /// # Errors
-/// [`NoTable`] if the search was cancelled or needs more memory than it is given.
+/// [`NoTable`] if the search was cancelled or needs too much memory.
 pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Result<Option<Straight>, NoTable> {
     let pipelines = model.devices / count;
     if pipelines == 0 || (count > 1 && count * pipelines < model.devices) {
@@ -64,8 +68,9 @@ pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Result
     };
     let quick = table(&mut sets, f64::INFINITY, true, false)?;
     let known_s = quick.best().map_or(f64::INFINITY, Column::last_block_s);
-    // Of the ways to a set the one with the least bottleneck is kept, wherever its last stage is, from where the next one may be
-    // farther than it was in the quick table: so what was found there need not be found again.
+    // For each set only the prefix with the least bottleneck is kept, wherever its last stage is. From there the next
+    // stage may be farther than in the quick table. So the bound from the quick table can be too small for the full
+    // table.
     let wider = ROOM.into_iter().map(|room| known_s * room).take_while(|bound_s| bound_s.is_finite());
     for bound_s in wider.chain([f64::INFINITY]) {
         let filled = table(&mut sets, bound_s, false, true)?;
@@ -81,23 +86,23 @@ pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Result
 #[derive(Clone, Copy)]
 struct Filling<'a> {
     within: Within<'a>,
-    /// The first stage's devices.
+    /// Devices of the first stage.
     first: Devices,
-    /// Whether the next stage is only put on the first of those devices that are reached fastest.
+    /// True if the next stage is only put on the first of the devices that are reached fastest.
     fastest: bool,
-    /// Whether it is to be known what led to each cell.
+    /// True if the origin of each cell is stored.
     traced: bool,
     search: &'a Search,
 }
 
-/// A table: its last row, and of the rows before it what led to each cell.
+/// Filled table: its last row, and the origins of the cells in the rows before.
 struct Filled {
     last: Vec<Column>,
     before: Vec<Vec<Column>>,
 }
 
 impl Filling<'_> {
-    /// The cells that a pipeline within the bound may come by.
+    /// Computes the cells of pipelines within the bound.
     fn table(&self, sets: &mut Sets) -> Result<Filled, NoTable> {
         let source = Source { column: 0, last: sets.number(self.first) };
         let mut last = vec![self.within.first_column(self.first, source)];
@@ -121,7 +126,7 @@ impl Filling<'_> {
         Ok(Filled { last, before })
     }
 
-    /// What may be occupied with one stage more than by any of these columns, in the order of sets.
+    /// Returns the sets that may be occupied with one stage more than in these columns, in the order of sets.
     fn arrivals(&self, row: &[Column], sets: &mut Sets) -> Vec<Arrival> {
         let Within { model, pipelines, .. } = self.within;
         let mut arrivals: BTreeMap<Devices, Arrival> = BTreeMap::new();
@@ -149,7 +154,7 @@ impl Filling<'_> {
 }
 
 impl Filled {
-    /// The first of the columns with the least bottleneck of the whole network.
+    /// Returns the first of the columns with the least bottleneck of the whole network.
     fn best(&self) -> Option<&Column> {
         let best = self
             .last
@@ -158,7 +163,7 @@ impl Filled {
         best.filter(|best| best.last_block_s().is_finite())
     }
 
-    /// The stages that led to a column of the last row.
+    /// Returns the stages that lead to a column of the last row.
     fn traced(&self, model: &HpgoModel<'_>, sets: &Sets, best: &Column) -> Vec<Stage> {
         let (mut column, mut to) = (best, model.states() - 1);
         let mut stages = vec![];
@@ -173,7 +178,7 @@ impl Filled {
     }
 }
 
-/// Sets of devices by number.
+/// Numbered sets of devices.
 #[derive(Default)]
 struct Sets {
     all: Vec<Devices>,
