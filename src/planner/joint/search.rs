@@ -152,11 +152,11 @@ impl<'c> Hunt<'_, 'c> {
         let (scope, search) = (self.scope, self.search);
         let tables = std::mem::take(&mut self.tables);
         let own: Vec<_> = tables.iter().map(|table| (table.costs, table.memory())).collect();
-        let filled = |table: &Table<'c>| {
+        let filled = |table: Table<'c>| {
             let most = scope.most_stages(table.costs.t, table.costs.len());
-            table.clone().filled(most, &|| search.cancelled())
+            table.filled(most, &|| search.cancelled())
         };
-        let filled: Vec<Option<Table<'c>>> = search.map(&tables, filled);
+        let filled: Vec<Option<Table<'c>>> = search.map(tables, filled);
         self.found.stopped = filled.iter().any(Option::is_none);
         // Plans found so far are built from the costs alone.
         let or_bare =

@@ -2,7 +2,7 @@
 
 use super::{
     Asked, Split,
-    ip::{Best, Contiguity, IpSettings, Objective, Question, search},
+    ip::{Contiguity, IpSettings, Objective, Question, search},
     planners::{PAPER, placement_profile, plan},
     smallest_memory,
 };

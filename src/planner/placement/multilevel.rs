@@ -79,7 +79,7 @@ pub fn plan(
     // The first run whose split meets the bound: none after it could do better, while one before it could be as good.
     let met = AtomicU32::new(u32::MAX);
     let question = Question { finest: &finest, limits, lower_bound };
-    let mut found = search.map(&(0..=runs.max(1)).collect::<Vec<_>>(), |&run| {
+    let mut found = search.map(0..1 + runs.max(1), |run| {
         if met.load(Ordering::Relaxed) < run {
             return None;
         }

@@ -180,9 +180,13 @@ impl Search {
 
     /// Solves independent sub-problems in parallel; results keep the order of the items. Sub-problems share no
     /// incumbent, so the results do not depend on the number of threads.
-    pub fn map<T: Sync, R: Send>(&self, items: &[T], solve: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
-        // One item per task: one may take as long as all others together.
-        items.par_iter().with_max_len(1).map(solve).collect()
+    pub fn map<I, R>(&self, items: I, solve: impl Fn(I::Item) -> R + Sync + Send) -> Vec<R>
+    where
+        I: IntoParallelIterator<Iter: IndexedParallelIterator>,
+        R: Send,
+    {
+        // One item at a time: one may take as long as all others together.
+        items.into_par_iter().with_max_len(1).map(solve).collect()
     }
 
     /// Stops the search at its next check.

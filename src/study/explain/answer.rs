@@ -7,7 +7,7 @@ use crate::{
     cluster::Limits,
     family::{self, check},
     plan::{Measure, Plan, Score},
-    planner::{Fault, Infeasible, Options, Outcome, Planner, Problem, REPORT, Search, Status},
+    planner::{Fault, Infeasible, Options, Outcome, Problem, REPORT, Search, Status},
     run,
     study::losses::Losses,
     units,

@@ -438,12 +438,12 @@ impl Run<'_, '_> {
     /// that came to an end, so that it does not matter which was faster.
     fn tried(&self, targets: &[f64], seed: u64) -> Vec<Tried> {
         let same = u64::from(self.parallel.same_target);
-        let one = |&(&target, number): &(&f64, u64)| {
+        let one = |(&target, number): (&f64, u64)| {
             let order = if number == 0 { Order::Ascending } else { Order::Random(seed.wrapping_add(number)) };
             Feasible::new(self.instance, target, order, self.nodes).run(self.search)
         };
         let all: Vec<(&f64, u64)> = targets.iter().flat_map(|target| (0..same).map(move |n| (target, n))).collect();
-        let found: Vec<Feasibility> = self.search.map(&all, one);
+        let found: Vec<Feasibility> = self.search.map(all, one);
         let decided = |group: &[Feasibility]| {
             group.iter().find(|found| **found != Feasibility::Budget).cloned().unwrap_or(Feasibility::Budget)
         };

@@ -369,7 +369,7 @@ fn walk_round(
     handle: &Search,
     published: &Published<'_>,
 ) -> Vec<Option<(f64, Vec<u32>)>> {
-    let walk = |&index: &usize| {
+    let walk = |index: usize| {
         let number = round * settings.walks + index;
         let known = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
         let start = match best {
@@ -387,5 +387,5 @@ fn walk_round(
         let known = if index.is_multiple_of(2) { known } else { f64::INFINITY };
         anneal(ground, start, known, &walk, handle, |value, device| published.offer(value, device))
     };
-    handle.map(&(0..settings.walks).collect::<Vec<_>>(), walk)
+    handle.map(0..settings.walks, walk)
 }

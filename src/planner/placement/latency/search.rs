@@ -222,7 +222,7 @@ fn anneal_round(
 ) -> Vec<(f64, Vec<u32>)> {
     // Walks of a round end one after the other; a round by itself may last for minutes.
     let ended = AtomicUsize::new(0);
-    let walk = |&index: &usize| {
+    let walk = |index: usize| {
         let from = if round > 0 && index.is_multiple_of(2) { &pool[0] } else { &pool[index % pool.len()] };
         let number = (round * settings.walks + index) as u64;
         let walk = Walk {
@@ -237,7 +237,7 @@ fn anneal_round(
         search.report_fraction(ended / (settings.rounds * settings.walks) as f64);
         found
     };
-    let mut next: Vec<(f64, Vec<u32>)> = search.map(&(0..settings.walks).collect::<Vec<_>>(), walk);
+    let mut next: Vec<(f64, Vec<u32>)> = search.map(0..settings.walks, walk);
     next.push(pool[0].clone());
     next.sort_by(|a, b| a.0.total_cmp(&b.0));
     next.dedup_by(|a, b| a.1 == b.1);
