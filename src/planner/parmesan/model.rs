@@ -138,9 +138,9 @@ pub(super) fn machine(
     })
 }
 
-/// Two variants of the machine, if devices sit in several boxes; else none. In the first, the bandwidth is the median
-/// of the pairs inside a box, because the median of all pairs may be a link that few cuts use. The second is one box
-/// alone, so that more boxes never make a pipeline slower.
+/// Two variants of the model, if devices sit in several machines; else none. The first uses the median bandwidth of the
+/// pairs inside a machine, because the median of all pairs may be a link that few cuts use. The second is one machine
+/// alone, so that more machines never make a pipeline slower.
 pub(super) fn inner(machine: &Machine, (topology, matrix): (&Topology, Option<&PairMatrix>)) -> Vec<Machine> {
     let largest = usize::from(topology.machines().sizes().iter().copied().max().unwrap_or(1));
     if largest >= machine.devices || largest < 2 {

@@ -4,7 +4,7 @@
 //! G[s][i][d] = min over j > i and r ≤ d of  max( stage(i, j, r), cut(j), G[s−1][j][d−r] )
 //! ```
 //!
-//! It runs from the last stage backwards, so that a stage has a known number of stages behind it, and thus a known
+//! It runs from the last stage backwards, so the number of stages behind a stage is known, and with it the
 //! number of microbatches in flight. `stage` is the compute on `r` devices plus one microbatch's part of the
 //! all-reduce. `cut(j)` is all data that crosses position `j`, one way, because links are full duplex. Without overlap
 //! of compute and sending, both directions of both cuts are added to the stage. Every number of stages has its own

@@ -1,13 +1,13 @@
 //! Load of a device that holds a set of classes: its time, its memory, and its transfers.
 //!
-//! An accelerator pays for a tensor once when it produces it for other devices and once when it receives it from
-//! another device, independent of the number of edges. The *net* of a node is the node and everything that reads its
+//! An accelerator pays for a tensor once when it produces it for other devices, and once when it receives it from
+//! another device. The number of edges does not matter. The *net* of a node is the node and everything that reads its
 //! output. A set pays for a net that it intersects and does not contain. Nets inside one class never cost; nets with
 //! the same classes are merged. With a counter per net, adding or removing a class takes `O(nets of the class)`.
 //!
 //! Rounding: a net's cost enters the sum with its first class and leaves it with its last. A cost of 1e30, by which
 //! users forbid a cut, would then erase small costs. So searches use costs that are cut off above a useful limit
-//! ([`ClassCosts::bounded`]), and the load of a split that they find is summed from its parts ([`ClassCosts::load`]).
+//! ([`ClassCosts::bounded`]). The load of a split that they find is summed from its parts ([`ClassCosts::load`]).
 
 use std::collections::BTreeMap;
 

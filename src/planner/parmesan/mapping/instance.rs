@@ -2,8 +2,8 @@
 //!
 //! The cost is the maximum over all pairs, rings and (with shared links) channels of the seconds per microbatch spent
 //! on communication. Ties are broken by the sum of squares of all of them. Seconds are bytes over bandwidth; latency is
-//! left out, because it differs between mappings only by the number of hops. A mapping takes `O(flows + groups · r²
-//! 2^r)`; rings are exact for groups of `r ≤ 9` workers.
+//! left out, because it differs between mappings only by the number of hops. A mapping takes
+//! `O(flows + groups · r² 2^r)`; rings are exact for groups of `r ≤ 9` workers.
 
 use std::sync::{Arc, Mutex, OnceLock};
 

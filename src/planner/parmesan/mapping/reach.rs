@@ -2,8 +2,9 @@
 //! many targets.
 //!
 //! A device's neighbours are sorted, the widest first, and every prefix is stored as a bit set. The devices with enough
-//! bandwidth are then found by bisection, without a threshold graph per number of bytes. `O(devices² · (log devices +
-//! devices / 64))` time and `O(devices³ / 64)` memory, so it is used only for the few devices that are searched.
+//! bandwidth are then found by bisection, without a threshold graph per number of bytes.
+//! `O(devices² · (log devices + devices / 64))` time and `O(devices³ / 64)` memory, so it is used only for the few
+//! devices that are searched.
 
 use crate::cluster::topology::PairMatrix;
 

@@ -10,7 +10,7 @@
 //!
 //! `B[s][j+1] = min(B[s][j] + cpu(v_j), min over i of B[s-1][i] + receive(i) + time(C(i, j)) + send(j))`
 //!
-//! The number `s` is at most the number of slots, and only closures that fit a memory count. A tree replaces the single
+//! Here `s` is at most the number of slots, and only closures that fit a memory count. A tree replaces the single
 //! path: each vertex extends the path of the predecessor with the greatest bound. Without memory limit and transfers,
 //! this is the critical path with every node on its faster device.
 //!
