@@ -221,7 +221,7 @@ impl<'a> Run<'a> {
         self.matrix.get_or_init(|| pairs(self.topology).map(Arc::new)).as_ref()
     }
 
-    /// Machine models that stages run on: all devices, then the variants of [`inner`]. Empty if the search was
+    /// Machine models that stages run on: all devices, then the variants of `inner`. Empty if the search was
     /// cancelled.
     fn machines(&self) -> Vec<Machine> {
         let wired = (&**self.topology, self.matrix().map(|matrix| &**matrix));

@@ -286,7 +286,7 @@ impl<'a, Aim: Copy> Walk<'a, Aim> {
         sums
     }
 
-    /// Visits closed sets strictly below `set` for which [`Visit::is_worth`] is true, with the sums of the classes
+    /// Visits closed sets strictly below `set` for which `Visit::is_worth` is true, with the sums of the classes
     /// between. The visitor decides to descend or not: differences further down contain this one.
     pub(crate) fn down(&mut self, set: usize, aim: Aim, visitor: &mut impl Visit<Aim>) {
         self.stay_within(set);

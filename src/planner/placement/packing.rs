@@ -1,10 +1,10 @@
 //! Lower bound on the accelerators of a prefix or suffix of the pipeline, without transfers and memory.
 //!
-//! Without transfers, the load of a device is a sum, and cutting a sequence of classes into devices of at most the bound
-//! is packing in order. The best state is the fewest devices, then the least filled last one. So one label per closed
-//! set and number of CPUs replaces all pairs of closed sets: `O(steps · CPUs)` time. Averages miss that four indivisible
-//! classes of 60 need four devices of 100, not three; this bound finds it. On networks of few large layers it prunes
-//! almost all closed sets.
+//! Without transfers, the load of a device is a sum, and cutting a sequence of classes into devices of at most the
+//! bound is packing in order. The best state is the fewest devices, then the least filled last one. So one label per
+//! closed set and number of CPUs replaces all pairs of closed sets: `O(steps · CPUs)` time. Averages miss that four
+//! indivisible classes of 60 need four devices of 100, not three; this bound finds it. On networks of few large layers
+//! it prunes almost all closed sets.
 //!
 //! A CPU may take cheap classes while the order of the others is open. Then the fewest accelerators and the least
 //! filled CPU may belong to different splits. Both are minimised separately, so the result is still a lower bound.

@@ -16,7 +16,7 @@ impl Instance<'_> {
         (0..self.workers()).collect()
     }
 
-    /// Best of [`DRAWN`] random orders.
+    /// Best of `DRAWN` random orders.
     pub(super) fn random(&self, seed: u64, search: &Search) -> Vec<usize> {
         let mut random = SplitMix::new(seed);
         let mut best: Option<(Cost, Vec<usize>)> = None;
