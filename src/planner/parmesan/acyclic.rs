@@ -1,17 +1,17 @@
-//! The dynamic program over all acyclic partitions of a small graph of clusters: stages form a DAG, and no order of the
-//! clusters is fixed before.
+//! Dynamic program over all acyclic partitions of a small cluster graph. Stages form a DAG, and no order of the
+//! clusters is fixed beforehand.
 //!
 //! ```text
 //! G[s][U][d] = min over U' ⊂ U and r ≤ d of  max( stage(U \ U', r), cut(U'), G[s−1][U'][d−r] )
 //! ```
 //!
-//! `U` and `U'` are sets that hold all successors of what they hold, so that `U \ U'` is a stage before all of `U'` in a
-//! topological order of the stages; `cut(U')` is everything that goes into `U'`, of each producer once, one way. Two stages
-//! with no way from one to the other stand beside one another: nothing but the order of their numbers puts one first. Along
-//! a chain of clusters this is [`chain`](super::stages::chain).
+//! `U` and `U'` are sets closed under successors. `U \ U'` is a stage that precedes all of `U'` in a topological order
+//! of the stages. `cut(U')` is all data that enters `U'`, once per producer, one way. Two stages without a path between
+//! them run side by side: only their numbers order them. On a chain of clusters this equals
+//! [`chain`](super::stages::chain).
 //!
-//! `O(nested pairs · devices · widths · stages)` time, a few bytes for each state; graphs that take more than
-//! [`MOST_STEPS`] are left to the chain.
+//! Time is `O(nested pairs · devices · widths · stages)`; each state takes a few bytes. Graphs that need more than
+//! [`MOST_STEPS`] steps are left to the chain.
 
 use super::{
     coarsen::Fine,
@@ -22,12 +22,12 @@ use crate::{
     planner::Search,
 };
 
-/// Sets beyond which a graph is left to the chain.
+/// Number of closed sets above which a graph is left to the chain.
 const MOST_SETS: usize = 1000;
-/// Steps of the program beyond which it is.
+/// Number of steps of the program above which a graph is left to the chain.
 const MOST_STEPS: usize = 20_000_000;
 
-/// A partition into stages: by cluster its stage, by stage its devices; and its bottleneck.
+/// Partition into stages with its bottleneck (seconds): the stage of each cluster, and the devices of each stage.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Split {
     pub(super) bottleneck: f64,
@@ -36,7 +36,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// Stages along a chain of so many clusters.
+    /// Converts cuts of a chain of `clusters` clusters.
     pub(super) fn of_chain((bottleneck, cuts): (f64, Cuts), clusters: usize) -> Self {
         let (mut stage, mut from) = (vec![0; clusters], 0);
         for (number, &(to, _)) in cuts.iter().enumerate() {
@@ -47,13 +47,13 @@ impl Split {
     }
 }
 
-/// What a set of clusters adds up to.
+/// Sums over a set of clusters.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     seconds: f64,
     parameters: f64,
     kept: f64,
-    /// Bytes that go into it.
+    /// Bytes that enter the set.
     into: f64,
 }
 
@@ -71,8 +71,9 @@ fn sums(fine: &Fine, part: &[usize], sets: &SuccessorSets, set: usize) -> Sums {
     sums
 }
 
-/// For every number of stages the best of all acyclic partitions of clusters, fewest stages first; `None` where there are
-/// too many sets, where the clusters are a chain, or if somebody stopped the search. `part` numbers the clusters of the vertices.
+/// Best acyclic partition of the clusters for every number of stages, fewest stages first. `part` gives the cluster of
+/// each vertex. `None` if there are too many sets or steps, if the clusters form a chain, or if the search was
+/// cancelled.
 pub(super) fn splits(
     fine: &Fine,
     part: &[usize],
@@ -92,7 +93,7 @@ pub(super) fn splits(
         return None;
     }
     let most_stages = most_stages.min(n).min(devices);
-    // By set: the sets within it that a stage may leave.
+    // By set: the closed subsets that may remain after a stage is removed.
     let within = |inner: usize, set: usize| sets.size(inner) < sets.size(set) && sets.is_subset(inner, set);
     let inner = |set: usize| (0..set).filter(|&inner| within(inner, set)).map(|inner| inner as u32).collect();
     let nested: Vec<Vec<u32>> = (0..sets.len()).map(inner).collect();
@@ -184,7 +185,7 @@ mod tests {
         }
     }
 
-    /// The bottleneck of a partition whose stages are in a topological order, with the best devices for each.
+    /// Bottleneck of a partition whose stages are in a topological order, with the best devices for each.
     fn worth(graph: &Fine, machine: &Machine, stage: &[usize], stages: usize, from: usize, devices: usize) -> f64 {
         if from == stages {
             return 0.0;
@@ -206,7 +207,8 @@ mod tests {
         each.fold(f64::INFINITY, f64::min)
     }
 
-    /// All ways to give vertices stages such that no edge leads back and no stage is empty: by number of stages the best.
+    /// Tries all assignments of vertices to stages without a backward edge or an empty stage. Keeps the best for each
+    /// number of stages.
     fn brute(graph: &Fine, machine: &Machine, stage: &mut Vec<usize>, best: &mut [f64]) {
         let v = stage.len();
         if v == graph.len() {

@@ -1,9 +1,10 @@
 //! Partitions for one pair of `k` and `comm_coef`, in either flow.
 //!
-//! `new_flow`: coarsen to `k` clusters, part them into stages, take clusters apart again while vertices move over the
-//! borders of stages. Without it: coarsen, refine the `k` parts against one another, then part them. Stages come from all
-//! acyclic partitions of the clusters where those can be gone through ([`super::acyclic`]), else from a chain of them. Of
-//! the numbers of stages the few go on that promise the shortest batch, `(M − 1) · bottleneck + fill`.
+//! With `new_flow`: coarsen to `k` clusters, cut them into stages, then uncoarsen while vertices move across stage
+//! borders. Without it: coarsen, refine the `k` clusters against one another, then cut them into stages. Stages come
+//! from a chain of the clusters and, if the graph is small enough, also from all acyclic partitions
+//! ([`super::acyclic`]). Only a few numbers of stages go on: those with the shortest estimated iteration, which is
+//! `(M − 1) · bottleneck` plus the time of one microbatch through all stages.
 
 use super::{
     acyclic::{Split, splits},
@@ -13,33 +14,33 @@ use super::{
 };
 use crate::planner::Search;
 
-/// Numbers of stages that go on.
+/// Numbers of stages kept from each source.
 const KEPT: usize = 4;
 
-/// A partition: by vertex its stage, and by stage its devices.
+/// Partition: the stage of each vertex, and the devices of each stage.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Partition {
     pub(super) stage: Vec<usize>,
     pub(super) widths: Vec<usize>,
 }
 
-/// What is asked for.
+/// One point of the parameter search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
     pub(super) k: usize,
     pub(super) comm_coef: f64,
     pub(super) new_flow: bool,
-    /// Whether stages may form a DAG.
+    /// True if stages may form a DAG.
     pub(super) dag: bool,
 }
 
-/// The partitions of a point, the most promising first; none if somebody stopped the search.
+/// Partitions of a point, most promising first; none if the search was cancelled.
 pub(super) fn candidates(fine: &Fine, machine: &Machine, point: Point, search: &Search) -> Vec<Partition> {
     let merges = coarsen(fine, point.k, point.comm_coef, machine.bandwidth, search);
     after(fine, machine, &merges, point, search)
 }
 
-/// The same after the merges of its `k` and `comm_coef`.
+/// Same, with the merges of the point's `k` and `comm_coef` already made.
 pub(super) fn after(fine: &Fine, machine: &Machine, merges: &Merges, point: Point, search: &Search) -> Vec<Partition> {
     if search.cancelled() {
         return vec![];
@@ -52,7 +53,7 @@ pub(super) fn after(fine: &Fine, machine: &Machine, merges: &Merges, point: Poin
     let along = chain(fine, &part, count, machine, search);
     let along = along.into_iter().map(|cuts| Split::of_chain(cuts, count)).collect();
     let among_all = point.dag.then(|| splits(fine, &part, count, machine, machine.devices, search)).flatten();
-    // What is better before vertices move need not be so after: of both the best go on.
+    // The better split before refinement may be the worse one after it, so the best of both sources go on.
     let mut found = promising(fine, machine, &part, along);
     found.extend(promising(fine, machine, &part, among_all.unwrap_or_default()));
     let refined = found.into_iter().map(|Partition { stage, widths }| {
@@ -62,7 +63,7 @@ pub(super) fn after(fine: &Fine, machine: &Machine, merges: &Merges, point: Poin
     refined.collect()
 }
 
-/// The few of some splits of clusters that promise the shortest batch, as partitions of the vertices.
+/// Most promising splits of clusters, by estimated iteration time, as partitions of the vertices.
 fn promising(fine: &Fine, machine: &Machine, part: &[usize], splits: Vec<Split>) -> Vec<Partition> {
     let promise = |Split { bottleneck, stage, widths }: Split| {
         let stage: Vec<usize> = part.iter().map(|&cluster| stage[cluster]).collect();
@@ -75,7 +76,7 @@ fn promising(fine: &Fine, machine: &Machine, part: &[usize], splits: Vec<Split>)
     found.into_iter().map(|found| found.1).collect()
 }
 
-/// Parts of vertices after refinement at every level, from coarse to fine.
+/// Refines the parts at every level, from coarse to fine.
 fn uncoarsened(
     fine: &Fine,
     machine: &Machine,
@@ -93,7 +94,7 @@ fn uncoarsened(
         let (cluster, clusters) = merges.level(fine, count_now);
         let mut own = vec![0; clusters];
         (0..fine.len()).for_each(|v| own[cluster[v]] = part[v]);
-        // A level may be coarser than the parts are: then there is nothing to move.
+        // A level may be coarser than the parts: then nothing can move at it.
         let whole = (0..fine.len()).all(|v| own[cluster[v]] == part[v]);
         if whole {
             let quotient = fine.quotient(&cluster, clusters);

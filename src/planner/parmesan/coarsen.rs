@@ -1,37 +1,37 @@
-//! Coarsening: vertices are merged in pairs until `k` clusters are left, and the quotient stays acyclic.
+//! Coarsening: merges vertices in pairs until `k` clusters are left. The quotient stays acyclic.
 //!
-//! The pair that is merged next has the least `comp(A) + comp(B) − comm_coef · saved(A, B)`: seconds of compute against the
-//! seconds of traffic that would stay inside. Candidates are the edges of the quotient, and clusters that follow one another
-//! in its topological order (which can always be merged: nothing lies between them). Contracting an edge makes a cycle iff
-//! another path leads along it; that path is looked for among the clusters between both in the order, which is then
-//! repaired in that window ([`super::contract`]). A cluster may not outgrow `1.1 · total / k` (nor the heaviest vertex) as long as something else
-//! can be merged.
+//! The next pair minimises `comp(A) + comp(B) − comm_coef · saved(A, B)`: seconds of compute minus the weighted seconds
+//! of traffic that the merge makes internal. Candidates are the edges of the quotient, and clusters that are neighbours
+//! in its topological order (nothing lies between these, so they can always be merged). Contracting an edge makes a
+//! cycle iff another path connects its ends. That path is sought in the window of the order between both ends, and the
+//! order is then repaired in this window ([`super::contract`]). A cluster may not exceed `1.1 · total / k` (or the
+//! heaviest vertex, if larger) while other merges are possible.
 //!
-//! Merging one pair at a time matters: several merges that are legal by themselves can make a cycle together.
-//! `O(vertices · candidates + edges · log vertices)` time, candidates being the edges that can be contracted,
-//! `O(vertices + edges)` memory; the merges are kept, so that every level can be had again.
-//! Of more than [`MOST_VERTICES`] vertices, runs along the topological order are merged before: what lies between two
-//! places of such an order can be one cluster without making a cycle.
+//! Pairs are merged one at a time, because several merges that are each legal can make a cycle together. Time is
+//! `O(vertices · candidates + edges · log vertices)`, where candidates are the edges that can be contracted. Memory is
+//! `O(vertices + edges)`. The merges are kept, so that every level can be rebuilt. A graph of more than
+//! [`MOST_VERTICES`] vertices is first reduced by merging runs along the topological order: the vertices between two
+//! positions of such an order can be one cluster without a cycle.
 
 use super::contract::Contraction;
 use crate::planner::Search;
 
-/// What is partitioned: a DAG with costs for one microbatch.
+/// Graph to partition: a DAG with costs for one microbatch.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fine {
-    /// Successors of every vertex, ascending.
+    /// Successors of each vertex, ascending.
     pub(super) out: Vec<Vec<usize>>,
-    /// Predecessors of every vertex, ascending.
+    /// Predecessors of each vertex, ascending.
     pub(super) into: Vec<Vec<usize>>,
-    /// Seconds of forward and backward.
+    /// Seconds of forward and backward together, by vertex.
     pub(super) seconds: Vec<f64>,
-    /// Bytes that a vertex puts out.
+    /// Output bytes, by vertex.
     pub(super) bytes: Vec<f64>,
-    /// Bytes of its parameters.
+    /// Parameter bytes, by vertex.
     pub(super) parameters: Vec<f64>,
-    /// Bytes that are kept of it for every microbatch in flight.
+    /// Stashed bytes for each microbatch in flight, by vertex.
     pub(super) kept: Vec<f64>,
-    /// All vertices, in a topological order.
+    /// All vertices in a topological order.
     pub(super) order: Vec<usize>,
 }
 
@@ -40,7 +40,8 @@ impl Fine {
         self.seconds.len()
     }
 
-    /// The graph of clusters: `part` names a cluster for each vertex, numbered in a topological order of theirs.
+    /// Quotient graph. `part` gives the cluster of each vertex; clusters are numbered in a topological order of the
+    /// quotient.
     pub(super) fn quotient(&self, part: &[usize], count: usize) -> Fine {
         let mut quotient = Fine {
             out: vec![vec![]; count],
@@ -67,12 +68,12 @@ impl Fine {
     }
 }
 
-/// The clusters that each leads to, ascending; `part` names a cluster below `count` for each vertex. No list of all edges is
-/// sorted for it: a dense graph has them by the million.
+/// Successor clusters of each cluster, ascending; `part` gives for each vertex a cluster below `count`. No list of all
+/// edges is sorted, because a dense graph has millions.
 fn successors(fine: &Fine, part: &[usize], count: usize) -> Vec<Vec<usize>> {
     let mut members = vec![vec![]; count];
     part.iter().enumerate().for_each(|(v, &own)| members[own].push(v));
-    // By cluster, the last one that was found to lead to it.
+    // By cluster: the last predecessor found for it.
     let mut seen = vec![usize::MAX; count];
     let of = |(own, members): (usize, Vec<usize>)| {
         let mut list = vec![];
@@ -92,18 +93,19 @@ fn successors(fine: &Fine, part: &[usize], count: usize) -> Vec<Vec<usize>> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Merges {
     vertices: usize,
-    /// The cluster that stays, and the one that goes into it.
+    /// Cluster that stays, and cluster that is merged into it.
     pairs: Vec<(usize, usize)>,
 }
 
 impl Merges {
-    /// Clusters that are left after all merges.
+    /// Clusters left after all merges.
     #[cfg(test)]
     pub(super) fn least(&self) -> usize {
         self.vertices - self.pairs.len()
     }
 
-    /// By vertex the representative of its cluster when so many clusters are left, or all merges are made.
+    /// By vertex: the representative of its cluster at the level of `count` clusters, or after all merges if fewer were
+    /// made.
     pub(super) fn clusters(&self, count: usize) -> Vec<usize> {
         let merges = self.vertices.saturating_sub(count).min(self.pairs.len());
         let mut root: Vec<usize> = (0..self.vertices).collect();
@@ -120,13 +122,14 @@ impl Merges {
         root
     }
 
-    /// The same clusters numbered in a topological order of theirs, with their number.
+    /// The same level, with clusters numbered in a topological order; and the number of clusters.
     pub(super) fn level(&self, fine: &Fine, count: usize) -> (Vec<usize>, usize) {
         number(fine, &self.clusters(count))
     }
 }
 
-/// Numbers clusters along a topological order of their quotient: Kahn's algorithm, the earliest vertex first.
+/// Numbers clusters along a topological order of their quotient (Kahn's algorithm, earliest vertex first). Returns the
+/// cluster of each vertex and the number of clusters.
 pub(super) fn number(fine: &Fine, root: &[usize]) -> (Vec<usize>, usize) {
     let n = fine.len();
     let mut place = vec![0; n];
@@ -153,14 +156,13 @@ pub(super) fn number(fine: &Fine, root: &[usize]) -> (Vec<usize>, usize) {
     ((0..n).map(|v| number[root[v]]).collect(), count)
 }
 
-/// A cluster may be so much heavier than an equal part.
+/// Allowed weight of a cluster, relative to an equal part.
 const SLACK: f64 = 1.1;
 
-/// From so many vertices on runs of them are merged before pairs are sought.
+/// Number of vertices above which runs are merged before pairs.
 const MOST_VERTICES: usize = 2_000;
 
-/// The merges that leave so many runs along the order at the most, of about equal seconds, and in these merges the first
-/// vertex of each run stays.
+/// Merges that leave at most `most` runs along the order, of about equal seconds. The first vertex of each run stays.
 fn runs(fine: &Fine, most: usize) -> Vec<(usize, usize)> {
     if fine.len() <= most {
         return vec![];
@@ -179,7 +181,7 @@ fn runs(fine: &Fine, most: usize) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// Merges down to `k` clusters; `bandwidth` makes seconds of bytes, both ways.
+/// Merges down to `k` clusters. `bandwidth` (bytes/s) converts bytes into seconds, counted in both directions.
 pub(super) fn coarsen(fine: &Fine, k: usize, comm_coef: f64, bandwidth: f64, search: &Search) -> Merges {
     let n = fine.len();
     let mut merges = Merges { vertices: n, pairs: runs(fine, MOST_VERTICES.max(k)) };
@@ -209,7 +211,7 @@ pub(super) mod tests {
         graph(random, n, 2)
     }
 
-    /// Of every two vertices the edge is there in so many of eight cases.
+    /// Random graph: each pair of vertices has an edge with probability `of_eight / 8`.
     pub(in crate::planner::parmesan) fn graph(random: &mut SplitMix, n: usize, of_eight: u64) -> Fine {
         let mut fine = Fine {
             out: vec![vec![]; n],

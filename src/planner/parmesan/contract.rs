@@ -1,46 +1,46 @@
-//! Clusters under contraction: which pair may be merged next without making a cycle, and the graph after it was.
+//! Cluster graph under contraction: finds the next pair that can be merged without a cycle, and updates the graph.
 //!
-//! An edge may be contracted iff no other path leads along it: it is in the transitive reduction. That there is another path
-//! never ceases to be true while clusters are merged (unless the edge coincides with one that has none), so an edge is
-//! refused once and then left out of every search. Where many are refused between two merges, as in dense graphs, all edges
-//! that have another path are found together, by sets of what each cluster reaches.
+//! An edge can be contracted iff no other path connects its ends, that is iff it is in the transitive reduction. Once
+//! an edge has another path, merges do not remove that path (unless the edge coincides with an edge that has none). So
+//! an edge is refused once and then left out of every search. Dense graphs refuse many edges between two merges: there,
+//! all edges with another path are found together, with bit sets of the clusters that each cluster reaches.
 //!
-//! `O(candidates + vertices)` for the next pair, `O(degree · log degree + window)` for a merge,
-//! `O(candidates · vertices / 64)` for a reduction, which is made after `vertices / 64` refusals; `O(vertices + edges)` memory.
+//! The next pair takes `O(candidates + vertices)`, a merge `O(degree · log degree + window)`. A reduction takes
+//! `O(candidates · vertices / 64)` and runs after `vertices / 64` refusals. Memory is `O(vertices + edges)`.
 
 use super::coarsen::Fine;
 use crate::planner::Search;
 
-/// Words of the sets by which edges with another path are found: so many times 64 clusters are looked at together.
+/// Words of each reachability set: `64 · WORDS` target clusters are handled at a time.
 const WORDS: usize = 64;
 
-/// Edges to clusters, ascending, with bytes.
+/// Outgoing edges: target cluster, ascending, with bytes.
 type Edges = Vec<(usize, f64)>;
 
-/// The graph of clusters.
+/// Cluster graph.
 pub(super) struct Contraction {
     seconds: Vec<f64>,
-    /// By cluster, the edges that can be contracted as far as is known: those in the transitive reduction are among them.
+    /// By cluster: edges not yet known to have another path. They include the transitive reduction.
     open: Vec<Edges>,
-    /// By cluster, the edges along which another path leads.
+    /// By cluster: edges with another path between their ends.
     shut: Vec<Edges>,
-    /// By cluster, from which it receives, ascending.
+    /// By cluster: its predecessors, ascending.
     into: Vec<Vec<usize>>,
-    /// Clusters in a topological order, and where each stands.
+    /// Clusters in a topological order, and the position of each.
     order: Vec<usize>,
     place: Vec<usize>,
-    /// By cluster, the number of the last search that came by.
+    /// By cluster: number of the last search that visited it.
     marked: Vec<usize>,
     searches: usize,
 }
 
-/// The bytes of an edge, which is taken out.
+/// Removes an edge and returns its bytes.
 fn take(edges: &mut Edges, to: usize) -> Option<f64> {
     let at = edges.binary_search_by_key(&to, |edge| edge.0).ok()?;
     Some(edges.remove(at).1)
 }
 
-/// Adds bytes to an edge; it is made if it is missing.
+/// Adds bytes to an edge; inserts the edge if it is missing.
 fn lead(edges: &mut Edges, to: usize, bytes: f64) {
     match edges.binary_search_by_key(&to, |edge| edge.0) {
         Ok(at) => edges[at].1 += bytes,
@@ -61,7 +61,8 @@ fn remove(list: &mut Vec<usize>, value: usize) {
 }
 
 impl Contraction {
-    /// Vertices after runs of them were merged, each into its head. Along the topological order such a run makes no cycle.
+    /// Builds the graph after `runs` of vertices were merged, each into its head. Runs along the topological order make
+    /// no cycle.
     pub(super) fn of_runs(fine: &Fine, runs: &[(usize, usize)]) -> Self {
         let n = fine.len();
         let mut head: Vec<usize> = (0..n).collect();
@@ -108,8 +109,8 @@ impl Contraction {
         }
     }
 
-    /// Merges the best pair that is no heavier than a cap, the second into the first: the pair, or none if there is none or
-    /// the search was stopped.
+    /// Merges the best pair whose weight is at most `cap`, the second cluster into the first, and returns it. `None` if
+    /// there is no such pair or the search was cancelled.
     pub(super) fn merge_best(
         &mut self,
         cap: f64,
@@ -125,7 +126,7 @@ impl Contraction {
             }
             self.shut(a, b);
             refused += 1;
-            // From then on finding them one by one costs more than finding all.
+            // From here on, finding all refused edges together costs less than finding them one by one.
             if refused >= self.len().div_ceil(64) {
                 self.reduce(search);
                 refused = 0;
@@ -134,7 +135,8 @@ impl Contraction {
         None
     }
 
-    /// The best pair that is no heavier than a cap, may it make a cycle or not: by score, then traffic, then the earliest.
+    /// Best pair whose weight is at most `cap`, whether or not it makes a cycle: by score, then traffic, then earliest
+    /// position.
     fn best(&self, cap: f64, score: impl Fn(f64, f64) -> (f64, f64)) -> Option<(usize, usize)> {
         let mut best: Option<((f64, f64), (usize, usize))> = None;
         for (at, &a) in self.order.iter().enumerate() {
@@ -144,7 +146,7 @@ impl Contraction {
                     return;
                 }
                 let own = score(together, bytes);
-                // Of equals the earlier one stays; of one cluster's, that with the lesser number.
+                // Ties: the earlier first cluster; for the same first cluster, the second with the lower number.
                 let better = best.is_none_or(|(known, pair)| {
                     let order = own.0.total_cmp(&known.0).then(own.1.total_cmp(&known.1));
                     order.then((at, b).cmp(&(self.place[pair.0], pair.1))).is_lt()
@@ -159,7 +161,8 @@ impl Contraction {
                 follows |= next == Some(b);
                 offer(b, bytes);
             }
-            // Nothing lies between them, so the edge to the next cluster is never shut: there is none.
+            // No cluster lies between two neighbours of the order, so an edge to the next cluster is never shut. Here
+            // there is no edge.
             if let Some(b) = next.filter(|_| !follows) {
                 offer(b, 0.0);
             }
@@ -167,8 +170,8 @@ impl Contraction {
         best.map(|best| best.1)
     }
 
-    /// Marks the clusters between both in the order that the first reaches other than by their edge; false if the second is
-    /// among them. Along shut edges nothing is reached that is not without them.
+    /// True if `a` reaches `b` only by their edge. Marks the clusters between both in the order that `a` reaches
+    /// otherwise. Shut edges reach nothing that open edges do not reach.
     fn apart(&mut self, a: usize, b: usize) -> bool {
         let last = self.place[b];
         self.searches += 1;
@@ -191,14 +194,14 @@ impl Contraction {
         }
     }
 
-    /// Shuts every edge along which another path leads, unless somebody stops the search.
+    /// Shuts every edge with another path between its ends, unless the search is cancelled.
     fn reduce(&mut self, search: &Search) {
         let n = self.len();
         let words = n.div_ceil(64).min(WORDS);
         let columns = 64 * words;
         for first in (0..n).step_by(columns) {
             let last = n.min(first + columns);
-            // By place, what of the clusters at `first..last` is reached from there.
+            // By position: the clusters of `first..last` that are reached from there.
             let mut reach = vec![0u64; last * words];
             for at in (0..last).rev() {
                 if search.cancelled() {
@@ -210,7 +213,7 @@ impl Contraction {
                 let (before, after) = reach.split_at_mut((at + 1) * words);
                 let own = &mut before[at * words..];
                 let mut known = vec![];
-                // A path to a cluster passes earlier ones only.
+                // A path to a cluster passes through earlier clusters only.
                 for to in next.into_iter().take_while(|&to| to < last) {
                     if to >= first {
                         let (word, bit) = ((to - first) / 64, 1 << ((to - first) % 64));
@@ -237,7 +240,7 @@ impl Contraction {
         }
     }
 
-    /// Merges the second into the first, which comes before it; those that were marked last are reached by the first.
+    /// Merges `b` into `a`, which precedes it. The last marked clusters are those that `a` reaches.
     fn merge(&mut self, a: usize, b: usize) {
         let (from, to) = (self.place[a], self.place[b]);
         let reached = |v: &usize| self.marked[*v] == self.searches;
@@ -249,8 +252,8 @@ impl Contraction {
         self.seconds[a] += self.seconds[b];
         take(&mut self.open[a], b);
         remove(&mut self.into[b], a);
-        // Where both lead to a cluster, a path along the second's edge is one along both; a path along the first's edge may
-        // have been no other than that by the second.
+        // If both have an edge to a cluster: another path beside b's edge is also one beside the merged edge. The other
+        // path beside a's edge may have been the path through b, so b's state decides.
         for (edges, open) in [(std::mem::take(&mut self.open[b]), true), (std::mem::take(&mut self.shut[b]), false)] {
             for (next, bytes) in edges {
                 remove(&mut self.into[next], b);
@@ -258,7 +261,7 @@ impl Contraction {
                 self.join(a, next, bytes, |_| open);
             }
         }
-        // Where a cluster leads to both, it is the other way round.
+        // If a cluster has an edge to both, the reverse holds: the state of its edge to a decides.
         for before in std::mem::take(&mut self.into[b]) {
             let open = take(&mut self.open[before], b).map(|bytes| (bytes, true));
             if let Some((bytes, open)) = open.or_else(|| take(&mut self.shut[before], b).map(|bytes| (bytes, false))) {
@@ -268,7 +271,7 @@ impl Contraction {
         }
     }
 
-    /// Adds bytes to an edge. Whether it is open then, depends on whether it was before, if there was one.
+    /// Adds bytes to an edge. `open` decides if the edge is open afterwards, from its state before, if it existed.
     fn join(&mut self, from: usize, to: usize, bytes: f64, open: impl Fn(Option<bool>) -> bool) {
         let was_open = take(&mut self.open[from], to).map(|before| (before, true));
         let known = was_open.or_else(|| take(&mut self.shut[from], to).map(|before| (before, false)));
@@ -285,7 +288,7 @@ mod tests {
     };
     use crate::planner::random::SplitMix;
 
-    /// The same merges as plainly as can be: every pair is weighed and every path looked for each time.
+    /// Reference implementation of the merges: weighs every pair and searches every path each time.
     struct Plain {
         seconds: Vec<f64>,
         bytes: Vec<Vec<Option<f64>>>,
@@ -301,7 +304,7 @@ mod tests {
             Plain { seconds: fine.seconds.clone(), bytes, order: fine.order.clone() }
         }
 
-        /// What is reached without the edge between both.
+        /// Vertices that `a` reaches without the edge from `a` to `b`.
         fn reached(&self, a: usize, b: usize) -> Vec<bool> {
             let mut reached = vec![false; self.seconds.len()];
             let mut stack = vec![a];

@@ -1,8 +1,9 @@
-//! The ensemble: whatever planners the user names, each plan mapped and simulated, the fastest kept (`opt_method="ensemble"`).
+//! Ensemble: runs the planners that the user names, maps and simulates each plan, keeps the fastest
+//! (`opt_method="ensemble"`).
 //!
-//! Members are asked one after the other; each has an equal share of what is left of a deadline. A member that fails, or
-//! finds no plan, is told and left out. What is compared is the simulated time of a batch, on the topology's routes where
-//! there is one; of equals the one named first is kept. As long as all members take, and the memory of the largest.
+//! Members run one after the other; each gets an equal part of the remaining deadline. A member that fails or finds no
+//! plan is reported and left out. Plans are compared by simulated iteration time, on the topology's routes if one is
+//! given; ties go to the member named first. Time is the sum over all members, memory the maximum.
 
 use super::{
     mapping::{self, Consider, Keep},
@@ -45,7 +46,7 @@ static OPTIONS: [OptionSpec; 2] = [
     },
 ];
 
-/// The planner.
+/// The ensemble planner.
 #[derive(Debug, Clone, Copy)]
 pub struct Ensemble;
 
@@ -130,27 +131,27 @@ impl Planner for Ensemble {
     }
 }
 
-/// A planner with its settings.
+/// Planner with its settings.
 struct Member {
-    /// As it was written.
+    /// Name and settings as the user wrote them.
     name: String,
     planner: &'static dyn Planner,
     options: Options,
 }
 
-/// What a member found, simulated.
+/// Simulated plan of a member.
 struct Candidate {
     member: String,
     plan: Plan,
-    /// What it is worth by its own measure.
+    /// Value of the plan by its own measure.
     value: f64,
-    /// Of a batch.
+    /// Seconds of an iteration.
     seconds: f64,
     mapping: Option<MappingPart>,
     notes: Vec<String>,
 }
 
-/// The members asked for; where none are named, those that plan the workload as it is.
+/// Members named by the option `members`; if it is empty, all planners that plan the workload without conversion.
 fn members(problem: &Problem) -> Result<Vec<Member>, OptionError> {
     let text = problem.options.text("members");
     let able = |planner: &&'static dyn Planner| !planner.asks_others() && planner.is_native(&problem.workload);
@@ -181,7 +182,7 @@ fn members(problem: &Problem) -> Result<Vec<Member>, OptionError> {
 }
 
 impl Member {
-    /// A planner with these settings, on the ensemble's topology if it knows topologies.
+    /// Member with these settings, on the ensemble's topology if the planner has the option `topology`.
     fn new(
         problem: &Problem,
         name: &str,
@@ -200,7 +201,7 @@ impl Member {
         Problem { options: self.options.clone(), ..problem.clone() }
     }
 
-    /// Its plan on the topology, simulated; else why there is none.
+    /// Runs the member and simulates its plan on the topology; else returns the reason why there is no plan.
     fn candidate(&self, problem: &Problem, wired: Option<&Wired>, search: &Search) -> Result<Candidate, String> {
         let asked = self.problem(problem);
         let outcome = guarded(self.planner, || self.planner.plan(&asked, search)).map_err(|fault| fault.to_string())?;
@@ -216,7 +217,7 @@ impl Member {
                 Err(why) => notes.push(format!("not mapped to {}: {why}", wired.topology.name)),
             }
         }
-        // Plans of one family are told by one measure: where it has the time of a batch, by that.
+        // Plans of one family are reported by one measure: iteration time, if the family has it.
         if family::of(workload).measures(&std::collections::BTreeMap::new()).contains(&Measure::IterationTime) {
             plan.measure = Measure::IterationTime;
         }

@@ -1,13 +1,13 @@
-//! Parmesan: partition a network, then map the parts onto devices joined by any topology (Liu, Liu, Jiang and Young, TCAD
-//! 2024, doi 10.1109/TCAD.2024.3368970).
+//! Parmesan: partitions a network, then maps the parts onto devices joined by any topology (Liu, Liu, Jiang and Young,
+//! TCAD 2024, doi 10.1109/TCAD.2024.3368970).
 //!
-//! Source and paper could not be had. Its two phases, its goal (training throughput on an arbitrary topology of links of
-//! different bandwidths) and the names of its options are published; how they work inside is our own design, and no
-//! figure of the paper is claimed.
+//! The source code and the full paper were not available. Public are the two phases, the goal (training throughput on
+//! an arbitrary topology with links of different bandwidths) and the names of the options. The algorithms inside are
+//! our own design, and no figure of the paper is claimed.
 //!
 //! * [`Parmesan`]: both phases, and the search over their parameters by simulated time
-//! * [`Ensemble`]: any planners' plans, mapped and simulated, the fastest kept
-//! * [`mapping`]: phase 2, which device each part sits on, for the plan of any planner
+//! * [`Ensemble`]: runs several planners, maps and simulates their plans, keeps the fastest
+//! * [`mapping`]: phase 2, the assignment of parts to devices, for the plan of any planner
 
 use super::Options;
 use crate::workload::{LoadError, formats::Wired};
@@ -31,10 +31,10 @@ mod tests;
 pub use ensemble::Ensemble;
 pub use planner::Parmesan;
 
-/// The topology that the option `topology` names, if it names one.
+/// Topology named by the option `topology`; `None` if the option is empty.
 ///
 /// # Errors
-/// [`LoadError`] if there is none of that name, or its file cannot be read.
+/// [`LoadError`] if no topology has that name, or its file cannot be read.
 pub(super) fn wiring(options: &Options) -> Result<Option<Wired>, LoadError> {
     options.file("topology").map(|path| Wired::read(&path.display().to_string())).transpose()
 }

@@ -1,7 +1,7 @@
-//! What the search reads of a problem: the graph with costs for a microbatch, and what stages run on.
+//! Input of the search: the graph with costs for one microbatch, and the machine that stages run on.
 //!
-//! `O(nodes + edges)` for the graph; all pairs of devices, and rings of every width, for the machine: of more than
-//! [`WEIGHED`] devices so many stand for all.
+//! The graph takes `O(nodes + edges)`. The machine takes all pairs of devices, and rings of every width. With more than
+//! [`WEIGHED`] devices, only some devices are sampled.
 
 
 use super::{coarsen::Fine, stages::Machine};
@@ -15,14 +15,16 @@ use crate::{
     workload::{Workload, states},
 };
 
-/// Above so many devices stages take powers of two of them.
+/// Largest number of devices for which a stage may take any number; above it, powers of two and 1.5 times powers of
+/// two.
 const EVERY_WIDTH: usize = 16;
-/// Above so many devices pairs are not all weighed, and so many of a wider group stand for it.
+/// Largest number of devices for which all pairs are measured, and largest group whose all-reduce is measured. A group
+/// of this size stands for larger ones.
 const WEIGHED: usize = 2048;
-/// Of so many devices the pairs are weighed then.
+/// Number of devices whose pairs are measured above [`WEIGHED`].
 const SAMPLED: usize = 16;
 
-/// The graph with costs for a microbatch.
+/// Builds the graph with costs for one microbatch.
 pub(super) fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, microbatches: f64) -> Fine {
     let kept = states::kept(workload);
     let (dag, n) = (&workload.dag, workload.dag.len());
@@ -70,12 +72,13 @@ pub(super) fn widths(problem: &Problem, devices: usize) -> Vec<usize> {
     widths
 }
 
-/// What every pair attains; `None` where devices are too many to weigh all pairs.
+/// Bandwidth of every pair of devices; `None` if there are too many devices to measure all pairs.
 pub(super) fn pairs(topology: &Topology) -> Option<PairMatrix> {
     (topology.devices() <= WEIGHED).then(|| topology.pair_matrix())
 }
 
-/// The median of the widths of all pairs, or of those from some devices to all others.
+/// Median bandwidth of the pairs for which `counts` is true. Without a matrix, only pairs from sampled devices are
+/// measured.
 fn median(topology: &Topology, matrix: Option<&PairMatrix>, counts: impl Fn(usize, usize) -> bool) -> f64 {
     let devices = topology.devices();
     let every = if matrix.is_some() { 1 } else { devices.div_ceil(SAMPLED) };
@@ -90,7 +93,7 @@ fn median(topology: &Topology, matrix: Option<&PairMatrix>, counts: impl Fn(usiz
     all.get(all.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
-/// What stages run on, as the dynamic program sees it; `None` if somebody stopped the search.
+/// Builds the machine model of the dynamic program; `None` if the search was cancelled.
 pub(super) fn machine(
     problem: &Problem,
     (topology, matrix): (&Topology, Option<&PairMatrix>),
@@ -100,7 +103,7 @@ pub(super) fn machine(
 ) -> Option<Machine> {
     let devices = topology.devices();
     let widths = widths(problem, devices);
-    // The devices of the widest ring, one after the other: what so many of them in a row attain is what is hoped for.
+    // Devices in the order of the widest ring: consecutive devices of it give an optimistic all-reduce time.
     let ring = match matrix {
         Some(matrix) => Ring::widest(devices, |a, b| matrix.at(a, b)).order,
         None => (0..devices).collect(),
@@ -135,8 +138,9 @@ pub(super) fn machine(
     })
 }
 
-/// Where devices sit in several machines: the same with the median of the pairs within them in place of all pairs, whose
-/// median may be a link that few cuts need; and one machine alone, so that more machines never make a pipeline slower.
+/// Two variants of the model, if devices sit in several machines; else none. The first uses the median bandwidth of the
+/// pairs inside a machine, because the median of all pairs may be a link that few cuts use. The second is one machine
+/// alone, so that more machines never make a pipeline slower.
 pub(super) fn inner(machine: &Machine, (topology, matrix): (&Topology, Option<&PairMatrix>)) -> Vec<Machine> {
     let largest = usize::from(topology.machines().sizes().iter().copied().max().unwrap_or(1));
     if largest >= machine.devices || largest < 2 {

@@ -1,4 +1,4 @@
-//! Options, under their published names where there are any.
+//! The planner's options, under their published names where these exist.
 
 use super::mapping::Method;
 use crate::{
@@ -25,7 +25,7 @@ const fn link(name: &'static str, label: &'static str, help: &'static str, defau
     OptionSpec { name, label, help, kind }
 }
 
-/// All of them.
+/// All options of the planner.
 pub(super) static OPTIONS: [OptionSpec; 21] = [
     OptionSpec {
         name: "topology",

@@ -1,7 +1,7 @@
-//! The end of the search: the best few partitions mapped as it was asked for, and the outcome of the fastest.
+//! End of the search: maps the best few partitions by the chosen method and builds the outcome from the fastest.
 //!
-//! Which partition is fastest with quick mappings need not be the one that is fastest with good ones, so several are
-//! mapped. As long as so many mappings, each with three simulations.
+//! The fastest partition under quick mappings may differ from the fastest under good ones, so several are mapped. Time:
+//! that many mappings, each with two simulations.
 
 use std::sync::Arc;
 
@@ -15,31 +15,32 @@ use crate::{
     units,
 };
 
-/// A partition that was mapped.
+/// Mapped partition.
 struct Placed {
     scored: Scored,
     part: MappingPart,
-    /// A batch with devices in order, seconds.
+    /// Seconds of an iteration with devices in order.
     in_order: Option<f64>,
-    /// Whether the devices that were found at once are faster than those with the least bottleneck.
+    /// True if the quick mapping is faster than the mapping with the least bottleneck.
     at_once: bool,
 }
 
 impl Run<'_> {
-    /// The fastest of some partitions, the best first, each mapped as it was asked for; of so many points and partitions.
+    /// Maps each of the best partitions by the chosen method and returns the fastest. `best` is sorted, best first;
+    /// `tried` is the number of points and of partitions.
     pub(super) fn finished(&self, best: Vec<Scored>, tried: (usize, usize), mut notes: Vec<String>) -> Outcome {
         let counts = vec![("points", tried.0 as f64), ("partitions", tried.1 as f64)];
         let cancelled = self.search.cancelled() && !self.search.deadline_passed();
         let mut outcome = Outcome::new(if cancelled { Status::Cancelled } else { Status::Feasible });
         outcome.statistics.counts = counts;
         if self.converted {
-            // The original is mapped, by what its own stages send.
+            // The original plan is mapped instead, by the traffic of its own stages.
             outcome.plan = best.into_iter().next().map(|best| best.plan);
             return outcome;
         }
         let mut fastest: Option<Placed> = None;
         for scored in best {
-            // What was found stands; to begin another mapping there is no time.
+            // Keep what was found: there is no time for another mapping.
             if fastest.is_some() && self.search.cancelled() {
                 break;
             }
@@ -64,7 +65,7 @@ impl Run<'_> {
         }
         let before = in_order.map(|seconds| format!("; with devices in order {}", units::seconds(seconds)));
         let named = self.problem.options.file("topology").is_some();
-        // Without a topology all figures of the report are of DAPPLE's links, as for every planner.
+        // Without a topology, all figures of the report use DAPPLE's links, as for every planner.
         let chosen = if named { "simulated" } else { "chosen" };
         let elsewhere =
             if named { "" } else { "; the figures above are of DAPPLE's links, and --topology simulates on routes" };
@@ -82,14 +83,14 @@ impl Run<'_> {
         ]);
         outcome.mapping = Some(MappingPart { iteration_s: Some(scored.seconds), file: self.file.cloned(), ..part });
         outcome.objective = Some(scored.speedup);
-        // Machines that are joined by the planner's own links are no topology that a plan file could name.
+        // A plan file cannot name the default topology built from the planner's own links.
         let topology = self.problem.options.file("topology").map(|_| Arc::clone(self.topology));
         outcome.plan = Some(Plan { topology, ..scored.plan });
         outcome.statistics.seconds = self.search.elapsed().as_secs_f64();
         outcome
     }
 
-    /// One partition mapped as it was asked for.
+    /// Maps one partition by the chosen method.
     fn placed(&self, best: Scored) -> Result<Placed, MapError> {
         let demands = self.demands(&best.plan);
         let instance = match self.matrix() {
@@ -106,7 +107,7 @@ impl Run<'_> {
         let identity = self.scored(&best.plan, &in_order(&best.plan)).map(|scored| scored.seconds);
         let asked = self.method != Method::Search;
         let placed = match self.scored(&best.plan, &mapping.devices) {
-            // A bottleneck that is shorter need not make the batch shorter: what is simulated counts.
+            // A smaller bottleneck does not always make the iteration shorter, so simulated time decides.
             Some(scored) if asked || !best.is_better(&scored) => {
                 Placed { scored, part: mapping.part(&instance), in_order: identity, at_once: false }
             }

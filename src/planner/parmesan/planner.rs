@@ -1,9 +1,9 @@
-//! The planner: points of the search, their partitions mapped and simulated, the fastest kept.
+//! The planner: generates partitions at every point of the search, maps and simulates them, and keeps the fastest.
 //!
-//! Everything is scored by the simulated time of a batch on the topology's routes: partitions with the mapping that a
-//! construction and exchanges find, and with one device after the other, whichever is faster; the best is then mapped by
-//! the method that was asked for. Points are planned side by side and compared in their order, so that threads change
-//! nothing. What is reported as objective is DAPPLE's speed-up, the measure of plans over layers: the check knows it.
+//! All scores are simulated iteration times on the topology's routes. Each partition is tried with a quick mapping
+//! (construction and exchanges) and with devices in order, and the faster one counts. The best partitions are then
+//! mapped by the chosen method. Points run in parallel and are compared in their order, so that threads change nothing.
+//! The reported objective is DAPPLE's speed-up, the measure of plans over layers, because the check can recompute it.
 //!
 //! `O(points · (coarsening + chain + refinement) + partitions · (mapping + simulation))`.
 
@@ -47,18 +47,18 @@ static INFO: PlannerInfo = PlannerInfo {
     unit: "x",
 };
 
-/// Multiples of the number of devices that `search_k` tries, beside all vertices.
+/// Multiples of the number of devices that `search_k` tries, besides all vertices.
 const CLUSTERS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
-/// Clusters that are left at the most where nobody says how many: four for each of 64 devices.
+/// Most clusters by default: four per device for 64 devices.
 const MOST_CLUSTERS: usize = 256;
-/// What `search_comm_coef` tries.
+/// Values that `search_comm_coef` tries.
 const COEFFICIENTS: [f64; 8] = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
-/// Partitions that are mapped as it was asked for.
+/// Number of partitions that are mapped by the chosen method.
 const MAPPED: usize = 3;
-/// Above so many devices an exchange is not tried for every partition.
+/// Largest number of devices for which every partition's mapping is improved by exchanges.
 const POLISHED: usize = 64;
 
-/// The planner.
+/// The Parmesan planner.
 #[derive(Debug, Clone, Copy)]
 pub struct Parmesan;
 
@@ -95,8 +95,8 @@ impl Planner for Parmesan {
 }
 
 impl Parmesan {
-    /// The same for a workload that was converted: it is not mapped, and where nothing fits, the least memory that would do
-    /// is not looked for, since both would be another one's.
+    /// Plans a converted workload. The plan is not mapped, and if nothing fits, the least sufficient memory is not
+    /// sought: both would belong to another workload.
     pub(in crate::planner) fn plan_of_converted(problem: &Problem, search: &Search) -> Outcome {
         Parmesan.planned(problem, search, true)
     }
@@ -128,7 +128,7 @@ pub(super) fn parallel(problem: &Problem) -> Parallel {
     Parallel { same_target: count("parallel_same_t"), degree: count("parallel_degree") }
 }
 
-/// The topology of the options, or of the machines and their links.
+/// Topology of the option `topology`; else machines joined by the links of the options.
 fn wired(problem: &Problem) -> Result<Wired, LoadError> {
     if let Some(wired) = wiring(&problem.options)? {
         return Ok(wired);
@@ -142,7 +142,7 @@ fn wired(problem: &Problem) -> Result<Wired, LoadError> {
     Ok(Wired { topology: Arc::new(machines), file: None })
 }
 
-/// A plan with what it is worth.
+/// Plan with its scores: seconds of an iteration, peak memory in bytes, speed-up.
 #[derive(Debug, Clone)]
 pub(super) struct Scored {
     pub(super) plan: Plan,
@@ -152,23 +152,23 @@ pub(super) struct Scored {
 }
 
 impl Scored {
-    /// The faster one first; of two as fast the smaller one, then the shorter.
+    /// Orders by time, then by memory, then by number of stages.
     fn compare(&self, other: &Scored) -> Ordering {
         let stages = || self.plan.stages.len().cmp(&other.plan.stages.len());
         self.seconds.total_cmp(&other.seconds).then(self.memory.total_cmp(&other.memory)).then_with(stages)
     }
 
-    /// Whether it comes first.
+    /// True if it precedes `than` in that order.
     pub(super) fn is_better(&self, than: &Scored) -> bool {
         self.compare(than) == Ordering::Less
     }
 }
 
-/// One problem being solved.
+/// One run of the planner on a problem.
 pub(super) struct Run<'a> {
     pub(super) problem: &'a Problem,
     pub(super) topology: &'a Arc<Topology>,
-    /// The file that the topology was read from, if it was.
+    /// File that the topology was read from, if any.
     pub(super) file: Option<&'a String>,
     pub(super) search: &'a Search,
     model: SpeedupModel,
@@ -176,12 +176,12 @@ pub(super) struct Run<'a> {
     fine: Fine,
     /// Numbers of devices that a stage may have, ascending.
     widths: Vec<usize>,
-    /// What every pair of devices attains, where they are few enough to weigh all pairs.
+    /// Bandwidth of every pair of devices, unless there are too many to measure.
     matrix: OnceLock<Option<Arc<PairMatrix>>>,
     pub(super) method: Method,
     pub(super) consider: Consider,
-    /// Whether it is another workload's by conversion: then nothing is mapped, and where nothing fits the least memory that
-    /// would do is not looked for.
+    /// True if the workload was converted from another one. Then nothing is mapped, and the least sufficient memory is
+    /// not sought.
     pub(super) converted: bool,
 }
 
@@ -216,13 +216,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What every pair of devices attains, where they are few enough to weigh all pairs.
+    /// Bandwidth of every pair of devices; `None` if there are too many to measure.
     pub(super) fn matrix(&self) -> Option<&Arc<PairMatrix>> {
         self.matrix.get_or_init(|| pairs(self.topology).map(Arc::new)).as_ref()
     }
 
-    /// What stages run on; then, where devices sit in several machines, the same with the links within a machine in place
-    /// of all, and of one machine alone. None if somebody stopped the search.
+    /// Machine models that stages run on: all devices, then the variants of `inner`. Empty if the search was
+    /// cancelled.
     fn machines(&self) -> Vec<Machine> {
         let wired = (&**self.topology, self.matrix().map(|matrix| &**matrix));
         let all = machine(self.problem, wired, &self.model, self.microbatches, self.search);
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
         all.into_iter().chain(inner).collect()
     }
 
-    /// The points to try, and which of the values given do not count.
+    /// Points to try, and notes on the given values that they ignore.
     fn points(&self) -> (Vec<Point>, Vec<String>) {
         let options = &self.problem.options;
         let (n, devices) = (self.fine.len(), self.topology.devices());
@@ -270,7 +270,7 @@ impl<'a> Run<'a> {
                 points.extend(flows.iter().map(|&new_flow| Point { k, comm_coef, new_flow, dag }));
             }
         }
-        // The chain of all vertices: what merging them hides, mostly where memory is tight.
+        // The chain of all vertices: finds what merging hides, mostly when memory is tight.
         if options.flag("search_k") && !ks.contains(&n) {
             points.push(Point { k: n, comm_coef: coefficients[0], new_flow: flows[0], dag });
         }
@@ -312,7 +312,7 @@ impl<'a> Run<'a> {
         });
         let tried = scored.len();
         let mut best: Vec<Scored> = scored.into_iter().chain([at_once]).flatten().collect();
-        // Stable: of equals the one that was found first.
+        // The sort is stable: of equal plans, the first found stays first.
         best.sort_by(Scored::compare);
         let alike = |a: &Stage, b: &Stage| a.nodes == b.nodes && a.data_parallel == b.data_parallel;
         best.dedup_by(|a, b| {
@@ -326,8 +326,8 @@ impl<'a> Run<'a> {
         self.finished(best, (points.len(), tried), notes)
     }
 
-    /// The best plan that is there before anything is searched, on devices in order: the whole network on as many replicas
-    /// as there may be, and stages of about equal work along one order of the network.
+    /// Best plan before any search, with devices in order: the whole network on as many replicas as allowed, or stages
+    /// of about equal work along one order of the network.
     fn at_once(&self, wanted: usize) -> Option<Scored> {
         let (fine, n) = (&self.fine, self.fine.len());
         let whole = [self.widths.last(), self.widths.first()].into_iter().flatten();
@@ -346,7 +346,7 @@ impl<'a> Run<'a> {
         let most = self.topology.devices().min(n);
         let counts = if wanted > 0 { vec![wanted] } else { vec![most, most.div_ceil(2)] };
         let chains = counts.into_iter().filter(|stages| (1..=most).contains(stages)).map(even);
-        // Work in one vertex may leave a stage without any.
+        // If one vertex has most of the work, a stage may be empty.
         let full = |partition: &Partition| {
             let mut has = vec![false; partition.widths.len()];
             partition.stage.iter().for_each(|&stage| has[stage] = true);
@@ -362,7 +362,7 @@ impl<'a> Run<'a> {
         let dag = &self.problem.workload.dag;
         let own = (0..dag.len()).map(|v| kept[v].then_some(partition.stage[v])).collect();
         let stage_of = states::settled(dag, own, partition.widths.len() - 1);
-        // A stage of nodes that are not planned has none left.
+        // A stage that holds only nodes outside the plan ends up empty and is dropped.
         let mut members = vec![vec![]; partition.widths.len()];
         stage_of.iter().enumerate().for_each(|(v, &stage)| members[stage].push(NodeIndex::new(v)));
         let stages = partition.widths.iter().zip(members).filter_map(|(&width, nodes)| {
@@ -381,7 +381,7 @@ impl<'a> Run<'a> {
         Demands::of(&pipeline, &[], LinkRule::of(self.topology).any)
     }
 
-    /// A partition with the better of two mappings that are found at once.
+    /// Scores a partition with the better of two quick mappings.
     fn quickly(&self, partition: &Partition) -> Option<Scored> {
         if self.search.cancelled() {
             return None;
@@ -391,7 +391,7 @@ impl<'a> Run<'a> {
         if self.method == Method::Identity {
             return identity;
         }
-        // Among so many devices all pairs are not weighed for every partition.
+        // With that many devices, measuring all pairs for every partition is too slow.
         let Some(matrix) = self.matrix() else { return identity };
         let instance = Instance::among(self.topology, Arc::clone(matrix), &self.demands(&plan), self.consider);
         let mapping = instance.quick(self.topology.devices() <= POLISHED, self.search);
@@ -400,7 +400,8 @@ impl<'a> Run<'a> {
         both.reduce(|a, b| if b.is_better(&a) { b } else { a })
     }
 
-    /// A plan on devices: valid, simulated and measured; `None` if a rule is broken.
+    /// Validates, simulates and measures a plan on given devices; `None` if it breaks a rule or the search was
+    /// cancelled.
     pub(super) fn scored(&self, plan: &Plan, devices: &[usize]) -> Option<Scored> {
         let plan = plan.clone().on(self.topology, devices);
         let Problem { workload, limits, options } = self.problem;
@@ -417,7 +418,7 @@ impl<'a> Run<'a> {
         Some(Scored { plan, seconds, memory, speedup: score.value })
     }
 
-    /// Why there is no plan, and what would do.
+    /// Reason why there is no plan, and the least memory that would suffice.
     fn infeasible(&self) -> Outcome {
         let free = if self.converted { None } else { self.machines().into_iter().next() };
         let free = free.map(|machine| Machine { memory: f64::INFINITY, ..machine });
@@ -448,7 +449,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Points on machines, those together whose vertices are merged alike.
+/// Groups (machine, point) pairs that share the same merges.
 fn merged_alike<'a>(machines: &[&'a Machine], points: &[Point]) -> Vec<Vec<(&'a Machine, Point)>> {
     let mut alike: Vec<Vec<(&Machine, Point)>> = vec![];
     for &machine in machines {

@@ -1,22 +1,24 @@
-//! Uncoarsening: what was merged is taken apart level by level, and vertices move over the borders of stages.
+//! Uncoarsening: undoes the merges level by level and moves vertices across the borders of stages.
 //!
-//! Parts are numbered in a topological order: an edge never leads to an earlier part. A vertex may move to a neighbouring part
-//! if none of its predecessors lies behind it there and none of its successors before; that alone keeps the quotient
-//! acyclic (after Moreira, Popp and Schulz, SEA 2017). A move is made if it is better by the slowest stage or cut, then by
-//! the sum of squares of all of them, then by what goes over cuts: load flows from a slow stage over others to a light one.
-//! Sums are exact, so that what was there before is never made worse. `O(vertices · degree · stages)` for a pass as long as
-//! the last part that needs a vertex seldom loses its only successor in it, `O(vertices · degree²)` else; eight passes at the
-//! most.
+//! Parts are numbered in a topological order: no edge leads to an earlier part. A vertex may move to a neighbouring
+//! part if none of its predecessors is behind that part and none of its successors before it. This alone keeps the
+//! quotient acyclic (after Moreira, Popp and Schulz, SEA 2017). A move is accepted if it improves the slowest stage or
+//! cut, then the sum of squares over all stages, then the traffic over cuts: load flows from a slow stage through
+//! others to a light one.
+//!
+//! Sums are exact, so that refinement never worsens the input. A pass takes `O(vertices · degree · stages)` while the
+//! last part that needs a vertex seldom loses its only successor in it, else `O(vertices · degree²)`. At most eight
+//! passes.
 
 use std::ops::Index;
 
 use super::{coarsen::Fine, rounded::rounded, stages::Machine};
 use crate::{planner::Search, workload::states::ExactSum};
 
-/// Passes over all vertices at the most.
+/// Maximum number of passes over all vertices.
 const PASSES: usize = 8;
 
-/// What parts are worth: less is better, the first figure first.
+/// Objective of a partition, compared lexicographically; less is better.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(super) struct Worth {
     most: f64,
@@ -25,32 +27,32 @@ pub(super) struct Worth {
 }
 
 impl Worth {
-    /// Whether it is less by more than rounding.
+    /// True if it is less by more than rounding.
     fn is_less(&self, than: &Worth) -> bool {
         let rounded = |worth: &Worth| (rounded(worth.most), rounded(worth.squares), rounded(worth.cuts));
         rounded(self) < rounded(than)
     }
 }
 
-/// Parts under refinement.
+/// Partition under refinement.
 pub(super) struct Refinement<'a> {
     fine: &'a Fine,
     machine: &'a Machine,
-    /// Devices of each part.
+    /// Number of devices of each part.
     widths: &'a [usize],
     part: Vec<usize>,
     seconds: Sums,
     parameters: Sums,
     kept: Sums,
     vertices: Vec<usize>,
-    /// By vertex, the last part that needs what it puts out, its own where nobody does.
+    /// By vertex: last part that needs its output; its own part if none does.
     needed: Vec<usize>,
-    /// Bytes over the border before each part.
+    /// Bytes across the border before each part.
     cut: Sums,
 }
 
-/// Sums that are added to and taken from, by part or border: exact, so that what was added can be taken off again, however
-/// much smaller all the others are.
+/// Sums with additions and removals, by part or border. They are exact, so that a removed large value leaves no error
+/// beside small ones.
 #[derive(Debug, Clone)]
 struct Sums {
     exact: Vec<ExactSum>,
@@ -77,7 +79,7 @@ impl Index<usize> for Sums {
 }
 
 impl<'a> Refinement<'a> {
-    /// Refines parts, each on so many devices.
+    /// Starts from `part`; `widths` gives the devices of each part.
     pub(super) fn new(fine: &'a Fine, machine: &'a Machine, widths: &'a [usize], part: Vec<usize>) -> Self {
         let count = widths.len();
         let [seconds, parameters, kept, cut] = [(); 4].map(|()| Sums::new(count));
@@ -99,7 +101,7 @@ impl<'a> Refinement<'a> {
         self.kept.add(part, sign * self.fine.kept[v]);
     }
 
-    /// What the parts are worth.
+    /// Objective of the current partition.
     pub(super) fn worth(&self) -> Worth {
         let mut worth = Worth { most: 0.0, squares: 0.0, cuts: 0.0 };
         for (own, &width) in self.widths.iter().enumerate() {
@@ -115,7 +117,7 @@ impl<'a> Refinement<'a> {
         worth
     }
 
-    /// Whether every part fits into memory.
+    /// True if part `own` fits into memory.
     fn fits(&self, own: usize) -> bool {
         let after = self.widths.len() - 1 - own;
         self.machine.fits(self.parameters[own], self.kept[own], self.widths[own], after)
@@ -148,8 +150,8 @@ impl<'a> Refinement<'a> {
         fine.into[v].iter().for_each(|&u| self.carry(u, 1.0));
     }
 
-    /// The last part that needs what a vertex puts out, which is known to be none behind `most`. Most successors are numbered
-    /// as the parts are, so that in a dense graph it is seldom that all of them are asked.
+    /// Last part that needs the output of `v`; the caller guarantees that no such part is behind `most`. Successors are
+    /// mostly numbered as their parts are, so in a dense graph the loop usually ends early.
     fn farthest(&self, v: usize, most: usize) -> usize {
         let mut last = self.part[v];
         for &w in self.fine.out[v].iter().rev() {
@@ -161,7 +163,8 @@ impl<'a> Refinement<'a> {
         last
     }
 
-    /// Moves vertices as long as that is better and nobody stops the search; the parts, which are worth no less than before.
+    /// Moves vertices while the objective improves and the search is not cancelled. Returns the parts, never worse than
+    /// before.
     pub(super) fn run(mut self, search: &Search) -> Vec<usize> {
         let mut best = self.worth();
         for _ in 0..PASSES {

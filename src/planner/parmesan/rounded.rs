@@ -1,13 +1,13 @@
-//! Figures as they are compared where sums differ by rounding: to 40 binary digits, about 12 decimal ones.
+//! Rounds figures before they are compared, because sums may differ by rounding: to 40 binary digits, about 12 decimal
+//! digits.
 //!
-//! "Equal but for a share of `1e-12`" is no order: of three figures the first may equal the second and the second the third,
-//! and the first be less than the third. Who goes on from one to what is better by such a measure, and then by a second
-//! one, can come back to where he began, for ever. Rounded figures have an order, so that this cannot be.
+//! "Equal within a relative `1e-12`" is not transitive: a = b and b = c, yet a < c. A search that improves by such a
+//! comparison, and then by a second criterion, can cycle forever. Rounded figures have a total order, so it cannot.
 
-/// Binary digits that do not count.
+/// Trailing binary digits that are dropped.
 const LEFT_OUT: u32 = 12;
 
-/// A figure that is not negative, rounded: whole numbers in the order of the figures.
+/// Rounds a non-negative figure to an integer; integers have the same order as the figures.
 pub(super) fn rounded(figure: f64) -> u64 {
     (figure.to_bits() + (1 << (LEFT_OUT - 1))) >> LEFT_OUT
 }

@@ -1,71 +1,73 @@
-//! The dynamic program over a chain of clusters: which of them form a stage, and on how many devices.
+//! Dynamic program over a chain of clusters: chooses the clusters and the number of devices of each stage.
 //!
 //! ```text
 //! G[s][i][d] = min over j > i and r ≤ d of  max( stage(i, j, r), cut(j), G[s−1][j][d−r] )
 //! ```
 //!
-//! from the last stage backwards, so that a stage knows how many are behind it, and with that how many microbatches it has
-//! in flight. `stage` is compute over `r` devices and the share that a microbatch bears of the all-reduce; `cut(j)` is
-//! everything that goes over position `j`, one way, as links are full duplex. Where devices do not compute while they send,
-//! both directions of both cuts count with the stage. Every number of stages has its own best; which is fastest is for the
-//! simulator to say. `O(clusters² · devices · widths · stages)` time, eight bytes for each state. Where that is more than
-//! [`MOST_STEPS`], devices are handed out by twos, fours and so on; numbers of stages that would take more than
-//! [`MOST_STATES`] are left out.
+//! It runs from the last stage backwards, so the number of stages behind a stage is known, and with it the
+//! number of microbatches in flight. `stage` is the compute on `r` devices plus one microbatch's part of the
+//! all-reduce. `cut(j)` is all data that crosses position `j`, one way, because links are full duplex. Without overlap
+//! of compute and sending, both directions of both cuts are added to the stage. Every number of stages has its own
+//! optimum; the simulator decides which is fastest.
+//!
+//! Time is `O(clusters² · devices · widths · stages)`; each state takes eight bytes. Above [`MOST_STEPS`] steps,
+//! devices are assigned in units of two, four and so on. Numbers of stages that need more than [`MOST_STATES`] states
+//! are left out.
 
 use super::coarsen::Fine;
 use crate::{planner::Search, workload::states::ExactSum};
 
-/// Steps of the program from which on devices are handed out in larger units.
+/// Number of steps of the program above which devices are assigned in larger units.
 const MOST_STEPS: f64 = 4e9;
-/// Units that there are at the least.
+/// Minimum number of units.
 const LEAST_UNITS: usize = 16;
-/// States that are kept: 256 MB.
+/// Maximum number of states: 256 MB.
 const MOST_STATES: usize = 1 << 25;
 
-/// What stages run on.
+/// Machine that stages run on.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
-    /// Devices there are.
+    /// Number of devices.
     pub(super) devices: usize,
     /// Numbers of devices that a stage may have, ascending.
     pub(super) widths: Vec<usize>,
     /// Bytes per second between two stages.
     pub(super) bandwidth: f64,
-    /// By number of devices: seconds of an all-reduce for each byte.
+    /// Seconds of an all-reduce per byte, by number of devices.
     pub(super) reduce_s: Vec<f64>,
-    /// Microbatches in a batch.
+    /// Microbatches per iteration.
     pub(super) microbatches: f64,
-    /// Whether devices compute while they send.
+    /// True if devices compute while they send.
     pub(super) overlap: bool,
-    /// Bytes of memory of a device.
+    /// Memory of a device, bytes.
     pub(super) memory: f64,
-    /// Bytes kept for each byte of parameters.
+    /// Bytes of weights, gradients and optimizer state per byte of parameters.
     pub(super) state: f64,
 }
 
 impl Machine {
-    /// Seconds of a stage of these sums, by itself.
+    /// Seconds per microbatch of a stage with these sums, without transfers.
     pub(super) fn stage_s(&self, seconds: f64, parameters: f64, devices: usize) -> f64 {
         seconds / devices as f64 + self.reduce_s[devices] * parameters / self.microbatches
     }
 
-    /// Seconds of bytes over a cut, one way.
+    /// Seconds to send bytes over a cut, one way.
     pub(super) fn cut_s(&self, bytes: f64) -> f64 {
         bytes / self.bandwidth
     }
 
-    /// Whether a stage with so many behind it fits.
+    /// True if a stage fits into memory with `after` stages behind it.
     pub(super) fn fits(&self, parameters: f64, kept: f64, devices: usize, after: usize) -> bool {
         let in_flight = ((2 * after + 1) as f64).min(self.microbatches);
         self.state * parameters + in_flight * kept / devices as f64 <= self.memory
     }
 }
 
-/// Stages along a chain: where each ends, and its devices.
+/// Stages along a chain: the end of each, and its devices.
 pub(super) type Cuts = Vec<(usize, usize)>;
 
-/// Bytes over every position of a chain: of each producer once, as far as someone behind needs them. Exact sums: bytes that
-/// forbid a cut leave nothing behind, and take nothing with them, where they are needed no longer.
+/// Bytes that cross every position of a chain, once per producer, up to its last consumer. Sums are exact: very large
+/// bytes that forbid a cut leave no rounding error behind after their last consumer.
 pub(super) fn cut_bytes(fine: &Fine, part: &[usize], parts: usize) -> Vec<f64> {
     let mut steps = vec![];
     for v in 0..fine.len() {
@@ -87,14 +89,14 @@ pub(super) fn cut_bytes(fine: &Fine, part: &[usize], parts: usize) -> Vec<f64> {
     (0..=parts).map(over).collect()
 }
 
-/// Devices that are handed out together, so that the program ends in good time.
+/// Number of devices that are assigned together, so that the program ends in reasonable time.
 fn unit(parts: usize, machine: &Machine) -> usize {
     let steps = |unit: usize| {
         let (units, parts) = (machine.devices / unit, parts as f64);
         let widths = machine.widths.iter().filter(|width| width.is_multiple_of(unit)).count();
         parts * parts / 2.0 * units as f64 * widths as f64 * parts.min(units as f64)
     };
-    // Stages of single devices are all there are where there are no replicas.
+    // Without replicas, all stages have a single device, and larger units are not possible.
     let widest = machine.widths.last().copied().unwrap_or(1);
     let mut unit = 1;
     while steps(unit) > MOST_STEPS && machine.devices / (2 * unit) >= LEAST_UNITS && 2 * unit <= widest {
@@ -103,12 +105,13 @@ fn unit(parts: usize, machine: &Machine) -> usize {
     unit
 }
 
-/// For every number of stages the chain's best, with its bottleneck; fewest stages first. `part` numbers the clusters of
-/// the vertices along the chain. Of a search that was stopped, the numbers of stages it had come to.
+/// Best cuts of the chain and their bottleneck, for every number of stages, fewest first. `part` gives the cluster of
+/// each vertex; clusters are numbered along the chain. A cancelled search returns the numbers of stages finished so
+/// far.
 pub(super) fn chain(fine: &Fine, part: &[usize], parts: usize, machine: &Machine, search: &Search) -> Vec<(f64, Cuts)> {
     let unit = unit(parts, machine);
     let widths: Vec<usize> = machine.widths.iter().copied().filter(|width| width.is_multiple_of(unit)).collect();
-    // Where every stage has one device, stages are counted and not devices.
+    // If every stage has one device, the number of stages implies the number of devices.
     let single = widths == [1];
     let (n, devices) = (parts, if single { 0 } else { machine.devices / unit });
     let units = |r: usize| if single { 0 } else { r / unit };
@@ -121,7 +124,7 @@ pub(super) fn chain(fine: &Fine, part: &[usize], parts: usize, machine: &Machine
     let cut = cut_bytes(fine, part, parts);
     let width = devices + 1;
     let states = (n + 1) * width;
-    // The suffix without stages: nothing is left.
+    // Base case: the empty suffix has no stages.
     let mut later = vec![f64::INFINITY; states];
     (0..width).for_each(|d| later[n * width + d] = 0.0);
     let mut choices: Vec<Vec<(u32, u32)>> = vec![];
@@ -136,7 +139,7 @@ pub(super) fn chain(fine: &Fine, part: &[usize], parts: usize, machine: &Machine
             }
             let mut sums = [0.0; 3];
             for j in i + 1..=n {
-                // Added up and not taken off a longer sum, in which a large one would swallow the others.
+                // Summed upwards. Subtracting from a longer sum would lose small values beside a large one.
                 let added = own[j - 1];
                 sums = [sums[0] + added[0], sums[1] + added[1], sums[2] + added[2]];
                 let [seconds, parameters, kept] = sums;
@@ -178,7 +181,7 @@ mod tests {
     use super::{super::coarsen::tests::random_graph, *};
     use crate::planner::random::SplitMix;
 
-    /// All ways to cut a chain into stages on devices.
+    /// Tries all ways to cut a chain into stages on devices.
     fn brute(fine: &Fine, part: &[usize], from: usize, devices: usize, machine: &Machine) -> f64 {
         let n = fine.len();
         if from == n {

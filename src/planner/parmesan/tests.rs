@@ -1,4 +1,4 @@
-//! Parmesan on layer profiles: post-conditions of its plans, what its search promises, and limits that cannot be kept.
+//! Parmesan on layer profiles: post-conditions of plans, properties of the search, and limits that cannot be met.
 
 use std::sync::Arc;
 

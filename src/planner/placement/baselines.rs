@@ -1,13 +1,13 @@
-//! Baselines that the paper compares with: everything on one accelerator, and an expert's split.
+//! The paper's baselines: everything on one accelerator, and an expert's split.
 //!
-//! Neither heeds the memory of an accelerator; a note says where it is not enough.
+//! Both ignore the memory of an accelerator; a note says when it is exceeded.
 
 use std::collections::BTreeMap;
 
 use super::{DeviceKind, Placed, PlacementLimits, Split};
 use crate::{graph::Dag, planner::Status, workload::Node, workload::placement::PlacementProfile};
 
-/// Everything on one accelerator, which then sends and receives nothing.
+/// Everything on one accelerator, which then has no transfers.
 pub fn one_accelerator(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> Placed {
     if limits.accelerators == 0 {
         return Placed::without(Status::Infeasible);
@@ -16,8 +16,8 @@ pub fn one_accelerator(dag: &Dag, profile: &PlacementProfile, limits: &Placement
     scored(dag, profile, limits, split)
 }
 
-/// An expert's split, which may name the nodes of the forward pass alone: a node that it does not name is where the
-/// named nodes of its colour class are. All CPUs count as one device.
+/// An expert's split. It may name only nodes of the forward pass: a node that it does not name is on the device of the
+/// named nodes of its colour class. All CPUs count as one device.
 ///
 /// # Errors
 /// A sentence on the node or class that has no device or several.
@@ -28,7 +28,7 @@ pub fn expert(
     named: &Split,
     nodes: &[Node],
 ) -> Result<Placed, String> {
-    // Device 0 is the CPUs, then come the accelerators that hold something.
+    // Device 0 holds the CPUs; then come the non-empty accelerators.
     let mut stages = vec![(DeviceKind::Cpu, vec![])];
     let mut device_of: Vec<Option<usize>> = vec![None; dag.len()];
     for device in named.devices.iter().filter(|device| !device.nodes.is_empty()) {
@@ -72,7 +72,7 @@ pub fn expert(
     Ok(scored(dag, profile, limits, Split::from_stages(stages)))
 }
 
-/// A split that was given, as a result.
+/// A given split, as a result.
 pub(super) fn scored(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits, split: Split) -> Placed {
     let score = split.score(dag, profile);
     let over = score.over_memory(&split, limits.memory_bytes).count();

@@ -1,9 +1,10 @@
-//! What must share a device: colour classes, what a layer or a cycle forces together, and leaves that cost nothing.
+//! Classes of nodes that must share a device: colour classes, unions forced by a layer or a cycle, and leaves without
+//! cost.
 //!
-//! A [`Partition`] says which class a node is in; a [`ClassGraph`] is the order among classes that a contiguous split
-//! keeps. Its edges are those between forward nodes, and *artificial* ones: a class with backward nodes alone has no
-//! place in the forward pass, so the edges between its backward nodes and others are mirrored into it. Artificial edges
-//! order classes and never cost.
+//! A [`Partition`] maps nodes to classes; a [`ClassGraph`] is the order among classes that a contiguous split must
+//! keep. Its edges are those between forward nodes, and *artificial* ones: a class with only backward nodes has no
+//! position in the forward pass, so its backward edges are mirrored into the forward pass. Artificial edges order
+//! classes and never cost.
 //!
 //! Strongly connected classes are found with Tarjan's algorithm in `O(n + m)`; leaf merging is `O(m log m)`.
 
@@ -14,13 +15,14 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// The number of the first node without a class, above every colour; the next ones count up. It matters only where ties
-/// are broken by class. The published program counts down from here, but visits such classes in the order of its nodes.
+/// Number of the first node without a class, above every colour; the next ones count up. It matters only for ties,
+/// which are broken by class. The published program counts down from here, but visits such classes in the order of its
+/// nodes.
 const FRESH_LABEL: i64 = 2_135_137_968;
-/// Below this, a leaf's time counts as none.
+/// A leaf's time below this counts as none.
 const NEGLIGIBLE: f64 = 1e-6;
 
-/// A partition of the nodes into classes.
+/// Partition of the nodes into classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     class_of: Vec<u32>,
@@ -28,7 +30,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// The colour classes of a profile; a node without one is a class of its own.
+    /// Colour classes of a profile; a node without a colour is its own class.
     pub fn by_colour(profile: &PlacementProfile) -> Self {
         let mut known: BTreeMap<i64, u32> = BTreeMap::new();
         let mut labels = vec![];
@@ -59,22 +61,22 @@ impl Partition {
         self.labels.len()
     }
 
-    /// Whether there is no class.
+    /// True if there is no class.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
 
-    /// The class of a node.
+    /// Class of a node.
     pub fn class(&self, node: usize) -> usize {
         self.class_of[node] as usize
     }
 
-    /// The number by which ties are broken: the colour of one of the members.
+    /// Number that breaks ties: the colour of one of the members.
     pub fn label(&self, class: usize) -> i64 {
         self.labels[class]
     }
 
-    /// The nodes of every class, ascending.
+    /// Nodes of every class, ascending.
     pub fn members(&self) -> Vec<Vec<usize>> {
         let mut members = vec![vec![]; self.len()];
         for (node, &class) in self.class_of.iter().enumerate() {
@@ -83,7 +85,7 @@ impl Partition {
         members
     }
 
-    /// The partition in which the classes of each pair are one; it has the smallest of their labels.
+    /// Merges the classes of each pair; a merged class keeps the smallest label.
     pub(super) fn united(&self, pairs: impl IntoIterator<Item = (usize, usize)>) -> Partition {
         let mut parent: Vec<usize> = (0..self.len()).collect();
         for (a, b) in pairs {
@@ -97,7 +99,7 @@ impl Partition {
         self.merged_into(|class| root(&mut parent, class))
     }
 
-    /// The partition in which each class is part of the one that `target` names; a target is its own.
+    /// Merges each class into the class `target(class)`; `target` maps a target to itself.
     fn merged_into(&self, mut target: impl FnMut(usize) -> usize) -> Partition {
         let mut compact = vec![u32::MAX; self.len()];
         let mut labels = vec![];
@@ -112,7 +114,7 @@ impl Partition {
         Partition { class_of: self.class_of.iter().map(|&class| compact[class as usize]).collect(), labels }
     }
 
-    /// The partition in which classes that share one of the given node sets are one.
+    /// Merges classes that share one of the given node sets.
     #[must_use]
     pub fn with_together<'a>(&self, sets: impl IntoIterator<Item = &'a [usize]>) -> Partition {
         self.united(
@@ -121,7 +123,7 @@ impl Partition {
         )
     }
 
-    /// The partition in which classes that meet in a layer are one.
+    /// Merges classes that meet in a layer.
     #[must_use]
     pub fn with_layers(&self, profile: &PlacementProfile) -> Partition {
         let mut layers: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
@@ -145,16 +147,17 @@ fn root(parent: &mut [usize], mut class: usize) -> usize {
 /// Classes and the acyclic order among them.
 #[derive(Debug, Clone)]
 pub struct ClassGraph {
-    /// Which class a node is in.
+    /// Class of every node.
     pub partition: Partition,
-    /// Edges between forward nodes of different classes, ascending, each once.
+    /// Edges between forward nodes of different classes, ascending, without duplicates.
     pub edges: BTreeSet<(u32, u32)>,
-    /// Edges that only order, ascending, each once.
+    /// Edges that only order, ascending, without duplicates.
     pub artificial: BTreeSet<(u32, u32)>,
 }
 
 impl ClassGraph {
-    /// Orders the classes of a partition: mirrors orphans' backward edges, then makes every cycle one class.
+    /// Orders the classes of a partition: mirrors the backward edges of orphans, then merges every cycle into one
+    /// class.
     pub fn new(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Self {
         let mut orphan = vec![true; partition.len()];
         for (node, cost) in profile.nodes.iter().enumerate() {
@@ -162,7 +165,7 @@ impl ClassGraph {
                 orphan[partition.class(node)] = false;
             }
         }
-        // Sets that are made of a whole list are made several times as fast as one edge after the other.
+        // Building a set from a whole list is several times as fast as inserting edges one by one.
         let (mut edges, mut artificial) = (vec![], vec![]);
         for &(u, v) in dag.edges() {
             let (a, b) = (partition.class(u as usize), partition.class(v as usize));
@@ -189,15 +192,16 @@ impl ClassGraph {
         ClassGraph { edges: renamed(&edges, &class), artificial: renamed(&artificial, &class), partition: merged }
     }
 
-    /// Gives every leaf that takes no time to its only neighbour's class, until there is none left. Also tells, by class as they
-    /// were before, which were given away.
+    /// Merges every leaf that takes no time into the class of its only neighbour, until there is none left. The second
+    /// result is true for each class, as numbered before, that was merged away.
     ///
-    /// This shrinks the search and is a heuristic: the leaf keeps its size and the cost of sending its output. Where these
-    /// do not count, no split is better with a leaf elsewhere.
+    /// This shrinks the search and is a heuristic: the leaf keeps its size and the cost of sending its output. If these
+    /// do not matter, no split is better with a leaf elsewhere.
     #[must_use]
     pub fn without_free_leaves(&self, dag: &Dag, profile: &PlacementProfile) -> (Self, Vec<bool>) {
         let n = self.partition.len();
-        // Forward CPU and accelerator time, backward time of both kinds, and whether forward and backward nodes touch.
+        // Forward CPU and accelerator time; backward time of both kinds; true if forward and backward nodes are
+        // adjacent.
         let mut forward = vec![(0.0, 0.0); n];
         let mut backward = vec![0.0; n];
         let mut touches = vec![false; n];
@@ -239,7 +243,7 @@ impl ClassGraph {
             waiting.insert((self.partition.label(y), y));
         }
         for mut class in 0..n {
-            // Chains of leaves end in a class that stayed.
+            // A chain of leaves ends in a class that stayed.
             let mut kept = class;
             while target[kept] != kept {
                 kept = target[kept];
@@ -268,7 +272,7 @@ impl ClassGraph {
     }
 }
 
-/// The edges between what the classes became, without those inside one.
+/// Edges between the new classes, without those inside one class.
 fn renamed(edges: &BTreeSet<(u32, u32)>, class: &[usize]) -> BTreeSet<(u32, u32)> {
     edges.iter().map(|&(a, b)| (class[a as usize] as u32, class[b as usize] as u32)).filter(|(a, b)| a != b).collect()
 }

@@ -1,6 +1,6 @@
-//! A split that somebody made, as a planner of the registry: the paper's human expert.
+//! A given split as a registered planner: the paper's human expert.
 //!
-//! The file may name the nodes of the forward pass alone, or one of each colour class; the others follow their class
+//! The file may name only nodes of the forward pass, or one node of each colour class; the others follow their class
 //! ([`baselines::expert`]). Linear time.
 
 use std::path::PathBuf;
@@ -50,11 +50,11 @@ static OPTIONS: [OptionSpec; 2] = [
     },
 ];
 
-/// The planner.
+/// The expert planner.
 #[derive(Debug)]
 pub(crate) struct Expert;
 
-/// The split of the file, extended to the whole graph.
+/// Split of the file, extended to the whole graph.
 fn extended(problem: &Problem) -> Result<Placed, OptionError> {
     let Some(path): Option<PathBuf> = problem.options.file("split") else {
         return Err(OptionError::Missing {

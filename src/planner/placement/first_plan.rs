@@ -1,13 +1,13 @@
-//! A split before anything takes time: devices filled one after the other along one order of the classes.
+//! Immediate split: fills devices one after the other along one order of the classes.
 //!
-//! For a threshold on the load, an accelerator takes the classes along the order up to the furthest place at which it
-//! keeps the threshold, transfers and memory; a CPU helps where an accelerator gets no further, or there is none left.
-//! Bisection finds a threshold that is just enough for the devices there are. `O(classes + nets)` for each of some forty
-//! thresholds: a graph of 100,000 nodes has its first plan in a fraction of a second, contiguous, within memory, and on
-//! chains within a percent of the bound. Nothing is proven.
+//! For a threshold on the load, an accelerator takes classes along the order up to the furthest position that keeps the
+//! threshold (with transfers) and the memory. A CPU takes over if an accelerator gets no further or none is left.
+//! Bisection finds a threshold that is just large enough for the available devices. Each of some forty thresholds takes
+//! `O(classes + nets)`: a graph of 100,000 nodes gets a contiguous plan within memory in a fraction of a second, and
+//! chains get one within a percent of the bound. Nothing is proven.
 //!
-//! What a device sends changes by what enters and leaves it; the two are summed with their rounding errors, so that a
-//! tensor that is never to be sent leaves nothing behind once it is inside.
+//! Transfers of a device change as classes enter. They are summed with compensation, so that a huge cost leaves no
+//! error after its net is complete.
 
 use std::ops::Range;
 
@@ -21,28 +21,28 @@ use super::{
 };
 use crate::{graph::Dag, workload::placement::PlacementProfile};
 
-/// Thresholds that are tried at the most.
+/// Maximum number of thresholds.
 const MOST_THRESHOLDS: usize = 60;
-/// Thresholds closer together than this share are not told apart.
+/// Relative distance below which bisection stops.
 const RESOLUTION: f64 = 1e-4;
-/// A threshold at which so many times all classes were looked at has too few places to cut at.
+/// A threshold is given up after all classes were visited this many times: there are too few places to cut.
 const MOST_PASSES: usize = 24;
 
-/// A split found at once, and what no split is below.
+/// Immediate split, and a lower bound.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct First {
-    /// No split is below this max-load, contiguous or not.
+    /// Lower bound on the max-load of all splits, contiguous or not.
     pub lower_bound: f64,
-    /// The split with its max-load; none where the order has no place to cut that keeps the memory.
+    /// Max-load and split; `None` if the order has no cuts within memory.
     pub split: Option<(f64, Split)>,
 }
 
-/// A max-load that no split is below, contiguous or not.
+/// Lower bound on the max-load of all splits, contiguous or not.
 pub(crate) fn lower_bound_of_all(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> f64 {
     lower_bound(&ClassCosts::new(dag, profile, &Partition::by_colour(profile)), limits)
 }
 
-/// The first split of a graph.
+/// First split of a graph.
 pub(crate) fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> First {
     let colours = Partition::by_colour(profile);
     let lower_bound = lower_bound(&ClassCosts::new(dag, profile, &colours), limits);
@@ -51,7 +51,7 @@ pub(crate) fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimi
     First { lower_bound, split: found.map(|(value, stages)| (value, prepared.split(&stages))) }
 }
 
-/// The stages of a split along an order with its max-load, which is not below `lower`.
+/// Fills devices along an order; returns max-load and stages. `lower` is a lower bound on the max-load.
 pub(crate) fn along(
     order: &[u32],
     costs: &ClassCosts,
@@ -82,14 +82,14 @@ pub(crate) fn along(
     Some((best.0, stages.collect()))
 }
 
-/// Devices over ranges of the order.
+/// Devices and their ranges of the order.
 type Ranges = Vec<(DeviceKind, Range<usize>)>;
 
 struct Filler<'a> {
     order: &'a [u32],
     costs: &'a ClassCosts,
     limits: &'a PlacementLimits,
-    /// Classes of each net on the device in hand; all zero between devices.
+    /// Classes of each net on the current device; all zero between devices.
     inside: Vec<u32>,
 }
 
@@ -124,7 +124,7 @@ impl Filler<'_> {
         Some((value, ranges))
     }
 
-    /// The furthest place up to which an accelerator can hold the classes from `from` on, and how far was looked.
+    /// Furthest position up to which an accelerator can hold the classes from `from`, and the last position visited.
     fn on_accelerator(&mut self, from: usize, threshold: f64) -> (usize, usize) {
         let costs = self.costs;
         let (mut time, mut size, mut cut) = (0.0, 0.0, Balance::default());
@@ -154,7 +154,7 @@ impl Filler<'_> {
         (end, place)
     }
 
-    /// The furthest place up to which a CPU can run the classes from `from` on.
+    /// Furthest position up to which a CPU can run the classes from `from`.
     fn on_cpu(&self, from: usize, threshold: f64) -> usize {
         let mut time = 0.0;
         let fits = |&&class: &&u32| {
@@ -164,7 +164,7 @@ impl Filler<'_> {
         from + self.order[from..].iter().take_while(fits).count()
     }
 
-    /// The load of a device, added up from its parts.
+    /// Load of a device, summed from its parts.
     fn load(&mut self, kind: DeviceKind, range: Range<usize>) -> f64 {
         let costs = self.costs;
         let held = &self.order[range.clone()];
@@ -193,7 +193,7 @@ impl Filler<'_> {
     }
 }
 
-/// A sum of two parts, the second what rounding took from the first (Knuth's two-sum).
+/// Sum in two parts; the second collects the rounding errors of the first (Knuth's two-sum).
 #[derive(Debug, Clone, Copy, Default)]
 struct Balance {
     high: f64,

@@ -1,4 +1,4 @@
-//! The search over all splits ([`ip`](super::ip)) as a planner of the registry.
+//! The search over all splits ([`ip`](super::ip)) as a registered planner.
 
 use super::{
     Asked, Split,
@@ -17,7 +17,7 @@ use crate::{
     workload::Workload,
 };
 
-/// Any split, or any that is contiguous device by device; with a bound that says how much better there may be.
+/// Planner over all splits, or over those that are contiguous on every device, with a lower bound.
 #[derive(Debug)]
 pub(crate) struct IntegerProgram;
 
@@ -56,7 +56,7 @@ const OBJECTIVE: OptionSpec = OptionSpec {
     },
 };
 
-/// What each leaves of the plans that a proof speaks of.
+/// Effect of each option on the set of plans that a proof covers.
 static BEARINGS: [(&str, Bearing); OPTIONS.len()] = [
     (
         CONTIGUITY.name,
@@ -124,7 +124,7 @@ impl Planner for IntegerProgram {
                 outcome.infeasible = Some(infeasible(problem, &question, handle));
             }
             None => {
-                // Neither found nor disproven: nothing but more time could tell.
+                // Neither found nor refuted; only more time could decide.
                 outcome.status = Status::Cancelled;
                 outcome.notes.push("no split was found that keeps the memory, and none was ruled out".into());
             }
@@ -133,7 +133,7 @@ impl Planner for IntegerProgram {
     }
 }
 
-/// Why there is no split: with a CPU there is one, unless classes have to go where they cannot.
+/// Reason why there is no split. With a CPU there is one, unless a class has no device that can run it.
 fn infeasible(problem: &Problem, question: &Question<'_>, handle: &Search) -> Infeasible {
     let (accelerators, limit) = (question.limits.accelerators, units::bytes_exact(problem.limits.memory_limit()));
     if question.profile.nodes.iter().any(|node| !node.supported) {
@@ -143,11 +143,11 @@ fn infeasible(problem: &Problem, question: &Question<'_>, handle: &Search) -> In
     let mut explanation =
         format!("The colour classes cannot be packed into {accelerators} accelerators with {limit} each: allow a CPU.");
     let mut enough = None;
-    // What would do is asked of the sizes as they are given: how they count depends on the memory.
+    // The least memory is computed from the given sizes, because counted sizes depend on the memory.
     let given = problem.workload.placement().unwrap_or(question.profile);
     if let Some(mut needed) = smallest_memory::any_split(given, accelerators, handle) {
         if question.contiguity == Contiguity::Contiguous {
-            // A contiguous split of the DP is convex on every device; some other convex one might do with less.
+            // A contiguous split of the DP is convex on every device; another convex split may need less.
             let quiet = handle.quiet();
             let least = smallest_memory::contiguous(question.dag, given, false, accelerators, &quiet);
             needed.enough = least.map_or(f64::INFINITY, |least| least.enough).max(needed.at_least);

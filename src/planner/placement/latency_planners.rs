@@ -1,8 +1,8 @@
-//! The algorithms for single-sample latency as planners of the registry.
+//! The algorithms for single-sample latency as registered planners.
 //!
-//! The greedy heuristic and the split of the max-load DP are scored as the paper scores a split: a stage is a device. The
-//! search answers the question of the latency integer program: a stage is one of the subgraphs that an accelerator runs
-//! in turn. In all of them the last stage is the CPUs, together, under the number after the accelerators.
+//! The greedy heuristic and the split of the max-load DP are scored as in the paper: a stage is a device. The search
+//! solves the problem of the latency integer program: a stage is one of the subgraphs that an accelerator runs in turn.
+//! In all of them, the last stage holds all CPUs together, numbered after the accelerators.
 //!
 //! Memory and time are those of the algorithms; see [`latency`](super::latency) and [`dp`].
 
@@ -30,7 +30,7 @@ use crate::{
     workload::{Choice, Node, NodeIndex, PlacementProfile, Workload},
 };
 
-/// Which algorithm.
+/// Algorithm of a planner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Algorithm {
     Greedy,
@@ -63,9 +63,9 @@ const ROUNDS: OptionSpec = OptionSpec {
 
 static SEARCH_OPTIONS: [OptionSpec; 2] = [SUBGRAPHS, ROUNDS];
 
-/// What each leaves of the plans that a proof speaks of.
+/// Effect of each option on the set of plans that a proof covers.
 static SEARCH_BEARINGS: [(&str, Bearing); SEARCH_OPTIONS.len()] = [
-    // One subgraph is a restriction as well, and the default.
+    // One subgraph, the default, is also a restriction.
     (
         SUBGRAPHS.name,
         Bearing::Narrows(|options| {
@@ -91,7 +91,7 @@ pub(crate) static GREEDY: LatencyPlanner = LatencyPlanner {
     limits: &LimitKind::PLACEMENT,
     algorithm: Algorithm::Greedy,
 };
-/// The split of the max-load DP.
+/// Split of the max-load DP.
 pub(crate) static MAX_LOAD_DP: LatencyPlanner = LatencyPlanner {
     info: info(
         "placement-latency-dp",
@@ -102,7 +102,7 @@ pub(crate) static MAX_LOAD_DP: LatencyPlanner = LatencyPlanner {
     limits: &LimitKind::PLACEMENT,
     algorithm: Algorithm::MaxLoadDp,
 };
-/// The anytime search.
+/// Anytime search.
 pub(crate) static SEARCH: LatencyPlanner = LatencyPlanner {
     info: info(
         "placement-latency-ip",
@@ -116,7 +116,7 @@ pub(crate) static SEARCH: LatencyPlanner = LatencyPlanner {
 
 impl Planner for LatencyPlanner {
     fn info(&self) -> &'static PlannerInfo {
-        // The planners are statics, so their fields live as long.
+        // The planners are statics, so their fields have static lifetime.
         match self.algorithm {
             Algorithm::Greedy => &GREEDY.info,
             Algorithm::MaxLoadDp => &MAX_LOAD_DP.info,
@@ -182,7 +182,7 @@ impl Planner for LatencyPlanner {
     }
 }
 
-/// The split of the max-load DP as a plan for latency.
+/// Split of the max-load DP as a plan for latency.
 fn of_max_load(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
     let limits = asked.limits;
     let placed = dp::plan(&problem.workload.dag, &asked.profile, &limits, &DpOptions::default(), &search.quiet());
@@ -207,14 +207,14 @@ fn of_max_load(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome
     outcome
 }
 
-/// Time on a CPU that no plan would take if it could do without, in the profile's unit: more than all accelerators need
-/// for everything, one after the other.
+/// CPU time that no plan accepts if it can avoid it, in the profile's unit: more than all accelerators need for
+/// everything in sequence.
 fn prohibitive(profile: &PlacementProfile) -> f64 {
     let nodes = profile.nodes.iter();
     nodes.map(|node| 4.0 * (node.accelerator_time + node.transfer * 2.0)).sum::<f64>().max(1e12)
 }
 
-/// Refuses a plan with nodes on CPUs where there are none.
+/// Refuses a plan with nodes on CPUs if there are none.
 pub(super) fn without_absent_cpus(problem: &Problem, outcome: Outcome) -> Outcome {
     let on_cpus = |stage: &Stage| stage.on_cpus();
     let nodes = |plan: &Plan| plan.stages.iter().filter(|stage| on_cpus(stage)).map(|stage| stage.nodes.len()).sum();
@@ -233,20 +233,20 @@ pub(super) fn accelerators(split: &Split) -> Vec<Vec<u32>> {
     devices.map(|device| device.nodes.iter().map(|&v| v as u32).collect()).collect()
 }
 
-/// The anytime search, from the splits that the max-load algorithms find.
+/// Anytime search, starting from the splits of the max-load algorithms.
 fn of_search(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
-    /// Graphs with more closed sets start from the linearised split alone, so that the search begins at once.
+    /// Graphs with more closed sets start from the linearised split alone, so that the search begins quickly.
     const MOST_IDEALS: usize = 5_000;
     let (dag, limits) = (&problem.workload.dag, asked.limits);
     let subgraphs = problem.options.number("subgraphs") as u32;
-    // Without CPUs the search goes on from splits that use them, but leaves them as soon as it can.
+    // Without CPUs, the search accepts starts that use CPUs, but leaves them as soon as it can.
     let prohibitive = prohibitive(&asked.profile);
     let mut priced = asked.profile.clone().into_owned();
     if problem.limits.cpus == 0 {
         priced.nodes.iter_mut().for_each(|node| node.cpu_time += prohibitive);
     }
     let profile = &priced;
-    // More accelerators or subgraphs than nodes are of no use, but cost memory.
+    // More accelerators or subgraphs than nodes are useless, but cost memory.
     let most = dag.len().max(1);
     let question = Question {
         dag,
@@ -288,7 +288,7 @@ fn of_search(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
     }
 }
 
-/// Publishes the better of the greedy split and everything on CPUs, and the bound that takes no time, before anything does.
+/// Publishes the better of the greedy split and everything on CPUs, and a quick lower bound, before the search starts.
 fn at_once(question: &Question<'_>, improved: &dyn Fn(&SlotSchedule), search: &Search) {
     let Question { dag, profile, accelerators, subgraphs, memory_bytes } = *question;
     let instance = Instance::new(dag, profile, accelerators, subgraphs, memory_bytes);
@@ -299,7 +299,7 @@ fn at_once(question: &Question<'_>, improved: &dyn Fn(&SlotSchedule), search: &S
     search.report_bound(critical_path(&instance));
 }
 
-/// A split as a plan, scored by the published evaluation; infeasible where it cannot run.
+/// A split as a plan, scored by the published evaluation; infeasible if it cannot run.
 pub(super) fn scored(problem: &Problem, asked: &Asked<'_>, split: &[Vec<u32>]) -> Outcome {
     let (dag, profile, limits) = (&problem.workload.dag, &asked.profile, &problem.limits);
     let unsupported = split.iter().flatten().map(|&v| v as usize).find(|&v| !profile.nodes[v].supported);
@@ -339,7 +339,7 @@ fn stage(nodes: Vec<usize>, choice: Choice, device: u32) -> Stage {
     Stage { nodes: NodeIndex::list(nodes), choices, data_parallel: 1, tensor_parallel: 1, devices: vec![device] }
 }
 
-/// A stage for each accelerator that holds something, then one for the CPUs.
+/// A stage for each non-empty accelerator, then one for the CPUs.
 fn device_plan(dag: &Dag, split: &[Vec<u32>], devices: u32) -> Plan {
     let mut on_cpus = vec![true; dag.len()];
     let mut plan = Plan { measure: Measure::Latency { subgraphs: None }, ..Plan::default() };
@@ -353,12 +353,12 @@ fn device_plan(dag: &Dag, split: &[Vec<u32>], devices: u32) -> Plan {
     plan
 }
 
-/// A stage for each slot that holds something, in order of start, then one for the CPUs.
+/// A stage for each non-empty slot, in order of start, then one for the CPUs.
 fn slot_plan(schedule: &SlotSchedule, n: usize, subgraphs: u32, devices: u32) -> Plan {
     let mut on_cpus = vec![true; n];
     let mut plan = Plan { measure: Measure::Latency { subgraphs: Some(subgraphs) }, ..Plan::default() };
     let mut runs: Vec<_> = schedule.slots.iter().collect();
-    // The sort is stable: an accelerator's slots stay in their order.
+    // The sort is stable: the slots of an accelerator stay in order.
     runs.sort_by(|a, b| a.start.total_cmp(&b.start));
     let mut numbers: Vec<usize> = vec![];
     for run in runs {

@@ -1,10 +1,10 @@
-//! The sets of classes that a prefix of the pipeline may hold (closed sets), and the steps between them.
+//! Closed sets of classes (the sets that a prefix of the pipeline may hold), and the steps between them.
 //!
-//! [`SuccessorSets`] enumerates sets closed under successors; here they are closed under predecessors, so it gets the
-//! reversed order. Each step to a set with one class less carries that class, so that a walk needs no bit sets. A walk
-//! takes classes out from the last to the first of one topological order: each set below is met along exactly one path,
-//! so that nothing has to be remembered of the sets that were seen. It takes the last class first, so that large
-//! differences come early.
+//! [`SuccessorSets`] enumerates sets closed under successors; here sets are closed under predecessors, so the order is
+//! reversed. A step leads to a closed set with one class less and stores that class, so that a walk needs no bit sets.
+//! A walk removes classes from the last to the first of one topological order. It reaches each set below along exactly
+//! one path, so it needs no marks of visited sets. The last class is removed first, so that large differences come
+//! early.
 
 use std::{cmp::Reverse, ops::Range};
 
@@ -18,25 +18,25 @@ use crate::{
 #[derive(Debug)]
 pub struct Lattice {
     start: Vec<u32>,
-    /// Set below and class, by place of the class within each set.
+    /// Steps of all sets: the set below and the class removed, last class of the topological order first.
     steps: Vec<(u32, u32)>,
-    /// For each step, the place of its class in a topological order.
+    /// For each step: the position of its class in a topological order.
     places: Vec<u32>,
-    /// The sets of each size in turn.
+    /// Range of the sets of each size.
     levels: Vec<Range<usize>>,
-    /// All sets but the empty one, each behind the one that it grows from (`grows_from`), depth first.
+    /// All sets but the empty one, each after the set that it grows from (`grows_from`), depth first.
     grown: Vec<u32>,
 }
 
-/// Bytes that the sets may take while they are enumerated.
+/// Maximum memory of the sets during enumeration, bytes.
 const MOST_BYTES: usize = 1 << 28;
 
-/// Why there is no lattice.
+/// Reason why there is no lattice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// More closed sets than so many.
+    /// More closed sets than this number.
     TooMany(usize),
-    /// The caller asked to stop.
+    /// The search was cancelled.
     Cancelled,
 }
 
@@ -46,7 +46,7 @@ impl Lattice {
     /// # Errors
     /// [`Refused`] if there are more, or the search was cancelled.
     pub fn new(order: &Dag, limit: usize, search: &Search) -> Result<Self, Refused> {
-        // A set is a bit for every class, and there is one of every size.
+        // A set takes a bit per class, and there is at least one set of every size.
         let limit = limit.min(MOST_BYTES / (order.len() / 8 + 8));
         if order.len() >= limit {
             return Err(Refused::TooMany(limit));
@@ -75,19 +75,19 @@ impl Lattice {
         Ok(Lattice::of(start, steps, places))
     }
 
-    /// The prefixes of one order of all classes, without enumerating anything.
+    /// Prefixes of one order of all classes, without enumeration.
     pub fn chain(order: &[u32]) -> Self {
         let steps = order.iter().enumerate().map(|(below, &class)| (below as u32, class)).collect();
         let start = [0].into_iter().chain(0..=order.len() as u32).collect();
         Lattice::of(start, steps, (0..order.len() as u32).collect())
     }
 
-    /// What follows from the steps of all sets.
+    /// Derives the other fields from the steps of all sets.
     fn of(start: Vec<u32>, steps: Vec<(u32, u32)>, places: Vec<u32>) -> Self {
         let mut lattice = Lattice { start, steps, places, levels: vec![], grown: vec![] };
         let mut size = vec![0u32; lattice.len()];
         lattice.levels.push(0..1);
-        // By set, how many grow from it; then where those of the next begin among all.
+        // By set: number of sets that grow from it; then the start of these sets in the list of all.
         let mut next = vec![0u32; lattice.len() + 1];
         for set in 1..lattice.len() {
             let (below, _) = lattice.grows_from(set);
@@ -118,15 +118,15 @@ impl Lattice {
         lattice
     }
 
-    /// The set and class that a set which is not empty is made of.
+    /// Set and class from which a non-empty set grows.
     #[inline]
     fn grows_from(&self, set: usize) -> (usize, u32) {
         let (below, class) = self.steps[self.start[set] as usize];
         (below as usize, class)
     }
 
-    /// What every closed set sums to as one device, into `sums`: each grows by one class from one below it, depth first, so that
-    /// one count of every net will do. `O(sets · nets of a class)`.
+    /// Writes the sums of every closed set, as one device, into `sums`. Each set grows by one class from a set below
+    /// it, depth first, so one counter per net suffices. `O(sets · nets of a class)`.
     pub fn sum_up(&self, costs: &ClassCosts, sums: &mut Vec<Sums>) {
         sums.clear();
         sums.resize(self.len(), Sums::default());
@@ -142,13 +142,13 @@ impl Lattice {
         }
     }
 
-    /// The closed sets by size: the range of each size in turn.
+    /// Range of the closed sets of each size.
     pub fn levels(&self) -> &[Range<usize>] {
         &self.levels
     }
 
-    /// How walks take the classes of a closed set out, the last first: the set that is left each time, the class, and its place
-    /// in their order.
+    /// Steps by which a walk empties a closed set, last class first: the remaining set, the class, and its position in
+    /// the order.
     pub(super) fn taken_out(&self, set: usize) -> impl Iterator<Item = (usize, u32, usize)> {
         let step = |set: usize| {
             (set > 0).then(|| {
@@ -164,7 +164,7 @@ impl Lattice {
         self.start.len() - 1
     }
 
-    /// Never true: the empty set is always there.
+    /// Always false: the empty set is always there.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -174,13 +174,13 @@ impl Lattice {
         self.levels.partition_point(|level| level.end <= set)
     }
 
-    /// The closed sets with one class less, each with that class.
+    /// Closed sets with one class less, each with that class.
     #[inline]
     pub fn below(&self, set: usize) -> &[(u32, u32)] {
         &self.steps[self.start[set] as usize..self.start[set + 1] as usize]
     }
 
-    /// The classes of a closed set that are not in another one below it, ascending.
+    /// Classes of a closed set that are not in a closed set below it, ascending.
     pub fn between(&self, set: usize, below: usize) -> Vec<usize> {
         let members = |set: usize| {
             let mut classes: Vec<usize> = self.taken_out(set).map(|(_, class, _)| class as usize).collect();
@@ -192,28 +192,28 @@ impl Lattice {
     }
 }
 
-/// A walk down from one closed set through all closed sets below it whose difference to it may still be a device; at each of
-/// them it has an aim, of what to look for below it.
+/// Walk down from one closed set to all closed sets below it whose difference from it may still be one device. Every
+/// step carries an aim, which states what the visitor seeks below.
 #[derive(Debug)]
 pub(crate) struct Walk<'a, Aim> {
     lattice: &'a Lattice,
     holding: Holding,
-    /// Where it was on the way to where it is.
+    /// Levels above the current one.
     path: Vec<Level<Aim>>,
-    /// The closed set that what is held lies within.
+    /// Closed set within which the held classes lie.
     within: usize,
 }
 
-/// Who walks down, and where to.
+/// Visitor of a walk.
 pub(crate) trait Visit<Aim> {
-    /// Whether a closed set is worth to be visited, or any below it.
+    /// True if a closed set, or a set below it, needs a visit.
     fn is_worth(&mut self, set: usize, aim: Aim) -> bool;
 
-    /// Where to go from a closed set, and what is held of the classes above it.
+    /// Visits a closed set and returns where to go next. `held` sums the classes above it.
     fn visit(&mut self, set: usize, held: &Sums) -> Onward<Aim>;
 }
 
-/// Who goes wherever they are told to, without an aim.
+/// A closure is a visitor without an aim that visits every set.
 impl<F: FnMut(usize, &Sums) -> Onward<()>> Visit<()> for F {
     fn is_worth(&mut self, _set: usize, (): ()) -> bool {
         true
@@ -224,41 +224,41 @@ impl<F: FnMut(usize, &Sums) -> Onward<()>> Visit<()> for F {
     }
 }
 
-/// Where a walk goes from a set.
+/// Next step of a walk after a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Onward<Aim> {
-    /// To the sets below it, with an aim.
+    /// Descend to the sets below, with an aim.
     Below(Aim),
-    /// Past it: the sets below it are not visited along this path.
+    /// Skip the sets below along this path.
     Past,
-    /// Nowhere: the walk is over.
+    /// End the walk.
     Stop,
 }
 
-/// Where a walk is among the steps down from one closed set.
+/// Position of a walk among the steps of one set.
 #[derive(Debug)]
 struct Level<Aim> {
     next: u32,
     end: u32,
-    /// The class that was taken out last.
+    /// Class that was removed last.
     class: u32,
-    /// What is held.
+    /// Sums of the held classes.
     sums: Sums,
     aim: Aim,
 }
 
 impl<'a, Aim: Copy> Walk<'a, Aim> {
-    /// A walker over a lattice.
+    /// Creates a walk over a lattice.
     pub(crate) fn new(lattice: &'a Lattice, costs: &ClassCosts) -> Self {
         Walk { lattice, holding: Holding::confined(costs), path: vec![], within: 0 }
     }
 
-    /// Lets what is held lie within another closed set. Both are followed down to where they meet: that is near for closed sets that
-    /// are walked one after the other.
+    /// Changes the closed set within which the held classes lie. Both sets are followed down to where they meet, which
+    /// is near when closed sets are walked in order.
     fn stay_within(&mut self, set: usize) {
         let (mut old, mut new) = (std::mem::replace(&mut self.within, set), set);
         while old != new {
-            // The larger number is of a set that is no smaller.
+            // The set with the larger number has at least as many classes.
             if old > new {
                 let (below, class) = self.lattice.below(old)[0];
                 self.holding.forbid(class as usize);
@@ -271,8 +271,8 @@ impl<'a, Aim: Copy> Walk<'a, Aim> {
         }
     }
 
-    /// What classes sum to as one device within the closed set that was walked down from last, taken in this order; or
-    /// until no more is wanted.
+    /// Sums of classes as one device within the closed set of the last walk, added in this order until `wanted` is
+    /// false.
     pub(crate) fn sum(&mut self, classes: impl Iterator<Item = u32> + Clone, wanted: impl Fn(&Sums) -> bool) -> Sums {
         let (mut sums, mut held) = (Sums::default(), 0);
         for class in classes.clone() {
@@ -286,14 +286,14 @@ impl<'a, Aim: Copy> Walk<'a, Aim> {
         sums
     }
 
-    /// Visits each closed set strictly below `set` once that is worth it, with the sums of the classes between the two. The
-    /// visitor says whether to go on below: the differences further down contain this one.
+    /// Visits closed sets strictly below `set` for which `Visit::is_worth` is true, with the sums of the classes
+    /// between. The visitor decides to descend or not: differences further down contain this one.
     pub(crate) fn down(&mut self, set: usize, aim: Aim, visitor: &mut impl Visit<Aim>) {
         self.stay_within(set);
         let Walk { lattice, holding, path, .. } = self;
         let level = |set: usize, class: u32, place: u32, sums: Sums, aim: Aim| {
             let (mut next, end) = (lattice.start[set], lattice.start[set + 1]);
-            // Steps lie in the order of their classes, the last first: in front are those that come too late.
+            // Steps are sorted by class, the last first; the leading ones were handled along another path.
             while next < end && lattice.places[next as usize] >= place {
                 next += 1;
             }

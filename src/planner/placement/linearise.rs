@@ -1,9 +1,9 @@
-//! The linearised search (DPL): the same dynamic programming along a single order of the classes.
+//! Linearised search (DPL): the same dynamic program along a single order of the classes.
 //!
-//! With `n` classes there are `n + 1` sets, so it takes `O(n²)` at worst. The order is that of the published program: a
-//! topological sort with a stack, in which the smallest class number among the sources comes first and successors are
-//! seen in ascending number, those of artificial edges before the others. Another order gives another value. The search
-//! begins below the value of devices filled along the order (`first_plan`), which is published before it.
+//! `n` classes have `n + 1` prefixes, so it takes `O(n²)` in the worst case. The order is that of the published
+//! program: a topological sort with a stack. It takes the source with the smallest class number first and visits
+//! successors in ascending number, those over artificial edges first. Another order gives another value. The search
+//! starts below the value of devices filled along the order (`first_plan`), which is published first.
 
 use super::{
     Placed, PlacementLimits,
@@ -19,7 +19,7 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// The order of the classes.
+/// Order of the classes.
 pub fn order(graph: &ClassGraph) -> Vec<u32> {
     let n = graph.partition.len();
     let label = |class: u32| (graph.partition.label(class as usize), class);
@@ -48,18 +48,18 @@ pub fn order(graph: &ClassGraph) -> Vec<u32> {
     order
 }
 
-/// What the order gives.
+/// Result along the order.
 #[derive(Debug)]
 pub(super) struct Linear {
-    /// No split over these classes is below.
+    /// Lower bound on the max-load of splits over these classes.
     pub(super) bound: f64,
-    /// The best split known, first stage first, with its max-load.
+    /// Max-load and stages of the best split so far, first stage first.
     pub(super) best: Option<(f64, Vec<Stage>)>,
-    /// How the search along the order ended; its split is `best`.
+    /// Result of the search along the order; its split was moved to `best`.
     pub(super) found: Result<DpResult, Refused>,
 }
 
-/// Fills devices along the order, publishes that, and searches for the best split along the order.
+/// Fills devices along the order, publishes that split, and searches for the best split along the order.
 pub(super) fn along(prepared: &Prepared, limits: &PlacementLimits, handle: &Search) -> Linear {
     let costs = &prepared.costs;
     let bound = need::lower_bound(prepared.at_least(), limits);
@@ -76,12 +76,12 @@ pub(super) fn along(prepared: &Prepared, limits: &PlacementLimits, handle: &Sear
 }
 
 impl Linear {
-    /// The max-load of the best split known.
+    /// Max-load of the best split so far.
     pub(super) fn value(&self) -> Option<f64> {
         self.best.as_ref().map(|(value, _)| *value)
     }
 
-    /// As a result.
+    /// Converts into a result.
     pub(super) fn placed(self, prepared: &Prepared) -> Placed {
         let max_load = self.value();
         let mut placed = Placed {
@@ -96,7 +96,7 @@ impl Linear {
                 .notes
                 .push(format!("{prefixes} prefixes with so many devices are too many to search: allow fewer devices")),
             Ok(found) => {
-                // Optimal along this order only: no proof for the graph, unless the bound happens to be met.
+                // Optimal along this order only: no proof for the graph, unless the lower bound is attained.
                 placed.status = match max_load {
                     Some(value) if value <= self.bound => Status::Optimal,
                     _ if !found.proven => Status::Cancelled,
@@ -113,7 +113,7 @@ impl Linear {
     }
 }
 
-/// The best split along the order, as a result.
+/// Best split along the order, as a result.
 pub fn plan(
     dag: &Dag,
     profile: &PlacementProfile,

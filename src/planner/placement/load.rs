@@ -1,30 +1,29 @@
-//! What a device costs that holds a set of classes: its time, its memory, and what it sends and receives.
+//! Load of a device that holds a set of classes: its time, its memory, and its transfers.
 //!
-//! An accelerator pays for a tensor once when it produces it for somebody else and once when it gets it from somebody
-//! else, however many edges that are. With the *net* of a node (the node and everything that reads its output) this is
-//! one rule: a set pays for a net that it meets and does not contain. Nets inside one class never cost; those with the
-//! same classes are one net. A counter per net makes adding or removing a class `O(nets of the class)`.
+//! An accelerator pays for a tensor once when it produces it for other devices, and once when it receives it from
+//! another device. The number of edges does not matter. The *net* of a node is the node and everything that reads its
+//! output. A set pays for a net that it intersects and does not contain. Nets inside one class never cost; nets with
+//! the same classes are merged. With a counter per net, adding or removing a class takes `O(nets of the class)`.
 //!
-//! Of rounding: a net's cost enters the sum with its first class and leaves it with its last, and
-//! what is small would be lost beside a net of 1e30 that users write to say "never cut here". So searches price with
-//! costs cut off above what is of use ([`ClassCosts::bounded`]), and a split that they find is worth what its parts add
-//! up to ([`ClassCosts::load`]).
+//! Rounding: a net's cost enters the sum with its first class and leaves it with its last. A cost of 1e30, by which
+//! users forbid a cut, would then erase small costs. So searches use costs that are cut off above a useful limit
+//! ([`ClassCosts::bounded`]). The load of a split that they find is summed from its parts ([`ClassCosts::load`]).
 
 use std::collections::BTreeMap;
 
 use super::{DeviceKind, classes::Partition};
 use crate::{graph::Dag, workload::placement::PlacementProfile};
 
-/// Costs by class.
+/// Costs by class, and the nets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassCosts {
     /// Time on a CPU.
     pub cpu: Vec<f64>,
-    /// Time on an accelerator, transfers apart.
+    /// Time on an accelerator, without transfers.
     pub accelerator: Vec<f64>,
     /// Memory on an accelerator, bytes.
     pub size: Vec<f64>,
-    /// Whether an accelerator can run all of it.
+    /// True if an accelerator can run all of the class.
     pub supported: Vec<bool>,
     net_cost: Vec<f64>,
     net_pins: Vec<u32>,
@@ -38,7 +37,7 @@ impl ClassCosts {
         ClassCosts::of_nodes(dag, profile, partition, |_| true)
     }
 
-    /// Sums the costs of those nodes that count: the others take no time and no memory, and send and receive nothing.
+    /// Sums the costs of the nodes for which `counts` is true. The others take no time or memory and transfer nothing.
     pub(super) fn of_nodes(
         dag: &Dag,
         profile: &PlacementProfile,
@@ -84,7 +83,7 @@ impl ClassCosts {
         ClassCosts { cpu, accelerator, size, supported, net_cost, net_pins, start, nets: flat }
     }
 
-    /// Of classes that send nothing and take so long on an accelerator and on a CPU.
+    /// Costs of classes without transfers, from pairs of time on an accelerator and time on a CPU.
     #[cfg(test)]
     pub(super) fn of_times(times: &[(f64, f64)]) -> Self {
         let node = |&(accelerator_time, cpu_time): &(f64, f64)| crate::workload::PlacementNode {
@@ -102,11 +101,11 @@ impl ClassCosts {
         ClassCosts::new(&dag, &profile, &Partition::by_colour(&profile))
     }
 
-    /// The costs for a search of splits whose devices are less busy than `upper` and hold no more than `memory_bytes`.
+    /// Costs for a search of splits whose loads are below `upper` and whose memory is at most `memory_bytes`.
     ///
-    /// A cost that rules its device out does so at twice the bound as well as at a million times the bound, but sums
-    /// that it enters and leaves again then lose no more than the rounding of numbers near the bound. Every cost is
-    /// at most what it was, so what bounds a split from below with these costs bounds it with the true ones. `O(n + m)`.
+    /// A cost that rules out a device does so at twice the bound as well as at a million times the bound. Cut off, it
+    /// leaves only the rounding of numbers near the bound in sums that it enters and leaves. No cost is larger than
+    /// before, so a lower bound under these costs is a lower bound under the true ones. `O(n + m)`.
     #[must_use]
     pub fn bounded(&self, upper: f64, memory_bytes: f64) -> Self {
         let most = 2.0 * upper;
@@ -121,7 +120,7 @@ impl ClassCosts {
         bounded
     }
 
-    /// The load of a device from its parts: nothing is added that is taken away again. `O(pins of its nets · log classes)`.
+    /// Load of a device, summed from its parts without subtraction. `O(pins of its nets · log classes)`.
     pub fn load(&self, kind: DeviceKind, classes: &[usize]) -> f64 {
         if kind == DeviceKind::Cpu {
             return classes.iter().map(|&class| self.cpu[class]).sum();
@@ -140,18 +139,18 @@ impl ClassCosts {
         self.cpu.len()
     }
 
-    /// Whether there is no class.
+    /// True if there is no class.
     pub fn is_empty(&self) -> bool {
         self.cpu.is_empty()
     }
 
-    /// The nets that a class is in.
+    /// Nets of a class.
     #[inline]
     pub fn nets(&self, class: usize) -> &[u32] {
         &self.nets[self.start[class] as usize..self.start[class + 1] as usize]
     }
 
-    /// What sending a net's tensor costs once.
+    /// Cost of sending a net's tensor once.
     #[inline]
     pub fn net_cost(&self, net: usize) -> f64 {
         self.net_cost[net]
@@ -169,39 +168,39 @@ impl ClassCosts {
     }
 }
 
-/// The sums over a set of classes that change by addition alone.
+/// Sums over a set of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sums {
     /// Time on a CPU.
     pub cpu: f64,
-    /// Time on an accelerator, transfers apart.
+    /// Time on an accelerator, without transfers.
     pub accelerator: f64,
     /// Transfers of an accelerator.
     pub cut: f64,
     /// Memory, bytes.
     pub size: f64,
-    /// Classes that no accelerator can run.
+    /// Number of classes that no accelerator can run.
     pub unsupported: u32,
-    /// The part of `cut` that stays however the set grows: nets that lead to where it never will.
+    /// Part of `cut` that remains however the set grows: nets with a class outside the set within which it grows.
     pub locked: f64,
 }
 
 impl Sums {
-    /// The load of an accelerator with this set; infinite where it has no room or cannot run it.
+    /// Load of an accelerator with this set; infinite if memory is exceeded or a class is not supported.
     #[inline]
     pub fn on_accelerator(&self, memory_bytes: f64) -> f64 {
         if self.unsupported == 0 && self.size <= memory_bytes { self.accelerator + self.cut } else { f64::INFINITY }
     }
 }
 
-/// What a class costs, as a search reads it over and over: side by side.
+/// Costs of a class, stored together for fast access in a search.
 #[derive(Debug, Clone, Copy)]
 struct Class {
     cpu: f64,
     accelerator: f64,
     size: f64,
     unsupported: u32,
-    /// Its nets among those of all classes.
+    /// Range of its nets in the list of all classes' nets.
     nets: (u32, u32),
 }
 
@@ -213,17 +212,17 @@ struct Net {
     pins: u32,
 }
 
-/// How many classes of a net a set has.
+/// Number of classes of a net in a set.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
-    /// Classes that it holds.
+    /// Classes in the set.
     inside: u32,
-    /// Classes that it may grow to hold.
+    /// Classes in the superset within which the set may grow.
     within: u32,
 }
 
-/// A set of classes on one device, priced as it grows and shrinks within another set. What it sums to is the caller's to
-/// keep: taking a class out by subtraction would leave rounding behind.
+/// Set of classes on one device, with incremental costs as it grows and shrinks within a superset. The caller keeps the
+/// sums: subtracting a class would leave a rounding error.
 #[derive(Debug, Clone)]
 pub(crate) struct Holding {
     classes: Vec<Class>,
@@ -232,14 +231,14 @@ pub(crate) struct Holding {
 }
 
 impl Holding {
-    /// The empty set, which may grow to hold everything.
+    /// Empty set that may grow to all classes.
     pub(crate) fn new(costs: &ClassCosts) -> Self {
         let mut holding = Holding::confined(costs);
         holding.counts.iter_mut().zip(&costs.net_pins).for_each(|(count, &pins)| count.within = pins);
         holding
     }
 
-    /// The empty set, which may not grow before it is allowed to.
+    /// Empty set that may not grow until classes are allowed.
     pub(crate) fn confined(costs: &ClassCosts) -> Self {
         let class = |class: usize| Class {
             cpu: costs.cpu[class],
@@ -264,21 +263,21 @@ impl Holding {
         start as usize..end as usize
     }
 
-    /// From now on the set may hold a class.
+    /// Adds a class to the superset.
     #[inline]
     pub(crate) fn allow(&mut self, class: usize) {
         let nets = self.nets(class);
         self.nets[nets].iter().for_each(|net| self.counts[net.number as usize].within += 1);
     }
 
-    /// From now on the set may no longer hold a class.
+    /// Removes a class from the superset.
     #[inline]
     pub(crate) fn forbid(&mut self, class: usize) {
         let nets = self.nets(class);
         self.nets[nets].iter().for_each(|net| self.counts[net.number as usize].within -= 1);
     }
 
-    /// Adds a class to a set that sums to `sums`; what it sums to then.
+    /// Adds a class to a set with the sums `sums`; returns the new sums.
     #[inline]
     pub(crate) fn add(&mut self, class: usize, sums: &Sums) -> Sums {
         let Class { cpu, accelerator, size, unsupported, nets } = self.classes[class];
@@ -305,7 +304,7 @@ impl Holding {
         }
     }
 
-    /// Takes a class out.
+    /// Removes a class.
     #[inline]
     pub(crate) fn remove(&mut self, class: usize) {
         let nets = self.nets(class);

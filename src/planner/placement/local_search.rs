@@ -1,12 +1,11 @@
-//! Local search as the paper's baseline does it: from a random assignment of classes to accelerators, always the best
-//! single move, until none helps.
+//! Local search as in the paper's baseline: from a random assignment of classes to accelerators, makes the best single
+//! move until none helps.
 //!
-//! CPUs are not used; memory, capability and contiguity are not heeded. Moving a class changes the load of the two
-//! accelerators involved only, by its own time and its own nets, so a move is priced in `O(nets of the class)` with a
-//! counter per net and accelerator. Only moves out of or into the busiest accelerator can help, so only they are priced:
-//! the best move is the same. The published program draws its starts from the C library without a seed, which cannot be
-//! repeated elsewhere; ours come from the seed of the search. Descents know nothing of one another and are shared among
-//! threads.
+//! CPUs are not used; memory, capability and contiguity are ignored. Moving a class changes the load of two
+//! accelerators, by its own time and its own nets. With a counter per net and accelerator, a move is evaluated in
+//! `O(nets of the class)`. Only moves from or to the busiest accelerator can help, so only these are evaluated; the
+//! best move is the same. The published program draws its starts from the C library without a seed, which cannot be
+//! repeated elsewhere; ours come from the seed of the search. Descents are independent and run in parallel.
 
 use super::{
     DeviceKind, PlacementLimits, Split,
@@ -21,14 +20,14 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// Descents that are shared among threads together; their starts are drawn one after the other.
+/// Number of descents per parallel batch; their starts are drawn in sequence.
 const TOGETHER: usize = 16;
-/// Counters that one descent may have (128 MiB).
+/// Maximum number of counters of a descent (128 MiB).
 const MOST_COUNTERS: usize = 1 << 25;
-/// A move has to gain at least this much.
+/// Least gain of a move.
 pub const LEAST_GAIN: f64 = 1e-5;
 
-/// One descent from a random start.
+/// A descent from a random start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Descent {
     /// Max-load of the start.
@@ -39,7 +38,7 @@ pub struct Descent {
     pub moves: usize,
 }
 
-/// The best of `restarts` descents, and all of them in turn.
+/// Best of `restarts` descents, and all descents in order.
 pub fn plan(
     dag: &Dag,
     profile: &PlacementProfile,
@@ -54,7 +53,7 @@ pub fn plan(
     let graph = ClassGraph::new(dag, profile, &Partition::by_colour(profile));
     let costs = ClassCosts::new(dag, profile, &graph.partition);
     let accelerators = limits.accelerators as usize;
-    // On a large graph a descent takes long: a plan that is there at once stands in where it is stopped.
+    // A descent on a large graph takes long. If it is cancelled, the immediate plan is used.
     let First { lower_bound, split: first } = first_plan::plan(dag, profile, limits);
     search.report_bound(lower_bound);
     if costs.net_count().saturating_mul(accelerators) > MOST_COUNTERS {
@@ -101,7 +100,7 @@ pub fn plan(
     (placed, descents)
 }
 
-/// Always the best move, from a start until none helps or the search is cancelled.
+/// Makes the best move until none helps or the search is cancelled.
 fn descend(costs: &ClassCosts, accelerators: usize, start: Vec<u32>, search: &Search) -> (Descent, Vec<u32>) {
     let mut state = Assignment::new(costs, accelerators, start);
     let start = state.max_load();
@@ -112,13 +111,13 @@ fn descend(costs: &ClassCosts, accelerators: usize, start: Vec<u32>, search: &Se
     (Descent { start, end: state.max_load(), moves }, state.device)
 }
 
-/// Classes on accelerators.
+/// Assignment of classes to accelerators.
 #[derive(Debug)]
 struct Assignment<'a> {
     costs: &'a ClassCosts,
     devices: usize,
     device: Vec<u32>,
-    /// `inside[net · devices + d]`: how many classes of the net are on accelerator `d`.
+    /// `inside[net · devices + d]`: number of classes of the net on accelerator `d`.
     inside: Vec<u32>,
     loads: Vec<f64>,
 }
@@ -136,7 +135,7 @@ impl<'a> Assignment<'a> {
         state
     }
 
-    /// Prices all accelerators afresh, so that rounding does not pile up.
+    /// Recomputes all loads, so that rounding errors do not accumulate.
     fn reprice(&mut self) {
         let mut loads = vec![0.0; self.devices];
         for (class, &d) in self.device.iter().enumerate() {
@@ -160,7 +159,8 @@ impl<'a> Assignment<'a> {
     fn improve(&mut self) -> bool {
         let busiest = (0..self.devices).fold(0, |best, d| if self.loads[d] > self.loads[best] { d } else { best });
         let before = self.loads[busiest];
-        // What costs more than this makes no move that helps, however much more it is; beside it, what is small would be lost.
+        // Costs above this never allow an improving move. They are cut off, because small values would be lost beside
+        // them.
         let most = 2.0 * before;
         let mut best = (f64::INFINITY, 0, 0);
         for class in 0..self.device.len() {
@@ -185,7 +185,7 @@ impl<'a> Assignment<'a> {
         if self.max_load() < before {
             return true;
         }
-        // Beside loads this large the least gain is lost to rounding.
+        // Beside such large loads, the least gain is lost to rounding.
         self.shift(class, from);
         false
     }
@@ -199,7 +199,7 @@ impl<'a> Assignment<'a> {
         self.reprice();
     }
 
-    /// What the load of an accelerator changes by when one of its classes leaves; nothing costs more than `most`.
+    /// Change of an accelerator's load when one of its classes leaves; costs are cut off at `most`.
     fn change_of_leaving(&self, class: usize, from: usize, most: f64) -> f64 {
         let mut change = -self.costs.accelerator[class];
         for &net in self.costs.nets(class) {
@@ -214,7 +214,7 @@ impl<'a> Assignment<'a> {
         change
     }
 
-    /// What the load of an accelerator changes by when a class comes to it; nothing costs more than `most`.
+    /// Change of an accelerator's load when a class joins; costs are cut off at `most`.
     fn change_of_joining(&self, class: usize, to: usize, most: f64) -> f64 {
         let mut change = self.costs.accelerator[class];
         for &net in self.costs.nets(class) {

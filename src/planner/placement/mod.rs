@@ -1,15 +1,19 @@
-//! Device placement for throughput: a graph cut over accelerators and CPUs so that the busiest device is least busy.
+//! Device placement for throughput: splits a graph over accelerators and CPUs so that the busiest device has the least
+//! load.
 //!
 //! Tarnawski, Phanishayee, Devanur, Mahajan, Nina Paravecino: *Efficient Algorithms for Device Placement of DNN Graph
-//! Operators*, NeurIPS 2020, with the choices its published program makes where the paper leaves them open.
+//! Operators*, NeurIPS 2020, with the choices of its published program where the paper leaves them open.
 //!
-//! [`classes`] finds what must stay together, `load` prices a device, [`dp`] finds the best contiguous split and
-//! [`linearise`] a nearly as good one fast, `first_plan` one at once; [`pipedream`], [`local_search`] and [`baselines`] are what the paper compares with;
-//! `split` scores any split and reads and writes the published file. All are plain functions over a graph, a profile
-//! and [`PlacementLimits`].
+//! * [`classes`]: nodes that must share a device
+//! * `load`: load of a device
+//! * [`dp`]: best contiguous split; [`linearise`]: nearly as good and fast; `first_plan`: immediate
+//! * [`pipedream`], [`local_search`], [`baselines`]: the paper's baselines
+//! * `split`: scores any split, reads and writes the published file
 //!
-//! Only the forward pass has to be contiguous. A node of the backward
-//! pass is wherever the forward node of its colour class is.
+//! All are plain functions over a graph, a profile and [`PlacementLimits`].
+//!
+//! Only the forward pass has to be contiguous. A backward node is on the device of the forward node of its colour
+//! class.
 
 pub mod baselines;
 pub mod classes;
@@ -45,34 +49,34 @@ use crate::{
 
 pub use split::{Device, DeviceKind, Split};
 
-/// What a split must keep, in the words of the paper: its algorithms know of no other limits.
+/// Limits of a split, as in the paper: its algorithms have no others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlacementLimits {
-    /// Most accelerators.
+    /// Maximum number of accelerators.
     pub accelerators: u32,
-    /// Most CPUs.
+    /// Maximum number of CPUs.
     pub cpus: u32,
-    /// What the sizes on one accelerator may sum to, bytes; infinite where nothing limits it.
+    /// Maximum sum of sizes on one accelerator, bytes; infinite without a limit.
     pub memory_bytes: f64,
 }
 
-/// What the algorithms are asked: sizes and memory as they count ([`Room`]), so that whatever order an algorithm sums
-/// them in, it holds a split to the memory as the check does.
+/// Input of the algorithms. Sizes and memory are counted as in [`Room`], so that the order of summation never matters:
+/// an algorithm accepts the same splits as the check.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
-    /// The profile.
+    /// Profile with counted sizes.
     pub(crate) profile: Cow<'a, PlacementProfile>,
-    /// The limits.
+    /// Limits with counted memory.
     pub(crate) limits: PlacementLimits,
 }
 
 impl<'a> Asked<'a> {
-    /// Of a problem; none if its workload is no device placement.
+    /// Input for a problem; `None` if its workload is no device placement.
     pub(crate) fn of(problem: &'a Problem) -> Option<Self> {
         problem.workload.placement().map(|profile| Asked::with(profile, &problem.limits))
     }
 
-    /// Of a profile, within limits.
+    /// Input for a profile within limits.
     pub(crate) fn with(profile: &'a PlacementProfile, limits: &Limits) -> Self {
         let room = Room::new(profile, limits.memory_limit());
         let (accelerators, cpus) = (limits.devices, limits.cpus);
@@ -80,26 +84,26 @@ impl<'a> Asked<'a> {
         Asked { profile: room.profile(profile), limits }
     }
 
-    /// What the sizes on one accelerator may sum to, to compute with: the largest number where nothing limits it.
+    /// Maximum sum of sizes on one accelerator, always finite: the largest number without a limit.
     pub(crate) fn memory(&self) -> f64 {
         self.limits.memory_bytes.min(f64::MAX)
     }
 }
 
-/// The result of one of the algorithms.
+/// Result of one of the algorithms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
-    /// [`Status::Optimal`] means: among the splits that the algorithm looks at.
+    /// [`Status::Optimal`] means: among the splits that the algorithm considers.
     pub status: Status,
-    /// The split, if there is one.
+    /// Split, if there is one.
     pub split: Option<Split>,
-    /// Load of its busiest device, in the unit of the profile.
+    /// Load of the busiest device, in the unit of the profile.
     pub max_load: Option<f64>,
     /// Proven lower bound on the max-load of contiguous splits.
     pub lower_bound: Option<f64>,
-    /// Of which of those it and the status speak, if not of all: `with ..`.
+    /// Restriction that status and lower bound refer to, if any: `with ..`.
     pub among: Option<&'static str>,
-    /// What the result rests on, a sentence each.
+    /// Assumptions behind the result, a sentence each.
     pub notes: Vec<String>,
     /// Named counts, such as `sets`.
     pub counts: Vec<(&'static str, f64)>,

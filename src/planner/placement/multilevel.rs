@@ -1,20 +1,19 @@
-//! Multilevel partitioning of the class graph: coarsen, split what is left, refine on the way back.
+//! Multilevel partitioning of the class graph: coarsen, split the coarsest level, refine on the way back.
 //!
-//! The scheme of Karypis and Kumar (*A Fast and High Quality Multilevel Scheme for Partitioning Irregular Graphs*, SIAM J.
-//! Sci. Comput. 1998): heavy-edge matching merges classes that exchange much until few are left (`level`); these are dealt
-//! out along a topological order, and largest first; moves in the manner of Fiduccia and Mattheyses (DAC 1982), of which a
-//! pass keeps its best prefix, refine every level (`refine`). It takes the place of Scotch and METIS where no system
-//! package is wanted.
+//! The scheme of Karypis and Kumar (*A Fast and High Quality Multilevel Scheme for Partitioning Irregular Graphs*, SIAM
+//! J. Sci. Comput. 1998). Heavy-edge matching merges classes with much traffic until few are left (`level`). These are
+//! assigned along a topological order, and largest first. Every level is then refined by moves as in Fiduccia and
+//! Mattheyses (DAC 1982): a pass keeps its best prefix (`refine`). It replaces Scotch and METIS without a system
+//! package.
 //!
-//! What differs is the measure: partitioners balance weights and then minimise the cut, here every level is priced by the
-//! load of the busiest accelerator itself, transfers included, so cut and balance are traded as the objective trades them.
-//! Memory comes first, as bytes over the limit. Classes that no accelerator can run go to one CPU if there is one. Nothing
-//! is contiguous, nothing is proven but the bound on all splits, and where a split meets it no further run is made. One
-//! candidate more is the first split along the graph (`first_plan`), refined: no result is worse than it.
+//! The objective differs: partitioners balance weights and then minimise the cut; here every level uses the load of the
+//! busiest accelerator, transfers included. Memory comes first, as bytes over the limit. Classes that no accelerator
+//! can run go to one CPU if there is one. Splits need not be contiguous. Only the bound on all splits is proven; after
+//! a split that attains it, no run is started. The first split along the graph (`first_plan`), refined, is one more
+//! candidate, so no result is worse than it.
 //!
-//! A move looks at the classes of the busiest accelerator alone, so a run takes `O(moves · devices · pins)`; runs are
-//! independent and go to as many threads as there are. Results depend on the seed alone. Memory `O(nets · devices)` for
-//! each thread.
+//! A move considers only the classes of the busiest accelerator, so a run takes `O(moves · devices · pins)`. Runs are
+//! independent and parallel. Results depend on the seed alone. Memory is `O(nets · devices)` per thread.
 
 mod level;
 mod refine;
@@ -37,11 +36,11 @@ use refine::{State, Value, meets};
 
 /// Coarsening stops at this many vertices per device.
 const COARSEST_PER_DEVICE: usize = 8;
-/// Costs count up to so many times the load of the first split: no good split has a device as busy as that, and what is
-/// taken out of a sum again leaves no more rounding behind than the sums themselves have.
+/// Costs are cut off at this multiple of the first split's load. No good split has such a load, and subtracting a cost
+/// then leaves no more rounding error than the sums have anyway.
 const COUNTED: f64 = 4.0;
 
-/// The best of `runs` runs with different random matchings. `improved` hears of the first split, before any run.
+/// Best of `runs` runs with different random matchings. `improved` receives the first split, before any run.
 pub fn plan(
     dag: &Dag,
     profile: &PlacementProfile,
@@ -54,7 +53,7 @@ pub fn plan(
         let note = "the partitioner places everything it can on accelerators: allow at least one".to_string();
         return Placed { notes: vec![note], ..Placed::without(Status::Infeasible) };
     }
-    // More devices than nodes are of no use, but cost memory.
+    // More devices than nodes are useless, but cost memory.
     let accelerators = limits.accelerators.min(dag.len().max(1) as u32);
     let limits = &PlacementLimits { accelerators, ..*limits };
     let First { lower_bound, split: first } = first_plan::plan(dag, profile, limits);
@@ -65,7 +64,7 @@ pub fn plan(
     let bounded = |mut placed: Placed, levels| {
         placed.lower_bound = Some(lower_bound);
         placed.counts = counts(levels);
-        // What is over its memory is told with what it needs, by whoever gives no such plan out.
+        // A split over its memory is reported with its need by the caller, which returns no such plan.
         placed.notes.clear();
         placed
     };
@@ -76,7 +75,7 @@ pub fn plan(
     let finest = Level::finest(dag, profile, &classes, counted);
     let begun = first.as_ref().and_then(|(_, split)| devices(split, &classes, limits));
     let ended = AtomicU32::new(0);
-    // The first run whose split meets the bound: none after it could do better, while one before it could be as good.
+    // First run whose split attains the bound. Later runs cannot be better; an earlier one may be as good.
     let met = AtomicU32::new(u32::MAX);
     let question = Question { finest: &finest, limits, lower_bound };
     let mut found = search.map(0..1 + runs.max(1), |run| {
@@ -98,11 +97,11 @@ pub fn plan(
         found
     });
     let met = met.into_inner();
-    // Some of those after it were under way already, and some not.
+    // Some of the later runs had already started, so they are dropped for a repeatable result.
     found.truncate((met as usize).saturating_add(1));
     let found: Vec<Refinement> = found.into_iter().flatten().collect();
     let levels = found.iter().map(|found| found.levels).max().unwrap_or(0);
-    // Of equally good ones the first, however the threads were.
+    // Ties: the first run, independent of the threads.
     let best = found.into_iter().reduce(|best, other| if other.value.is_less(&best.value) { other } else { best });
     let refined = best.map(|found| scored(dag, profile, limits, split(&found.device, &classes, limits, dag.len())));
     let first = first.map(|(_, split)| scored(dag, profile, limits, split));
@@ -123,7 +122,7 @@ pub fn plan(
     placed
 }
 
-/// The split of an assignment of classes.
+/// Split of an assignment of classes.
 fn split(device: &[u32], classes: &Partition, limits: &PlacementLimits, nodes: usize) -> Split {
     let mut stages = vec![(DeviceKind::Accelerator, vec![]); limits.accelerators as usize];
     stages.push((DeviceKind::Cpu, vec![]));
@@ -134,14 +133,14 @@ fn split(device: &[u32], classes: &Partition, limits: &PlacementLimits, nodes: u
     Split::from_stages(stages)
 }
 
-/// What a run ended with.
+/// Result of a run.
 struct Refinement {
     value: Value,
     device: Vec<u32>,
     levels: usize,
 }
 
-/// The device of every class in a split; none if it has more than one CPU.
+/// Device of every class in a split; `None` if it has more than one CPU.
 fn devices(split: &Split, classes: &Partition, limits: &PlacementLimits) -> Option<Vec<u32>> {
     if split.used(DeviceKind::Cpu) > 1 {
         return None;
@@ -156,7 +155,7 @@ fn devices(split: &Split, classes: &Partition, limits: &PlacementLimits) -> Opti
     Some(device)
 }
 
-/// What is the same for all runs.
+/// Input that all runs share.
 struct Question<'a> {
     finest: &'a Level,
     limits: &'a PlacementLimits,
@@ -164,7 +163,7 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// A start on one level, refined there.
+    /// Refines a start on one level.
     fn refined(&self, level: &Level, start: Vec<u32>, levels: usize, search: &Search) -> Refinement {
         let device = match State::new(level, self.limits, self.lower_bound, start) {
             Ok(mut state) => {
@@ -176,13 +175,13 @@ impl Question<'_> {
         Refinement { value: level.value(&device, self.limits), device, levels }
     }
 
-    /// Coarsens, splits the coarsest level in several ways and refines the best down to the finest; none if cancelled
-    /// before.
+    /// Coarsens, splits the coarsest level in two ways and refines the better one down to the finest; `None` if
+    /// cancelled before.
     fn one_run(&self, seed: u64, run: u32, search: &Search) -> Option<Refinement> {
         let Question { finest, limits, .. } = *self;
         let mut random = SplitMix::new(seed ^ u64::from(run).wrapping_mul(0x2545_f491_4f6c_dd1d));
         let few = COARSEST_PER_DEVICE * limits.accelerators as usize;
-        // Each level with the vertex of the next coarser one that its vertices are part of.
+        // Each level, with the vertex of the next coarser level for each of its vertices.
         let mut coarser: Vec<(Level, Vec<u32>)> = vec![];
         loop {
             if search.cancelled() {
@@ -193,7 +192,7 @@ impl Question<'_> {
                 break;
             }
             let (group, groups) = last.matching(limits, &mut random);
-            // Where hardly anything matches, further levels only cost time.
+            // If hardly anything matches, further levels only cost time.
             if (last.len() - groups) * 20 < last.len() {
                 break;
             }
@@ -219,7 +218,7 @@ mod tests {
     use super::*;
     use crate::workload::PlacementNode;
 
-    /// Two bundles of four nodes that exchange much inside and little between.
+    /// Two bundles of four nodes with much traffic inside and little between.
     fn bundles() -> (Dag, PlacementProfile) {
         let mut edges = vec![];
         for first in [0u32, 4] {

@@ -1,16 +1,16 @@
-//! What cannot be done with less: a max-load below which no split is, and the accelerators that a set needs at least.
+//! Lower bounds: on the max-load of all splits, and on the number of accelerators of a set.
 //!
-//! Accelerators together take their number times the bound, CPUs the classes that they are fastest with, parted as one
-//! likes, but none that a CPU has not done before the bound of a search ([`Need`]): the fractional knapsack of [`Absorbed`].
-//! `O(classes · log classes)` once, then `O(log classes)` a question.
+//! Together, accelerators take at most their number times the bound. CPUs take the classes on which they save most, in
+//! fractions: the fractional knapsack of [`Absorbed`]. With a search bound ([`Need`]), classes whose CPU time reaches
+//! the bound are excluded. `O(classes · log classes)` once, then `O(log classes)` per query.
 
 use super::{
     PlacementLimits,
     load::{ClassCosts, Sums},
 };
 
-/// A max-load that no split over these classes can be below, contiguous or not: the accelerators together cannot do
-/// more than the bound each, nor the CPUs absorb more than their fastest classes, and every class is on some device.
+/// Lower bound on the max-load of all splits over these classes, contiguous or not. Each accelerator takes at most the
+/// bound, the CPUs absorb at most their best classes, and every class is on some device.
 pub(super) fn lower_bound(costs: &ClassCosts, limits: &PlacementLimits) -> f64 {
     let alone = (0..costs.len())
         .map(|x| {
@@ -42,18 +42,18 @@ pub(super) fn lower_bound(costs: &ClassCosts, limits: &PlacementLimits) -> f64 {
     }
 }
 
-/// How much of a quantity CPUs can take over within some time: the fractional knapsack's answer, which no choice of
-/// classes exceeds.
+/// Amount of a quantity that CPUs can absorb within some time: the optimum of the fractional knapsack, an upper bound
+/// for every choice of classes.
 #[derive(Debug)]
 struct Absorbed {
-    /// Time and quantity of classes, best ratio first, summed up.
+    /// Prefix sums of time and quantity over classes, best ratio first.
     prefix: Vec<(f64, f64)>,
-    /// The quantity of each class in that order, and what it and all after it sum to.
+    /// Quantity of each class in that order, and the sum from it to the end.
     rest: Vec<(f64, f64)>,
 }
 
 impl Absorbed {
-    /// Of classes that a CPU has done before `upper`.
+    /// Considers classes whose CPU time is below `upper`.
     fn new(costs: &ClassCosts, quantity: &[f64], upper: f64) -> Self {
         let mut order: Vec<usize> = (0..costs.len()).filter(|&x| quantity[x] > 0.0 && costs.cpu[x] < upper).collect();
         order.sort_by(|&a, &b| (costs.cpu[a] / quantity[a]).total_cmp(&(costs.cpu[b] / quantity[b])));
@@ -78,8 +78,8 @@ impl Absorbed {
         Absorbed { prefix, rest }
     }
 
-    /// How much no CPU takes over within some time: added up from what is left, for a difference to the total would lose
-    /// what is small beside what was taken.
+    /// Quantity that CPUs do not absorb within `time`. It is summed from the remaining classes, because the difference
+    /// from the total would lose small values.
     fn left(&self, time: f64) -> f64 {
         let fits = self.prefix.partition_point(|&(used, _)| used <= time);
         let (used, _) = self.prefix[fits - 1];
@@ -98,17 +98,17 @@ impl Absorbed {
     }
 }
 
-/// How many accelerators a set needs beside a number of CPUs if no device may be busier than the bound.
+/// Lower bound on the accelerators of a set beside a number of CPUs, if no load may exceed the bound.
 #[derive(Debug)]
 pub(super) struct Need {
     upper: f64,
     memory: f64,
-    /// By number of CPUs: compute, compute with border transfers, and memory that they can take over before `upper`.
+    /// By number of CPUs: compute, compute with border transfers, and memory that they can absorb below `upper`.
     relief: Vec<[f64; 3]>,
 }
 
 impl Need {
-    /// For a search with so many CPUs, below a bound on the load, and a memory per accelerator in bytes.
+    /// For up to `cpus` CPUs, a bound `upper` on the load, and the memory of an accelerator in bytes.
     pub(super) fn new(costs: &ClassCosts, cpus: usize, upper: f64, memory: f64) -> Self {
         let with_nets: Vec<f64> = (0..costs.len())
             .map(|x| costs.accelerator[x] + costs.nets(x).iter().map(|&net| costs.net_cost(net as usize)).sum::<f64>())
@@ -124,14 +124,14 @@ impl Need {
         Need { upper, memory, relief }
     }
 
-    /// At least this many accelerators beside `c` CPUs for a set that sums to `of`; its cut is that of its border.
+    /// Lower bound on the accelerators beside `c` CPUs for a set with the sums `of`, whose cut is that of its border.
     #[inline]
     pub(super) fn accelerators(&self, c: usize, of: &Sums) -> usize {
         let [compute, with_nets, size] = self.relief[c];
         let time = (of.accelerator - compute).max(of.accelerator + of.cut - with_nets);
-        // A little less, so that rounding never rules out what fits exactly; 0/0 where nothing is needed of nothing.
+        // The tolerance keeps exact fits. 0/0 is NaN, which converts to 0.
         let need = (time / self.upper).max((of.size - size) / self.memory) - 1e-9;
-        // Rounded up: `ceil` is a call on machines that are not asked for more than the oldest of their kind.
+        // Rounds up; `ceil` is a function call on baseline x86-64.
         let whole = need as usize;
         whole.saturating_add(usize::from(need > whole as f64))
     }

@@ -1,43 +1,43 @@
-//! How many accelerators a prefix or a suffix of the pipeline needs at least, transfers and memory left out.
+//! Lower bound on the accelerators of a prefix or suffix of the pipeline, without transfers and memory.
 //!
-//! Without transfers the load of a device is a sum, and cutting a sequence of classes into devices of at most a bound is
-//! packing in order: fewest devices, and among those the least filled last one, is always the best way to go on. One label
-//! per closed set and CPU count therefore replaces all pairs of closed sets: `O(steps · CPUs)` time. Averages cannot see that three
-//! classes of 40 do not fit on two devices of 100 when they can not be split; this bound does, and on networks of few
-//! large layers it leaves hardly a closed set to look at.
+//! Without transfers, the load of a device is a sum, and cutting a sequence of classes into devices of at most the
+//! bound is packing in order. The best state is the fewest devices, then the least filled last one. So one label per
+//! closed set and number of CPUs replaces all pairs of closed sets: `O(steps · CPUs)` time. Averages miss that four
+//! indivisible classes of 60 need four devices of 100, not three; this bound finds it. On networks of few large layers
+//! it prunes almost all closed sets.
 //!
-//! A device that is a CPU may take cheap classes while the order of the others is open, so there fewest accelerators and
-//! least filled need not be one way; the two are taken apart, each at its best, which keeps the bound a bound.
+//! A CPU may take cheap classes while the order of the others is open. Then the fewest accelerators and the least
+//! filled CPU may belong to different splits. Both are minimised separately, so the result is still a lower bound.
 
 use std::ops::Range;
 
 use super::{lattice::Lattice, load::ClassCosts};
 
-/// More closed sets and CPUs than this are not looked at (16 MiB); then nothing is known.
+/// Maximum number of labels, sets times CPU counts (16 MiB); above it no bound is computed.
 const MOST_LABELS: usize = 1 << 22;
-/// Sums in another order differ by rounding; nothing that fits exactly may be ruled out.
+/// Tolerance, because sums in another order differ by rounding: an exact fit must not be ruled out.
 const SLACK: f64 = 1.0 + 1e-9;
 
-/// The fewest accelerators, by closed set and number of CPUs beside them.
+/// Fewest accelerators, by closed set and number of CPUs.
 #[derive(Debug)]
 pub(super) struct Packing {
     cpus: usize,
-    /// `fewest[set · (cpus + 1) + c]`; empty where nothing is known.
+    /// `fewest[set · (cpus + 1) + c]`; empty without a bound.
     fewest: Vec<u32>,
 }
 
-/// The last device so far.
+/// State of the last device.
 #[derive(Debug, Clone, Copy)]
 struct Label {
     accelerators: u32,
     filled: f64,
 }
 
-/// No way to get here.
+/// Unreachable.
 const NONE: Label = Label { accelerators: u32::MAX, filled: f64::INFINITY };
 const UNHELD: Ways = Ways { accelerator: NONE, cpu: NONE };
 
-/// The ways to hold a set with some number of CPUs: the last device is an accelerator, or a CPU.
+/// Best states of a set with some number of CPUs, if the last device is an accelerator, or a CPU.
 #[derive(Debug, Clone, Copy)]
 struct Ways {
     accelerator: Label,
@@ -45,7 +45,7 @@ struct Ways {
 }
 
 impl Packing {
-    /// For every closed set, what its classes need.
+    /// Bound for the classes of every closed set.
     pub(super) fn of_prefixes(lattice: &Lattice, costs: &ClassCosts, cpus: usize, bound: f64) -> Self {
         let Some(mut labels) = Labels::new(lattice, costs, cpus, bound) else { return Packing::unknown(cpus) };
         for (from, to) in lattice.levels().iter().zip(&lattice.levels()[1..]) {
@@ -59,7 +59,7 @@ impl Packing {
         labels.packing(&lattice.levels()[lattice.levels().len() - 1])
     }
 
-    /// For every closed set, what all other classes need.
+    /// Bound for all classes outside of every closed set.
     pub(super) fn of_suffixes(lattice: &Lattice, costs: &ClassCosts, cpus: usize, bound: f64) -> Self {
         let Some(mut labels) = Labels::new(lattice, costs, cpus, bound) else { return Packing::unknown(cpus) };
         for (to, from) in lattice.levels().iter().zip(&lattice.levels()[1..]).rev() {
@@ -77,38 +77,38 @@ impl Packing {
         Packing { cpus, fewest: vec![] }
     }
 
-    /// The fewest accelerators beside at most `c` CPUs; `u32::MAX` where no number does.
+    /// Fewest accelerators beside at most `c` CPUs; `u32::MAX` if no number suffices.
     #[inline]
     pub(super) fn fewest(&self, set: usize, c: usize) -> u32 {
         self.fewest.get(set * (self.cpus + 1) + c).copied().unwrap_or(0)
     }
 }
 
-/// The labels of two sizes of closed sets, the one that is known and the next: no others are needed.
+/// Labels of two consecutive sizes of closed sets; no others are needed.
 struct Labels<'a> {
     costs: &'a ClassCosts,
     cpus: usize,
     bound: f64,
     known: Vec<Ways>,
     ways: Vec<Ways>,
-    /// What is asked for, of all sets whose labels were known.
+    /// Result for all sets whose labels are complete.
     fewest: Vec<u32>,
 }
 
 impl<'a> Labels<'a> {
-    /// Nothing is held at the first set that they begin from; `None` where they would be too many, or the bound says nothing.
+    /// Starts at the first set with nothing placed. `None` if there are too many labels, or the bound is infinite.
     fn new(lattice: &Lattice, costs: &'a ClassCosts, cpus: usize, bound: f64) -> Option<Self> {
         let count = (cpus + 1).checked_mul(lattice.len()).filter(|&count| count <= MOST_LABELS)?;
         if !bound.is_finite() {
             return None;
         }
-        // No device is open: the first class opens one.
+        // No device is open, so the first class opens one.
         let mut ways = vec![UNHELD; cpus + 1];
         ways[0].accelerator.accelerators = 0;
         Some(Labels { costs, cpus, bound: bound * SLACK, known: vec![], ways, fewest: vec![0; count] })
     }
 
-    /// Begins the labels of the sets `to`; those of `from` are known.
+    /// Starts the labels of the sets `to`; those of `from` are complete.
     fn next(&mut self, from: &Range<usize>, to: &Range<usize>) {
         std::mem::swap(&mut self.known, &mut self.ways);
         self.note(from);
@@ -116,12 +116,12 @@ impl<'a> Labels<'a> {
         self.ways.resize((self.cpus + 1) * to.len(), UNHELD);
     }
 
-    /// Notes what is asked for of sets whose labels are known.
+    /// Stores the result for sets whose labels are complete.
     fn note(&mut self, level: &Range<usize>) {
         let row = self.cpus + 1;
         let fewest = &mut self.fewest[level.start * row..level.end * row];
         for (fewest, ways) in fewest.chunks_exact_mut(row).zip(self.known.chunks_exact(row)) {
-            // More CPUs are no worse.
+            // More CPUs never need more accelerators.
             let mut least = u32::MAX;
             for (fewest, ways) in fewest.iter_mut().zip(ways) {
                 least = least.min(ways.accelerator.accelerators.min(ways.cpu.accelerators));
@@ -130,7 +130,7 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// Holds what `from` holds and one class more; sets are counted within their sizes.
+    /// Adds one class to the set `from`, which gives the set `to`; both are numbered within their sizes.
     fn add(&mut self, from: usize, class: usize, to: usize) {
         let row = self.cpus + 1;
         let (time, cpu_time) = (self.costs.accelerator[class], self.costs.cpu[class]);
@@ -143,7 +143,7 @@ impl<'a> Labels<'a> {
                 continue;
             }
             if on_accelerator {
-                // With as few as there are ways for, the one in hand goes further than another.
+                // Filling the current accelerator is better than opening another one, if its count is the fewest.
                 let filled = accelerator.filled + time;
                 let further = accelerator.accelerators == open && filled <= self.bound;
                 let other = Label { accelerators: open + 1, filled: time };
@@ -160,7 +160,7 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// What was found out, once the labels of the last sets are there.
+    /// Result, after the labels of the last sets are complete.
     fn packing(mut self, last: &Range<usize>) -> Packing {
         std::mem::swap(&mut self.known, &mut self.ways);
         self.note(last);
@@ -168,16 +168,17 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// Fewer accelerators first, then the less filled one: as one number, for which is better is hard to foresee.
+/// Keeps the label with fewer accelerators, then the less filled. Compared as one number, to avoid a branch that is
+/// hard to predict.
 #[inline]
 fn take(best: &mut Label, other: Label) {
-    // Times are not negative: their bits are in order.
+    // Times are non-negative, so their bits are ordered.
     let number = |label: Label| u128::from(label.accelerators) << 64 | u128::from(label.filled.to_bits());
     let least = number(*best).min(number(other));
     *best = Label { accelerators: (least >> 64) as u32, filled: f64::from_bits(least as u64) };
 }
 
-/// Fewer accelerators and the less filled CPU, though of two ways.
+/// Minimises both parts separately, even if they belong to different splits.
 fn take_apart(best: &mut Label, other: Label) {
     best.accelerators = best.accelerators.min(other.accelerators);
     best.filled = best.filled.min(other.filled);
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
     use crate::{graph::Dag, planner::Search};
 
-    /// A chain of classes that take so long on an accelerator and on a CPU.
+    /// Chain of classes from pairs of time on an accelerator and time on a CPU.
     fn costs(times: &[(f64, f64)]) -> (Dag, ClassCosts) {
         let edges = (1..times.len() as u32).map(|v| (v - 1, v)).collect();
         (Dag::new(times.len(), edges).unwrap(), ClassCosts::of_times(times))

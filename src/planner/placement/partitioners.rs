@@ -1,6 +1,6 @@
-//! Graph partitioners as planners of the registry: Scotch where it is installed, and one of our own.
+//! Graph partitioners as registered planners: Scotch if it is installed, and our own.
 //!
-//! Their splits need not be contiguous and prove nothing. Either can be scored by max-load or by single-sample latency.
+//! Their splits need not be contiguous and prove nothing. Either is scored by max-load or by single-sample latency.
 
 use super::{
     Asked, Placed, Split,
@@ -64,13 +64,13 @@ pub(crate) struct Scotch;
 #[derive(Debug)]
 pub(crate) struct Multilevel;
 
-/// The reason why Scotch cannot plan.
+/// Path of the program, or the reason why Scotch cannot plan.
 fn installed() -> Result<std::path::PathBuf, CannotPlan> {
     let missing = "it runs Scotch's gpart, which is not on the PATH: install it (Debian: apt-get install scotch)";
     scotch::program().ok_or_else(|| missing.into())
 }
 
-/// The outcome of a split, by the objective that is asked for.
+/// Outcome of a split, by the chosen objective.
 fn finished(problem: &Problem, asked: &Asked<'_>, placed: Placed, search: &Search) -> Outcome {
     let counts = placed.counts.clone();
     let mut found = match (problem.options.choice("objective"), &placed.split) {

@@ -1,30 +1,30 @@
-//! PipeDream's planner as the paper compares with it: branches that part and meet again become one class, and the
-//! linearised search cuts what is left.
+//! PipeDream's planner as the paper's baseline: branches that split and join again become one class, and the linearised
+//! search cuts the rest.
 //!
-//! The graph's vertices are the forward and backward parts of colour classes; in each biconnected component of its
-//! undirected view, the classes that produce something for the component are merged. On training graphs the edges from
-//! forward to backward close cycles over everything, which is why this baseline is often no better than one accelerator.
+//! The vertices are the forward and backward parts of colour classes. In each biconnected component of the undirected
+//! graph, the classes that produce a tensor for the component are merged. On training graphs, the edges from forward to
+//! backward close cycles over everything, so this baseline is often no better than one accelerator.
 //!
-//! The published program leaves out the edges of a few producers by number when the input has as many nodes as its
-//! BERT-24 or GNMT; its values cannot be met without the same rule, so it is here, in one table.
+//! The published program drops the edges of a few producers, listed by number, if the input has as many nodes as its
+//! BERT-24 or GNMT. Its values cannot be reproduced without the same rule, so it is here, in one table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Placed, PlacementLimits, classes::Partition, dp::Prepared, linearise};
 use crate::{graph::Dag, planner::Search, workload::placement::PlacementProfile};
 
-/// By number of nodes of the input: the producers whose edges are left out, forward parts by colour, backward parts
-/// counted on from the largest colour.
+/// By number of nodes of the input: the producers whose edges are dropped. Forward parts are numbered by colour,
+/// backward parts from the largest colour on.
 const LEFT_OUT: [(usize, &[i64]); 4] =
     [(32, &[4, 37]), (64, &[4, 37]), (96, &[2, 100, 40, 137, 46, 142]), (192, &[2, 100, 40, 137, 46, 142])];
 
-/// The best split along the order of the merged classes.
+/// Best split along the order of the merged classes.
 pub fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits, search: &Search) -> Placed {
     let prepared = Prepared::new(dag, profile, &merged(dag, profile));
     linearise::along(&prepared, limits, search).placed(&prepared)
 }
 
-/// Colour classes, those that produce for the same biconnected component united.
+/// Colour classes, merged if they produce for the same biconnected component.
 fn merged(dag: &Dag, profile: &PlacementProfile) -> Partition {
     let colours = Partition::by_colour(profile);
     colours.united(meeting(dag, profile, &colours))
@@ -63,7 +63,7 @@ fn meeting(dag: &Dag, profile: &PlacementProfile, colours: &Partition) -> Vec<(u
         .collect()
 }
 
-/// The biconnected component of every undirected edge (Hopcroft and Tarjan 1973), in `O(n + m)` without recursion.
+/// Biconnected component of every undirected edge (Hopcroft and Tarjan 1973), in `O(n + m)` without recursion.
 fn biconnected_components(n: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     const UNSEEN: usize = usize::MAX;
     let mut at: Vec<Vec<usize>> = vec![vec![]; n];
@@ -82,7 +82,7 @@ fn biconnected_components(n: usize, edges: &[(usize, usize)]) -> Vec<usize> {
         }
         depth[start] = 0;
         low[start] = 0;
-        // Vertex, the edge it was entered by, and how many of its edges were followed.
+        // Vertex, edge by which it was entered, and number of its edges followed.
         let mut path = vec![(start, UNSEEN, 0)];
         while let Some(&mut (v, entered, ref mut next)) = path.last_mut() {
             if let Some(&e) = at[v].get(*next) {

@@ -1,8 +1,8 @@
-//! The algorithms of device placement as planners of the registry.
+//! The device-placement algorithms as registered planners.
 //!
-//! Each turns the limits of a problem into [`PlacementLimits`], runs one algorithm, and turns its split into a plan: a
-//! stage per device, first to last along the pipeline, every node's choice the kind of its device. Some of the paper's
-//! baselines heed no memory; a split of theirs that breaks the limit is refused here, with the memory it needs.
+//! Each planner turns the limits of a problem into [`PlacementLimits`], runs one algorithm, and turns its split into a
+//! plan: a stage per device, in pipeline order, with the kind of its device as every node's choice. Some of the paper's
+//! baselines ignore memory; if their split breaks the limit, it is refused here with the memory that it needs.
 
 use super::{
     Asked, DeviceKind, Placed, PlacementLimits, Split, baselines,
@@ -23,7 +23,7 @@ use crate::{
 pub(super) const PAPER: &str =
     "Tarnawski et al.: Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020";
 
-/// Which algorithm.
+/// Algorithm of a planner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Algorithm {
     Dp,
@@ -75,7 +75,7 @@ const fn planner(
     PlacementPlanner { info, options, algorithm }
 }
 
-/// The optimum over contiguous splits.
+/// Optimum over contiguous splits.
 pub(crate) static DP: PlacementPlanner = planner(
     "placement-dp",
     "Placement: DP",
@@ -83,7 +83,7 @@ pub(crate) static DP: PlacementPlanner = planner(
     &CONTRACT_LAYERS,
     Algorithm::Dp,
 );
-/// The optimum along one order.
+/// Optimum along one order.
 pub(crate) static LINEARISED: PlacementPlanner = planner(
     "placement-dpl",
     "Placement: linearised DP",
@@ -118,7 +118,7 @@ pub(crate) static PIPEDREAM: PlacementPlanner = planner(
 
 impl Planner for PlacementPlanner {
     fn info(&self) -> &'static PlannerInfo {
-        // The planners are statics, so their fields live as long.
+        // The planners are statics, so their fields have static lifetime.
         match self.algorithm {
             Algorithm::Dp => &DP.info,
             Algorithm::Linearised => &LINEARISED.info,
@@ -151,7 +151,7 @@ impl Planner for PlacementPlanner {
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
         let (dag, profile, limits) = (&problem.workload.dag, &*asked.profile, asked.limits);
-        // Bounds of narrower questions must not reach whoever watches.
+        // Bounds for restricted problems must not be published.
         let (quiet, narrower) = (search.quiet(), search.plans_only());
         let placed = match self.algorithm {
             Algorithm::Dp => {
@@ -168,8 +168,8 @@ impl Planner for PlacementPlanner {
         };
         let splits = ["contiguous splits in a row"].into_iter().chain(placed.among).collect::<Vec<_>>().join(", ");
         let mut outcome = outcome(problem, &asked, placed, search);
-        // Only the DP over all contiguous splits proves anything about contiguous splits; what holds for all splits is told
-        // beside any of them.
+        // Only the DP over all contiguous splits proves a bound for contiguous splits. The bound for all splits is
+        // reported with every algorithm.
         if self.algorithm != Algorithm::Dp {
             let bound = first_plan::lower_bound_of_all(dag, profile, &limits);
             search.report_bound(bound);
@@ -201,15 +201,15 @@ impl Planner for PlacementPlanner {
     }
 }
 
-/// The profile of a workload that device placement can plan.
+/// Profile of a workload that device placement can plan.
 ///
 /// # Errors
-/// A reason a user can act on.
+/// A reason that a user can act on.
 pub(super) fn placement_profile(workload: &Workload) -> Result<&PlacementProfile, CannotPlan> {
     workload.placement().ok_or_else(|| "it needs times on accelerators and CPUs (a device-placement file)".into())
 }
 
-/// The outcome of an algorithm. A split that breaks a limit, which some do not heed, is told and not given out.
+/// Outcome of an algorithm. A split that breaks a limit is reported but not returned as a plan.
 pub(super) fn outcome(problem: &Problem, asked: &Asked<'_>, placed: Placed, search: &Search) -> Outcome {
     let (profile, limits) = (&*asked.profile, &asked.limits);
     let limit = || units::bytes_exact(problem.limits.memory_limit());
@@ -259,7 +259,7 @@ pub(super) fn outcome(problem: &Problem, asked: &Asked<'_>, placed: Placed, sear
     outcome
 }
 
-/// The most memory on any accelerator, bytes.
+/// Largest memory on any accelerator, bytes.
 fn heaviest(profile: &PlacementProfile, split: &Split) -> f64 {
     let accelerators = split.devices.iter().filter(|device| device.kind == DeviceKind::Accelerator);
     accelerators.map(|device| device.nodes.iter().map(|&v| profile.nodes[v].size_bytes).sum()).fold(0.0, f64::max)
@@ -271,7 +271,7 @@ fn unsupported(profile: &PlacementProfile, split: &Split) -> Option<usize> {
     accelerators.flat_map(|device| device.nodes.iter().copied()).find(|&v| !profile.nodes[v].supported)
 }
 
-/// The plan of a split; accelerators are numbered from 0, CPUs after them.
+/// Plan of a split; accelerators are numbered from 0, CPUs after them.
 pub(super) fn plan(split: &Split, limits: &PlacementLimits) -> Plan {
     let (mut accelerators, mut cpus) = (0, limits.accelerators);
     let mut plan = Plan { measure: Measure::MaxLoad, ..Plan::default() };

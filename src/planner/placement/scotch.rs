@@ -1,12 +1,12 @@
 //! Scotch's graph partitioner (Pellegrini and Roman, HPCN 1996), run as the program `gpart`.
 //!
-//! The class graph is written in Scotch's own format: vertex weights are accelerator times, arc weights what two classes
-//! would pay to exchange their tensors, both in millionths, as whole numbers. `gpart` balances the first and minimises the
-//! second; what it gives is taken as it is, memory, capability and contiguity unheeded, and scored like any other split.
+//! The class graph is written in Scotch's own format. Vertex weights are accelerator times; arc weights are the cost
+//! for two classes to exchange their tensors; both are whole numbers of millionths. `gpart` balances the first and
+//! minimises the second. Its result is scored like any other split; memory, capability and contiguity are ignored.
 //! Debian installs the program as `scotch_gpart`, because another package owns the short name.
 //!
-//! Vertices are labelled 0, 1, 2, .. here. The published program labels them by colour, of which
-//! nodes without one have some near 2^31, and Scotch then allocates a table over the whole range (gigabytes).
+//! Vertices are labelled 0, 1, 2, .. here. The published program labels them by colour. Nodes without a colour get
+//! labels near 2^31, and Scotch then allocates a table over the whole range (gigabytes).
 
 use std::{
     collections::BTreeMap,
@@ -31,14 +31,14 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// What the program may be called, the first that there is.
+/// Names of the program; the first one found is used.
 const NAMES: [&str; 2] = ["scotch_gpart", "gpart"];
-/// Weights are whole numbers of this share of the unit of time.
+/// Weights are whole numbers; a unit of time is this many.
 const RESOLUTION: f64 = 1e6;
-/// How often a running program is looked at.
+/// Interval at which a running program is polled.
 const POLL: Duration = Duration::from_millis(5);
 
-/// The program, where it is on the PATH.
+/// Path of the program, if it is on the PATH.
 pub(crate) fn program() -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let places: Vec<PathBuf> = env::split_paths(&path).collect();
@@ -56,10 +56,10 @@ fn is_program(file: &Path) -> bool {
     metadata.is_file()
 }
 
-/// Runs `program` on the class graph and scores what it gives.
+/// Runs `program` on the class graph and scores its result.
 ///
 /// # Errors
-/// What went wrong with the program, as a sentence.
+/// A sentence on what went wrong with the program.
 pub(crate) fn plan(
     program: &Path,
     dag: &Dag,
@@ -89,7 +89,7 @@ pub(crate) fn plan(
     Ok(placed)
 }
 
-/// The class graph in Scotch's format: labels, vertex weights and arc weights, every edge as two arcs.
+/// Class graph in Scotch's format: labels, vertex weights and arc weights, every edge as two arcs.
 fn graph(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> String {
     let mut times = vec![0.0; partition.len()];
     let mut arcs: Vec<BTreeMap<usize, f64>> = vec![BTreeMap::new(); partition.len()];
@@ -116,12 +116,12 @@ fn graph(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> String
     text
 }
 
-/// A time as a whole number; larger ones than Scotch's integers hold are cut off there.
+/// A time as a whole number, cut off at the largest value of Scotch's integers.
 fn weight(time: f64) -> i64 {
     ((time * RESOLUTION) as i64).min(i64::from(i32::MAX))
 }
 
-/// Why there is no result.
+/// Reason why there is no result.
 enum Stopped {
     Cancelled,
     Failed(String),
@@ -133,7 +133,7 @@ impl From<io::Error> for Stopped {
     }
 }
 
-/// The part of each vertex.
+/// Part of each vertex.
 fn run(program: &Path, graph: &str, vertices: usize, parts: u32, search: &Search) -> Result<Vec<u32>, Stopped> {
     let folder = tempfile::tempdir()?;
     let (input, output) = (folder.path().join("classes.grf"), folder.path().join("parts.map"));
@@ -145,7 +145,7 @@ fn run(program: &Path, graph: &str, vertices: usize, parts: u32, search: &Search
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()?;
-    // What it writes while it runs is a line or two: a pipe holds them.
+    // It writes a line or two while it runs, which a pipe can hold.
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
@@ -160,7 +160,7 @@ fn run(program: &Path, graph: &str, vertices: usize, parts: u32, search: &Search
     if !status.success() {
         let mut said = String::new();
         if let Some(mut errors) = child.stderr.take() {
-            // What is no text is as good as nothing said.
+            // Output that is not text is treated as none.
             let _ = errors.read_to_string(&mut said);
         }
         let said = crate::source::error::single_line(said.trim());

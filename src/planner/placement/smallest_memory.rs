@@ -1,10 +1,10 @@
-//! With how much memory per accelerator there would be a split, where there is none.
+//! Least memory per accelerator with which a split would exist, for problems without one.
 //!
-//! Without a CPU everything has to go onto accelerators, and only sizes decide. For contiguous splits the answer is exact:
-//! along the closed sets, fewest accelerators and then the least filled last one is always the best way to go on, so one pass
-//! over the steps of the lattice answers for one memory, and bisection over whole bytes finds the least. For splits that
-//! need not be contiguous it is the packing of bins, so there are two numbers: one that is proven to be needed, by
-//! counting the largest classes, and one with which first-fit decreasing packs everything.
+//! Without a CPU, everything goes onto accelerators, and only sizes matter. For contiguous splits the answer is exact.
+//! Along the closed sets, the best state is the fewest accelerators, then the least filled last one. So one pass over
+//! the steps of the lattice decides for one memory, and bisection over whole bytes finds the least. Other splits are
+//! bin packing, with two numbers: a lower bound from the largest classes, and a memory for which first-fit decreasing
+//! succeeds.
 
 use super::{
     classes::Partition,
@@ -19,22 +19,22 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// Bytes per accelerator.
+/// Memory per accelerator, bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Needed {
-    /// No split does with less.
+    /// Lower bound: no split exists with less.
     pub at_least: f64,
-    /// There is a split with this.
+    /// Sufficient: a split exists with this.
     pub enough: f64,
 }
 
 impl Needed {
-    /// The least memory, where the two are the same whole number of bytes.
+    /// Least memory, if both numbers are the same whole number of bytes.
     pub fn exact(&self) -> Option<f64> {
         (self.enough <= self.at_least.ceil()).then_some(self.enough)
     }
 
-    /// In words, to be put after another sentence, for the sizes of a profile and a limit that does not do.
+    /// Sentence for the report, appended to another one; `limit` is the insufficient limit.
     pub(super) fn sentence(&self, profile: &PlacementProfile, limit: f64) -> String {
         let (least, enough) = (units::bytes_like(self.at_least, limit), units::bytes_enough(self.enough, limit));
         match self.exact() {
@@ -45,16 +45,16 @@ impl Needed {
     }
 }
 
-/// That no whole number of bytes below this would do, to be put after another sentence.
+/// Sentence for an exact least memory, appended to another one.
 pub(super) fn least_sentence(bytes: f64, profile: &PlacementProfile, limit: f64) -> String {
     let (enough, bytes) = (units::bytes_enough(bytes, limit), units::exact_number(bytes));
-    // Where sizes are fractions, a fraction of a byte less might do.
+    // If sizes are fractions, less by a fraction of a byte may suffice.
     let less = if room::has_whole_sizes(profile) { "no less" } else { "a byte less would not" };
     let bytes = if enough.ends_with(" B") { String::new() } else { format!(" ({bytes} B)") };
     format!(" {enough} each would do{bytes}, and {less}.")
 }
 
-/// The sizes of classes, as they count in a memory.
+/// Sizes of classes as counted by `room`.
 fn sizes(profile: &PlacementProfile, partition: &Partition, room: &Room) -> Vec<f64> {
     let mut sizes = vec![0.0; partition.len()];
     for (node, cost) in profile.nodes.iter().enumerate() {
@@ -63,9 +63,9 @@ fn sizes(profile: &PlacementProfile, partition: &Partition, room: &Room) -> Vec<
     sizes
 }
 
-/// What contiguous splits need, without CPUs: the least whole number of bytes, unless there are so many closed sets that leaves which
-/// take no time stay with a neighbour. `None` if no memory would do, the graph has too many closed sets even then, or the search was
-/// stopped. `O(steps of the lattice · log bytes)`.
+/// Memory for contiguous splits without CPUs. It is exact in whole bytes if the closed sets can be enumerated; else
+/// leaves without time are merged into a neighbour, and a range is returned. `None` if no memory suffices, there are
+/// too many closed sets even then, or the search was cancelled. `O(steps of the lattice · log bytes)`.
 pub fn contiguous(
     dag: &Dag,
     profile: &PlacementProfile,
@@ -97,8 +97,8 @@ pub fn contiguous(
     Some(Needed { at_least: counted(&sizes, accelerators as usize).min(enough), enough })
 }
 
-/// What splits of any kind need, without CPUs; the classes are the colours. `None` if no memory would do, or
-/// the search was stopped. `O(classes · accelerators · log bytes)`.
+/// Memory for all splits without CPUs; the classes are the colours. `None` if no memory suffices, or the search was
+/// cancelled. `O(classes · accelerators · log bytes)`.
 pub fn any_split(profile: &PlacementProfile, accelerators: u32, search: &Search) -> Option<Needed> {
     let partition = Partition::by_colour(profile);
     if accelerators == 0 || !profile.nodes.iter().all(|node| node.supported) {
@@ -117,8 +117,8 @@ pub fn any_split(profile: &PlacementProfile, accelerators: u32, search: &Search)
     Some(Needed { at_least: counted(&given, accelerators as usize).min(enough), enough })
 }
 
-/// The least whole number that does, between what every packing needs and what holds everything; `None`
-/// if that does not do, or the search was stopped.
+/// Least whole number for which `does` is true, between a bound on every packing and the sum of all sizes. `None` if
+/// the sum does not suffice, or the search was cancelled.
 fn least(sizes: &[f64], accelerators: u32, search: &Search, does: impl Fn(f64) -> bool) -> Option<f64> {
     let total: f64 = sizes.iter().sum();
     let largest = sizes.iter().copied().fold(0.0, f64::max);
@@ -131,7 +131,7 @@ fn least(sizes: &[f64], accelerators: u32, search: &Search, does: impl Fn(f64) -
             return None;
         }
         let middle = ((low + high) / 2.0).floor();
-        // Beyond 2^53 there is no number between.
+        // Above 2^53 there may be no number between.
         if middle <= low || middle >= high {
             break;
         }
@@ -140,10 +140,10 @@ fn least(sizes: &[f64], accelerators: u32, search: &Search, does: impl Fn(f64) -
     Some(high)
 }
 
-/// The fewest accelerators of a contiguous split; `u32::MAX` if a class is too large.
+/// Fewest accelerators of a contiguous split; `u32::MAX` if a class is too large.
 fn segments(lattice: &Lattice, sizes: &[f64], memory: f64) -> u32 {
     let mut least = vec![(u32::MAX, f64::INFINITY); lattice.len()];
-    // No accelerator is open: the first class opens one.
+    // Base case: no accelerator is open, so the first class opens one.
     least[0] = (0, f64::INFINITY);
     for set in 1..lattice.len() {
         for &(below, class) in lattice.below(set) {
@@ -157,7 +157,7 @@ fn segments(lattice: &Lattice, sizes: &[f64], memory: f64) -> u32 {
     least[lattice.len() - 1].0
 }
 
-/// Whether every class, largest first, finds room on the first accelerator that has it.
+/// True if first-fit decreasing packs all classes.
 fn first_fit(descending: &[f64], accelerators: usize, memory: f64) -> bool {
     let mut filled = vec![0.0; accelerators.min(descending.len())];
     descending.iter().all(|size| {
@@ -166,7 +166,8 @@ fn first_fit(descending: &[f64], accelerators: usize, memory: f64) -> bool {
     })
 }
 
-/// A memory that is needed: an equal share, and of the `i K + 1` largest classes `i + 1` on some accelerator, for every `i`.
+/// Lower bound on the memory: an equal part of the total and, for every `i`, the pigeonhole bound: some accelerator
+/// holds `i + 1` of the `i K + 1` largest classes.
 fn counted(descending: &[f64], accelerators: usize) -> f64 {
     let share = descending.iter().sum::<f64>() / accelerators as f64;
     let crowded = (0..).map(|i| (i, i * accelerators + 1)).take_while(|&(_, count)| count <= descending.len());

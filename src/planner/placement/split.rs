@@ -1,7 +1,7 @@
-//! A split: which device holds which nodes. Scores any split.
+//! A split assigns nodes to devices. This module scores any split.
 //!
-//! Scoring is `O(n + m)` and asks nothing of the split: it may tear classes apart and
-//! be not contiguous at all. Unlike the published evaluator, which adds all CPUs up, each CPU is a device by itself.
+//! Scoring is `O(n + m)` and needs no property of the split: it may divide classes and need not be contiguous. The
+//! published evaluator adds all CPUs into one load; here each CPU is a device of its own.
 
 use crate::{
     family::placement::split_file::SplitFile,
@@ -10,16 +10,16 @@ use crate::{
     workload::{Node, NodeIndex, PlacementProfile},
 };
 
-/// What a device is.
+/// Kind of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeviceKind {
     /// Pays for transfers, has limited memory, and cannot run every node.
     Accelerator,
-    /// Runs everything, with host memory.
+    /// Runs every node, with host memory.
     Cpu,
 }
 
-/// One device and what it holds.
+/// A device and its nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// Accelerator or CPU.
@@ -28,48 +28,48 @@ pub struct Device {
     pub nodes: Vec<usize>,
 }
 
-/// Which device holds which nodes. For contiguous splits devices are in the order of the pipeline.
+/// Assignment of nodes to devices. The devices of a contiguous split are in pipeline order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Split {
-    /// The devices.
+    /// Devices.
     pub devices: Vec<Device>,
 }
 
-/// What one device costs.
+/// Load of one device, by parts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct DeviceLoad {
     /// Time of its forward nodes.
     pub forward: f64,
     /// Time of its backward nodes.
     pub backward: f64,
-    /// Transfers of what others produced; none on a CPU.
+    /// Transfers of tensors that other devices produced; none on a CPU.
     pub received: f64,
-    /// Transfers of what others need; none on a CPU.
+    /// Transfers of tensors that other devices need; none on a CPU.
     pub sent: f64,
     /// Size of its nodes, bytes.
     pub size_bytes: f64,
-    /// Nodes that it cannot run.
+    /// Number of nodes that the device cannot run.
     pub unsupported: usize,
 }
 
 impl DeviceLoad {
-    /// All its time.
+    /// Total time.
     pub fn total(&self) -> f64 {
         self.forward + self.backward + self.received + self.sent
     }
 }
 
-/// What a split costs.
+/// Score of a split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SplitScore {
-    /// By device.
+    /// Load of each device.
     pub loads: Vec<DeviceLoad>,
-    /// The load of the busiest device.
+    /// Load of the busiest device.
     pub max_load: f64,
 }
 
 impl SplitScore {
-    /// The accelerators whose nodes do not fit, by index.
+    /// Indices of the accelerators whose nodes exceed the memory.
     pub fn over_memory<'a>(&'a self, split: &'a Split, memory_bytes: f64) -> impl Iterator<Item = usize> + 'a {
         let full = move |&d: &usize| {
             split.devices[d].kind == DeviceKind::Accelerator && self.loads[d].size_bytes > memory_bytes
@@ -79,7 +79,7 @@ impl SplitScore {
 }
 
 impl Split {
-    /// A split of the given devices; nodes may come in any order.
+    /// Split of the given devices; nodes may come in any order.
     pub fn from_stages(stages: impl IntoIterator<Item = (DeviceKind, Vec<usize>)>) -> Self {
         let devices = stages
             .into_iter()
@@ -91,7 +91,7 @@ impl Split {
         Split { devices }
     }
 
-    /// The device of every node of a graph with `n` nodes, where it has one.
+    /// Device of every node of a graph with `n` nodes, if it has one.
     pub fn device_of(&self, n: usize) -> Vec<Option<usize>> {
         let mut device_of = vec![None; n];
         for (d, device) in self.devices.iter().enumerate() {
@@ -102,12 +102,12 @@ impl Split {
         device_of
     }
 
-    /// Number of devices of a kind that hold something.
+    /// Number of non-empty devices of a kind.
     pub fn used(&self, kind: DeviceKind) -> usize {
         self.devices.iter().filter(|device| device.kind == kind && !device.nodes.is_empty()).count()
     }
 
-    /// What every device costs. A node on no device costs nothing itself, but is outside of every device.
+    /// Load of every device. A node on no device costs nothing itself, but counts as outside of every device.
     pub fn score(&self, dag: &Dag, profile: &PlacementProfile) -> SplitScore {
         let device_of = self.device_of(dag.len());
         let mut loads = vec![DeviceLoad::default(); self.devices.len()];
@@ -140,10 +140,10 @@ impl Split {
         SplitScore { loads, max_load }
     }
 
-    /// Reads a split in the published format. Nodes may be missing; `source` is how messages call the file.
+    /// Reads a split in the published format. Nodes may be missing; `source` names the file in messages.
     ///
     /// # Errors
-    /// [`LoadError`] where it is no such file, names a node that the graph has not, or names one twice.
+    /// [`LoadError`] if the file is not a split, names a node that the graph lacks, or names one twice.
     pub fn read(text: &str, source: &str, nodes: &[Node]) -> Result<Split, LoadError> {
         let SplitFile { accelerators, cpus, .. } = SplitFile::read(text, source, nodes)?;
         let plain = |nodes: Vec<NodeIndex>| nodes.into_iter().map(NodeIndex::index).collect();

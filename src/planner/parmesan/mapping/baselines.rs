@@ -1,13 +1,13 @@
-//! What a search is compared with: identity, the best of random orders, greedy, annealing, and every mapping there is.
+//! Baselines of the search: identity, best of random orders, greedy, simulated annealing, exhaustive search.
 
 use super::{Cost, Instance, exchange::Exchanges};
 use crate::planner::{Search, random::SplitMix};
 
-/// Random orders that are drawn.
+/// Number of random orders.
 const DRAWN: usize = 1000;
-/// Up to so many devices every mapping is looked at.
+/// Largest number of devices for exhaustive search.
 pub const EXHAUSTIVE: usize = 9;
-/// Exchanges that annealing tries, for each pair of a worker and a device, and at the most.
+/// Exchanges tried by annealing: per pair of a worker and a device, and the maximum in all.
 const EXCHANGES: (usize, usize) = (200, 200_000);
 
 impl Instance<'_> {
@@ -16,7 +16,7 @@ impl Instance<'_> {
         (0..self.workers()).collect()
     }
 
-    /// The best of some random orders.
+    /// Best of `DRAWN` random orders.
     pub(super) fn random(&self, seed: u64, search: &Search) -> Vec<usize> {
         let mut random = SplitMix::new(seed);
         let mut best: Option<(Cost, Vec<usize>)> = None;
@@ -34,8 +34,8 @@ impl Instance<'_> {
         best.map_or_else(|| self.identity(), |best| best.1)
     }
 
-    /// The worker that exchanges most with those that are placed goes next, to the device where that takes least; once somebody
-    /// stops the search, to the first that is free.
+    /// Greedy construction. The next worker is the one with most traffic to placed workers; it goes to the device where
+    /// this traffic takes least. After a cancellation, workers take the first free device.
     pub(super) fn greedy(&self, search: &Search) -> Vec<usize> {
         let (workers, devices) = (self.workers(), self.devices());
         let mut between = vec![vec![]; workers];
@@ -43,7 +43,8 @@ impl Instance<'_> {
             between[flow.from].push((flow.to, flow.bytes));
             between[flow.to].push((flow.from, flow.bytes));
         }
-        // With whom a worker exchanges what. The pairs within a group are not listed: a large one has very many.
+        // Partners of a worker and the bytes exchanged. Pairs within a group are not stored, because a large group has
+        // too many.
         let exchanged = |worker: usize| {
             let within = self.groups_of[worker].iter().flat_map(move |&group| {
                 let group = &self.demands.groups[group];
@@ -80,7 +81,7 @@ impl Instance<'_> {
         place
     }
 
-    /// Simulated annealing on exchanges of two devices, cooled in proportion; the best that was seen.
+    /// Simulated annealing on exchanges of two devices, with geometric cooling. Returns the best mapping seen.
     pub(super) fn annealed(&self, start: Vec<usize>, seed: u64, search: &Search) -> Vec<usize> {
         let (workers, devices) = (self.workers(), self.devices());
         if workers == 0 || devices < 2 {
@@ -101,7 +102,7 @@ impl Instance<'_> {
             let b = (random.next() % devices as u64) as usize;
             exchanges.exchange(a, b);
             let cost = exchanges.cost();
-            // Of two that are as slow the one with less in all.
+            // The sum of squares breaks ties between equal maxima.
             let worth = |cost: &Cost| cost.seconds + 0.1 * cost.squares.sqrt();
             let worse = worth(&cost) - worth(&now);
             let chance = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
@@ -119,14 +120,14 @@ impl Instance<'_> {
         kept
     }
 
-    /// A mapping and behind it the devices that nobody sits on.
+    /// A mapping, followed by the free devices.
     pub(super) fn filled(&self, mapping: &[usize]) -> Vec<usize> {
         let mut used = vec![false; self.devices()];
         mapping.iter().for_each(|&device| used[device] = true);
         mapping.iter().copied().chain((0..self.devices()).filter(|&device| !used[device])).collect()
     }
 
-    /// Exchanges and moves as long as one of them is better: the best one each time.
+    /// Local search: makes the best exchange or move while one improves the mapping.
     pub(super) fn polished(&self, mapping: &[usize], search: &Search) -> Vec<usize> {
         let mut exchanges = Exchanges::new(self, self.filled(mapping));
         let mut best = exchanges.cost();
@@ -134,7 +135,7 @@ impl Instance<'_> {
             let mut step: Option<(usize, usize)> = None;
             for a in 0..self.workers() {
                 for b in a + 1..self.devices() {
-                    // What a long ring costs takes long to find out.
+                    // The cost of a long ring takes long to compute.
                     if search.cancelled() {
                         break;
                     }
@@ -149,8 +150,8 @@ impl Instance<'_> {
         exchanges.order()[..self.workers()].to_vec()
     }
 
-    /// The best of all mappings, the first of those that are as good, or of those that were looked at before somebody stopped
-    /// the search; `None` above [`EXHAUSTIVE`] devices.
+    /// Best of all mappings; the first one among equals. A cancelled search returns the best so far. `None` above
+    /// [`EXHAUSTIVE`] devices, or if there are more workers than devices.
     pub fn exhaustive(&self, search: &Search) -> Option<Vec<usize>> {
         if self.devices() > EXHAUSTIVE || self.workers() > self.devices() {
             return None;

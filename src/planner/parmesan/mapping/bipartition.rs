@@ -1,16 +1,16 @@
-//! Recursive bipartition, as Scotch maps (Pellegrini and Roman, 1996): halve the devices where little is joined, halve the
-//! workers where little is said, give each half to a half, and go on.
+//! Recursive bipartition as in Scotch (Pellegrini and Roman, 1996): halves the devices along a narrow cut and the
+//! workers along a cut with little traffic, assigns half to half, and recurses.
 //!
-//! Halves are improved by exchanges as long as one gains and nobody stops the search. `O(n³)` time for `n` devices, `O(n²)`
-//! memory: for [`HALVED`] devices at the most.
+//! Halves are improved by exchanges while one reduces the cut. `O(n³)` time for `n` devices, `O(n²)` memory, so it is
+//! limited to [`HALVED`] devices.
 
 use super::Instance;
 use crate::planner::Search;
 
-/// Up to so many devices it is done: what workers say to one another takes 128 MiB then.
+/// Largest number of devices for bipartition: the traffic matrix then takes 128 MiB.
 pub(super) const HALVED: usize = 4096;
 
-/// Splits things into the first `size` and the rest such that little lies between; `weight` is what lies between two.
+/// Splits items into `size` and the rest with a small cut; `weight` is the weight between two items.
 fn halves(
     things: &[usize],
     size: usize,
@@ -19,7 +19,7 @@ fn halves(
 ) -> (Vec<usize>, Vec<usize>) {
     let mut first = things[..size].to_vec();
     let mut second = things[size..].to_vec();
-    // Every exchange takes something off the cut: this ends, and is cut short where rounding would go round in circles.
+    // Every exchange reduces the cut, so the loop ends; the limit guards against cycles from rounding.
     for _ in 0..things.len() * 4 {
         if search.cancelled() {
             break;
@@ -51,7 +51,7 @@ fn halves(
 }
 
 impl Instance<'_> {
-    /// The mapping by recursive bipartition.
+    /// Mapping by recursive bipartition.
     pub(super) fn bipartition(&self, search: &Search) -> Vec<usize> {
         let workers = self.workers();
         let mut said = vec![vec![0.0; workers]; workers];
@@ -90,7 +90,7 @@ impl Instance<'_> {
         let wide = |a: usize, b: usize| self.matrix.both_ways(a, b);
         let size = devices.len() / 2;
         let (left, right) = halves(devices, size, &wide, search);
-        // Each half takes its share of the workers, as far as it has room.
+        // Each half gets workers in proportion to its devices, within its capacity.
         let share = (workers.len() * left.len()).div_ceil(devices.len());
         let share = share.min(left.len()).max(workers.len().saturating_sub(right.len()));
         let (first, second) = halves(workers, share, &|a, b| said[a][b], search);

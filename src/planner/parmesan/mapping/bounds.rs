@@ -1,31 +1,32 @@
-//! What no mapping can do better than, whoever is placed where.
+//! Lower bounds on the seconds of every mapping.
 //!
-//! 1. Sorted: the `i` largest demands lie on `i` different pairs, the worst of which is no wider than the `i`-th widest.
-//! 2. Neighbours: the `i`-th largest flow of a worker goes to or comes from its device's `i`-th widest neighbour at best.
-//! 3. Components: where the workers that talk are more than any part of the topology joined at a width, some flow among
-//!    them goes over a narrower pair.
-//! 4. Rings: a ring's narrowest step is no wider than what its workers' devices could have in the best case, nor than the
-//!    widest width at which some part of the topology has as many devices.
+//! 1. Sorted: the `i` largest flows use `i` different pairs, the narrowest of which is at most as wide as the `i`-th
+//!    widest.
+//! 2. Neighbours: the `i`-th largest flow of a worker uses at best the `i`-th widest pair of its device.
+//! 3. Components: if a connected set of workers is larger than any component of the topology at some width, one of its
+//!    flows uses a narrower pair.
+//! 4. Rings: the narrowest step of a ring is at most as wide as the `r`-th largest second-widest pair of a device. It
+//!    is also at most the largest width at which some component has `r` devices.
 //!
-//! The parts at every width are those of the widest spanning tree, found once (Prim's algorithm, `O(devices²)`).
-//! `O(devices² log devices + flows · (log flows + devices))` time at worst, `O(devices + flows)` memory. What is not done when
-//! somebody stops the search is left out: the bound is lower then, and still one.
+//! The components at every width come from the maximum spanning tree, built once (Prim's algorithm, `O(devices²)`).
+//! Time is `O(devices² log devices + flows · (log flows + devices))` in the worst case, memory `O(devices + flows)`. A
+//! cancelled search skips bounds: the result is then lower, but still a lower bound.
 
 use super::{Group, Instance};
 use crate::planner::Search;
 
-/// How large a part of the topology is joined at which width.
+/// Size of the largest component of the topology at each width.
 struct Parts {
-    /// Widths, the widest first, each with the size of the largest part that pairs of that width or more join, wherever that
-    /// grows.
+    /// Widths, the widest first, each with the size of the largest component over pairs of at least that width. Only
+    /// widths at which the size grows.
     largest: Vec<(f64, usize)>,
 }
 
 impl Parts {
-    /// Of all devices; `None` if somebody stopped the search.
+    /// Computes the components over all devices; `None` if the search was cancelled.
     fn of(instance: &Instance<'_>, search: &Search) -> Option<Self> {
         let n = instance.devices();
-        // By device that is not in the tree: the widest pair that joins it, and the other end of it.
+        // By device outside the tree: the widest pair to the tree, and its other end.
         let mut widest = vec![(f64::NEG_INFINITY, 0); n];
         let mut outside: Vec<usize> = (1..n).collect();
         let (mut last, mut tree) = (0, vec![]);
@@ -58,18 +59,18 @@ impl Parts {
         Some(Parts { largest })
     }
 
-    /// The widest width at which some part has so many devices.
+    /// Largest width at which some component has at least `size` devices.
     fn widest(&self, size: usize) -> Option<f64> {
         let at = self.largest.partition_point(|part| part.1 < size);
         self.largest.get(at).map(|part| part.0)
     }
 }
 
-/// Things that pairs join, one pair after the other.
+/// Union-find with the size of the largest component.
 struct Joined {
     part: Vec<usize>,
     size: Vec<usize>,
-    /// The size of the largest part.
+    /// Size of the largest component.
     largest: usize,
 }
 
@@ -97,7 +98,7 @@ impl Joined {
     }
 }
 
-/// Leaves so many of the largest, the largest first.
+/// Keeps the `count` largest values, in descending order.
 fn keep_largest(values: &mut Vec<f64>, count: usize) {
     let descending = |a: &f64, b: &f64| b.total_cmp(a);
     if count < values.len() {
@@ -108,7 +109,7 @@ fn keep_largest(values: &mut Vec<f64>, count: usize) {
 }
 
 impl Instance<'_> {
-    /// Seconds that every mapping takes at least, as far as that is known when somebody stops the search.
+    /// Lower bound on the seconds of every mapping; weaker if the search was cancelled.
     pub fn lower_bound(&self, search: &Search) -> f64 {
         let alone = self.sorted(search).max(self.neighbours(search));
         let Some(parts) = Parts::of(self, search) else { return alone };
@@ -139,7 +140,7 @@ impl Instance<'_> {
         self.neighbours_at(&self.leaving, out, search).max(self.neighbours_at(&self.arriving, into, search))
     }
 
-    /// The bound of one direction, in which these are the flows of each worker.
+    /// Neighbours bound in one direction; `flows` holds the flows of each worker in that direction.
     fn neighbours_at(&self, flows: &[Vec<usize>], width: impl Fn(usize, usize) -> f64, search: &Search) -> f64 {
         let n = self.devices();
         let talking = flows.iter().filter(|own| !own.is_empty());
@@ -161,7 +162,7 @@ impl Instance<'_> {
                 let mut here = 0.0f64;
                 for (bytes, width) in bytes.iter().zip(&widths) {
                     here = here.max(bytes / width);
-                    // Another device is better for this worker.
+                    // An earlier device is better for this worker.
                     if here >= *least {
                         break;
                     }
@@ -177,10 +178,11 @@ impl Instance<'_> {
         flows.sort_unstable_by(|a, b| b.bytes.total_cmp(&a.bytes));
         let mut talkers = Joined::new(self.workers());
         let mut bound = 0.0f64;
-        // Where a part is too small for the talkers of at least these bytes, one of them goes over less.
+        // If no component is large enough for the workers joined by flows of at least these bytes, one flow uses a
+        // narrower pair.
         for alike in flows.chunk_by(|a, b| a.bytes == b.bytes) {
             alike.iter().for_each(|flow| talkers.join(flow.from, flow.to));
-            // The widest width that all of them could have; what is above cannot be reached.
+            // Largest width at which a component has that many devices; no mapping gives all of them a larger one.
             if let Some(width) = parts.widest(talkers.largest) {
                 bound = bound.max(alike[0].bytes / width);
             }
@@ -190,7 +192,7 @@ impl Instance<'_> {
 
     fn rings(&self, parts: &Parts, search: &Search) -> f64 {
         let n = self.devices();
-        // Both steps of a device in a ring: no wider than its second widest neighbour, of three devices or more.
+        // A device in a ring of three or more uses two pairs: at best, the narrower one is its second widest.
         let mut second = vec![];
         for a in (0..n).take_while(|_| self.demands.groups.iter().any(|group| group.workers.len() > 2)) {
             if search.cancelled() {
@@ -209,7 +211,7 @@ impl Instance<'_> {
                 2 => f64::INFINITY,
                 _ => second.get(size - 1).copied().unwrap_or(f64::INFINITY),
             };
-            // A ring stays within one part.
+            // A ring lies within one component.
             group.bytes / steps.min(parts.widest(size).unwrap_or(f64::INFINITY))
         };
         self.demands.groups.iter().map(bound).fold(0.0, f64::max)
@@ -229,7 +231,7 @@ mod tests {
         },
     };
 
-    /// The size of the largest part of `count` things that pairs join: by relabelling.
+    /// Size of the largest component of `count` items, by relabelling.
     fn largest(count: usize, joined: impl Fn(usize, usize) -> bool) -> usize {
         let mut part: Vec<usize> = (0..count).collect();
         for a in 0..count {
@@ -241,7 +243,7 @@ mod tests {
         (0..count).map(|own| part.iter().filter(|&&part| part == own).count()).max().unwrap_or(0)
     }
 
-    /// Demands and widths that differ for every pair, or are few.
+    /// Random demands, and widths that differ for every pair or take few values.
     fn measured(random: &mut SplitMix, n: usize, few: bool) -> (Demands, PairMatrix) {
         let mut draw = |values: u64| (1 + random.next() % values) as f64;
         let values = if few { 4 } else { 1 << 40 };

@@ -1,14 +1,15 @@
-//! Every time that a pair or a ring can take: bytes over widths. Without shared links a mapping takes one of them.
+//! All times that a pair or a ring can take: bytes over widths. Without shared links, the optimum is one of them.
 //!
-//! Of many flows on measured links these are many millions, so they are counted and not listed: of each number of bytes
-//! they ascend as widths shrink. `O(bytes · log widths)` for a count, some sixty counts for the one at a rank.
+//! Many flows on measured links give many millions of times, so they are counted and not listed: for a given number of
+//! bytes they ascend as widths shrink. A count takes `O(bytes · log widths)`; finding the time of a given rank takes
+//! some sixty counts.
 
 use super::Instance;
 
-/// Bytes and widths, each once.
+/// Distinct numbers of bytes, and distinct widths.
 pub(super) struct Candidates<'b> {
     bytes: Vec<f64>,
-    /// The widest first.
+    /// Widths in bytes per second, the widest first.
     widths: &'b [f64],
 }
 
@@ -21,7 +22,8 @@ impl<'b> Candidates<'b> {
         Candidates { bytes, widths: instance.reach().widths() }
     }
 
-    /// The least one that is not passed over; whoever passes over one passes over all that are less.
+    /// Least time for which `pass` is false. `pass` must be monotone: if it is true for a time, then for all smaller
+    /// times.
     pub(super) fn least(&self, pass: impl Fn(f64) -> bool) -> Option<f64> {
         let of = |&bytes: &f64| {
             let at = self.widths.partition_point(|width| pass(bytes / width));
@@ -30,12 +32,12 @@ impl<'b> Candidates<'b> {
         self.bytes.iter().filter_map(of).reduce(f64::min)
     }
 
-    /// How many are passed over.
+    /// Number of times for which `pass` is true.
     fn count(&self, pass: impl Fn(f64) -> bool) -> usize {
         self.bytes.iter().map(|bytes| self.widths.partition_point(|width| pass(bytes / width))).sum()
     }
 
-    /// Some of those that are not passed over and less than a time, evenly spaced by rank, ascending.
+    /// At most `most` times below `less_than` for which `pass` is false: evenly spaced by rank, ascending.
     pub(super) fn spaced(&self, most: usize, pass: impl Fn(f64) -> bool, less_than: f64) -> Vec<f64> {
         let before = self.count(pass);
         let open = self.count(|time| time < less_than).saturating_sub(before);
@@ -45,7 +47,7 @@ impl<'b> Candidates<'b> {
         picked
     }
 
-    /// The one that as many are less than or equal to it as a rank says, below a time: found by halving what its bits can be.
+    /// Time of this rank (from 0) below `less_than`; bisects over the bits of a float.
     fn at(&self, rank: usize, less_than: f64) -> f64 {
         let (mut from, mut to) = (0, less_than.to_bits());
         while from < to {

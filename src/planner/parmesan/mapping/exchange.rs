@@ -1,21 +1,22 @@
-//! A mapping whose workers are exchanged two at a time: only what those two send and the rings that they leave or join are
-//! found anew.
+//! A mapping under exchanges of two workers. Only the transfers of these two, and the rings of the groups that they
+//! leave or join, are recomputed.
 //!
-//! Sums are taken in the same order as for a mapping by itself ([`Instance::cost`]), so that they are the same to the last digit.
-//! An exchange takes the rings of the groups of two workers, a cost `O(flows + groups)` (and all channels, where links are shared).
+//! Sums are taken in the same order as in [`Instance::cost`], so that both agree to the last digit. An exchange
+//! recomputes the rings of the two workers' groups; a cost takes `O(flows + groups)` (and all channels with shared
+//! links).
 
 use std::sync::Arc;
 
 use super::{Cost, Instance, instance::Carried};
 use crate::cluster::topology::Ring;
 
-/// A mapping, and how long each transfer and ring takes under it.
+/// A mapping, with the seconds of each transfer and ring under it.
 pub(super) struct Exchanges<'i, 'a> {
     instance: &'i Instance<'a>,
-    /// By worker its device, and behind them the devices that nobody sits on.
+    /// Device of each worker, followed by the free devices.
     order: Vec<usize>,
     carried: Carried,
-    /// The latest exchange, and what was before it, in the order of changes.
+    /// Latest exchange, and the values before it in the order of changes.
     latest: (usize, usize),
     flows_before: Vec<(usize, f64)>,
     rings_s_before: Vec<(usize, f64)>,
@@ -23,7 +24,7 @@ pub(super) struct Exchanges<'i, 'a> {
 }
 
 impl<'i, 'a> Exchanges<'i, 'a> {
-    /// Of this mapping and the devices that nobody sits on.
+    /// Starts from a mapping followed by the free devices.
     pub(super) fn new(instance: &'i Instance<'a>, order: Vec<usize>) -> Self {
         let carried = Carried::new(instance, &order);
         Exchanges {
@@ -37,14 +38,14 @@ impl<'i, 'a> Exchanges<'i, 'a> {
         }
     }
 
-    /// Exchanges the devices of two workers, or of one and nobody.
+    /// Exchanges the devices of two workers, or moves one worker to a free device.
     pub(super) fn exchange(&mut self, a: usize, b: usize) {
         self.begin(a, b);
         self.find_rings();
     }
 
-    /// What the mapping would cost after an exchange, if that is less than `best`. Most are worse by what the two send or by
-    /// the widest links of their new groups.
+    /// Cost after an exchange, if it is less than `best`. Most exchanges are rejected by the transfers of the two
+    /// workers, or by a bound on their new rings.
     pub(super) fn less_after(&mut self, a: usize, b: usize, best: &Cost) -> Option<Cost> {
         self.begin(a, b);
         let cost = self.instance.unshared_cost(&self.carried).is_less(best).then(|| {
@@ -55,7 +56,7 @@ impl<'i, 'a> Exchanges<'i, 'a> {
         cost.filter(|cost| cost.is_less(best))
     }
 
-    /// Exchanges, with what rings take at the least for those that are no longer known.
+    /// Exchanges the devices and recomputes the transfers. Rings that change get a lower bound of their seconds.
     fn begin(&mut self, a: usize, b: usize) {
         self.order.swap(a, b);
         self.latest = (a, b);
@@ -63,7 +64,7 @@ impl<'i, 'a> Exchanges<'i, 'a> {
         self.rings_s_before.clear();
         self.rings_before.clear();
         let Exchanges { instance, order, carried, .. } = self;
-        // Nobody has none.
+        // A free device has no flows and no groups.
         let of = |all: &'i [Vec<usize>], worker: usize| all.get(worker).map_or(&[][..], Vec::as_slice);
         let flows =
             [a, b].into_iter().flat_map(|worker| [of(&instance.leaving, worker), of(&instance.arriving, worker)]);
@@ -71,7 +72,7 @@ impl<'i, 'a> Exchanges<'i, 'a> {
             let seconds = instance.flow_s(&instance.demands.flows[flow], order);
             self.flows_before.push((flow, std::mem::replace(&mut carried.flows_s[flow], seconds)));
         }
-        // The devices of a group that both belong to stay the same.
+        // A group with both workers keeps its devices.
         for (joined, left) in [(a, b), (b, a)] {
             let others = of(&instance.groups_of, left);
             for &group in of(&instance.groups_of, joined).iter().filter(|group| !others.contains(group)) {
@@ -81,7 +82,7 @@ impl<'i, 'a> Exchanges<'i, 'a> {
         }
     }
 
-    /// Finds the rings that are not known.
+    /// Computes the rings that changed.
     fn find_rings(&mut self) {
         let Exchanges { instance, order, carried, .. } = self;
         for &(index, _) in &self.rings_s_before {
@@ -92,11 +93,11 @@ impl<'i, 'a> Exchanges<'i, 'a> {
         }
     }
 
-    /// Takes the latest exchange back.
+    /// Undoes the latest exchange.
     pub(super) fn undo(&mut self) {
         let (a, b) = self.latest;
         self.order.swap(a, b);
-        // What both send is there twice: what was first is put back last.
+        // Flows between the two workers are stored twice: undoing in reverse order restores the first value last.
         for (flow, seconds) in self.flows_before.drain(..).rev() {
             self.carried.flows_s[flow] = seconds;
         }
@@ -108,12 +109,12 @@ impl<'i, 'a> Exchanges<'i, 'a> {
         }
     }
 
-    /// What the mapping costs now.
+    /// Cost of the current mapping.
     pub(super) fn cost(&self) -> Cost {
         self.instance.cost_of(&self.order, &self.carried)
     }
 
-    /// Its devices, by worker and behind them those that nobody sits on.
+    /// Device of each worker, followed by the free devices.
     pub(super) fn order(&self) -> &[usize] {
         &self.order
     }

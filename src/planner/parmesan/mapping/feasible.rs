@@ -1,46 +1,48 @@
-//! Is there a mapping on which no communication takes longer than a target?
+//! Decision problem: is there a mapping on which no communication takes longer than a target?
 //!
-//! Depth-first over workers with a domain of devices each, as bits: who has the fewest devices left is placed next (of
-//! several the one with the larger demand), and its neighbours keep the devices that are wide enough for what they
-//! exchange. A group that reduces must lie where rings of its width can be: in one part of the threshold graph without dead
-//! ends. Devices that are alike in all they reach count once, as do machines that nobody sits on yet. Loads of shared
-//! channels are added up as workers are placed; rings are checked when they are whole.
+//! Depth-first search over workers. Each worker has a domain of devices, as bits. The worker with the smallest domain
+//! is placed next (ties: the larger demand). Its neighbours keep the devices with enough bandwidth for their traffic. A
+//! group with an all-reduce must lie where a ring of its width can exist: in one component of the threshold graph,
+//! without dead ends. Among devices with equal bandwidths to all others, only one is tried; likewise among empty
+//! machines of the same kind. Loads of shared channels are summed as workers are placed; a ring is checked when it is
+//! complete.
 //!
-//! `O((workers + degree) · devices / 64)` for a node of the search, `O(workers² · devices / 64)` memory, beside that of
-//! [`Reach`]. At most a number of nodes is looked at, so that the answer is the same on every machine.
+//! A node of the search takes `O((workers + degree) · devices / 64)`. Memory is `O(workers² · devices / 64)`, besides
+//! that of [`Reach`]. The number of nodes is limited, so that the answer is the same on every machine.
 
 use super::{Cost, Instance, reach::Reach};
 use crate::planner::{Search, random::SplitMix};
 
-/// How a search for a target ended.
+/// Result of a search for one target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Feasibility {
-    /// There is one.
+    /// A mapping was found.
     Mapping(Vec<usize>, Cost),
-    /// There is none: every possibility was looked at.
+    /// Proven infeasible: every possibility was tried.
     Proved,
-    /// It was not found within the budget of nodes, or somebody stopped the search.
+    /// Not found within the node budget, or the search was cancelled.
     Budget,
 }
 
-/// The order in which devices are tried.
+/// Order in which devices are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// By number.
     Ascending,
-    /// At random, by this seed.
+    /// Random, with this seed.
     Random(u64),
 }
 
-/// A search under way.
+/// State of a search for one target.
 pub(super) struct Feasible<'a, 'b> {
     instance: &'b Instance<'a>,
     target: f64,
     words: usize,
     reach: &'b Reach,
-    /// By flow: the narrowest width that is enough for it.
+    /// By flow: the narrowest sufficient width.
     narrowest: Vec<f64>,
-    /// By group: by device, the bits of the part that it may form a ring in; none where it may not.
+    /// By group and device: the component in which the device can be part of a ring, `None` if it cannot. Then by group
+    /// and component: the bits of its devices.
     parts: Vec<Vec<Option<usize>>>,
     part_bits: Vec<Vec<Vec<u64>>>,
     demand: Vec<f64>,
@@ -48,17 +50,17 @@ pub(super) struct Feasible<'a, 'b> {
     alike_machines: bool,
     order: Order,
     nodes: u64,
-    /// Whether a group is too large for its ring to be decided exactly.
+    /// True if a group is too large for an exact ring.
     unsure: bool,
 }
 
-/// What changes on the way.
+/// Variables of the depth-first search.
 struct State {
-    /// By depth, worker, word.
+    /// Bits of the domains, by depth, worker and word.
     domains: Vec<Vec<u64>>,
     devices: Vec<usize>,
     load: Vec<f64>,
-    /// Workers on each machine.
+    /// Number of workers on each machine.
     sitting: Vec<u32>,
     used: Vec<bool>,
 }
@@ -67,7 +69,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
     pub(super) fn new(instance: &'b Instance<'a>, target: f64, order: Order, budget: u64) -> Self {
         let (devices, workers) = (instance.devices(), instance.workers());
         let words = devices.div_ceil(64);
-        // What comes out of a division comes out of the same one again, but for this.
+        // Tolerance for rounding: a target is itself a quotient of bytes and width.
         let target = target * (1.0 + 1e-12);
         let reach = instance.reach();
         let mut demand = vec![0.0; workers];
@@ -102,7 +104,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
         }
     }
 
-    /// Searches.
+    /// Runs the search.
     pub(super) fn run(&mut self, search: &Search) -> Feasibility {
         let (devices, workers) = (self.instance.devices(), self.instance.workers());
         if workers > devices {
@@ -141,7 +143,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
         }
     }
 
-    /// Places the workers that are left; `None` if the budget ran out.
+    /// Places the remaining workers; `None` if the budget ran out or the search was cancelled.
     fn place(&mut self, state: &mut State, depth: usize, search: &Search) -> Option<bool> {
         let workers = self.instance.workers();
         if depth == workers {
@@ -196,13 +198,13 @@ impl<'a, 'b> Feasible<'a, 'b> {
         whole
     }
 
-    /// Whether one that is alike has been tried, or will be.
+    /// True if an equivalent device was already tried. Else the device is recorded as tried.
     fn stands_for_another(&self, state: &State, device: usize, tried: &mut Vec<usize>) -> bool {
         if tried.contains(&self.twins[device]) {
             return true;
         }
         if self.alike_machines {
-            // A machine that nobody sits on stands for all of these.
+            // One empty machine stands for all empty machines.
             let machines = self.instance.topology.machines();
             let machine = self.instance.topology.machine_of(device);
             if state.sitting[machine] == 0 {
@@ -217,7 +219,8 @@ impl<'a, 'b> Feasible<'a, 'b> {
         false
     }
 
-    /// Seats a worker and narrows its neighbours' domains; the loads of channels before, or `None` if that cannot be.
+    /// Places a worker and narrows its neighbours' domains. Returns the previous loads of channels; `None` if the
+    /// target is violated.
     fn sit(&self, state: &mut State, depth: usize, worker: usize, device: usize) -> Option<Vec<(u32, f64)>> {
         let words = self.words;
         let (above, below) = state.domains.split_at_mut(depth + 1);
@@ -254,8 +257,8 @@ impl<'a, 'b> Feasible<'a, 'b> {
         Some(before)
     }
 
-    /// Adds what a worker exchanges with those that are seated to the channels; false if one carries too much. What each
-    /// carried before is kept: a load that is taken off again leaves its rounding behind.
+    /// Adds a worker's traffic with placed workers to the channels; false if a channel exceeds the target. The previous
+    /// loads are kept, because subtracting a load would leave a rounding error.
     fn carry(&self, state: &mut State, worker: usize, device: usize, before: &mut Vec<(u32, f64)>) -> bool {
         let Some(routes) = &self.instance.routes else { return true };
         let demands = &self.instance.demands;
@@ -271,7 +274,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
                 let load = &mut state.load[channel as usize];
                 before.push((channel, *load));
                 *load += flow.bytes / self.instance.topology.channel_bandwidth(channel);
-                // Sums differ by rounding in the order of their parts; the last look is exact.
+                // Sums depend on the order of their terms; the final check is exact.
                 if *load > self.target * (1.0 + 1e-9) {
                     return false;
                 }
@@ -280,7 +283,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
         true
     }
 
-    /// Whether the rings that this worker completes are wide enough.
+    /// True if the rings completed by this worker are wide enough.
     fn rings_hold(&self, state: &State, worker: usize) -> bool {
         self.instance.groups_of[worker].iter().all(|&index| {
             let group = &self.instance.demands.groups[index];
@@ -289,7 +292,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
         })
     }
 
-    /// Takes back the worker that was seated last.
+    /// Undoes the last placement.
     fn rise(&self, state: &mut State, worker: usize, device: usize, before: &[(u32, f64)]) {
         state.devices[worker] = usize::MAX;
         state.used[device] = false;
@@ -300,8 +303,8 @@ impl<'a, 'b> Feasible<'a, 'b> {
     }
 }
 
-/// By device the part of the devices that it may form a ring of so many in, over pairs that are wide enough, and the bits of
-/// every part: joined both ways for two, without dead ends for more.
+/// By device: the component in which it can be part of a ring of `size` devices; and the bits of every component. Only
+/// pairs that are wide enough count: both ways for two devices, without dead ends for more.
 fn ring_parts(
     wide: impl Fn(usize, usize) -> bool,
     devices: usize,

@@ -1,9 +1,9 @@
-//! One mapping problem, and what a mapping costs.
+//! One mapping problem, and the cost of a mapping.
 //!
-//! The cost is the most seconds a microbatch that any pair, ring or (where links are shared) channel spends on
-//! communication; of mappings with the same, the sum of squares of all of them decides. Bytes over bandwidth and no
-//! latency: latencies are the same for every mapping but for the hops. `O(flows + groups · r² 2^r)` for a mapping, with
-//! `r ≤ 9` workers in a group counted exactly.
+//! The cost is the maximum over all pairs, rings and (with shared links) channels of the seconds per microbatch spent
+//! on communication. Ties are broken by the sum of squares of all of them. Seconds are bytes over bandwidth; latency is
+//! left out, because it differs between mappings only by the number of hops. A mapping takes
+//! `O(flows + groups · r² 2^r)`; rings are exact for groups of `r ≤ 9` workers.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -12,17 +12,17 @@ use rustc_hash::FxHashMap;
 use super::{super::rounded::rounded, Demands, Flow, Group, reach::Reach};
 use crate::cluster::topology::{PairMatrix, Ring, Routes, Topology};
 
-/// Rings that are remembered.
+/// Maximum number of cached rings.
 const MOST_RINGS: usize = 1 << 16;
 
-/// What a mapping is to consider.
+/// Kinds of communication that a mapping considers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Consider {
     /// Transfers between stages (`incl_p2p`).
     pub transfers: bool,
     /// All-reduces of gradients, and those of shards (`incl_allr`).
     pub all_reduces: bool,
-    /// That what runs over one channel shares it.
+    /// Contention: traffic over the same channel shares its bandwidth.
     pub shared_links: bool,
 }
 
@@ -32,28 +32,28 @@ impl Default for Consider {
     }
 }
 
-/// What limits a mapping.
+/// Bottleneck of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Bottleneck {
-    /// Nothing is sent.
+    /// No traffic.
     #[default]
     None,
-    /// A transfer: its index.
+    /// A transfer, by index.
     Flow(usize),
-    /// A ring: the index of its group.
+    /// A ring, by the index of its group.
     Ring(usize),
-    /// A channel.
+    /// A channel, by number.
     Channel(u32),
 }
 
-/// What a mapping costs: less is better, the first figure first.
+/// Cost of a mapping, compared lexicographically; less is better.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Cost {
-    /// The most seconds a microbatch.
+    /// Maximum seconds per microbatch over all transfers, rings and channels.
     pub seconds: f64,
-    /// The sum of squares of all of them.
+    /// Sum of squares of the seconds of all of them.
     pub squares: f64,
-    /// Whose most it is.
+    /// Transfer, ring or channel with the maximum.
     pub bottleneck: Bottleneck,
 }
 
@@ -65,20 +65,20 @@ impl Cost {
         self.squares += seconds * seconds;
     }
 
-    /// Whether it is less than another by more than rounding. That is an order: what is taken because it is less than what
-    /// was there never leads back to it.
+    /// True if it is less by more than rounding. This is a strict order, so a sequence of improvements never returns to
+    /// an earlier mapping.
     pub fn is_less(&self, than: &Cost) -> bool {
         let rounded = |cost: &Cost| (rounded(cost.seconds), rounded(cost.squares));
         rounded(self) < rounded(than)
     }
 }
 
-/// What transfers and all-reduces are under a mapping.
+/// Transfers and all-reduces under a mapping.
 #[derive(Debug)]
 pub(super) struct Carried {
-    /// By flow: its seconds.
+    /// Seconds of each flow.
     pub(super) flows_s: Vec<f64>,
-    /// By group: its ring, and its seconds.
+    /// Ring of each group, and its seconds.
     pub(super) rings: Vec<Arc<Ring>>,
     pub(super) rings_s: Vec<f64>,
 }
@@ -102,25 +102,25 @@ pub struct Instance<'a> {
     pub(super) demands: Demands,
     pub(super) consider: Consider,
     pub(super) matrix: Arc<PairMatrix>,
-    /// Where links are shared.
+    /// Routes between all pairs; only with shared links.
     pub(super) routes: Option<Routes<'a>>,
-    /// By worker: indices of the flows that leave it, and those that arrive.
+    /// By worker: indices of its outgoing flows, and of its incoming flows.
     pub(super) leaving: Vec<Vec<usize>>,
     pub(super) arriving: Vec<Vec<usize>>,
-    /// By worker: indices of the groups that it belongs to.
+    /// By worker: indices of its groups.
     pub(super) groups_of: Vec<Vec<usize>>,
-    /// Rings that were asked for, by their devices.
+    /// Cache of rings, by their sorted devices.
     rings: Mutex<FxHashMap<Vec<usize>, Arc<Ring>>>,
     reach: OnceLock<Reach>,
 }
 
 impl<'a> Instance<'a> {
-    /// These demands on this topology. What is not to be considered is left out of them.
+    /// Creates the instance of these demands on a topology. Demands that `consider` excludes are left out.
     pub fn new(topology: &'a Topology, demands: &Demands, consider: Consider) -> Self {
         Self::among(topology, Arc::new(topology.pair_matrix()), demands, consider)
     }
 
-    /// The same where it is known what every pair of devices attains.
+    /// Same, with the bandwidth of every pair already computed.
     pub(in crate::planner::parmesan) fn among(
         topology: &'a Topology,
         matrix: Arc<PairMatrix>,
@@ -149,31 +149,31 @@ impl<'a> Instance<'a> {
         Instance { topology, demands, consider, matrix, routes, leaving, arriving, groups_of, rings, reach }
     }
 
-    /// What was assumed of the demands.
+    /// Assumptions made about the demands.
     pub fn notes(&self) -> &[String] {
         &self.demands.notes
     }
 
-    /// Workers to be placed.
+    /// Number of workers to place.
     pub fn workers(&self) -> usize {
         self.demands.workers.len()
     }
 
-    /// Devices to place them on.
+    /// Number of devices.
     pub fn devices(&self) -> usize {
         self.matrix.devices()
     }
 
-    /// Who is reached over which width. Kept once it was asked for.
+    /// Devices reached at each bandwidth; computed on first use.
     pub(super) fn reach(&self) -> &Reach {
         self.reach.get_or_init(|| Reach::new(&self.matrix))
     }
 
-    /// The widest ring of a group under a mapping, as devices. The same devices always have the same.
+    /// Widest ring of a group under a mapping, as devices. The same set of devices always gives the same ring.
     pub(super) fn ring(&self, group: &Group, devices: &[usize]) -> Arc<Ring> {
         let mut own: Vec<usize> = group.workers.iter().map(|&worker| devices[worker]).collect();
         own.sort_unstable();
-        // Nobody waits while one is found.
+        // The lock is not held while a ring is computed.
         let known = || self.rings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(ring) = known().get(&own) {
             return ring.clone();
@@ -194,24 +194,25 @@ impl<'a> Instance<'a> {
         flow.bytes / self.matrix.at(devices[flow.from], devices[flow.to])
     }
 
-    /// Seconds that a group's ring takes at the least under a mapping, as one of its workers has two neighbours in it.
+    /// Lower bound on the seconds of a group's ring under a mapping: `worker` needs one pair to send and one to
+    /// receive.
     pub(super) fn least_ring_s(&self, group: &Group, worker: usize, devices: &[usize]) -> f64 {
         let own = devices[worker];
         let others = group.workers.iter().filter(|&&other| other != worker).map(|&other| devices[other]);
         let widest = others.fold((0.0f64, 0.0f64), |(to, from), other| {
             (to.max(self.matrix.at(own, other)), from.max(self.matrix.at(other, own)))
         });
-        // Alone it sends nothing.
+        // A single worker sends nothing.
         if group.workers.len() < 2 { 0.0 } else { group.bytes / widest.0.min(widest.1) }
     }
 
-    /// By channel: the seconds a microbatch that it carries something under a mapping; nothing where links are not shared.
+    /// Seconds per microbatch that each channel is busy under a mapping; empty without shared links.
     pub fn channel_seconds(&self, devices: &[usize]) -> Vec<f64> {
         let rings = || self.demands.groups.iter().map(|group| self.ring(group, devices));
         if self.routes.is_some() { self.channels_of(devices, &rings().collect::<Vec<_>>()) } else { vec![] }
     }
 
-    /// The same where the rings are known.
+    /// Same, with the rings already computed.
     fn channels_of(&self, devices: &[usize], rings: &[Arc<Ring>]) -> Vec<f64> {
         let Some(routes) = &self.routes else { return vec![] };
         let mut load = vec![0.0; self.topology.channels()];
@@ -229,12 +230,12 @@ impl<'a> Instance<'a> {
         load
     }
 
-    /// What a mapping costs: the device of each worker.
+    /// Cost of a mapping; `devices` gives the device of each worker.
     pub fn cost(&self, devices: &[usize]) -> Cost {
         self.cost_of(devices, &Carried::new(self, devices))
     }
 
-    /// What transfers and rings cost, whatever they share.
+    /// Cost of transfers and rings alone, without shared channels.
     pub(super) fn unshared_cost(&self, carried: &Carried) -> Cost {
         let mut cost = Cost::default();
         for (index, &seconds) in carried.flows_s.iter().enumerate() {
@@ -246,7 +247,7 @@ impl<'a> Instance<'a> {
         cost
     }
 
-    /// What a mapping costs whose transfers and rings are known.
+    /// Cost of a mapping with transfers and rings already computed.
     pub(super) fn cost_of(&self, devices: &[usize], carried: &Carried) -> Cost {
         let mut cost = self.unshared_cost(carried);
         for (channel, seconds) in
@@ -257,8 +258,8 @@ impl<'a> Instance<'a> {
         cost
     }
 
-    /// Devices that any exchange leaves as it is: same bandwidth to and from all others. Without shared links such devices
-    /// are as good as one another.
+    /// By device: the first device with the same bandwidth to and from all others. Such devices are interchangeable.
+    /// With shared links, every device stands for itself.
     pub(super) fn twins(&self) -> Vec<usize> {
         let n = self.devices();
         let alike = |a: usize, b: usize| {

@@ -1,19 +1,20 @@
-//! Phase 2 of Parmesan: which device each part of a plan sits on.
+//! Phase 2 of Parmesan: assigns each part of a plan to a device.
 //!
-//! The paper (Liu, Liu, Jiang and Young, TCAD 2024, doi 10.1109/TCAD.2024.3368970) could not be had; known are its
-//! abstract and the names of its options. That a mapping is searched for a target time, by several threads for each of
-//! several targets at once, follows from `parallel_same_t` and `parallel_degree`; all the rest is a design of our own.
+//! The full paper (Liu, Liu, Jiang and Young, TCAD 2024, doi 10.1109/TCAD.2024.3368970) was not available, only its
+//! abstract and the names of its options. The options `parallel_same_t` and `parallel_degree` imply a search for a
+//! mapping under a target time, with several threads per target and several targets at once. The rest is our own
+//! design.
 //!
-//! The target `t` is the seconds a microbatch that communication may take. A mapping is feasible for it if every transfer,
-//! the widest ring of every all-reduce and, where links are shared, every channel takes no longer. [`Feasibility`] says how a search
-//! for one target ended: found, proven not to be there, or out of budget. Targets are tried several at a time, evenly spaced
-//! between what is proven and what is known; the smallest that is found lowers what is known to what its mapping takes, any
-//! that is disproved raises what is proven. The last question is for anything less than the best: if it is disproved, the
-//! mapping is optimal. Then one search without chance takes the mapping of that target, so that threads and their number
-//! change nothing, and exchanges lower the sum of squares of what is not the bottleneck.
+//! The target `t` is the seconds per microbatch that communication may take. A mapping is feasible for `t` if no
+//! transfer, no all-reduce on its widest ring and (with shared links) no channel takes longer. A search for one target
+//! ends as found, proven infeasible, or out of budget ([`Feasibility`]). Several targets are probed at a time, evenly
+//! spaced between the lower bound and the incumbent. A mapping that is found lowers the incumbent to its own time; a
+//! proof raises the lower bound. The last probe is for any time below the incumbent: if it is infeasible, the mapping
+//! is optimal. A final search without randomness then fixes the mapping for that target, so that threads and their
+//! number change nothing. Exchanges reduce the sum of squares of the remaining communication.
 //!
-//! * [`Demands`]: what workers say to one another, of any plan that can be simulated
-//! * [`Instance`]: demands on a topology; what a mapping costs; its lower bound
+//! * [`Demands`]: traffic between workers, of any plan that can be simulated
+//! * [`Instance`]: demands on a topology; cost of a mapping; lower bound
 //! * [`map`]: the search and the baselines
 
 mod baselines;

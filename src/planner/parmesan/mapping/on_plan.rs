@@ -1,4 +1,4 @@
-//! The mapping of a whole plan: from its stages to the demands of their parts, mapped, and the plan put on the devices found.
+//! Maps a whole plan: derives the demands of its stages, maps them, and puts the plan on the devices found.
 
 use super::{Consider, Cost, Demands, Instance, MapError, Mapping, MappingSettings, map};
 use crate::{
@@ -13,48 +13,48 @@ use crate::{
 /// A plan on the devices of a topology.
 #[derive(Debug, Clone)]
 pub struct Mapped {
-    /// On those devices.
+    /// The plan on these devices.
     pub plan: Plan,
-    /// How it was mapped.
+    /// The mapping.
     pub mapping: Mapping,
-    /// What the plan document says of it, with the simulated seconds of a batch.
+    /// Mapping as in the plan document, with the simulated seconds of an iteration.
     pub part: MappingPart,
-    /// What the devices cost that the plan had before, and the simulated seconds of a batch on them, where the topology has
-    /// such devices.
+    /// Devices of the original plan, their cost, and the simulated seconds of an iteration on them; if the topology has
+    /// these devices.
     pub before: Option<(Vec<usize>, Cost, Option<f64>)>,
 }
 
-/// Which devices a plan ends on.
+/// Choice between the original devices and those found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// Those that were found.
+    /// The devices found.
     Found,
-    /// Those that were found, or those that it had, on whichever a batch is simulated to be faster.
+    /// The original devices or those found, whichever has the shorter simulated iteration.
     Faster,
 }
 
-/// Why a plan is not mapped.
+/// Reason why a plan is not mapped.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// Nothing says who talks to whom.
+    /// The plan has no stages, so its traffic is unknown.
     #[error("the plan has no stages that a batch flows through, so nothing says who talks to whom")]
     NoStages,
-    /// It cannot be mapped onto this topology.
+    /// The demands cannot be mapped onto this topology.
     #[error(transparent)]
     Map(#[from] MapError),
 }
 
-/// What the parts of a plan say to one another: as its family has it, else as its pipeline tells.
+/// Demands of a plan's parts: those of its family if it defines them, else those of its pipeline.
 pub fn demands(workload: &Workload, limits: &Limits, plan: &Plan, pipeline: &Pipeline, bandwidth: f64) -> Demands {
     let nodes: Vec<usize> = plan.stages.iter().map(|stage| stage.nodes.len()).collect();
     let own = family::of(workload).demands(limits, plan);
     own.unwrap_or_else(|| Demands::of(pipeline, &nodes, bandwidth))
 }
 
-/// Maps a plan that keeps the rules of its family.
+/// Maps a valid plan onto a topology.
 ///
 /// # Errors
-/// [`PlanError`] if it has no stages, or the topology has no room for it.
+/// [`PlanError`] if the plan has no stages, or the topology cannot hold it.
 pub fn map_plan(
     workload: &Workload,
     limits: &Limits,
@@ -73,11 +73,11 @@ pub fn map_plan(
     let demands = demands(workload, limits, &plain, &pipeline, LinkRule::of(topology).any);
     let instance = Instance::new(topology, &demands, consider);
     let mut mapping = map(&instance, settings, search)?;
-    // On the routes, under the schedule that the pipeline can run.
+    // Simulates on the routes, under the schedule that the pipeline supports.
     let stopped = || search.cancelled();
     let simulated = |devices: &[usize]| {
         let routed = match pipeline.routed {
-            // Its family has the routes in its durations.
+            // The durations of this family already contain the routes.
             true => family::pipeline(workload, limits, &plan.clone().on(topology, devices), &setup.settings),
             false => pipeline.clone().on_unless(topology, devices, &stopped)?,
         };
@@ -92,7 +92,7 @@ pub fn map_plan(
         && keep == Keep::Faster
         && after.is_none_or(|after| *seconds <= after)
     {
-        // A bottleneck that is shorter need not make the batch shorter.
+        // A smaller bottleneck does not always make the iteration shorter.
         mapping.proved &= cost.seconds <= mapping.cost.seconds * (1.0 + 1e-9);
         (mapping.devices, mapping.cost, after) = (devices.clone(), *cost, Some(*seconds));
     }

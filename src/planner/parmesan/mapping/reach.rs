@@ -1,8 +1,10 @@
-//! Who is reached over pairs of a width or more, and which widths there are: kept for the searches for many targets.
+//! Devices that are reached over pairs of at least a given width, and the distinct widths. Cached for the searches of
+//! many targets.
 //!
-//! A device's neighbours are sorted, the widest first; of every number of them there is a set as bits, so that the devices
-//! that are wide enough are found by bisection and need no graph of their own for every number of bytes.
-//! `O(devices² · (log devices + devices / 64))` time, `O(devices³ / 64)` memory: for the few devices that are searched.
+//! A device's neighbours are sorted, the widest first, and every prefix is stored as a bit set. The devices with enough
+//! bandwidth are then found by bisection, without a threshold graph per number of bytes.
+//! `O(devices² · (log devices + devices / 64))` time and `O(devices³ / 64)` memory, so it is used only for the few
+//! devices that are searched.
 
 use crate::cluster::topology::PairMatrix;
 
@@ -11,7 +13,7 @@ use crate::cluster::topology::PairMatrix;
 struct Direction {
     /// By device: widths of its pairs, the widest first.
     widths: Vec<Vec<f64>>,
-    /// By device and number of neighbours: the bits of so many widest ones.
+    /// By device and number of neighbours: the bits of that many widest neighbours.
     bits: Vec<u64>,
 }
 
@@ -21,7 +23,7 @@ pub(super) struct Reach {
     words: usize,
     out: Direction,
     into: Direction,
-    /// Different widths, the widest first.
+    /// Distinct widths, the widest first.
     widths: Vec<f64>,
 }
 
@@ -60,23 +62,23 @@ impl Reach {
         Reach { words, out, into, widths }
     }
 
-    /// Different widths of pairs, the widest first.
+    /// Distinct widths of pairs, the widest first.
     pub(super) fn widths(&self) -> &[f64] {
         &self.widths
     }
 
-    /// The narrowest width over which so many bytes take no longer than a target; infinite where none is wide enough.
+    /// Narrowest width over which the bytes take no longer than the target; infinite if none is wide enough.
     pub(super) fn narrowest(&self, bytes: f64, target: f64) -> f64 {
         let enough = self.widths.partition_point(|width| bytes / width <= target);
         enough.checked_sub(1).map_or(f64::INFINITY, |last| self.widths[last])
     }
 
-    /// The bits of the devices that a device reaches over a width or more.
+    /// Bits of the devices that `device` reaches over at least this width.
     pub(super) fn from(&self, device: usize, narrowest: f64) -> &[u64] {
         self.out.row(self.words, device, narrowest)
     }
 
-    /// The bits of those that reach it.
+    /// Bits of the devices that reach `device` over at least this width.
     pub(super) fn to(&self, device: usize, narrowest: f64) -> &[u64] {
         self.into.row(self.words, device, narrowest)
     }

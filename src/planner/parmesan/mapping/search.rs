@@ -1,4 +1,4 @@
-//! The search over targets, and the choice of a method.
+//! The search over targets, and the dispatch of the methods.
 
 use thiserror::Error;
 
@@ -11,35 +11,35 @@ use super::{
 };
 use crate::{plan::document::MappingPart, planner::Search};
 
-/// Nodes that the search for one target may look at.
+/// Node budget of the search for one target.
 const BUDGET: u64 = 200_000;
-/// Above so many devices only constructions are tried, no search.
+/// Largest number of devices for which a search runs; above it, only constructions.
 const SEARCHED: usize = 128;
-/// Rounds of targets at the most: each takes the interval apart.
+/// Maximum number of rounds; each divides the interval of targets.
 const ROUNDS: usize = 64;
 
-/// How a mapping is found.
+/// Method that finds a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
-    /// By search over targets.
+    /// Search over targets.
     #[default]
     Search,
     /// Worker `i` on device `i`.
     Identity,
-    /// The best of 1000 random orders.
+    /// Best of 1000 random orders.
     Random,
-    /// One worker after the other to the device where it takes least.
+    /// Greedy: one worker after the other, to the device where its traffic takes least.
     Greedy,
     /// Simulated annealing.
     Annealing,
     /// Recursive bipartition.
     Bipartition,
-    /// Every mapping.
+    /// Exhaustive search.
     Exhaustive,
 }
 
 impl Method {
-    /// All of them, in the order in which they are shown.
+    /// All methods, in display order.
     pub const ALL: [Method; 7] = [
         Method::Search,
         Method::Identity,
@@ -50,7 +50,7 @@ impl Method {
         Method::Exhaustive,
     ];
 
-    /// What options call it.
+    /// Name of the method in options.
     pub const fn id(self) -> &'static str {
         match self {
             Method::Search => "search",
@@ -63,18 +63,18 @@ impl Method {
         }
     }
 
-    /// The method of this name.
+    /// Method with this name.
     pub fn find(id: &str) -> Option<Method> {
         Method::ALL.into_iter().find(|method| method.id() == id)
     }
 }
 
-/// How many searches run at once.
+/// Number of searches that run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parallel {
-    /// Searches for the same target (`parallel_same_t`): one in order, the others by seeds.
+    /// Searches for the same target (`parallel_same_t`): one in fixed order, the others seeded.
     pub same_target: u32,
-    /// Searches in all (`parallel_degree`); so many targets are tried at once as the first goes into it.
+    /// All searches (`parallel_degree`); `degree / same_target` targets are probed at once.
     pub degree: u32,
 }
 
@@ -85,10 +85,10 @@ impl Default for Parallel {
 }
 
 impl Parallel {
-    /// Numbers that go together.
+    /// Validates the two numbers.
     ///
     /// # Errors
-    /// [`MapError::Parallel`] if the first does not divide the second.
+    /// [`MapError::Parallel`] if `same_target` does not divide `degree`, or one of them is zero.
     pub fn checked(self) -> Result<Self, MapError> {
         let Parallel { same_target, degree } = self;
         if same_target == 0 || degree == 0 || !degree.is_multiple_of(same_target) {
@@ -98,16 +98,16 @@ impl Parallel {
     }
 }
 
-/// How to map.
+/// Settings of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MappingSettings {
-    /// How a mapping is found.
+    /// Method that finds the mapping.
     pub method: Method,
-    /// How many searches run at once.
+    /// Number of searches that run at once.
     pub parallel: Parallel,
-    /// For what is drawn at random.
+    /// Seed of random choices.
     pub seed: u64,
-    /// Nodes that the search for one target may look at.
+    /// Node budget of the search for one target.
     pub budget: u64,
 }
 
@@ -118,13 +118,13 @@ impl Default for MappingSettings {
 }
 
 impl MappingSettings {
-    /// For a plan that is mapped by the way: a tenth of the nodes.
+    /// Settings for a mapping that is a side task: a tenth of the node budget.
     pub fn by_the_way(seed: u64) -> Self {
         MappingSettings { seed, budget: BUDGET / 10, ..MappingSettings::default() }
     }
 }
 
-/// Why nothing can be mapped.
+/// Reason why nothing can be mapped.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum MapError {
     /// More workers than devices.
@@ -134,74 +134,74 @@ pub enum MapError {
     TooFew {
         /// Parts of the plan.
         workers: usize,
-        /// Devices there are.
+        /// Number of devices.
         devices: usize,
         /// The topology's name.
         topology: String,
     },
-    /// Devices that cannot reach one another.
+    /// The topology is disconnected.
     #[error("{topology} is in two parts that nothing joins: {from} cannot reach {to}; no plan can be mapped onto both")]
     Apart {
         /// The topology's name.
         topology: String,
         /// Devices of one part.
         from: String,
-        /// Devices that it does not reach.
+        /// Devices that this part does not reach.
         to: String,
     },
-    /// Too large for every mapping to be tried.
+    /// Too many devices for exhaustive search.
     #[error(
         "every mapping can be tried on up to {EXHAUSTIVE} devices, and {topology} has {devices}: use mapping=search"
     )]
     TooLarge {
-        /// Devices there are.
+        /// Number of devices.
         devices: usize,
         /// The topology's name.
         topology: String,
     },
-    /// Too large for recursive bipartition.
+    /// Too many devices for recursive bipartition.
     #[error("bipartition takes up to {HALVED} devices, and {topology} has {devices}: use greedy or search")]
     NotHalved {
-        /// Devices there are.
+        /// Number of devices.
         devices: usize,
         /// The topology's name.
         topology: String,
     },
-    /// Numbers of searches that do not go together.
+    /// `parallel_degree` is not a multiple of `parallel_same_t`.
     #[error(
         "parallel_degree {degree} is no multiple of parallel_same_t {same_target}: so many targets are tried at once as the one goes into the other"
     )]
     Parallel {
         /// Searches for the same target.
         same_target: u32,
-        /// Searches in all.
+        /// All searches.
         degree: u32,
     },
 }
 
-/// Where every worker sits.
+/// A mapping of workers to devices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mapping {
-    /// By worker: its device.
+    /// Device of each worker.
     pub devices: Vec<usize>,
-    /// What it costs.
+    /// Cost of the mapping.
     pub cost: Cost,
-    /// Seconds that every mapping takes at least.
+    /// Lower bound on the seconds of every mapping.
     pub lower_bound_s: f64,
-    /// Whether no mapping takes less.
+    /// True if no mapping takes less time.
     pub proved: bool,
-    /// Whether a budget of nodes ran out on the way.
+    /// True if a node budget ran out, or there were too many devices for a search.
     pub budget: bool,
-    /// Whether every mapping takes the same.
+    /// True if every mapping takes the same time.
     pub ties: bool,
-    /// How it was found.
+    /// Method that found it.
     pub method: Method,
-    /// What is to be said of it.
+    /// Notes for the report.
     pub notes: Vec<String>,
 }
 
 impl Mapping {
-    /// What the plan document says of it.
+    /// The mapping as in the plan document.
     pub fn part(&self, instance: &Instance<'_>) -> MappingPart {
         let (topology, bottleneck) = (instance.topology, self.bottleneck(instance));
         MappingPart {
@@ -220,7 +220,7 @@ impl Mapping {
         }
     }
 
-    /// The bottleneck in words, with its bytes per second: the pair, the ring or the channel.
+    /// Description of the bottleneck (pair, ring or channel), and its bytes per second.
     pub fn bottleneck(&self, instance: &Instance<'_>) -> Option<(String, f64)> {
         let topology = instance.topology;
         let name = |worker: usize| topology.device_name(self.devices[worker]).to_string();
@@ -249,13 +249,13 @@ impl Mapping {
     }
 }
 
-/// A target with what its searches found.
+/// A target, and the result of its searches.
 type Tried = (f64, Feasibility);
 
 /// Maps a plan's demands onto a topology.
 ///
 /// # Errors
-/// [`MapError`] if it cannot be done at all.
+/// [`MapError`] if no mapping exists, or the settings do not allow one.
 pub fn map(instance: &Instance<'_>, settings: &MappingSettings, search: &Search) -> Result<Mapping, MapError> {
     let topology = instance.topology;
     let parallel = settings.parallel.checked()?;
@@ -302,8 +302,7 @@ pub fn map(instance: &Instance<'_>, settings: &MappingSettings, search: &Search)
 }
 
 impl Instance<'_> {
-    /// A mapping that is found at once: the better of a construction and one device after the other, improved by exchanges
-    /// if that is asked for.
+    /// Quick mapping: the better of identity and greedy, improved by exchanges if `polish` is set.
     pub fn quick(&self, polish: bool, search: &Search) -> Vec<usize> {
         let mut starts = vec![self.identity(), self.greedy(search)];
         if polish {
@@ -314,16 +313,16 @@ impl Instance<'_> {
     }
 }
 
-/// A search over targets under way.
+/// State of a search over targets.
 struct Run<'a, 'b> {
     instance: &'b Instance<'a>,
     parallel: Parallel,
     search: &'b Search,
-    /// Seconds that no mapping is below.
+    /// Lower bound on the seconds of every mapping.
     proved: f64,
-    /// Nodes that the search for one target may look at.
+    /// Node budget of the search for one target.
     nodes: u64,
-    /// Whether they ran out somewhere.
+    /// True if a budget ran out.
     budget: bool,
     notes: Vec<String>,
 }
@@ -337,7 +336,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// The mapping by search.
+    /// Mapping found by the search over targets.
     fn searched(&mut self, seed: u64) -> Vec<usize> {
         let instance = self.instance;
         let mut starts = vec![instance.identity(), instance.greedy(self.search)];
@@ -384,7 +383,7 @@ impl Run<'_, '_> {
         self.settled(first, best)
     }
 
-    /// One mapping of those that are as good, the same however the search went.
+    /// Chooses one mapping among those with the best time, independent of the course of the search.
     fn settled(&self, first: (Cost, Vec<usize>), best: (Cost, Vec<usize>)) -> Vec<usize> {
         let target = best.0.seconds;
         let again = Feasible::new(self.instance, target, Order::Ascending, self.nodes).run(self.search);
@@ -396,23 +395,23 @@ impl Run<'_, '_> {
         self.best(vec![first.1, polished]).1
     }
 
-    /// The best of some mappings, the first of those that are as good.
+    /// Best of several mappings; the first one among equals.
     fn best(&self, mappings: Vec<Vec<usize>>) -> (Cost, Vec<usize>) {
         let costed = mappings.into_iter().map(|devices| (self.instance.cost(&devices), devices));
         costed.reduce(|a, b| if b.0.is_less(&a.0) { b } else { a }).unwrap_or_default()
     }
 
-    /// The next value that a mapping can have above a target that is disproved.
+    /// Next value that a mapping can have above an infeasible target.
     fn above(&self, target: f64, best: f64, candidates: &Candidates<'_>) -> f64 {
         if self.instance.consider.shared_links {
-            // The target itself, or all that is below the best.
+            // Either the target itself or, if the target is just below the best, the best.
             return if target >= best * (1.0 - 1e-8) { best } else { target };
         }
         let next = candidates.least(|time| time <= target * (1.0 + 1e-12));
         next.map_or(best, |next| next.min(best))
     }
 
-    /// Targets to try between what was disproved or given up and the best so far.
+    /// Targets to probe, between those that were refuted or given up and the incumbent.
     fn targets(&self, least: f64, best: f64, candidates: &Candidates<'_>) -> Vec<f64> {
         let wanted = (self.parallel.degree / self.parallel.same_target).max(1) as usize;
         if best <= self.proved * (1.0 + 1e-9) {
@@ -428,14 +427,14 @@ impl Run<'_, '_> {
                 (1..=wanted).map(|k| least + (best - least) * k as f64 / (wanted + 1) as f64).collect()
             };
         }
-        // What was disproved is not tried again; what is a bound may be attained.
+        // A refuted target is not probed again. A lower bound may be attained, so it is probed.
         let tried = if least <= self.proved { least * (1.0 - 1e-12) } else { least * (1.0 + 1e-12) };
         let pass = |time: f64| if least <= self.proved { time < tried } else { time <= tried };
         candidates.spaced(wanted, pass, best * (1.0 - 1e-12))
     }
 
-    /// The targets with what was found for each, ascending. Of several searches for one target the first in order counts
-    /// that came to an end, so that it does not matter which was faster.
+    /// Probes the targets and returns the result of each, ascending. Among several searches for one target, the first
+    /// one in order that finished counts, so that speed does not matter.
     fn tried(&self, targets: &[f64], seed: u64) -> Vec<Tried> {
         let same = u64::from(self.parallel.same_target);
         let one = |(&target, number): (&f64, u64)| {

@@ -12,12 +12,12 @@ fn searched(instance: &Instance<'_>, parallel: Parallel) -> Mapping {
     map(instance, &MappingSettings { parallel, ..MappingSettings::default() }, &Search::default()).unwrap()
 }
 
-/// The least of all mappings.
+/// Least cost over all mappings.
 fn brute(instance: &Instance<'_>) -> f64 {
     instance.cost(&instance.exhaustive(&Search::default()).unwrap()).seconds
 }
 
-/// Six devices with links of a few widths, some pairs without any of their own.
+/// Random topology of `devices` devices with links of few widths; some pairs have no direct link.
 pub(super) fn wired(random: &mut SplitMix, devices: usize) -> Topology {
     let vertex = |name: String, kind| Vertex { name, kind, machine: None };
     let mut vertices: Vec<Vertex> = (0..devices).map(|d| vertex(format!("d{d}"), VertexKind::Device)).collect();
@@ -259,7 +259,7 @@ fn names_of_devices_and_units_change_nothing() {
     assert!(cost(&narrowed, &demands) >= plain);
 }
 
-/// Bandwidths that differ by about as much as rounding, some of them by more.
+/// Random bandwidths that differ by about as much as rounding, some by more.
 fn nearly_alike(random: &mut SplitMix, devices: usize) -> PairMatrix {
     let mut width = || {
         let near = 25e9 * (1.0 - (random.next() % 7) as f64 * 0.45e-12);

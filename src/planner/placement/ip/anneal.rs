@@ -1,11 +1,11 @@
-//! Simulated annealing over assignments: moves of classes, of clusters held together by costly nets, and of runs along a
-//! topological order, alone or in exchange.
+//! Simulated annealing over assignments. It moves classes, clusters joined by costly nets, and runs along a topological
+//! order, alone or in exchange.
 //!
-//! The busiest device alone says too little about which way is down, so a walk has a *target* a little below the best
-//! value it knows and minimises what all devices together have above it, memory above the limit included: at zero, a
-//! better assignment is found and the target falls. Devices below the target cost nothing, which lets the walk shuffle
-//! them freely; that is what packs chunky classes. In the end the walk goes back to the best it saw and takes small steps
-//! down from there. One candidate costs `O(nets of the classes that move)`.
+//! The load of the busiest device alone is a poor guide. So a walk has a *target* slightly below the best value and
+//! minimises the sum over all devices of the load above it, including memory above the limit. At zero, a better
+//! assignment is found and the target falls. Devices below the target cost nothing, so the walk can reorder them
+//! freely, which helps to pack large classes. At the end, the walk returns to its best assignment and descends from
+//! there. A candidate takes `O(nets of the classes that move)`.
 
 use super::{
     convex::{Convexity, Sets},
@@ -14,35 +14,35 @@ use super::{
 };
 use crate::planner::{Search, random::SplitMix};
 
-/// What is searched, the same for all walks.
+/// Problem that all walks share.
 #[derive(Debug)]
 pub(crate) struct Ground<'a> {
     /// Costs.
     pub model: &'a IpModel,
-    /// The rule of contiguity, where it holds.
+    /// Rule of contiguity, if it applies.
     pub convexity: Option<&'a Convexity>,
     /// Classes along a topological order.
     pub order: &'a [u32],
 }
 
-/// How one walk goes.
+/// Parameters of one walk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Walk {
     /// Seed of its random numbers.
     pub seed: u64,
-    /// Candidates.
+    /// Number of candidates.
     pub steps: u64,
-    /// Temperature to begin with, relative to the value.
+    /// Initial temperature, relative to the value.
     pub hot: f64,
-    /// Temperature to end with, relative to the value.
+    /// Final temperature, relative to the value.
     pub cold: f64,
-    /// How far below the best value the target is, relative.
+    /// Relative distance of the target below the best value.
     pub ahead: f64,
-    /// Stop at this value: it is proven that there is no lower one.
+    /// Value at which the walk stops: no lower one exists.
     pub enough: f64,
 }
 
-/// A walker: the state, its place in the order, and buffers.
+/// State of a walk, with positions in the order and buffers.
 struct Walker<'a> {
     ground: &'a Ground<'a>,
     state: State<'a>,
@@ -50,7 +50,7 @@ struct Walker<'a> {
     target: Time,
     ahead: f64,
     place: Vec<u32>,
-    /// The candidate: classes and where they go.
+    /// Candidate: classes and their new devices.
     moves: Vec<(u32, u32)>,
     cluster: Vec<u32>,
     mark: Vec<u32>,
@@ -58,9 +58,9 @@ struct Walker<'a> {
     sets: Option<Sets>,
 }
 
-/// Walks from a start; the best admissible assignment it saw, with its value. `found` is called with every improvement on
-/// `known`. Heeds cancellation every few hundred candidates.
-// Long: one loop, whose state would be the parameters of whatever is taken out of it.
+/// Walks from a start; returns the best admissible assignment and its value. `found` is called with every improvement
+/// on `known`. Cancellation is checked every few hundred candidates.
+// One long function: a part taken out of the loop would need its whole state as parameters.
 pub(crate) fn anneal(
     ground: &Ground<'_>,
     start: &[u32],
@@ -104,7 +104,7 @@ pub(crate) fn anneal(
     let polish = walk.steps / 8;
     for step in 0..walk.steps + polish {
         if step == walk.steps {
-            // From the best on only what does not make it worse, with an eye on the busiest device alone.
+            // Descend from the best assignment, guided by the busiest device alone.
             let Some(devices) = &best_devices else { break };
             walker.state = State::new(model, devices.clone());
             walker.ahead = 1e-13;
@@ -142,7 +142,7 @@ pub(crate) fn anneal(
             }
             walker.aim(best);
             energy = walker.energy();
-            // Adding up a large model takes as long as hundreds of candidates.
+            // Recomputing a large model takes as long as hundreds of candidates.
             if search.cancelled() {
                 break;
             }
@@ -152,14 +152,14 @@ pub(crate) fn anneal(
 }
 
 impl Walker<'_> {
-    /// Sets the target a little below a value, with the parts in proportion to the largest now.
+    /// Sets the target slightly below a value, with its parts in proportion to the current maxima.
     fn aim(&mut self, value: f64) {
         let maxima = self.state.maxima();
         let share = if whole(maxima) > 0.0 { value * (1.0 - self.ahead) / whole(maxima) } else { 0.0 };
         self.target = [maxima[0] * share, maxima[1] * share];
     }
 
-    /// What the devices have above the target, memory included.
+    /// Sum of loads above the target, with a penalty for memory above the limit.
     fn energy(&self) -> f64 {
         let mut over = 0.0;
         for load in self.state.loads() {
@@ -174,7 +174,7 @@ impl Walker<'_> {
         over
     }
 
-    /// Makes the candidate's moves; the energy afterwards. `moves` then says how to take them back.
+    /// Makes the candidate's moves and returns the new energy. `moves` then holds the former devices, to undo them.
     fn apply(&mut self) -> f64 {
         for entry in &mut self.moves {
             let (class, to) = *entry;
@@ -194,7 +194,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Whether the devices that the applied moves touch are convex.
+    /// True if the devices touched by the applied moves are convex.
     fn keeps_contiguity(&mut self) -> bool {
         let (Some(convexity), Some(sets)) = (self.ground.convexity, self.sets.as_mut()) else { return true };
         let touched = self.moves.iter().flat_map(|&(class, from)| [from, self.state.device(class as usize) as u32]);
@@ -206,7 +206,7 @@ impl Walker<'_> {
         })
     }
 
-    /// Draws a candidate; false if it came to nothing.
+    /// Draws a candidate; false if it is impossible or moves nothing.
     fn propose(&mut self) -> bool {
         self.moves.clear();
         let class = self.random.below(self.state.model.len());
@@ -228,7 +228,7 @@ impl Walker<'_> {
             12..14 => {
                 let to = self.destination(class, from);
                 self.grow(class, to);
-                // Something of the other device in exchange.
+                // In exchange, a cluster of the other device.
                 let back = self.random.below(self.state.model.len());
                 if self.state.device(back) == to {
                     self.grow(back, from);
@@ -242,7 +242,7 @@ impl Walker<'_> {
         self.moves.iter().all(possible) && moves_something
     }
 
-    /// Another device: mostly one that holds a neighbour.
+    /// Another device, mostly one that holds a neighbour.
     fn destination(&mut self, class: usize, from: usize) -> usize {
         let model = self.state.model;
         let nets = model.nets(class);
@@ -257,13 +257,13 @@ impl Walker<'_> {
         if to >= from { to + 1 } else { to }
     }
 
-    /// A number that is of any order of magnitude up to 64.
+    /// Random number of any order of magnitude up to 64.
     fn scale(&mut self) -> usize {
         let magnitude = 1 << (1 + self.random.below(6));
         self.random.below(magnitude)
     }
 
-    /// Adds a class and what costly nets hold together with it on its device to the candidate.
+    /// Adds a class to the candidate, with the classes on its device that costly nets join to it.
     fn grow(&mut self, class: usize, to: usize) {
         let model = self.state.model;
         let from = self.state.device(class);
@@ -295,7 +295,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Gives a run of a device's classes along the order, from `class` on, to the device at its end.
+    /// Moves a run of a device's classes along the order, from `class` on, to the device at its end.
     fn run(&mut self, class: usize, from: usize) {
         let order = self.ground.order;
         let most = 1 + self.scale();

@@ -1,16 +1,15 @@
-//! Lower bounds: which thresholds no assignment can keep.
+//! Lower bounds: refutes thresholds.
 //!
-//! Every proof refutes a threshold `T`: no assignment has all devices within it. Because the largest forward plus the
-//! largest backward load is no less than the largest sum of the two, what refutes `T` for the max-load refutes it for
-//! separate maxima; and because contiguity only forbids assignments, a refutation holds for the contiguous variant, too.
-//! In order of cost:
-//! 1. the slack of the threshold is negative ([`super::slack`]);
-//! 2. a class, together with what the slack keeps with it, is too much: too slow for a CPU, and the cheapest set that has
-//!    it, a minimum cut ([`super::flow`]), too much for an accelerator;
-//! 3. at some prices no device can collect its share of the classes ([`super::prices`]).
+//! A proof refutes a threshold `T`: no assignment keeps all loads within it. The largest forward plus the largest
+//! backward load is at least the largest sum of both, so a refutation for the max-load also holds for separate maxima.
+//! Contiguity only forbids assignments, so it also holds for the contiguous variant. In order of cost:
+//! 1. The slack of the threshold is negative ([`super::slack`]).
+//! 2. A class, with the classes that the slack joins to it, is too much: too slow for a CPU, and its cheapest set (a
+//!    minimum cut, [`super::flow`]) too much for an accelerator.
+//! 3. With some dual values, the devices together cannot collect the value of all classes ([`super::prices`]).
 //!
-//! Bounds are lowered by [`SAFETY`], so that rounding cannot lift them above an optimum: sums of a few thousand terms are
-//! exact to some 10^-13, and the comparisons here leave [`MARGIN`].
+//! Bounds are lowered by [`SAFETY`], so that rounding cannot lift them above an optimum. Sums of a few thousand terms
+//! are exact to some 10^-13, and the comparisons here leave [`MARGIN`].
 
 use super::{
     branching,
@@ -21,47 +20,48 @@ use super::{
 };
 use crate::planner::Search;
 
-/// Proven bounds are lowered by this much, relative.
+/// Relative amount by which proven bounds are lowered.
 pub const SAFETY: f64 = 1e-10;
 
-/// How hard prices are looked for, one after the other.
+/// Effort levels of the search for dual values, used one after the other.
 const EFFORTS: [Effort; 3] = [
     Effort { steps: 800, patience: 25, combinations: COMBINATIONS, coarse: 8_000_000, fine: 100_000_000 },
     Effort { steps: 1200, patience: 40, combinations: COMBINATIONS, coarse: 8_000_000, fine: 200_000_000 },
     Effort { steps: 3000, patience: 100, combinations: COMBINATIONS, coarse: 16_000_000, fine: 400_000_000 },
 ];
-/// How far up from what is proven to the incumbent the next thresholds lie, as long as none resisted. Prices that are good for
-/// one threshold are nearly so for those near it, and what they prove counts even where it is less: low ones cost time only.
+/// Positions of the next thresholds between the proven bound and the incumbent, until one resists. Dual values that are
+/// good for one threshold are nearly so for its neighbours. They may still prove a smaller bound, so ambitious
+/// thresholds cost only time.
 const AMBITIOUS: [f64; 2] = [0.5, 0.9];
-/// The same up to the least that resisted, of two thresholds and of one.
+/// Positions between the proven bound and the least threshold that resisted: for two thresholds, and for one.
 const THIRDS: [f64; 2] = [1.0 / 3.0, 2.0 / 3.0];
 const HALF: [f64; 1] = [0.5];
-/// How hard in pieces of a threshold.
+/// Effort for pieces of a threshold.
 const IN_PIECES: Effort =
     Effort { steps: 400, patience: 20, combinations: COMBINATIONS, coarse: 8_000_000, fine: 100_000_000 };
-/// Vertices of networks in which minimum cuts are found, all together.
+/// Maximum number of network vertices over all minimum cuts.
 const MOST_CUT_WORK: usize = 20_000_000;
-/// Wider models are not priced.
+/// Maximum number of combinations of a model; wider models are skipped.
 const COMBINATIONS: usize = 400_000;
-/// Thresholds closer together than this, relative to the incumbent, are not told apart by prices.
+/// Least distance of thresholds, relative to the incumbent, for the search of dual values.
 const RESOLUTION: f64 = 1e-4;
 
-/// The best bound so far and what the next one builds on.
+/// Best bound so far, and the state for the next one.
 #[derive(Debug)]
 pub struct Bounds<'m> {
     model: &'m IpModel,
-    /// What is proven: no value is below.
+    /// Proven lower bound on the value.
     pub proven: f64,
-    /// The least threshold that resisted the present effort; none above is tried.
+    /// Least threshold that resisted the present effort; no larger one is tried.
     resisted: f64,
     effort: usize,
-    /// Pieces that the next branching may look at.
+    /// Maximum number of pieces of the next branching.
     pieces: usize,
     price: Vec<f64>,
 }
 
 impl<'m> Bounds<'m> {
-    /// The bounds that need no incumbent: averages and cheapest sets. Infinite where nothing is admissible.
+    /// Bounds without an incumbent: averages and cheapest sets. Infinite if no assignment is admissible.
     pub fn new(model: &'m IpModel, search: &Search) -> Self {
         let mut proven = slack::average_bound(model);
         if proven.is_finite() {
@@ -71,7 +71,7 @@ impl<'m> Bounds<'m> {
                     break;
                 }
                 let own = if model.cpus > 0 { whole(model.cpu_time[class]) } else { f64::INFINITY };
-                // A class that a CPU can do within what is proven cannot lift the bound.
+                // A class that a CPU can run within the proven bound cannot raise it.
                 if own > proven {
                     let accelerator = if model.fits[class] && model.accelerators > 0 {
                         network.least_load(|c| side(model, c, class), own)
@@ -92,8 +92,8 @@ impl<'m> Bounds<'m> {
         }
     }
 
-    /// Tries two thresholds between what is proven and the incumbent: by prices alone as long as they help, both at once, then
-    /// in pieces, one after the other.
+    /// Tries two thresholds between the proven bound and the incumbent: by dual values alone while they help, in
+    /// parallel; then in pieces, one after the other.
     pub fn tighten(&mut self, incumbent: f64, search: &Search) {
         let Some(effort) = EFFORTS.get(self.effort) else {
             for _ in 0..2 {
@@ -107,10 +107,10 @@ impl<'m> Bounds<'m> {
         for asked in &asked {
             self.proven = self.proven.max(asked.proven * (1.0 - SAFETY));
         }
-        // Prices may find less at a lower threshold.
+        // The search for dual values may find less at a lower threshold.
         let open = |&(&threshold, asked): &(&f64, &Asked)| !asked.refuted && threshold > self.proven;
         let resisted = thresholds.iter().zip(&asked).find(open);
-        // The least that resisted was looked at for the longest.
+        // The least threshold that resisted was examined longest.
         let last = match resisted {
             Some((&threshold, asked)) => {
                 self.resisted = threshold;
@@ -124,7 +124,7 @@ impl<'m> Bounds<'m> {
         self.look_harder(incumbent);
     }
 
-    /// Tries a threshold in pieces.
+    /// Tries to refute a threshold in pieces.
     fn tighten_in_pieces(&mut self, incumbent: f64, search: &Search) {
         let shares = if self.resisted.is_infinite() { &AMBITIOUS[1..] } else { &HALF[..] };
         let Some(thresholds) = self.thresholds(incumbent, shares) else { return };
@@ -137,7 +137,7 @@ impl<'m> Bounds<'m> {
         self.look_harder(incumbent);
     }
 
-    /// The thresholds at these shares of what is open, ascending; `None` where nothing is.
+    /// Thresholds at the given fractions of the open interval, ascending; `None` if it is empty.
     fn thresholds(&self, incumbent: f64, shares: &[f64]) -> Option<Vec<f64>> {
         let high = self.resisted.min(incumbent * (1.0 - SAFETY));
         let open = high - self.proven;
@@ -148,7 +148,7 @@ impl<'m> Bounds<'m> {
         Some(if close { vec![high] } else { shares.iter().map(|share| self.proven + open * share).collect() })
     }
 
-    /// Goes on to the next effort where nothing is left to be tried with this one.
+    /// Moves to the next effort level if nothing is left to try with this one.
     fn look_harder(&mut self, incumbent: f64) {
         if self.resisted - self.proven < RESOLUTION * incumbent {
             self.resisted = f64::INFINITY;
@@ -157,7 +157,7 @@ impl<'m> Bounds<'m> {
         }
     }
 
-    /// Whether it is proven that no assignment keeps the threshold.
+    /// Tries to refute a threshold.
     fn ask(&self, threshold: f64, effort: &Effort, search: &Search) -> Asked {
         let refuted = Asked { refuted: true, proven: threshold, price: None };
         let Some((reduced, group)) = slack::contract(self.model, threshold) else { return refuted };
@@ -179,16 +179,16 @@ impl<'m> Bounds<'m> {
     }
 }
 
-/// What became of a threshold.
+/// Result for a threshold.
 struct Asked {
     refuted: bool,
-    /// The largest threshold that is refuted.
+    /// Largest threshold that is refuted.
     proven: f64,
-    /// Better prices of the classes, if any were looked for.
+    /// Improved dual values of the classes, if they were computed.
     price: Option<Vec<f64>>,
 }
 
-/// The side of a class when another one must be in.
+/// Side of `class` if the class `held` must be in the set.
 fn side(model: &IpModel, class: usize, held: usize) -> Side {
     if class == held {
         Side::In
@@ -199,7 +199,7 @@ fn side(model: &IpModel, class: usize, held: usize) -> Side {
     }
 }
 
-/// The classes whose cheapest sets are worth finding: all, or where the network is large, the slowest.
+/// Classes whose cheapest sets are computed: all, or the slowest if the network is large.
 fn heaviest(model: &IpModel) -> Vec<usize> {
     let mut classes: Vec<usize> = (0..model.len()).collect();
     let most = MOST_CUT_WORK / (model.len() + model.net_count()).max(1);
@@ -211,7 +211,7 @@ fn heaviest(model: &IpModel) -> Vec<usize> {
     classes
 }
 
-/// Whether some class is too much for every device.
+/// True if some class is too much for every device.
 fn too_much(model: &IpModel, threshold: f64, search: &Search) -> bool {
     let limit = threshold * (1.0 + MARGIN);
     let mut network = CutNetwork::new(model);

@@ -1,11 +1,11 @@
-//! Branch and price: a threshold that prices do not refute is refuted in pieces.
+//! Branch and price: refutes in pieces a threshold that dual values alone do not refute.
 //!
-//! Two classes share a device or they do not (Ryan and Foster, 1981). Together they are one class, apart no pattern has
-//! both; either way the patterns stay what they are, and usually both pieces are refuted sooner than the whole. Which pair to
-//! ask about, the patterns say: one that they hold together about as often as not.
+//! Two classes share a device or not (Ryan and Foster, 1981). If together, they become one class; if apart, no pattern
+//! has both. The patterns keep their structure, and usually both pieces are refuted sooner than the whole. The pair to
+//! branch on comes from the patterns: one that they hold together about half of the time.
 //!
-//! Within a budget of pieces, breadth first: large pieces are split the most often. The search ends once more pieces are open
-//! than the budget has left.
+//! The number of pieces is limited. They are handled breadth first. The search ends when more pieces are open than the
+//! budget has left.
 
 use std::collections::VecDeque;
 
@@ -16,14 +16,14 @@ use super::{
 };
 use crate::planner::Search;
 
-/// A piece: which classes are one, and which pairs are apart.
+/// A piece: classes that are merged, and pairs that are apart.
 struct Piece {
     group: Vec<u32>,
     apart: Vec<(u32, u32)>,
     price: Vec<f64>,
 }
 
-/// Whether it is proven that no assignment keeps the threshold, looking at no more than so many pieces. `price` is by class.
+/// True if the threshold is refuted with at most `pieces` pieces. `price` is the dual value of each class.
 pub fn refute(model: &IpModel, threshold: f64, price: &[f64], effort: &Effort, pieces: usize, search: &Search) -> bool {
     let whole = Piece { group: (0..model.len() as u32).collect(), apart: vec![], price: price.to_vec() };
     let mut open = VecDeque::from([whole]);
@@ -42,7 +42,7 @@ pub fn refute(model: &IpModel, threshold: f64, price: &[f64], effort: &Effort, p
     true
 }
 
-/// What became of a piece.
+/// Result for a piece.
 enum Split {
     Refuted,
     Into([Piece; 2]),

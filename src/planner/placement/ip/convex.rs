@@ -1,27 +1,26 @@
-//! The rule of the contiguous variant: on every device, CPUs too, the forward nodes are convex.
+//! Rule of the contiguous variant: on every device, CPUs included, the forward nodes are convex.
 //!
-//! A set of nodes is convex if no path leaves it and comes back. With the forward nodes that are reached from some member
-//! and those that reach some member as bit sets, a device is convex iff what is in both belongs to it. Only original
-//! edges between forward nodes count, so backward nodes are never in the way, and nothing is asked of devices among one
-//! another: they may wait for each other in circles. `O(n / 64)` per class that a device holds; memory `O(classes · n)`
-//! bits.
+//! A set of nodes is convex if no path leaves it and comes back. Bit sets hold the forward nodes reached from a class,
+//! and those that reach it. A device is convex iff it contains every node that is in both unions. Only original edges
+//! between forward nodes count; backward nodes do not matter. Dependencies between devices may be cyclic. `O(n / 64)`
+//! per class that a device holds; memory `O(classes · n)` bits.
 
 use fixedbitset::FixedBitSet;
 
 use crate::{graph::Dag, planner::placement::classes::Partition, workload::placement::PlacementProfile};
 
-/// What each class reaches in the forward pass.
+/// Reachability of classes in the forward pass.
 #[derive(Debug, Clone)]
 pub struct Convexity {
     /// Forward nodes of each class.
     own: Vec<FixedBitSet>,
-    /// Forward nodes from which one of the class is reached, itself included.
+    /// Forward nodes from which a node of the class is reached, including itself.
     before: Vec<FixedBitSet>,
-    /// Forward nodes that are reached from one of the class, itself included.
+    /// Forward nodes that are reached from a node of the class, including itself.
     after: Vec<FixedBitSet>,
 }
 
-/// Sets that a check works with.
+/// Working sets of a check.
 #[derive(Debug, Clone)]
 pub struct Sets {
     own: FixedBitSet,
@@ -30,7 +29,7 @@ pub struct Sets {
 }
 
 impl Convexity {
-    /// Finds what reaches what. `O(m n / 64)`.
+    /// Computes reachability. `O(m n / 64)`.
     pub fn new(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Self {
         let forward = |v: &usize| !profile.nodes[*v].backward;
         let mut number = vec![usize::MAX; dag.len()];
@@ -70,7 +69,7 @@ impl Convexity {
         reach
     }
 
-    /// The same for classes merged into groups; `group` has numbers below `groups`.
+    /// Reachability of classes merged into groups; `group` has numbers below `groups`.
     #[must_use]
     pub fn merged(&self, group: &[u32], groups: usize) -> Convexity {
         let join = |sets: &[FixedBitSet]| {
@@ -84,20 +83,20 @@ impl Convexity {
         Convexity { own: join(&self.own), before: join(&self.before), after: join(&self.after) }
     }
 
-    /// Sets for [`Convexity::is_convex`], to be used again and again.
+    /// Working sets for [`Convexity::is_convex`], to be reused.
     pub fn sets(&self) -> Sets {
         let empty = FixedBitSet::with_capacity(self.own.first().map_or(0, FixedBitSet::len));
         Sets { own: empty.clone(), before: empty.clone(), after: empty }
     }
 
-    /// Whether a set of classes is convex.
+    /// True if a set of classes is convex.
     pub fn is_convex(&self, classes: impl Iterator<Item = usize>, sets: &mut Sets) -> bool {
         self.gather(classes, sets);
         sets.before.intersect_with(&sets.after);
         sets.before.is_subset(&sets.own)
     }
 
-    /// Whether the classes can become convex without any of the excluded ones.
+    /// True if the classes can become convex without any of the excluded ones.
     pub fn may_become_convex(
         &self,
         classes: impl Iterator<Item = usize>,

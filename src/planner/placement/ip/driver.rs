@@ -1,4 +1,4 @@
-//! The anytime search: rounds of walks from above, and of proofs from below, until they meet or the rounds are over.
+//! Anytime search: rounds of annealing from above and of proofs from below, until they meet or the rounds are used up.
 
 use std::sync::Mutex;
 
@@ -25,42 +25,42 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// Which splits are looked at.
+/// Set of splits that are considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contiguity {
-    /// All.
+    /// All splits.
     Free,
-    /// Those whose every device is convex in the forward pass; devices may wait for one another in circles.
+    /// Splits with convex forward nodes on every device; dependencies between devices may be cyclic.
     Contiguous,
 }
 
-/// What is asked.
+/// Problem of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The graph.
+    /// Graph.
     pub dag: &'a Dag,
-    /// The costs.
+    /// Costs.
     pub profile: &'a PlacementProfile,
     /// Devices and memory.
     pub limits: PlacementLimits,
-    /// Which splits are looked at.
+    /// Set of splits that are considered.
     pub contiguity: Contiguity,
-    /// What is minimised.
+    /// Objective to minimise.
     pub objective: Objective,
 }
 
-/// How much is done. The defaults take some seconds to a minute on two cores for the published graphs.
+/// Amount of work. The defaults take some seconds to a minute on two cores for the published graphs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpSettings {
     /// Rounds of walks and proofs.
     pub rounds: usize,
     /// Independent walks per round.
     pub walks: usize,
-    /// Candidates per walk.
+    /// Candidates of a walk.
     pub steps: u64,
     /// Pairs of thresholds tried per round.
     pub proofs: usize,
-    /// Branches of branch and bound, each time it is tried.
+    /// Branches of each run of branch and bound.
     pub branches: u64,
 }
 
@@ -70,36 +70,37 @@ impl Default for IpSettings {
     }
 }
 
-/// The outcome of a search.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
     /// Optimal, feasible, infeasible, or cancelled.
     pub status: Status,
-    /// The best split and its value, if one is known.
+    /// Best split so far and its value, if there is one.
     pub split: Option<(f64, Split)>,
-    /// Proven: no split that was asked about is below; infinite where there is none.
+    /// Proven lower bound on the value of every considered split; infinite if there is none.
     pub lower_bound: f64,
-    /// Rounds that were begun.
+    /// Number of rounds started.
     pub rounds: usize,
 }
 
 /// Relative difference below which value and bound count as equal.
 const CLOSED: f64 = 3.0 * SAFETY;
-/// Models with more classes are not given to branch and bound, which would not come to an end.
+/// Models with more classes skip branch and bound, which would not finish.
 const MOST_BRANCHED: usize = 4_000;
-/// Bytes that the sets of the contiguous variant may take.
+/// Maximum memory of the sets of the contiguous variant, bytes.
 const MOST_BYTES: usize = 1 << 28;
-/// From so many nodes on, only improvements by a thousandth are published: writing a plan down takes longer than finding it.
+/// Graphs with at least this many nodes publish only improvements of a thousandth: writing a plan takes longer than
+/// finding it.
 const MANY_NODES: usize = 10_000;
-/// Counters of a net's classes on an accelerator that a walk may keep (128 MiB).
+/// Maximum number of counters of a walk, one per net and accelerator (128 MiB).
 const MOST_COUNTERS: usize = 1 << 25;
-/// Runs of the multilevel partitioner to begin with.
+/// Runs of the multilevel partitioner at the start.
 const PARTITIONS: u32 = 4;
 
-/// Who is told of better splits.
+/// Publishes improvements.
 struct Published<'p> {
     best: Mutex<f64>,
-    /// Improvements by less than this share are not told.
+    /// Relative improvement below which a split is not published.
     share: f64,
     tell: &'p (dyn Fn(f64, &[u32]) + Sync),
 }
@@ -114,8 +115,8 @@ impl Published<'_> {
     }
 }
 
-/// Searches. `improved` is called with every better split, from any thread, one at a time; bounds and progress go to
-/// `handle`.
+/// Runs the search. `improved` is called with every better split, from any thread, one at a time; bounds and progress
+/// go to `handle`.
 pub fn search(
     question: &Question<'_>,
     settings: &IpSettings,
@@ -134,7 +135,7 @@ pub fn search(
     let tell = |value: f64, device: &[u32]| improved(value, &as_split(device));
     let share = if dag.len() < MANY_NODES { 0.0 } else { 1e-3 };
     let published = Published { best: Mutex::new(f64::INFINITY), share, tell: &tell };
-    // A plan first, whatever takes time after it.
+    // Publish a plan before anything that takes time.
     let first =
         first_plan::plan(dag, profile, &limits).split.and_then(|(_, split)| model.assignment(&partition, &split));
     let mut best = first.and_then(|device| valued(&model, device)).or_else(|| valued(&model, together(&model)));
@@ -155,7 +156,7 @@ pub fn search(
         published.offer(found.0, &found.1);
         best = Some(found);
     }
-    // What is small must not be lost beside costs that nothing better than the best known can pay.
+    // Costs that no better split can pay are cut off, because small costs would be lost beside them.
     let known = best.as_ref().filter(|_| !handle.cancelled());
     let bounded = known.and_then(|(value, _)| model.bounded(*value));
     let (model, mut bounds) = match &bounded {
@@ -167,7 +168,7 @@ pub fn search(
         }
         None => (&model, bounds),
     };
-    // Sets of what is before and after every node, and of every class.
+    // Bit sets of the nodes before and after every node and every class.
     let too_large = 5 * dag.len().saturating_mul(dag.len()) / 8 > MOST_BYTES;
     let contiguous = contiguity == Contiguity::Contiguous;
     let convexity = (contiguous && !too_large).then(|| Convexity::new(dag, profile, &partition));
@@ -193,7 +194,7 @@ pub fn search(
     Best { status, split, lower_bound, rounds }
 }
 
-/// What the rounds of a search share.
+/// Data shared by the rounds of a search.
 struct Improving<'a> {
     ground: &'a Ground<'a>,
     settings: &'a IpSettings,
@@ -202,8 +203,8 @@ struct Improving<'a> {
 }
 
 impl Improving<'_> {
-    /// So many rounds at the most, each of walks beside proofs, the first after branch and bound; how many were begun, and
-    /// whether everything was looked at.
+    /// At most `asked` rounds, each of walks and proofs; branch and bound runs before the first. Returns the number of
+    /// rounds started, and true if the search space was exhausted.
     fn rounds(
         &self,
         asked: usize,
@@ -242,7 +243,7 @@ impl Improving<'_> {
         (asked, false)
     }
 
-    /// Branch and bound below a value, where the model is small enough; whether it came to its end.
+    /// Branch and bound below a value, if the model is small enough; true if it finished.
     fn branched(&self, value: f64, best: &mut Option<(f64, Vec<u32>)>) -> bool {
         let Improving { ground, settings, handle, published } = *self;
         if ground.model.len() > MOST_BRANCHED {
@@ -265,7 +266,8 @@ fn closed(value: f64, bound: f64) -> bool {
     value <= bound * (1.0 + CLOSED)
 }
 
-/// The split with its devices in the order of a pipeline, as far as there is one: by where their nodes are on average.
+/// Sorts the devices of a split by the average position of their nodes: the order of a pipeline, as far as there is
+/// one.
 pub fn along_the_graph(dag: &Dag, mut split: Split) -> Split {
     let mut position = vec![0; dag.len()];
     for (at, &node) in dag.topological_order().iter().enumerate() {
@@ -278,7 +280,7 @@ pub fn along_the_graph(dag: &Dag, mut split: Split) -> Split {
     split
 }
 
-/// Something to start from that is convex, and the contiguous optimum or as near to it as its search comes.
+/// Convex start, and the contiguous optimum or the best that its search found.
 fn begin(
     question: &Question<'_>,
     model: &IpModel,
@@ -288,7 +290,7 @@ fn begin(
     let Question { dag, profile, limits, .. } = *question;
     let together = together(model);
     let quiet = handle.quiet();
-    // Each orders the graph anew before it can be stopped, which for a dense one takes its time.
+    // Each of them orders the graph before it can be cancelled, which takes long for a dense graph.
     let mut splits = vec![];
     if !handle.cancelled() {
         splits.push(dp::plan(dag, profile, &limits, &DpOptions::default(), &quiet).split);
@@ -304,7 +306,7 @@ fn begin(
     (together, best)
 }
 
-/// Everything on one device: convex, and on a CPU admissible.
+/// Everything on one device: convex, and admissible on a CPU.
 fn together(model: &IpModel) -> Vec<u32> {
     let home = if model.cpus > 0 { model.accelerators } else { 0 };
     vec![home as u32; model.len()]
@@ -315,7 +317,7 @@ fn valued(model: &IpModel, device: Vec<u32>) -> Option<(f64, Vec<u32>)> {
     Some((model.value(&device)?, device))
 }
 
-/// Branch and bound over what the incumbent's slack leaves apart.
+/// Branch and bound after contraction of the classes that the incumbent's slack keeps together.
 fn whole_search(
     model: &IpModel,
     convexity: Option<&Convexity>,
@@ -342,7 +344,7 @@ fn whole_search(
     }
 }
 
-/// Classes along the forward pass: by where in a depth-first topological order the first of their forward nodes stands.
+/// Classes along the forward pass: by the position of their first node in a depth-first topological order.
 fn order(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Vec<u32> {
     let mut key = vec![(usize::MAX, 0); partition.len()];
     for (position, &node) in dag.stack_order().iter().enumerate() {
@@ -357,7 +359,7 @@ fn order(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Vec<u3
     order
 }
 
-/// One round of walks. Even ones go on from the best, odd ones from where they were.
+/// One round of walks. Even walks start from the best, odd ones from where they ended.
 #[expect(clippy::too_many_arguments, reason = "the parts of the search meet here")]
 fn walk_round(
     ground: &Ground<'_>,

@@ -1,12 +1,12 @@
-//! Branch and bound: every class in turn on every device, until nothing better than the incumbent can come of it.
+//! Branch and bound: tries every class in turn on every device, and prunes against the incumbent.
 //!
-//! A device that holds some classes and is refused others can only do so much about it: it pays for the time of what it
-//! holds, and for every net that is cut for certain, with one class on it and another decided to be elsewhere. That sum
-//! only grows as classes are decided, so it bounds every completion; so does what has been spent on transfers beside the
-//! slack of the incumbent ([`super::slack`]). Classes are decided along their nets, the costliest neighbour next, so that cuts
-//! show early. Devices of one kind that hold nothing are the same, so only the first of them is tried.
+//! A partial assignment bounds each device from below: by the time of its classes, and by every net that is certainly
+//! cut, with a class on it and another one elsewhere. This sum only grows as classes are decided. The total spent on
+//! transfers is also compared with the incumbent's slack ([`super::slack`]). Classes are decided along their nets, the
+//! costliest neighbour next, so that cuts appear early. Empty devices of one kind are equivalent, so only the first of
+//! them is tried.
 //!
-//! Exponential; for small models, and for larger ones as long as the budget of branches lasts.
+//! Exponential: for small models, and for larger ones within a budget of branches.
 
 use super::{
     convex::{Convexity, Sets},
@@ -15,24 +15,24 @@ use super::{
 };
 use crate::planner::Search;
 
-/// How a search ended.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Exhausted {
-    /// Nothing is better than the incumbent.
+    /// No assignment is better than the incumbent.
     NothingBetter,
-    /// The optimum, better than the incumbent.
+    /// Optimum, better than the incumbent.
     Better(f64, Vec<u32>),
-    /// The budget ran out or the search was cancelled; perhaps something better was found.
+    /// The budget ran out or the search was cancelled; holds a better assignment if one was found.
     GaveUp(Option<(f64, Vec<u32>)>),
 }
 
-/// A branch that is open.
+/// State of the depth-first search.
 struct Branching<'m> {
     model: &'m IpModel,
     convexity: Option<(&'m Convexity, Sets)>,
     order: Vec<u32>,
     device: Vec<u32>,
-    /// Decided classes of each net, and by device: `held[net · devices + d]`.
+    /// By net: number of decided classes. By net and device, `held[net · devices + d]`: number of its classes there.
     decided: Vec<u32>,
     held: Vec<u32>,
     load: Vec<Time>,
@@ -47,7 +47,7 @@ struct Branching<'m> {
 
 const OPEN: u32 = u32::MAX;
 
-/// Looks for an assignment better than `upper`, which may be infinite.
+/// Searches an assignment better than `upper`, which may be infinite.
 pub(crate) fn exhaust(
     model: &IpModel,
     convexity: Option<&Convexity>,
@@ -82,8 +82,7 @@ pub(crate) fn exhaust(
     }
 }
 
-/// Classes by how much ties them to those before: the heaviest first, then always the one with the costliest nets to what
-/// is decided.
+/// Order of decisions: the heaviest class first, then always the class with the costliest nets to decided ones.
 fn order(model: &IpModel) -> Vec<u32> {
     let n = model.len();
     let mut tie = vec![0.0; n];
@@ -109,14 +108,14 @@ fn order(model: &IpModel) -> Vec<u32> {
 }
 
 impl Branching<'_> {
-    /// What transfers may cost in all if the incumbent is to be beaten.
+    /// Recomputes the budget for all transfers below the incumbent.
     fn rebudget(&mut self) {
         if self.best.is_finite() {
             self.budget = slack(self.model, self.best) + self.best * self.model.devices() as f64 * MARGIN;
         }
     }
 
-    /// Whether what is decided rules out a better completion.
+    /// True if the decided classes rule out a better completion.
     fn hopeless(&mut self, device: usize) -> bool {
         let mut most = [0.0f64; 2];
         for load in &self.load {
@@ -136,7 +135,7 @@ impl Branching<'_> {
         if !convexity.may_become_convex(on(Some(device as u32)), on(None), sets) {
             return true;
         }
-        // What was put here may be in the middle of another device.
+        // The class placed here may lie on a path within another device.
         (0..self.members.len()).any(|d| {
             let devices = &self.device;
             let elsewhere = (0..devices.len()).filter(|&class| devices[class] != OPEN && devices[class] != d as u32);
@@ -169,7 +168,7 @@ impl Branching<'_> {
                 choices.push(device);
             }
         }
-        // With its neighbours first.
+        // Devices with its neighbours first.
         let near = |device: usize| -> f64 {
             let shared =
                 model.nets(class).iter().filter(|&&net| self.held[net as usize * model.devices() + device] > 0);
@@ -194,7 +193,7 @@ impl Branching<'_> {
         true
     }
 
-    /// Decides a class, and charges every net that is now cut for certain.
+    /// Decides a class, and charges every net that is now certainly cut.
     fn put(&mut self, class: usize, device: usize) {
         let model = self.model;
         let devices = model.devices();
@@ -213,7 +212,7 @@ impl Branching<'_> {
                 self.spent += whole(cost);
             }
             if !was_cut && decided > held {
-                // Until now all of it was on one other device.
+                // Until now, all of its decided classes were on one other device.
                 let other = (0..devices).find(|&d| self.held[net * devices + d] == decided).unwrap_or(device);
                 if !model.is_cpu(other) && other != device {
                     self.charge(other, cost);
@@ -225,7 +224,7 @@ impl Branching<'_> {
         }
     }
 
-    /// Takes back what [`Branching::put`] counted; the caller restores the sums.
+    /// Undoes the counts of [`Branching::put`]; the caller restores the sums.
     fn take(&mut self, class: usize, device: usize) {
         let devices = self.model.devices();
         self.device[class] = OPEN;

@@ -1,18 +1,19 @@
-//! The least load of an accelerator that must hold given classes: a minimum cut.
+//! Least load of an accelerator that must hold given classes: a minimum cut.
 //!
 //! The load of a set is a sum over its classes plus the cut function of a hypergraph, which is submodular. Lawler's
-//! expansion (1973) makes it a cut of a directed graph: a net becomes an arc of its cost between two vertices of its own,
-//! the first reached from all its classes and the second reaching all of them, without limit. Classes that must be in are
-//! the source, classes that must be out the sink, and a class pays its own time as an arc to the sink.
+//! expansion (1973) turns it into a cut of a directed graph. A net becomes an arc with its cost between two vertices of
+//! its own. Infinite arcs lead from all its classes to the first and from the second to all its classes. Classes that
+//! must be in are joined to the source, classes that must be out to the sink. A class pays its own time as an arc to
+//! the sink.
 //!
-//! Dinic's algorithm (1970), `O(V^2 E)` at worst and near linear here. Capacities are floating point; what is returned
-//! is the value of a flow, which bounds the cut from below whatever was left unsaturated by rounding.
+//! Dinic's algorithm (1970), `O(V^2 E)` in the worst case and near linear here. Capacities are floating point. The
+//! result is the value of a flow, a lower bound on the cut even if rounding left arcs unsaturated.
 
 use std::collections::VecDeque;
 
 use super::model::{IpModel, whole};
 
-/// A flow network over the classes and nets of a model.
+/// Flow network over the classes and nets of a model.
 #[derive(Debug, Clone)]
 pub struct CutNetwork {
     classes: usize,
@@ -27,19 +28,19 @@ pub struct CutNetwork {
     tiny: f64,
 }
 
-/// Which side of the cut a class is forced to.
+/// Side of the cut to which a class is forced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The set may have it or not.
+    /// The class may be in the set or not.
     Free,
-    /// The set has it.
+    /// The class is in the set.
     In,
-    /// The set has it not.
+    /// The class is not in the set.
     Out,
 }
 
 impl CutNetwork {
-    /// The network of a model; times are whole, both parts together.
+    /// Network of a model; times are the sums of both parts.
     pub fn new(model: &IpModel) -> Self {
         let (n, nets) = (model.len(), model.net_count());
         let vertices = n + 2 * nets + 2;
@@ -90,14 +91,14 @@ impl CutNetwork {
         }
     }
 
-    /// The least load of a set that has the classes on side [`Side::In`] and none on side [`Side::Out`]. Stops early with
-    /// a lower bound of at least `enough`.
+    /// Least load of a set with all classes on side [`Side::In`] and none on side [`Side::Out`]. Stops early with a
+    /// lower bound of at least `enough`.
     pub fn least_load(&mut self, side: impl Fn(usize) -> Side, enough: f64) -> f64 {
         self.room.copy_from_slice(&self.base);
         for class in 0..self.classes {
             match side(class) {
                 Side::Free => {}
-                // The arc from the source is the first of the four that every class has.
+                // Every class has two arcs, each with its reverse; the arc from the source is the first of the four.
                 Side::In => self.room[4 * class] = f64::INFINITY,
                 Side::Out => self.room[4 * class + 2] = f64::INFINITY,
             }
@@ -109,12 +110,13 @@ impl CutNetwork {
         flow
     }
 
-    /// After [`CutNetwork::least_load`] ran to its end: the classes on the near side of the cut, the smallest such set.
+    /// After a complete run of [`CutNetwork::least_load`]: the classes on the source side of the cut, the smallest such
+    /// set.
     pub fn cheapest_set(&self) -> Vec<u32> {
         (0..self.classes).filter(|&class| self.level[class] != u32::MAX).map(|class| class as u32).collect()
     }
 
-    /// Levels by distance from the source; whether the sink is reached.
+    /// Computes levels by distance from the source; true if the sink is reached.
     fn layer(&mut self) -> bool {
         let vertices = self.level.len();
         let (source, sink) = (vertices - 2, vertices - 1);
@@ -133,7 +135,7 @@ impl CutNetwork {
         self.level[sink] != u32::MAX
     }
 
-    /// A blocking flow along the levels, or until there is enough.
+    /// Blocking flow along the levels; stops when it reaches `enough`.
     fn block(&mut self, enough: f64) -> f64 {
         let vertices = self.level.len();
         let (source, sink) = (vertices - 2, vertices - 1);
@@ -173,7 +175,7 @@ impl CutNetwork {
             match next {
                 Some(arc) => path.push(arc),
                 None => match path.pop() {
-                    // A dead end: its arc is not tried again.
+                    // Dead end: its arc is not tried again.
                     Some(arc) => self.cursor[self.head[arc ^ 1] as usize] += 1,
                     None => return total,
                 },

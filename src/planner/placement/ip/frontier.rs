@@ -1,57 +1,57 @@
-//! The set of classes worth most among those that an accelerator can hold within a threshold, exactly, transfers and all.
+//! Exact maximum-value set of classes that an accelerator can hold within a threshold, including transfers.
 //!
-//! Classes are decided one after the other, in or out. What matters of those decided is the load so far and, for every net
-//! with decided and undecided classes, whether the decided ones are all in, all out, or mixed: the moment a net becomes
-//! mixed it is paid for. Operator graphs are long and narrow, so along a good order few nets are open at a time and few of
-//! their combinations occur; they are the vertices of a layered graph that is built once. Filling it for given prices is
-//! then a knapsack with a row of cells per vertex instead of one row for all.
+//! Classes are decided in sequence, in or out. The state of a partial decision is its load and, for every open net
+//! (with decided and undecided classes), one of three cases: decided classes all in, all out, or mixed. A net is paid
+//! when it becomes mixed. Operator graphs are long and narrow, so along a good order few nets are open and few
+//! combinations of their cases occur. These are the vertices of a layered graph that is built once. Filling it for
+//! given dual values is a knapsack with a row of cells per vertex instead of one row.
 //!
-//! `O(vertices · cells)` per filling, in long runs over arrays. Loads are rounded to cells: down where a bound must hold,
-//! to the nearest where only a good set is wanted.
+//! A filling takes `O(vertices · cells)`, in long loops over arrays. Loads are rounded to cells: down for a valid
+//! bound, to the nearest for a good set.
 
 use rustc_hash::FxHashMap;
 
 use super::model::{IpModel, whole};
 use crate::planner::Search;
 
-/// Even a chain of more classes has so many combinations that filling them once takes seconds.
+/// Maximum number of classes. Above it, even a chain has so many combinations that one filling takes seconds.
 const MOST_CLASSES: usize = 20_000;
 
-/// Nothing is worth this little.
+/// Value of an unreachable cell; every set has more.
 const NEVER: f32 = f32::MIN / 4.0;
 
-/// What becomes of a combination when the next class is decided.
+/// Transitions of a combination when the next class is decided.
 #[derive(Debug, Clone, Copy)]
 struct Step {
-    /// The combination if the class is in, and what that costs, the class's time included; infinite if it cannot be in.
+    /// Next combination if the class is in, and its cost with the class's time; infinite if the class cannot be in.
     inside: (u32, f64),
-    /// The combination if the class is out, and what that costs.
+    /// Next combination if the class is out, and its cost.
     outside: (u32, f64),
 }
 
-/// The layered graph of combinations.
+/// Layered graph of combinations.
 #[derive(Debug, Clone)]
 pub struct Frontier {
     order: Vec<u32>,
-    /// By class in order: a step for each combination.
+    /// By position in the order: a step for each combination.
     steps: Vec<Vec<Step>>,
-    /// By class in order: its time, and the time of all up to it.
+    /// By position in the order: time of the class, and total time up to it.
     times: Vec<(f64, f64)>,
 }
 
 /// Rounding of loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rounding {
-    /// Never too much: nothing that fits is ruled out.
+    /// Down: no set that fits is ruled out.
     Down,
-    /// As near as can be.
+    /// To the nearest.
     Nearest,
 }
 
-/// Which two bits of a combination's key belong to what is open: nets, and pairs that are apart.
+/// Assignment of 2-bit slots in a combination's key to open nets and to open pairs that must be apart.
 struct Slots {
     net: Vec<usize>,
-    /// Classes of each net that are still to be decided.
+    /// By net: number of undecided classes.
     left: Vec<usize>,
     pair: Vec<usize>,
     taken: u32,
@@ -63,14 +63,14 @@ impl Slots {
         Slots { net: vec![usize::MAX; model.net_count()], left, pair: vec![usize::MAX; pairs], taken: 0 }
     }
 
-    /// The next free one, taken; `None` if all are.
+    /// Takes the next free slot; `None` if all are taken.
     fn take(&mut self) -> Option<usize> {
         let slot = (!self.taken).trailing_zeros() as usize;
         self.taken |= 1u32.checked_shl(slot as u32)?;
         (slot < 31).then_some(slot)
     }
 
-    /// What is decided with a class; `None` if too much would be open at a time.
+    /// Data for deciding a class; `None` if too many nets and pairs are open.
     fn decision(&mut self, model: &IpModel, nets: &[bool], apart: &[(u32, u32)], class: u32) -> Option<Decision> {
         let mut decision = Decision { touched: vec![], parted: vec![] };
         for &net in model.nets(class as usize).iter().filter(|&&net| nets[net as usize]) {
@@ -86,7 +86,8 @@ impl Slots {
                 self.taken &= !(1 << self.net[net]);
             }
         }
-        // A pair apart is like a net of infinite cost for having both, and its slot is taken from one to the other.
+        // A pair apart acts like a net with infinite cost for both; its slot is held from its first class to its
+        // second.
         for (pair, _) in apart.iter().enumerate().filter(|(_, pair)| pair.0 == class || pair.1 == class) {
             let opens = self.pair[pair] == usize::MAX;
             if opens {
@@ -100,24 +101,24 @@ impl Slots {
     }
 }
 
-/// A net of the class that is decided.
+/// A net of the class being decided.
 struct Touch {
     shift: usize,
     price: f64,
-    /// Whether the class is its first, and its last.
+    /// True if the class is the first of the net, and if it is the last.
     opens: bool,
     closes: bool,
 }
 
-/// What deciding a class does to keys.
+/// Effect of deciding a class on the keys.
 struct Decision {
     touched: Vec<Touch>,
-    /// Pairs apart: place in the key, and whether the class is the first of the two.
+    /// Pairs apart: shift in the key, and true if the class is the first of the two.
     parted: Vec<(usize, bool)>,
 }
 
 impl Decision {
-    /// The key after the class was decided, and what transfers that costs.
+    /// Key after the class is decided, and the cost of transfers.
     fn decide(&self, mut key: u64, inside: bool) -> (u64, f64) {
         let mut cost = 0.0;
         for &(shift, _) in self.parted.iter().filter(|(_, opens)| !opens) {
@@ -146,7 +147,8 @@ impl Decision {
     }
 }
 
-/// The steps of a class from all combinations before it, which become those after it; `time`: its own, where it can be in.
+/// Steps of a class from all combinations in `now`, which is replaced by those after it. `time` is the class's own
+/// time; `None` if it cannot be in.
 fn layer(now: &mut Vec<(u64, f64)>, decision: &Decision, time: Option<f64>, threshold: f64) -> Vec<Step> {
     let mut number: FxHashMap<u64, u32> = FxHashMap::default();
     let mut next: Vec<(u64, f64)> = vec![];
@@ -172,9 +174,9 @@ fn layer(now: &mut Vec<(u64, f64)>, decision: &Decision, time: Option<f64>, thre
 }
 
 impl Frontier {
-    /// Builds the graph for loads up to a threshold; none if there would be more than `most` combinations in all. Nets
-    /// that cost less than `negligible` are left out, which only makes sets cheaper. No set has both classes of a pair that
-    /// is `apart`.
+    /// Builds the graph for loads up to a threshold; `None` if it has more than `most` combinations. Nets that cost
+    /// less than `negligible` are left out, which only makes sets cheaper. No set contains both classes of a pair in
+    /// `apart`.
     pub fn new(model: &IpModel, apart: &[(u32, u32)], threshold: f64, negligible: f64, most: usize) -> Option<Self> {
         if model.len() > MOST_CLASSES {
             return None;
@@ -182,7 +184,7 @@ impl Frontier {
         let nets: Vec<bool> = model.net_cost.iter().map(|&cost| whole(cost) > negligible).collect();
         let order = narrow_order(model, &nets);
         let mut slots = Slots::new(model, apart.len());
-        // Combinations with the least that transfers cost on the way to them.
+        // Combinations with their least cost of transfers so far.
         let mut now: Vec<(u64, f64)> = vec![(0, 0.0)];
         let mut steps = Vec::with_capacity(order.len());
         let mut total = 0;
@@ -207,18 +209,18 @@ impl Frontier {
         Some(Frontier { order, steps, times })
     }
 
-    /// Number of combinations in all.
+    /// Total number of combinations.
     pub fn len(&self) -> usize {
         self.steps.iter().map(Vec::len).sum()
     }
 
-    /// Whether there is nothing to decide.
+    /// True if there is nothing to decide.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// The most that sets can be worth at given prices, by the cells that they fill at most when loads are rounded down;
-    /// none if the search was cancelled.
+    /// Largest value of a set for given dual values, by the number of cells that it fills at most, with loads rounded
+    /// down. `None` if the search was cancelled.
     pub fn worths(&self, price: &[f32], cell: f64, cells: usize, search: &Search) -> Option<Vec<f32>> {
         let mut now = vec![NEVER; cells + 1];
         now[0] = 0.0;
@@ -238,7 +240,7 @@ impl Frontier {
         Some(now)
     }
 
-    /// A set that is worth most within the threshold as it is rounded, with what it is worth. `rows` is working space.
+    /// Set with the largest value within the rounded threshold; returns its value. `rows` is working memory.
     pub fn best_set(
         &self,
         price: &[f32],
@@ -289,7 +291,8 @@ impl Frontier {
         worth
     }
 
-    /// The rows after a class is decided from those before. Cells hold the most that sets of exactly that load are worth.
+    /// Computes the rows after a class is decided from those before. A cell holds the largest value of sets with
+    /// exactly that load.
     #[expect(clippy::too_many_arguments, reason = "the inner loop")]
     fn fill(
         &self,
@@ -322,13 +325,13 @@ impl Frontier {
 }
 
 impl Frontier {
-    /// The cost of a step in cells; none if it is infinite. To the nearest means that the class's time counts as many cells
-    /// as there are between it and the class before when all are laid in a row: what many small classes weigh together is
-    /// then right to a cell, however coarse the cells are.
+    /// Cost of a step in cells; `None` if it is infinite. When rounding to the nearest, a class counts the cells
+    /// between its end and its start with all classes in a row: so the sum of many small classes is right to a cell,
+    /// however coarse the cells.
     #[inline]
     fn weigh(&self, layer: usize, inside: bool, cost: f64, cell: f64, rounding: Rounding) -> Option<usize> {
         cost.is_finite().then(|| match rounding {
-            // A little less, so that rounding never makes heavier what weighs a whole number of cells.
+            // The tolerance keeps a cost of a whole number of cells from being rounded up.
             Rounding::Down => (cost / cell * (1.0 - 1e-10)).floor() as usize,
             Rounding::Nearest if inside => {
                 let (time, end) = self.times[layer];
@@ -342,8 +345,8 @@ impl Frontier {
 
 const MIXED: u64 = 2;
 
-/// An order along which few nets are open: of several greedy ones, from starts all over the graph, the one with the fewest
-/// combinations at most.
+/// Order with few open nets: the best of several greedy orders from starts all over the graph, by estimated
+/// combinations.
 fn narrow_order(model: &IpModel, nets: &[bool]) -> Vec<u32> {
     let n = model.len();
     let starts = (0..n).step_by((n / 24).max(1));
@@ -351,7 +354,7 @@ fn narrow_order(model: &IpModel, nets: &[bool]) -> Vec<u32> {
     tried.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(vec![], |(_, order)| order)
 }
 
-/// From a start on always the neighbour that opens fewest nets and closes most.
+/// Greedy order from a start: always the neighbour that opens fewest nets and closes most.
 fn greedy_order(model: &IpModel, nets: &[bool], start: usize) -> (f64, Vec<u32>) {
     let n = model.len();
     let mut left: Vec<u32> = (0..model.net_count()).map(|net| model.pins(net).len() as u32).collect();

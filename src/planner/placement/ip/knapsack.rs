@@ -1,22 +1,22 @@
 //! Knapsacks for the patterns of CPUs: dynamic programming over cells.
 
-/// Working space of a knapsack.
+/// Working memory of a knapsack.
 #[derive(Debug, Clone)]
 pub(crate) struct Knapsack {
     cells: usize,
     value: Vec<f64>,
-    /// Whether an item is taken at a fill: `taken[item · (cells + 1) + fill]`.
+    /// `taken[item · (cells + 1) + fill]`: true if the item is taken at this fill.
     taken: Vec<bool>,
 }
 
 impl Knapsack {
-    /// Space for so many items and cells.
+    /// Allocates memory for `items` items and `cells` cells.
     pub(crate) fn new(items: usize, cells: usize) -> Self {
         Knapsack { cells, value: vec![], taken: vec![false; items * (cells + 1)] }
     }
 
-    /// The most that fits is worth. A weight is in cells, none for what does not fit; `chosen` is called with the items.
-    /// `O(items · cells)`.
+    /// Largest value that fits. A weight is in cells, `None` if the item does not fit; `chosen` is called with the
+    /// items taken. `O(items · cells)`.
     pub(crate) fn fill(&mut self, weights: &[Option<usize>], price: &[f64], mut chosen: impl FnMut(usize)) -> f64 {
         let width = self.cells + 1;
         self.value.clear();
@@ -47,7 +47,7 @@ impl Knapsack {
         self.value[self.cells]
     }
 
-    /// After [`Knapsack::fill`]: the most that fits into each number of cells is worth.
+    /// After [`Knapsack::fill`]: the largest value that fits into each number of cells.
     pub(crate) fn values(&self) -> &[f64] {
         &self.value
     }

@@ -1,16 +1,17 @@
-//! The throughput integer program over *all* splits, solved without an integer-programming system.
+//! The throughput integer program over *all* splits, solved without an integer-programming solver.
 //!
-//! Tarnawski et al., *Efficient Algorithms for Device Placement of DNN Graph Operators*, NeurIPS 2020: place every colour
-//! class on a device so that the busiest device is least busy, with no regard to contiguity, or with every device's forward
-//! nodes convex. The objective may also be the largest forward load plus the largest backward load.
+//! Tarnawski et al., *Efficient Algorithms for Device Placement of DNN Graph Operators*, NeurIPS 2020: assign every
+//! colour class to a device so that the busiest device has the least load. Splits need not be contiguous, or every
+//! device's forward nodes must be convex. The objective may also be the largest forward load plus the largest backward
+//! load.
 //!
-//! [`search`] is anytime: it begins with the contiguous optimum of [`dp`](super::dp), anneals from there in rounds
-//! (`anneal`), and at the same time refutes thresholds from below ([`bounds`]); `exact` closes what is small. The
-//! The linear relaxation of this program is worth nothing, because a `1/K` share of every class on
-//! each of `K` accelerators cuts no net at all, so no bound here is of that kind.
+//! [`search`] is anytime: it starts from the contiguous optimum of [`dp`](super::dp), anneals from there in rounds
+//! (`anneal`), and at the same time refutes thresholds from below ([`bounds`]); `exact` solves small cases. The linear
+//! relaxation of this program gives no useful bound, because a fraction `1/K` of every class on each of `K`
+//! accelerators cuts no net. So no bound here is of that kind.
 //!
-//! Everything works on colour classes ([`model`]); the result depends on the seed and the settings only, unless the
-//! search is stopped.
+//! Everything works on colour classes ([`model`]). The result depends only on the seed and the settings, unless the
+//! search is cancelled.
 
 pub(crate) mod anneal;
 pub mod bounds;

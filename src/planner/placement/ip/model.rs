@@ -1,8 +1,8 @@
-//! The integer program's data, class by class: what a device pays that holds a set of classes.
+//! Data of the integer program by class: the costs of a device that holds a set of classes.
 //!
-//! Every quantity of time has two parts, [`Time`]. For the max-load objective the first is everything and the second is
-//! nothing; for separate maxima they are the forward and the backward pass, a transfer belonging to the pass of its
-//! producer. One formula is then the value of both: the sum over parts of the largest part on any device.
+//! Every time has two parts, [`Time`]. For the max-load objective, the first part is everything and the second is zero.
+//! For separate maxima, they are the forward and the backward pass; a transfer belongs to the pass of its producer. One
+//! formula gives the value of both: the sum over the parts of the largest part on any device.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// Costs so many times larger than what decides leave its sums too few digits.
+/// Ratio of a cost to the deciding costs above which its sums have too few digits.
 const FAR_APART: f64 = 1e3;
 
 /// Time by part of the objective.
 pub type Time = [f64; 2];
 
-/// The sum of the parts: for both objectives what a device is busy for in all.
+/// Sum of the parts: the total load for both objectives.
 #[inline]
 pub fn whole(time: Time) -> f64 {
     time[0] + time[1]
 }
 
-/// What is minimised.
+/// Objective to minimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objective {
-    /// The load of the busiest device.
+    /// Load of the busiest device.
     MaxLoad,
-    /// The largest forward load plus the largest backward load, perhaps of different devices.
+    /// Largest forward load plus largest backward load, possibly of different devices.
     SeparateMaxima,
 }
 
-/// Classes, nets and devices. Accelerators are devices `0..accelerators`, CPUs come after them.
+/// Classes, nets and devices. Accelerators are devices `0..accelerators`, followed by the CPUs.
 #[derive(Debug, Clone)]
 pub struct IpModel {
     /// Number of accelerators, at most one per class.
@@ -42,15 +42,15 @@ pub struct IpModel {
     pub cpus: usize,
     /// Memory of an accelerator, bytes.
     pub memory: f64,
-    /// Time of each class on an accelerator, transfers apart.
+    /// Time of each class on an accelerator, without transfers.
     pub accelerator_time: Vec<Time>,
     /// Time of each class on a CPU.
     pub cpu_time: Vec<Time>,
     /// Memory of each class on an accelerator, bytes.
     pub size: Vec<f64>,
-    /// Whether an accelerator can hold the class: runs all of it, and has the memory.
+    /// True if an accelerator can hold the class: it supports all of it and has the memory.
     pub fits: Vec<bool>,
-    /// What each net costs an accelerator that holds some of its classes and not all.
+    /// Cost of each net for an accelerator that holds some but not all of its classes.
     pub net_cost: Vec<Time>,
     pin_start: Vec<u32>,
     pins: Vec<u32>,
@@ -103,7 +103,7 @@ impl IpModel {
         model
     }
 
-    /// The model in which classes of the same group are one; `group` has numbers below `groups`.
+    /// Model with the classes of a group merged; `group` has numbers below `groups`.
     #[must_use]
     pub fn merged(&self, group: &[u32], groups: usize) -> IpModel {
         let mut model = IpModel {
@@ -143,9 +143,9 @@ impl IpModel {
         model
     }
 
-    /// The model for a search of assignments of a value below `upper`, where it differs: a cost that rules its device out
-    /// does so at twice the bound as well as at a million times the bound, but only then sums that it enters and leaves
-    /// again keep what is small. No cost is more than it was. `None` where costs are not so far apart.
+    /// Model for a search of assignments of a value below `upper`, with costs cut off at twice this bound. A cost above
+    /// it rules out its device as before, and sums that it enters and leaves keep small values. No cost is larger than
+    /// before. `None` if costs are not that far apart.
     pub fn bounded(&self, upper: f64) -> Option<IpModel> {
         let most = 2.0 * upper;
         let times = [&self.accelerator_time, &self.cpu_time, &self.net_cost];
@@ -181,7 +181,7 @@ impl IpModel {
         self.size.len()
     }
 
-    /// Whether there is no class.
+    /// True if there is no class.
     pub fn is_empty(&self) -> bool {
         self.size.is_empty()
     }
@@ -191,7 +191,7 @@ impl IpModel {
         self.accelerators + self.cpus
     }
 
-    /// Whether a device is a CPU.
+    /// True if a device is a CPU.
     #[inline]
     pub fn is_cpu(&self, device: usize) -> bool {
         device >= self.accelerators
@@ -202,25 +202,25 @@ impl IpModel {
         self.net_cost.len()
     }
 
-    /// The nets that a class is in.
+    /// Nets of a class.
     #[inline]
     pub fn nets(&self, class: usize) -> &[u32] {
         &self.nets[self.net_start[class] as usize..self.net_start[class + 1] as usize]
     }
 
-    /// The classes of a net, ascending, at least two.
+    /// Classes of a net, ascending, at least two.
     #[inline]
     pub fn pins(&self, net: usize) -> &[u32] {
         &self.pins[self.pin_start[net] as usize..self.pin_start[net + 1] as usize]
     }
 
-    /// Some class that no device of this model can hold.
+    /// A class that no device of this model can hold.
     pub fn homeless(&self) -> Option<usize> {
         (0..self.len()).find(|&class| self.cpus == 0 && (self.accelerators == 0 || !self.fits[class]))
     }
 
-    /// The objective of an assignment, added up from its parts; none if a class is where it cannot be, or an accelerator has
-    /// not the memory. `O(classes + pins log pins)`.
+    /// Value of an assignment, summed from its parts. `None` if a class is on a device that cannot hold it, or an
+    /// accelerator exceeds its memory. `O(classes + pins log pins)`.
     pub fn value(&self, device: &[u32]) -> Option<f64> {
         let mut loads = vec![[0.0; 2]; self.devices()];
         let mut sizes = vec![0.0; self.devices()];
@@ -252,7 +252,7 @@ impl IpModel {
         Some(most(0) + most(1))
     }
 
-    /// The split of an assignment: a device for every device that holds something.
+    /// Split of an assignment, without empty devices.
     pub fn split(&self, partition: &Partition, device: &[u32]) -> Split {
         let mut stages = vec![vec![]; self.devices()];
         for (class, nodes) in partition.members().into_iter().enumerate() {
@@ -263,8 +263,8 @@ impl IpModel {
         Split::from_stages(used.map(|(d, nodes)| (kind(d), nodes)))
     }
 
-    /// The assignment of a split that keeps classes whole, if it has no more devices than the model; nodes on no device
-    /// are not allowed.
+    /// Assignment of a split that keeps classes whole; `None` if it has more devices than the model, or a node has no
+    /// device.
     pub fn assignment(&self, partition: &Partition, split: &Split) -> Option<Vec<u32>> {
         let mut device = vec![u32::MAX; self.len()];
         let (mut accelerator, mut cpu) = (0, self.accelerators);

@@ -1,14 +1,14 @@
-//! The pattern bound: prices of classes that no device can collect enough of.
+//! Pattern bound: dual values of the classes such that the devices together cannot collect the value of all classes.
 //!
-//! Give every class a price. A device that keeps a threshold holds a set that is worth no more than the best such set, its
-//! *pattern*; if the patterns of all devices together are worth less than all classes, the threshold cannot be kept. With
-//! the best prices this is the bound of Gilmore and Gomory (1961) for packing problems, here with transfers in the
-//! packing: patterns of accelerators are exact ([`super::frontier`]), those of CPUs a knapsack. Unlike the linear relaxation of
-//! the program it knows that half of a class on each of two devices is of no use.
+//! Every class gets a dual value (`price`). A device that keeps a threshold holds a set whose value is at most that of
+//! the best such set, its *pattern*. If the patterns of all devices together have less value than all classes, the
+//! threshold is refuted. With the best dual values this is the bound of Gilmore and Gomory (1961) for packing problems,
+//! here with transfers in the packing. Patterns of accelerators are exact ([`super::frontier`]); those of CPUs are a
+//! knapsack. Unlike the linear relaxation of the program, it does not allow half of a class on each of two devices.
 //!
-//! Prices are improved by subgradient steps on a coarse grid; only prices that promise a refutation are tried on the fine
-//! grid, with loads rounded down. Prices are scaled to sum to 1 and kept in single precision, which is worth twice the
-//! speed and costs `SLOP`.
+//! Dual values are improved by subgradient steps on a coarse grid. Only those that promise a refutation are tried on
+//! the fine grid, with loads rounded down. They are scaled to sum to 1 and kept in single precision, which doubles the
+//! speed and costs a tolerance of `SLOP`.
 
 use super::{
     frontier::Frontier,
@@ -17,51 +17,51 @@ use super::{
 };
 use crate::planner::Search;
 
-/// What rounding in single precision may hide: a few thousand additions of parts of 1.
+/// Error bound of single precision: a few thousand additions of parts of 1.
 const SLOP: f64 = 1e-4;
 /// Cells of a CPU's knapsack.
 const CPU_CELLS: usize = 4000;
-/// Classes of which every pair may be branched on.
+/// Number of heaviest classes among which every pair may be branched on.
 const HEAVIEST: usize = 16;
-/// How much of what was seen counts a step later.
+/// Decay per step of the statistics on pairs.
 const MEMORY: f64 = 0.95;
 
-/// How hard the search for prices tries.
+/// Effort of the search for dual values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
     /// Subgradient steps.
     pub steps: usize,
-    /// Steps without gain before they are made half as long.
+    /// Steps without gain before the step length is halved.
     pub patience: usize,
-    /// Most combinations of a frontier.
+    /// Maximum number of combinations of a frontier.
     pub combinations: usize,
-    /// Cells, all combinations together, of a coarse filling.
+    /// Cells of a coarse filling, over all combinations.
     pub coarse: usize,
-    /// Cells, all combinations together, of a fine filling.
+    /// Cells of a fine filling, over all combinations.
     pub fine: usize,
 }
 
-/// A model at a threshold, ready to be priced.
+/// A model at a threshold, prepared for the search.
 struct Patterns<'m> {
     model: &'m IpModel,
     threshold: f64,
     frontier: Frontier,
-    /// Cells of every class on a CPU, none where it is too slow.
+    /// Cells of every class on a CPU; `None` if it is too slow.
     cpu: Vec<Option<usize>>,
     knapsack: Knapsack,
 }
 
-/// What prices prove, and what they leave open.
+/// Result of the search for dual values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Priced {
-    /// The largest threshold, up to the one given, that is refuted; 0 if none.
+    /// Largest refuted threshold, at most the given one; 0 if none.
     pub refuted: f64,
-    /// Two classes that the patterns hold together about as often as not: what to branch on.
+    /// Two classes that the patterns hold together about half of the time: the pair to branch on.
     pub undecided: Option<(u32, u32)>,
 }
 
-/// Improves the prices of classes to refute a threshold, for assignments that have no pair together that is `apart`.
-/// `None` if the model is too wide for its patterns to be found. Prices are by class of the model.
+/// Improves the dual values to refute a threshold, for assignments that hold no pair of `apart` together. `None` if the
+/// model is too wide for its patterns. `price` is by class of the model.
 pub fn refute(
     model: &IpModel,
     apart: &[(u32, u32)],
@@ -92,7 +92,7 @@ impl Patterns<'_> {
         let mut rows = vec![];
         let mut best = (f64::INFINITY, price.clone());
         let mut proven = 0.0;
-        // Worth at which the fine grid was tried last.
+        // Value at which the fine grid was last tried.
         let mut tried = f64::INFINITY;
         let (mut reach, mut stale) = (1.0, 0);
         for step in 0..effort.steps {
@@ -156,7 +156,7 @@ impl Patterns<'_> {
             if norm == 0.0 {
                 break;
             }
-            // Polyak's step towards a worth that refutes with something to spare.
+            // Polyak's step towards a value that refutes with a small reserve.
             let length = reach * (worth - best.0.min(1.0) + 0.01) / norm;
             for (price, excess) in price.iter_mut().zip(&excess) {
                 *price = (*price - length * excess).max(0.0);
@@ -166,7 +166,7 @@ impl Patterns<'_> {
         proven
     }
 
-    /// The largest threshold that prices refute, on the fine grid.
+    /// Largest threshold that the dual values refute, on the fine grid.
     fn proven(&mut self, price: &[f64], effort: &Effort, search: &Search) -> f64 {
         let sum: f64 = price.iter().sum();
         let price: Vec<f64> = price.iter().map(|price| price / sum).collect();
@@ -187,17 +187,17 @@ impl Patterns<'_> {
         };
         let (accelerators, cpus) = (self.model.accelerators as f64, self.model.cpus as f64);
         let refutes = |fill: usize| {
-            // The first cell of the CPU's grid that is not below.
+            // First cell of the CPU's grid that is not below.
             let cpu_fill = (fill * CPU_CELLS).div_ceil(cells).min(CPU_CELLS);
             accelerators * f64::from(accelerator[fill]) + cpus * cpu[cpu_fill] < 1.0 - SLOP
         };
-        // Both only grow with the threshold.
+        // Both grow with the threshold.
         let fills = (0..=cells).collect::<Vec<_>>().partition_point(|&fill| refutes(fill));
         fills.saturating_sub(1) as f64 * cell
     }
 }
 
-/// Prices of classes from those of groups: each class keeps its share of its group.
+/// Dual values of classes from those of groups: each class keeps its fraction of the group.
 pub fn shared_out(group: &[u32], own: &[f64], before: &[f64], after: &[f64]) -> Vec<f64> {
     let share = |(&g, own): (&u32, &f64)| {
         let (before, after) = (before[g as usize], after[g as usize]);
@@ -206,8 +206,8 @@ pub fn shared_out(group: &[u32], own: &[f64], before: &[f64], after: &[f64]) -> 
     group.iter().zip(own).map(share).collect()
 }
 
-/// How often patterns hold pairs of classes together, of late more than before. Averaged over subgradient steps, patterns
-/// tend to the fractional solution of the set-partitioning program.
+/// Fraction of recent patterns that hold pairs of classes together. Averaged over subgradient steps, patterns tend to
+/// the fractional solution of the set-partitioning program.
 struct Company {
     pairs: Vec<(u32, u32)>,
     together: Vec<f64>,
@@ -216,7 +216,7 @@ struct Company {
 }
 
 impl Company {
-    /// The pairs worth asking about: in a net together, or both among the heaviest classes.
+    /// Pairs to observe: those in a net together, or both among the heaviest classes.
     fn new(model: &IpModel, apart: &[(u32, u32)]) -> Self {
         let mut pairs: Vec<(u32, u32)> = vec![];
         for net in 0..model.net_count() {
@@ -242,7 +242,7 @@ impl Company {
         self.inside[class] = true;
     }
 
-    /// Counts the set that was taken for so many devices.
+    /// Counts the current set for `devices` devices.
     fn seen(&mut self, devices: f64) {
         for (&(a, b), together) in self.pairs.iter().zip(&mut self.together) {
             *together += if self.inside[a as usize] && self.inside[b as usize] { devices } else { 0.0 };
@@ -255,7 +255,7 @@ impl Company {
         self.together.iter_mut().for_each(|together| *together *= MEMORY);
     }
 
-    /// The pair whose answer says most: undecided, and a burden both together and apart.
+    /// Best pair to branch on: undecided, and heavy both together and apart.
     fn undecided(&self, model: &IpModel, threshold: f64) -> Option<(u32, u32)> {
         let time = |class: u32| whole(model.accelerator_time[class as usize]);
         let score = |at: usize| {

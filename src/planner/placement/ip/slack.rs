@@ -1,29 +1,28 @@
-//! What a threshold leaves to spare, and what may therefore be taken as one.
+//! Slack of a threshold, and the classes that it forces together.
 //!
-//! If no device is busier than `T`, the `K` accelerators together do at most `K T`, and the `L` CPUs relieve them of at
-//! most what a fractional knapsack of size `L T` holds. What is left beside the time of all classes, the *slack*, is all
-//! that can be spent on transfers. So a net whose least price is above the slack cannot be cut, and its classes share a
-//! device in every assignment of value at most `T`. Two classes of a net on different devices: each of the two pays for
-//! the net unless it is a CPU, and they cannot both be the one CPU if they are on different devices. So a cut net is paid
-//! for at least
-//! * twice where no class of it can be on a CPU,
-//! * not at all where all its classes can be on CPUs and there are two,
+//! If no load exceeds `T`, the `K` accelerators together do at most `K T`. The `L` CPUs relieve them of at most what a
+//! fractional knapsack of size `L T` holds. The remainder beside the time of all classes is the *slack*: all that can
+//! be spent on transfers. A net whose least cost exceeds the slack cannot be cut, so its classes share a device in
+//! every assignment of value at most `T`. Of a cut net, each of two devices with its classes pays unless it is a CPU,
+//! and two different devices cannot both be the only CPU. So a cut net is paid at least
+//! * twice if none of its classes can be on a CPU,
+//! * not at all if all of its classes can be on CPUs and there are two CPUs,
 //! * once otherwise.
 //!
-//! The same holds for the sum over all nets that two classes have in common. Merging changes what fits on CPUs, so it is
+//! The same holds for the sum over all nets that two classes share. Merging changes what fits on CPUs, so it is
 //! repeated until nothing changes. A negative slack refutes the threshold.
 
 use std::collections::BTreeMap;
 
 use super::model::{IpModel, whole};
 
-/// Rounding is given this much, relative to the threshold.
+/// Tolerance for rounding, relative to the threshold.
 pub const MARGIN: f64 = 1e-11;
 
-/// Time to spare for transfers at a threshold; negative if the threshold cannot be kept.
+/// Time left for transfers at a threshold; negative if the threshold is refuted.
 pub fn slack(model: &IpModel, threshold: f64) -> f64 {
     let mut host = model.cpus as f64 * threshold;
-    // What is left to the accelerators, added up: a difference to the total would lose what is small.
+    // Time left for the accelerators, summed upwards: a difference from the total would lose small values.
     let mut left = 0.0;
     let mut offers: Vec<(f64, f64)> = vec![];
     for class in 0..model.len() {
@@ -58,7 +57,7 @@ pub fn slack(model: &IpModel, threshold: f64) -> f64 {
     model.accelerators as f64 * threshold - left
 }
 
-/// The least threshold that is not refuted by its slack.
+/// Least threshold that its slack does not refute.
 pub fn average_bound(model: &IpModel) -> f64 {
     let negative = |threshold: f64| slack(model, threshold) < -threshold * model.devices() as f64 * MARGIN;
     let mut high = 1e-3;
@@ -76,7 +75,7 @@ pub fn average_bound(model: &IpModel) -> f64 {
     low
 }
 
-/// A model in which classes are one that share a device in every assignment of value at most the threshold, with the
+/// Merges classes that share a device in every assignment of value at most the threshold. Returns the model and the
 /// group of every class; `None` if there is no such assignment.
 pub fn contract(model: &IpModel, threshold: f64) -> Option<(IpModel, Vec<u32>)> {
     let mut reduced = model.clone();
@@ -112,7 +111,7 @@ pub fn contract(model: &IpModel, threshold: f64) -> Option<(IpModel, Vec<u32>)> 
     }
 }
 
-/// Unites what cannot be apart; whether there was something.
+/// Merges classes that cannot be apart; true if there were any.
 fn unite_bound(model: &IpModel, threshold: f64, slack: f64, root: &mut [u32]) -> bool {
     let on_cpu = |class: usize| model.cpus > 0 && whole(model.cpu_time[class]) <= threshold * (1.0 + MARGIN);
     let times = |all: bool, any: bool| match (all && model.cpus > 1, any) {

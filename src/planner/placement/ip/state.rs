@@ -1,25 +1,25 @@
-//! An assignment of classes to devices with the loads of all devices, kept up to date move by move.
+//! Assignment of classes to devices with the loads of all devices, updated with every move.
 //!
-//! A counter per net and accelerator says how many of the net's classes are there; the accelerator pays for the net iff
-//! that is neither none nor all. Moving a class is `O(nets of the class)`. Sums of floating point numbers drift as they
-//! are updated, so [`State::refresh`] adds everything up again; values that leave the search are always fresh.
+//! A counter per net and accelerator holds the number of the net's classes there; the accelerator pays for the net iff
+//! this is neither none nor all. Moving a class takes `O(nets of the class)`. Floating-point sums drift with updates,
+//! so [`State::refresh`] recomputes everything; values that leave the search are always recomputed.
 
 use super::model::{IpModel, Time};
 
-/// Which device holds each class, and what that costs.
+/// Device of each class, and its costs.
 #[derive(Debug, Clone)]
 pub struct State<'m> {
-    /// What is assigned.
+    /// Model of the problem.
     pub model: &'m IpModel,
     device: Vec<u32>,
-    /// `inside[net · accelerators + a]`: classes of the net on accelerator `a`.
+    /// `inside[net · accelerators + a]`: number of classes of the net on accelerator `a`.
     inside: Vec<u32>,
     load: Vec<Time>,
     size: Vec<f64>,
 }
 
 impl<'m> State<'m> {
-    /// The state of an assignment: a device per class.
+    /// State of an assignment; `device` holds a device per class.
     pub fn new(model: &'m IpModel, device: Vec<u32>) -> Self {
         let devices = model.devices();
         let inside = vec![0; model.net_count() * model.accelerators];
@@ -28,7 +28,7 @@ impl<'m> State<'m> {
         state
     }
 
-    /// Adds all loads up again.
+    /// Recomputes all loads.
     pub fn refresh(&mut self) {
         let model = self.model;
         let accelerators = model.accelerators;
@@ -56,43 +56,43 @@ impl<'m> State<'m> {
         }
     }
 
-    /// The device of every class.
+    /// Device of every class.
     pub fn devices(&self) -> &[u32] {
         &self.device
     }
 
-    /// The device of a class.
+    /// Device of a class.
     #[inline]
     pub fn device(&self, class: usize) -> usize {
         self.device[class] as usize
     }
 
-    /// What each device is busy for.
+    /// Load of each device.
     #[inline]
     pub fn loads(&self) -> &[Time] {
         &self.load
     }
 
-    /// Memory of what each device holds, bytes.
+    /// Memory used on each device, bytes.
     #[inline]
     pub fn sizes(&self) -> &[f64] {
         &self.size
     }
 
-    /// Whether every class is where it can be and every accelerator has the memory.
+    /// True if every class is on a device that can run it, and every accelerator keeps its memory.
     pub fn admissible(&self) -> bool {
         let model = self.model;
         let at_home = self.device.iter().enumerate().all(|(class, &d)| model.is_cpu(d as usize) || model.fits[class]);
         at_home && self.size[..model.accelerators].iter().all(|&size| size <= model.memory)
     }
 
-    /// The largest parts on any device.
+    /// Maximum of each part over all devices.
     #[inline]
     pub fn maxima(&self) -> Time {
         self.load.iter().fold([0.0; 2], |most, load| [f64::max(most[0], load[0]), f64::max(most[1], load[1])])
     }
 
-    /// The objective.
+    /// Value of the objective.
     #[inline]
     pub fn value(&self) -> f64 {
         let [first, second] = self.maxima();

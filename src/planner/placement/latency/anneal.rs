@@ -1,12 +1,12 @@
 //! Simulated annealing over assignments of nodes to slots.
 //!
-//! A move takes a seed node, a target slot, and everything that has to come along: the seed's colour class, its block, or
-//! all that follows (or precedes) it within its slot, so that the cut between two slots shifts and both stay convex.
-//! Further moves empty a slot into another, and re-cut the order in which the present assignment runs ([`segment`]).
-//! Seeds are drawn from the chain of units that determines the latency half of the time. Every candidate is scored exactly.
+//! A move takes a seed node, a target slot, and nodes that must come along: the seed's colour class, its block, or all
+//! that follows (or precedes) it in its slot. The last kind shifts the cut between two slots, and both stay convex.
+//! Other moves empty a slot into another, or cut the current running order anew ([`segment`]). Half of the seeds are
+//! drawn from the chain of units that determines the latency. Every candidate is scored exactly.
 //!
-//! The energy is the latency plus a thousandth of all slots' load, so that cheaper cuts off the critical chain count too.
-//! One step costs `O(n + m)`. The walk is determined by its seed and its number of steps.
+//! The energy is the latency plus a thousandth of all slots' load, so that cheaper cuts off the critical chain also
+//! count. A step takes `O(n + m)`. The walk is determined by its seed and its number of steps.
 
 use super::{
     segment::{order_by_key, segment},
@@ -14,45 +14,45 @@ use super::{
 };
 use crate::planner::{Search, random::SplitMix};
 
-/// Weight of the load of all slots beside the latency.
+/// Weight of the load of all slots, relative to the latency.
 const LOAD_WEIGHT: f64 = 1e-3;
-/// Steps between two re-cuts of the running order.
+/// Steps between two new segmentations of the running order.
 const RECUT_EVERY: u64 = 4096;
-/// Nodes and edges that may be scored between two looks at whether the search was cancelled.
+/// Maximum number of nodes and edges scored between two checks for cancellation.
 const UNSEEN_WORK: u64 = 200_000;
-/// Nodes and edges that all steps of a walk may score together; on large graphs a walk takes fewer steps.
+/// Maximum number of nodes and edges scored in a walk; on large graphs, a walk has fewer steps.
 const MOST_WORK: u64 = 4_000_000_000;
 
-/// How one walk goes.
+/// Parameters of one walk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Walk {
-    /// Determines the walk.
+    /// Seed.
     pub seed: u64,
     /// Number of candidates.
     pub steps: u64,
-    /// Temperature at the beginning, as a share of the latency at the beginning.
+    /// Initial temperature, relative to the initial latency.
     pub hot: f64,
-    /// Temperature at the end, likewise.
+    /// Final temperature, relative to the initial latency.
     pub cold: f64,
-    /// The walk ends when it reaches this latency.
+    /// Latency at which the walk ends.
     pub enough: f64,
 }
 
-/// The state of a walk.
+/// State of a walk.
 struct Annealer<'i, 'a> {
     instance: &'i Instance<'a>,
     random: SplitMix,
     scorer: Scorer,
     slots: Vec<u32>,
-    /// What the last move changed: node and former slot.
+    /// Changes of the last move: node and former slot.
     changed: Vec<(u32, u32)>,
     pending: Vec<u32>,
     chain: Vec<u32>,
     occupied: Vec<u32>,
 }
 
-/// Walks from `slots`, which must be admissible and free of circles; returns the best latency seen and where. `found` is
-/// called with every improvement.
+/// Walks from `slots`, which must be admissible and acyclic; returns the best latency seen and its assignment. `found`
+/// is called with every improvement.
 pub(crate) fn anneal(
     instance: &Instance<'_>,
     slots: &[u32],
@@ -112,13 +112,13 @@ impl<'i, 'a> Annealer<'i, 'a> {
         }
     }
 
-    /// Energy and latency of the present assignment.
+    /// Energy and latency of the current assignment.
     fn energy(&mut self) -> Option<(f64, f64)> {
         let latency = self.scorer.score(self.instance, &self.slots)?;
         Some((latency + LOAD_WEIGHT * self.scorer.load.iter().sum::<f64>(), latency))
     }
 
-    /// Notes, after a scoring, the nodes of the chain that determines the latency and the slots in use.
+    /// After a scoring: stores the nodes of the chain that determines the latency, and the slots in use.
     fn describe(&mut self) {
         let n = self.slots.len();
         self.chain.clear();
@@ -154,7 +154,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
         }
     }
 
-    /// Changes the assignment to a candidate and notes what changed.
+    /// Changes the assignment to a candidate and stores the changes.
     fn propose(&mut self, step: u64, search: &Search) {
         self.changed.clear();
         if step % RECUT_EVERY == RECUT_EVERY - 1 {
@@ -184,7 +184,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
         }
     }
 
-    /// The node itself, or half of the time one that it reaches and that has a neighbour in another slot.
+    /// The node itself or, half of the time, a node that it reaches and that has a neighbour in another slot.
     fn towards_a_cut(&mut self, seed: u32) -> u32 {
         if self.random.below(2) == 0 {
             return seed;
@@ -201,7 +201,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
         v
     }
 
-    /// A random successor or predecessor.
+    /// Random successor or predecessor.
     fn neighbour(&mut self, v: u32, forward: bool) -> Option<u32> {
         if forward {
             let successors = self.instance.successors(v as usize);
@@ -213,7 +213,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
         }
     }
 
-    /// Where to move a node: mostly the slot of a neighbour, else CPU, an empty slot or any.
+    /// Target slot of a node: mostly that of a neighbour, else CPU, an empty slot or any.
     fn target(&mut self, v: u32) -> u32 {
         let slots = self.instance.slots();
         match self.random.below(16) {
@@ -240,7 +240,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
         }
     }
 
-    /// Moves a node and its company.
+    /// Moves a node and the nodes that must come along.
     fn relocate(&mut self, seed: u32, target: u32, extent: Extent) {
         let instance = self.instance;
         let here = self.slots[seed as usize];
@@ -256,7 +256,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
                 continue;
             }
             self.put(v, target);
-            // Of the colour class, whoever is on another device comes along.
+            // Members of the colour class on another device come along.
             let class = &instance.blocks.classes[instance.blocks.class_of[v as usize] as usize];
             self.pending.extend(class.iter().filter(|&&w| instance.owner(self.slots[w as usize]) != owner));
             if slot != here || here == 0 {
@@ -289,7 +289,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
         }
     }
 
-    /// Exchanges the contents of two slots, which matters where they wait for one another or share memory.
+    /// Exchanges two slots. This matters if one waits for the other, or if they share memory.
     fn exchange(&mut self, one: u32, other: u32) {
         if self.instance.subgraphs == 1 || one == 0 || other == 0 {
             return;
@@ -303,7 +303,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
         }
     }
 
-    /// Replaces the assignment by the best segmentation of the order in which it runs, a little disturbed.
+    /// Replaces the assignment by the best segmentation of its running order, with some noise.
     fn recut(&mut self, search: &Search) {
         let instance = self.instance;
         let noise = self.random.unit() * 0.1;
@@ -322,7 +322,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
     }
 }
 
-/// Who comes along with a node that moves.
+/// Nodes that come along with a node that moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
     /// Its colour class.

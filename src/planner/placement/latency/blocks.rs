@@ -1,8 +1,8 @@
-//! Colour classes, and the blocks of classes that can only move together.
+//! Colour classes, and blocks of classes that must move together.
 //!
-//! Nodes of one colour class share a device. Classes that reach one another in a circle (a path leaves the first for the
-//! second, another comes back) can be apart only where CPUs break the circle, so the heuristics keep them together: a
-//! *block* is a strongly connected component of the graph of classes. Linear time.
+//! Nodes of one colour class share a device. Classes on a cycle (paths lead from one to the other and back) can be
+//! separate only if CPUs break the cycle, so the heuristics keep them together. A *block* is a strongly connected
+//! component of the graph of classes. Linear time.
 
 use crate::{
     graph::{Dag, strong_components},
@@ -10,10 +10,10 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// The classes and blocks of a graph.
+/// Classes and blocks of a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocks {
-    /// Class of each node; classes are numbered by their first node. A node without a colour is a class of its own.
+    /// Class of each node; classes are numbered by their first node. A node without a colour is its own class.
     pub class_of: Vec<u32>,
     /// Nodes of each class, ascending.
     pub classes: Vec<Vec<u32>>,
@@ -25,7 +25,7 @@ pub struct Blocks {
     pub dag: Dag,
 }
 
-/// The members of every group, ascending.
+/// Members of every group, ascending.
 fn groups(count: usize, group_of: &[u32]) -> Vec<Vec<u32>> {
     let mut groups = vec![vec![]; count];
     for (v, &group) in group_of.iter().enumerate() {
@@ -35,7 +35,7 @@ fn groups(count: usize, group_of: &[u32]) -> Vec<Vec<u32>> {
 }
 
 impl Blocks {
-    /// Finds classes and blocks. Backward nodes count like all others.
+    /// Computes classes and blocks. Backward nodes count like all others.
     ///
     /// # Panics
     /// If the profile has fewer nodes than the graph.
@@ -46,7 +46,7 @@ impl Blocks {
         let between: Vec<(u32, u32)> =
             dag.edges().iter().map(|&(u, v)| (class_of[u as usize], class_of[v as usize])).collect();
         let component = strong_components(classes.len(), between.iter());
-        // Components come in no useful order: number them by first node.
+        // Components have no useful order, so they are numbered by first node.
         let mut number = vec![u32::MAX; classes.len()];
         let mut found = 0;
         for &class in &class_of {

@@ -1,38 +1,38 @@
-//! A lower bound on the latency of every admissible assignment.
+//! Lower bound on the latency of every admissible assignment.
 //!
-//! Take any path `v_1 v_2 ..` of the graph. What it has in one slot is consecutive on it, because slots are convex. Whoever
-//! holds `v_i` and `v_j` of the path in one slot holds their *closure* `C(i, j)` as well: every node on a way from one to
-//! the other and, with one slot per accelerator, the colour classes of all these, and so on until nothing is added. With
-//! `v_(i-1)` and `v_(j+1)` elsewhere, convexity also keeps the ancestors of the one and the descendants of the other out of
-//! the slot, so it receives what such ancestors give the closure and sends what such descendants take from it: a cut
-//! through a residual block pays for the shortcut, too. The least time in which the path can be passed is then a shortest
-//! way over its cuts. With `B[s][j]` the time at which `v_j`'s predecessor on the path is done and `s` slots are behind it:
+//! Take any path `v_1 v_2 ..` of the graph. Its nodes in one slot are consecutive, because slots are convex. A slot
+//! that holds `v_i` and `v_j` also holds their *closure* `C(i, j)`: every node on a path from one to the other and,
+//! with one slot per accelerator, the colour classes of all these, until nothing is added. With `v_(i-1)` and `v_(j+1)`
+//! elsewhere, convexity keeps the ancestors of the first and the descendants of the second out of the slot. So the slot
+//! receives what these ancestors feed to the closure, and sends what these descendants take from it: a cut through a
+//! residual block also pays for the shortcut. The least time to pass the path is then a shortest path over its cuts.
+//! Let `B[s][j]` be the time at which the predecessor of `v_j` on the path is done with `s` slots used:
 //!
 //! `B[s][j+1] = min(B[s][j] + cpu(v_j), min over i of B[s-1][i] + receive(i) + time(C(i, j)) + send(j))`
 //!
-//! with at most as many slots `s` as there are, and only closures that fit a memory. Instead of one path a tree is used:
-//! each vertex continues the way of the predecessor that gives the greatest bound. With no memory limit and no transfers
+//! Here `s` is at most the number of slots, and only closures that fit a memory count. A tree replaces the single
+//! path: each vertex extends the path of the predecessor with the greatest bound. Without memory limit and transfers,
 //! this is the critical path with every node on its faster device.
 //!
-//! `O(m l (n / 64 (1 + d) + k))` for `m` edges and segments of at most `l` vertices whose closures grow by `d` nodes each;
-//! memory `O(n^2 / 8)` bytes for reachability. On the published graphs it takes well under a second. Where the sets would
-//! take too much memory, and where there is no time, [`critical_path`] is the bound, in linear time.
+//! `O(m l (n / 64 (1 + d) + k))` for `m` edges and segments of at most `l` vertices whose closures grow by `d` nodes
+//! each; `O(n^2 / 8)` bytes for reachability. It takes well under a second on the published graphs. If the sets would
+//! take too much memory, or there is no time, [`critical_path`] is the bound, in linear time.
 
 use fixedbitset::FixedBitSet;
 
 use super::slots::Instance;
 use crate::planner::Search;
 
-/// Bytes that the reachability sets and the tree of paths may take together.
+/// Maximum memory of the reachability sets and the tree of paths together, bytes.
 const MOST_BYTES: usize = 1 << 28;
 
-/// What reaches what.
+/// Reachability.
 struct Reach {
-    /// Ancestors of each vertex, itself included.
+    /// Ancestors of each vertex, including itself.
     before: Vec<FixedBitSet>,
-    /// Descendants of each vertex, itself included.
+    /// Descendants of each vertex, including itself.
     after: Vec<FixedBitSet>,
-    /// Predecessors of the descendants of each vertex, itself among the descendants.
+    /// Predecessors of each vertex and of its descendants.
     feeding: Vec<FixedBitSet>,
 }
 
@@ -67,7 +67,7 @@ impl Reach {
     }
 }
 
-/// The growing closure of one segment.
+/// Closure of one segment, built incrementally.
 struct Closure<'i, 'a> {
     instance: &'i Instance<'a>,
     reach: &'i Reach,
@@ -94,7 +94,7 @@ impl<'i, 'a> Closure<'i, 'a> {
         (self.time, self.bytes, self.supported) = (0.0, 0.0, true);
     }
 
-    /// Adds a node and all that has to come with it; may stop early once the closure fits nowhere.
+    /// Adds a node and all that its closure requires; may stop early if the closure fits on no accelerator.
     fn add(&mut self, v: usize) {
         let instance = self.instance;
         let mut fresh = vec![v];
@@ -138,7 +138,7 @@ impl<'i, 'a> Closure<'i, 'a> {
     }
 }
 
-/// The tree of paths, as far as it has grown.
+/// Tree of paths built so far.
 struct Paths<'i, 'a> {
     instance: &'i Instance<'a>,
     reach: &'i Reach,
@@ -150,8 +150,8 @@ struct Paths<'i, 'a> {
 }
 
 impl Paths<'_, '_> {
-    /// By number of slots passed: no earlier is `v` done, if its path goes on to `next` (or ends). Valid for whatever
-    /// devices `v` and `next` are on, unless they share a slot.
+    /// By number of slots used: lower bound on the finish of `v`, if its path continues to `next` (or ends). Valid for
+    /// all devices of `v` and `next`, unless they share a slot.
     fn done(&mut self, v: usize, next: Option<usize>) -> Vec<f64> {
         let width = self.width;
         let row = |i: usize| i * width..(i + 1) * width;
@@ -166,7 +166,7 @@ impl Paths<'_, '_> {
                 break;
             }
             first = self.parent[i];
-            // A closure that holds the vertex before its first begins elsewhere.
+            // A closure that contains the vertex before its first vertex starts earlier.
             if first.is_none_or(|before| !closure.members.contains(before)) {
                 let receive = first.map(|before| closure.transfers(&closure.predecessors, &self.reach.before[before]));
                 let send = next.map(|next| closure.transfers(&closure.members, &self.reach.feeding[next]));
@@ -184,7 +184,8 @@ fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// The longest path with every node on its faster device, nothing sent. No admissible assignment is below. `O(n + m)`.
+/// Longest path with every node on its faster device and no transfers: a lower bound for all admissible assignments.
+/// `O(n + m)`.
 pub(crate) fn critical_path(instance: &Instance<'_>) -> f64 {
     let mut done = vec![0.0f64; instance.dag.len()];
     let mut longest = 0.0f64;
@@ -200,11 +201,11 @@ pub(crate) fn critical_path(instance: &Instance<'_>) -> f64 {
     longest * (1.0 - 1e-12)
 }
 
-/// A value that no admissible assignment of `instance` goes below, better than [`critical_path`]; `None` if `search` was
-/// cancelled meanwhile, or it would take more than 256 MiB.
+/// Lower bound on the latency of admissible assignments, better than [`critical_path`]. `None` if `search` was
+/// cancelled, or it would take more than 256 MiB.
 pub(crate) fn lower_bound(instance: &Instance<'_>, search: &Search) -> Option<f64> {
     let (n, width) = (instance.dag.len(), instance.slots());
-    // Three sets and a row of the tree for every node.
+    // Three sets and a row of the tree per node.
     if n.saturating_mul(3 * n / 8 + 8 * width) > MOST_BYTES {
         return None;
     }
@@ -232,6 +233,6 @@ pub(crate) fn lower_bound(instance: &Instance<'_>, search: &Search) -> Option<f6
             bound = bound.max(least(&paths.done(v, None)));
         }
     }
-    // Sums here and in the score run in different orders: keep clear of rounding.
+    // Sums here and in the score have different orders; the margin covers rounding.
     Some(bound * (1.0 - 1e-12))
 }

@@ -1,12 +1,12 @@
-//! The latency of any split, with the schedule behind it (the published `-computeLatency`).
+//! Latency of any split, with its schedule (the published `-computeLatency`).
 //!
-//! Every accelerator's nodes are cut into *pieces* that are contiguous: the depth of a node counts how often a path to it
-//! came back from outside, and nodes of equal depth form a piece. Pieces and single CPU nodes are the units of the
-//! schedule; a unit starts when all its inputs are there. Any number of CPU nodes run at once.
+//! Every accelerator's nodes are divided into contiguous *pieces*. The depth of a node counts how often a path to it
+//! re-entered from outside; nodes of equal depth form a piece. Pieces and single CPU nodes are the units of the
+//! schedule. A unit starts when all its inputs are ready. Any number of CPU nodes run at once.
 //!
-//! `O(k (n + m))` for `k` accelerators. Pieces of one accelerator are not kept from overlapping, so a
-//! badly torn set looks better than it would run; [`slots`](super::slots) is the stricter reading. Colour classes and
-//! capability are not looked at, and too much memory is reported, not refused.
+//! `O(k (n + m))` for `k` accelerators. Pieces of one accelerator may overlap in time, so a badly divided set looks
+//! better than it would run; [`slots`](super::slots) is the stricter model. Colour classes and capability are not
+//! checked. Excess of memory is reported, not refused.
 
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// What is scheduled as a whole.
+/// Unit of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// One node on a CPU, by node index.
@@ -24,77 +24,77 @@ pub enum Unit {
     Piece(u32),
 }
 
-/// A contiguous part of what an accelerator runs. Times share the profile's unit.
+/// Contiguous part of an accelerator's nodes. Times are in the profile's unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
-    /// Which accelerator, by its place in the split.
+    /// Accelerator, by its position in the split.
     pub accelerator: usize,
     /// Its nodes, ascending.
     pub nodes: Vec<u32>,
-    /// When its last input is ready on the host.
+    /// Time at which its last input is ready on the host.
     pub start: f64,
     /// Time to receive the outputs of outside nodes.
     pub receive: f64,
     /// Time to compute.
     pub compute: f64,
-    /// Time to send what outside nodes need.
+    /// Time to send outputs that outside nodes need.
     pub send: f64,
-    /// When all its nodes count as finished.
+    /// Time at which all its nodes count as finished.
     pub finish: f64,
 }
 
 /// One node on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuRun {
-    /// The node's index.
+    /// Index of the node.
     pub node: u32,
-    /// When its last input is ready.
+    /// Time at which its last input is ready.
     pub start: f64,
-    /// When it is done.
+    /// Time at which it finishes.
     pub finish: f64,
 }
 
-/// An accelerator that is given more than it can hold.
+/// Accelerator whose nodes exceed its memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryExcess {
-    /// Which accelerator, by its place in the split.
+    /// Accelerator, by its position in the split.
     pub accelerator: usize,
-    /// What its nodes need, bytes.
+    /// Memory that its nodes need, bytes.
     pub bytes: f64,
 }
 
 /// A scored split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// When the last unit finishes.
+    /// Finish of the last unit.
     pub latency: f64,
-    /// By accelerator, then by depth.
+    /// Pieces, by accelerator, then by depth.
     pub pieces: Vec<Piece>,
     /// CPU nodes by node index.
     pub cpu: Vec<CpuRun>,
-    /// Accelerators over the memory limit; empty where the split keeps it.
+    /// Accelerators over the memory limit; empty if the split keeps it.
     pub memory_excess: Vec<MemoryExcess>,
 }
 
-/// Why a split has no latency. Nodes are indices, accelerators places in the split.
+/// Reason why a split has no latency. Nodes are indices; accelerators are positions in the split.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LatencyError {
-    /// A node that the graph does not have.
+    /// A node that is not in the graph.
     #[error("accelerator {accelerator} lists node {node}, but the graph has no such node")]
     UnknownNode {
-        /// The accelerator that lists it.
+        /// Accelerator that lists it.
         accelerator: usize,
-        /// The index.
+        /// Node index.
         node: u32,
     },
     /// A node that is listed twice.
     #[error("node {node} is listed by accelerators {first} and {second}; it can be on one only")]
     NodeTwice {
-        /// The node.
+        /// Node index.
         node: u32,
-        /// Where it stands first.
+        /// Accelerator of the first entry.
         first: usize,
-        /// Where it stands again.
+        /// Accelerator of the second entry.
         second: usize,
     },
     /// Units that wait for one another.
@@ -102,16 +102,16 @@ pub enum LatencyError {
     Cycle(Vec<CycleUnit>),
 }
 
-/// A unit on a cycle, in the order in which each waits for the one before.
+/// A unit on a cycle; each waits for the one before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CycleUnit {
-    /// The accelerator, or `None` for a CPU node.
+    /// Accelerator, or `None` for a CPU node.
     pub accelerator: Option<usize>,
     /// The unit's nodes, ascending.
     pub nodes: Vec<u32>,
 }
 
-/// The accelerator of every node; `None` for CPU nodes.
+/// Accelerator of every node; `None` for CPU nodes.
 fn assignment(n: usize, accelerators: &[Vec<u32>]) -> Result<Vec<Option<usize>>, LatencyError> {
     let mut of = vec![None; n];
     for (accelerator, nodes) in accelerators.iter().enumerate() {
@@ -126,7 +126,7 @@ fn assignment(n: usize, accelerators: &[Vec<u32>]) -> Result<Vec<Option<usize>>,
     Ok(of)
 }
 
-/// Cuts one accelerator's nodes into contiguous pieces, by ascending depth.
+/// Divides one accelerator's nodes into contiguous pieces, by ascending depth.
 fn pieces_of(dag: &Dag, of: &[Option<usize>], accelerator: usize) -> Vec<Vec<u32>> {
     let mut depth = vec![0u32; dag.len()];
     let inside = |v: usize| of[v] == Some(accelerator);
@@ -145,7 +145,7 @@ fn pieces_of(dag: &Dag, of: &[Option<usize>], accelerator: usize) -> Vec<Vec<u32
     found.chunk_by(|a, b| a.0 == b.0).map(|piece| piece.iter().map(|&(_, v)| v).collect()).collect()
 }
 
-/// Scores a split: `accelerators[a]` are the node indices on accelerator `a`, every other node runs on a CPU.
+/// Scores a split: `accelerators[a]` holds the node indices on accelerator `a`; every other node runs on a CPU.
 ///
 /// # Errors
 /// [`LatencyError`]: unknown or repeated nodes, or units that wait for one another.

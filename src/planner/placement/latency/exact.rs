@@ -1,19 +1,19 @@
 //! Branch and bound over all assignments: the proof for small graphs.
 //!
-//! Nodes are assigned in topological order. What is assigned so far is scored as if the rest did not exist (a slot's load
-//! only grows and circles stay), then the rest continues it with every node on its faster device and no transfers; a
-//! branch that does not beat the best known latency is cut. Accelerators are alike, so a node opens the first unused one
-//! only. Exponential in the number of nodes; a budget of visited branches keeps it to graphs where it ends.
+//! Nodes are assigned in topological order. The assigned nodes are scored alone: a slot's load only grows, and cycles
+//! remain. The others then follow with every node on its faster device and no transfers. A branch that does not improve
+//! the incumbent is cut. Accelerators are identical, so a node may open only the first unused one. Exponential in the
+//! number of nodes; a budget of branches limits it to small graphs.
 
 use super::slots::Instance;
 use crate::planner::Search;
 
-/// How an exhaustive search ended.
+/// Result of an exhaustive search.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Exhausted {
-    /// Nothing is better than the best known latency, which is thus optimal.
+    /// Nothing is better than the incumbent, which is thus optimal.
     NothingBetter,
-    /// This is optimal, and better than what was known.
+    /// Optimum, better than the incumbent.
     Better(f64, Vec<u32>),
     /// The budget was used up or the search was cancelled; nothing is proven.
     GaveUp(Option<(f64, Vec<u32>)>),
@@ -27,7 +27,7 @@ struct Branching<'i, 'a> {
     budget: u64,
     slots: Vec<u32>,
     bytes: Vec<f64>,
-    /// Nodes on each accelerator.
+    /// Number of nodes on each accelerator.
     held: Vec<u32>,
     best: f64,
     found: Option<Vec<u32>>,
@@ -43,7 +43,7 @@ struct Scratch {
     open: Vec<u32>,
 }
 
-/// Looks for an assignment with a latency below `known` by more than one part in 10^9.
+/// Searches an assignment whose latency is below `known` by more than one part in 10^9.
 pub(crate) fn exhaust(instance: &Instance<'_>, known: f64, budget: u64, search: &Search) -> Exhausted {
     let mut branching = Branching {
         instance,
@@ -65,7 +65,7 @@ pub(crate) fn exhaust(instance: &Instance<'_>, known: f64, budget: u64, search: 
 }
 
 impl Branching<'_, '_> {
-    /// Tries all assignments of the nodes from `depth` of the topological order on; `false` if it had to give up.
+    /// Tries all assignments of the nodes from `depth` of the topological order on; `false` if it gave up.
     fn assign(&mut self, depth: usize) -> bool {
         if self.budget == 0 || self.search.cancelled() {
             return false;
@@ -115,9 +115,9 @@ impl Branching<'_, '_> {
         true
     }
 
-    /// No completion of the present assignment is below this, and a complete one has exactly this latency; `None` where
-    /// there is no admissible completion.
-    // Long: the bounds share what is scheduled so far.
+    /// Lower bound on all completions of the current assignment; the exact latency of a complete one. `None` if no
+    /// completion is admissible.
+    // One long function: the bounds share the schedule of the assigned nodes.
     fn bound(&mut self) -> Option<f64> {
         let Branching { instance, slots, scratch, .. } = self;
         let (n, nodes) = (slots.len(), &instance.profile.nodes);

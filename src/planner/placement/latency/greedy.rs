@@ -1,7 +1,7 @@
-//! The published greedy heuristic for latency: fill one accelerator after the other along a topological order.
+//! The published greedy heuristic for latency: fills one accelerator after the other along a topological order.
 //!
-//! Linear time. It knows only sizes: neither times nor transfers nor capability influence it. A block
-//! that does not fit closes the accelerator for good, even where the next one would fit.
+//! Linear time. It uses only sizes, and ignores times, transfers and capability. A block that does not fit closes the
+//! accelerator, even if the next block would fit.
 
 use super::blocks::Blocks;
 use crate::{graph::Dag, workload::placement::PlacementProfile};
@@ -13,7 +13,7 @@ use crate::{graph::Dag, workload::placement::PlacementProfile};
 pub fn greedy(dag: &Dag, profile: &PlacementProfile, accelerators: usize, memory_bytes: f64) -> Vec<Vec<u32>> {
     let blocks = Blocks::new(dag, profile);
     let mut split: Vec<Vec<u32>> = vec![];
-    // Bytes on the accelerator that is being filled.
+    // Bytes on the current accelerator; `None` if it is closed.
     let mut filling: Option<f64> = None;
     for block in blocks.dag.stack_order() {
         let nodes = &blocks.blocks[block as usize];

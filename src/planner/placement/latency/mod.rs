@@ -1,16 +1,16 @@
-//! Latency of a single sample: how long one inference takes when a graph is split over accelerators and CPUs.
+//! Latency of a single sample: the time of one inference on a graph split over accelerators and CPUs.
 //!
-//! Two definitions of the same quantity stand side by side, because the publication uses both:
+//! There are two definitions, because the publication uses both:
 //!
-//! * `mod@evaluate` scores a split that says only which accelerator each node is on. It cuts every accelerator's nodes into
-//!   contiguous pieces itself, and pieces wait for nothing but their inputs, not even for one another on one accelerator.
-//! * `slots` is what the latency integer program means: an accelerator runs up to `q` subgraphs, its slots, one after the
-//!   other in a fixed order, and must keep memory, capability and colour classes.
+//! * `mod@evaluate` scores a split that assigns nodes to accelerators. It divides every accelerator's nodes into
+//!   contiguous pieces. A piece waits only for its inputs, not for other pieces on the same accelerator.
+//! * `slots` is the model of the latency integer program. An accelerator runs up to `q` subgraphs, its slots, in a
+//!   fixed order, and must keep memory, capability and colour classes.
 //!
-//! For `q = 1` every admissible assignment to slots has the same latency under both: a set whose contraction leaves the
-//! graph acyclic is contiguous, so the first definition keeps it whole. For `q > 1` they can differ in either direction:
-//! slots wait for one another, and two slots that the first definition joins to one piece save the transfers in between.
-//! `mod@search` minimises the second and reports both.
+//! For `q = 1`, every admissible assignment to slots has the same latency under both. The contraction of a slot leaves
+//! the graph acyclic, so its set is contiguous and the first definition keeps it whole. For `q > 1`, either can be
+//! larger: slots wait for one another, but two slots that the first definition joins into one piece save the transfers
+//! between them. `mod@search` minimises the second and reports both.
 //!
 //! `mod@greedy` is the published heuristic; `segment`, `anneal`, `exact` and `bound` are the parts of the search.
 

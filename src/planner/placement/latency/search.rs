@@ -1,14 +1,16 @@
-//! The anytime search for least latency with at most `q` subgraphs per accelerator (the question of the published latency
-//! integer program).
+//! Anytime search for the least latency with at most `q` subgraphs per accelerator (the problem of the published
+//! latency integer program).
 //!
 //! 1. Starts: everything on CPUs, the published greedy, the caller's splits, and the best segmentations of many
 //!    depth-first and random orders.
 //! 2. A lower bound over paths ([`bound`](super::bound)), and for small graphs branch and bound within a budget.
-//! 3. Rounds of simulated annealing, several independent walks each; a round begins where the last one ended best.
+//! 3. Rounds of simulated annealing with several independent walks. A round starts from the best result of the last
+//!    one.
 //!
-//! The result depends on the settings and the seed only, not on threads or time, unless the search is cancelled or its
-//! deadline passes: walks share nothing within a round, and their number does not follow the number of threads.
-//! Memory `O(walks (n + m) + n^2 / 8)` (the bound's reachability sets, left out where they are too large).
+//! The result depends only on the settings and the seed, not on threads or time, unless the search is cancelled or its
+//! deadline passes. Walks share nothing within a round, and their number does not depend on the number of threads.
+//! Memory is `O(walks (n + m) + n^2 / 8)`; the second term is the bound's reachability sets, which are skipped if too
+//! large.
 
 use std::sync::{
     Mutex,
@@ -30,12 +32,12 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// What is asked.
+/// Problem of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The graph.
+    /// Graph.
     pub dag: &'a Dag,
-    /// The costs.
+    /// Costs.
     pub profile: &'a PlacementProfile,
     /// Number of accelerators.
     pub accelerators: usize,
@@ -45,18 +47,18 @@ pub struct Question<'a> {
     pub memory_bytes: f64,
 }
 
-/// How much is done. The defaults take some ten seconds on two cores for a graph of 800 nodes.
+/// Amount of work. The defaults take some ten seconds on two cores for a graph of 800 nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LatencySettings {
-    /// Orders that are segmented to begin with.
+    /// Number of orders that are segmented at the start.
     pub orders: usize,
     /// Rounds of annealing.
     pub rounds: usize,
     /// Independent walks per round.
     pub walks: usize,
-    /// Candidates per walk.
+    /// Candidates of a walk.
     pub steps: u64,
-    /// Branches that branch and bound may visit.
+    /// Maximum number of branches of branch and bound.
     pub branches: u64,
 }
 
@@ -66,18 +68,18 @@ impl Default for LatencySettings {
     }
 }
 
-/// The best assignment found.
+/// Best assignment found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
-    /// Its schedule over slots; the latency there is what was minimised.
+    /// Schedule over slots; its latency is the objective.
     pub schedule: SlotSchedule,
-    /// The slot of each node, by node index.
+    /// Slot of each node, by node index.
     pub slots: Vec<u32>,
     /// Node indices by accelerator, slots joined.
     pub split: Vec<Vec<u32>>,
-    /// The published evaluator's score of `split`: the same latency for one subgraph per accelerator.
+    /// Score of `split` by the published evaluator: the same latency for one subgraph per accelerator.
     pub as_pieces: Result<Schedule, LatencyError>,
-    /// Proven: no admissible assignment is below. There is always one here; a solver that begins elsewhere may have none.
+    /// Proven lower bound on the latency of admissible assignments. This search always has one; others may not.
     pub lower_bound: Option<f64>,
     /// Optimal, feasible, or cancelled.
     pub status: Status,
@@ -85,14 +87,14 @@ pub struct Best {
 
 /// Relative difference below which value and bound count as equal.
 const CLOSED: f64 = 1e-9;
-/// Nodes and edges that all orders to begin with may have together: large graphs are cut along fewer orders.
+/// Maximum number of nodes and edges over all initial orders: large graphs are cut along fewer orders.
 const MOST_ORDERED: usize = 2_000_000;
-/// But along so many.
+/// Minimum number of initial orders.
 const FEWEST_ORDERS: usize = 4;
-/// Graphs up to this many nodes are given to branch and bound.
+/// Largest number of nodes for branch and bound.
 const SMALL: usize = 64;
 
-/// The best assignment so far, shared between walks only to be published.
+/// Best latency so far, shared between walks only for publishing.
 struct Published<'p, 'a> {
     instance: &'p Instance<'a>,
     best: Mutex<f64>,
@@ -111,8 +113,8 @@ impl Published<'_, '_> {
     }
 }
 
-/// Searches from greedy, segmentations and the given `starts` (node indices by accelerator; those that are not admissible
-/// are passed over). `improved` is called with each new best schedule, from any thread, one at a time. There is always a
+/// Searches from greedy, segmentations and the given `starts` (node indices by accelerator; inadmissible ones are
+/// skipped). `improved` is called with each new best schedule, from any thread, one at a time. There is always a
 /// result: everything on CPUs is admissible.
 ///
 /// # Panics
@@ -138,7 +140,7 @@ pub fn search(
         if search.cancelled() || closed(pool[0].0, bound) {
             break;
         }
-        // Where the incumbent has not moved, branching would only repeat itself.
+        // With an unchanged incumbent, branch and bound would only repeat itself.
         if dag.len() <= SMALL && (round == 0 || round == settings.rounds) && pool[0].0 < tried_below {
             tried_below = pool[0].0;
             let (better, proven) = match exhaust(&instance, pool[0].0, settings.branches, search) {
@@ -177,7 +179,7 @@ fn closed(latency: f64, bound: f64) -> bool {
     latency <= bound * (1.0 + CLOSED) + f64::MIN_POSITIVE
 }
 
-/// Admissible assignments to begin with, best first, none twice.
+/// Admissible starts, best first, without duplicates.
 fn begin(
     instance: &Instance<'_>,
     settings: &LatencySettings,
@@ -203,14 +205,15 @@ fn begin(
         let Some((slots, _)) = segment(instance, &order, search) else { break };
         pool.extend(scorer.score(instance, &slots).map(|latency| (latency, slots)));
     }
-    // The sort is stable: the order of the starts breaks ties.
+    // The sort is stable: ties keep the order of the starts.
     pool.sort_by(|a, b| a.0.total_cmp(&b.0));
     pool.dedup_by(|a, b| a.1 == b.1);
     pool.truncate(settings.walks.max(1));
     pool
 }
 
-/// One round of walks; the pool afterwards, best first. Even walks go on from the best, odd ones from their own.
+/// One round of walks; returns the new pool, best first. Even walks start from the best, odd ones from their own
+/// assignment.
 fn anneal_round(
     instance: &Instance<'_>,
     settings: &LatencySettings,
@@ -220,7 +223,7 @@ fn anneal_round(
     search: &Search,
     published: &Published<'_, '_>,
 ) -> Vec<(f64, Vec<u32>)> {
-    // Walks of a round end one after the other; a round by itself may last for minutes.
+    // Progress counts finished walks, because one round may take minutes.
     let ended = AtomicUsize::new(0);
     let walk = |index: usize| {
         let from = if round > 0 && index.is_multiple_of(2) { &pool[0] } else { &pool[index % pool.len()] };

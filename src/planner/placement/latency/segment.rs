@@ -1,28 +1,28 @@
-//! The best way to cut one order of the blocks into accelerator segments and CPU blocks, run one after the other.
+//! Best segmentation of one order of the blocks into accelerator segments and CPU blocks that run in sequence.
 //!
 //! For a fixed topological order, `T[f][j]` is the least total time of the first `j` blocks with `f` accelerators:
 //!
 //! `T[f][j] = min(T[f][j-1] + cpu(j), min over i of T[f-1][i] + load(i..j))`
 //!
-//! where `load` has receive, compute and send time of the segment. Loads are kept up while `j` grows (what is still to be
-//! sent as an exact sum: a tensor that is never to be sent leaves nothing behind once it is inside), so one order costs
-//! `O(m l + n l k)` for segments of at most `l` blocks (memory limits `l`). A total over everything in sequence is never
-//! below the latency, and equal to it for a chain; graphs with parallel branches are what [`anneal`](super::anneal) is for.
+//! where `load` is the receive, compute and send time of the segment. Loads are updated as `j` grows. Data still to be
+//! sent is an exact sum, so that a huge cost leaves no error after its last reader. One order takes `O(m l + n l k)`
+//! for segments of at most `l` blocks (memory limits `l`). The total in sequence is at least the latency, and equal to
+//! it for a chain; graphs with parallel branches need [`anneal`](super::anneal).
 //!
-//! Thousands of blocks are cut only between runs of a fixed length, so that one order never takes more than a second or so.
+//! Thousands of blocks are cut only between runs of a fixed length, so that one order takes at most a second or so.
 
 use super::slots::Instance;
 use crate::{planner::Search, workload::states::ExactSum};
 
-/// Nodes and edges that are looked at for one order at the most.
+/// Maximum number of nodes and edges visited for one order.
 const MOST_STEPS: usize = 200_000_000;
-/// Pairs of cuts, by number of accelerators, that are compared for one order at the most.
+/// Maximum number of pairs of cuts, times accelerators, compared for one order.
 const MOST_PAIRS: usize = 1_000_000_000;
 
-/// Puts blocks in topological order by smallest key first; ties by block number.
+/// Topological order of the blocks by smallest key first; ties by block number.
 pub(crate) fn order_by_key(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
     use std::{cmp::Reverse, collections::BinaryHeap};
-    // Non-negative floats order like their bits.
+    // Non-negative floats have the order of their bits.
     let entry = |block: usize| Reverse((key[block].max(0.0).to_bits(), block as u32));
     let dag = &instance.blocks.dag;
     let mut missing: Vec<usize> = (0..dag.len()).map(|b| dag.in_degree(b)).collect();
@@ -40,8 +40,8 @@ pub(crate) fn order_by_key(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
     order
 }
 
-/// Puts blocks in a depth-first topological order: of those that became ready together, the one with the smallest key is
-/// followed first.
+/// Depth-first topological order of the blocks: among those that become ready together, the one with the smallest key
+/// is followed first.
 pub(crate) fn depth_first_order(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
     let dag = &instance.blocks.dag;
     let mut missing: Vec<usize> = (0..dag.len()).map(|b| dag.in_degree(b)).collect();
@@ -63,7 +63,7 @@ pub(crate) fn depth_first_order(instance: &Instance<'_>, key: &[f64]) -> Vec<u32
     order
 }
 
-/// How many blocks stand between two places at which an order may be cut, and the most accelerators of use then.
+/// Number of blocks between two possible cuts of an order, and the largest useful number of accelerators.
 fn stride(instance: &Instance<'_>, length: usize) -> (usize, usize) {
     let size = instance.dag.len() + instance.dag.edges().len();
     let (mut stride, mut cuts) = (1, length);
@@ -77,9 +77,9 @@ fn stride(instance: &Instance<'_>, length: usize) -> (usize, usize) {
     }
 }
 
-/// Slots of the best segmentation of `order` (every block once, topological), each segment in the first slot of an
-/// accelerator of its own, and its total time; `None` if the search was cancelled.
-// Long: the recurrence and the tables that it alone reads.
+/// Slots of the best segmentation of `order` (every block once, topological), and its total time. Each segment is in
+/// the first slot of its own accelerator. `None` if the search was cancelled.
+// One long function: the recurrence and the tables that only it reads.
 pub(crate) fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -> Option<(Vec<u32>, f64)> {
     let (blocks, nodes) = (&instance.blocks, &instance.profile.nodes);
     let (n, length) = (instance.dag.len(), order.len());
@@ -89,7 +89,7 @@ pub(crate) fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -
     let mut place = vec![0u32; length];
     order.iter().enumerate().for_each(|(i, &b)| place[b as usize] = i as u32);
     let of = |v: u32| place[blocks.block_of[v as usize] as usize];
-    // The last place where an output is needed, and whose outputs are needed last at each place.
+    // Last position at which an output is needed; and by position, the nodes whose outputs are needed last there.
     let last: Vec<u32> =
         (0..n).map(|v| instance.successors(v).iter().map(|&w| of(w)).max().unwrap_or(0).max(of(v as u32))).collect();
     let mut ends_at: Vec<Vec<u32>> = vec![vec![]; length];
@@ -100,8 +100,8 @@ pub(crate) fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -
     }
     let cpu_of = |b: u32| -> f64 { blocks.blocks[b as usize].iter().map(|&v| nodes[v as usize].cpu_time).sum() };
     let cpu: Vec<f64> = (0..cuts).map(|cut| order[run(cut)].iter().map(|&b| cpu_of(b)).sum()).collect();
-    // Total and origin of the best prefix, by (runs of blocks, accelerators used); an origin one run before with the same
-    // number of accelerators is on CPUs.
+    // Total and origin of the best prefix, by (runs of blocks, accelerators used). An origin one run earlier with the
+    // same number of accelerators is on CPUs.
     let width = most + 1;
     let mut total = vec![f64::INFINITY; (cuts + 1) * width];
     let mut origin: Vec<(u32, bool)> = vec![(0, false); (cuts + 1) * width];
@@ -119,7 +119,7 @@ pub(crate) fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -
                 origin[to] = (i as u32, false);
             }
         }
-        // All segments that begin with run i.
+        // All segments that start with run i.
         let begin = i * stride;
         let (mut bytes, mut busy) = (0.0, 0.0);
         unsent.clear();

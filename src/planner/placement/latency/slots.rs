@@ -1,26 +1,26 @@
-//! The latency integer program's meaning of a split: subgraphs in the slots of accelerators.
+//! A split in the latency integer program: subgraphs in the slots of accelerators.
 //!
-//! Slot 0 is all CPUs together; accelerator `a` (from 0) owns slots `a q + 1 ..= a q + q`, which run in this order, one
-//! after the other. A slot starts when the slot before it on its accelerator and every node with an edge into it have
-//! finished; it then receives, computes and sends, and all its nodes finish together. A CPU node starts with its last
-//! input; CPUs are never short. Admissible: every accelerator's nodes fit its memory together and can run there, and the
-//! nodes of a colour class are all on CPUs or all on one accelerator (in any of its slots).
+//! Slot 0 is all CPUs together. Accelerator `a` (from 0) has the slots `a q + 1 ..= a q + q`, which run in this order.
+//! A slot starts when the previous slot of its accelerator and every node with an edge into it have finished. It then
+//! receives, computes and sends, and all its nodes finish together. A CPU node starts with its last input; the number
+//! of CPUs is not limited. An assignment is admissible if the nodes of every accelerator fit its memory together and
+//! can run there. All nodes of a colour class must be on CPUs, or all on one accelerator (in any of its slots).
 //!
-//! The program's big-M constraints hold every slot to be convex; here that follows from the stronger demand that slots and
-//! CPU nodes can be put in an order, without which nothing can run. The one difference: the program would accept a circle
-//! of parts that all take no time.
+//! The program's big-M constraints require convex slots. Here, convexity follows from a stronger rule: slots and CPU
+//! nodes must have an order, without which nothing can run. The only difference: the program would accept a cycle of
+//! parts that take no time.
 //!
 //! Scoring is `O(n + m + slots)` without allocation: it is the inner loop of the search.
 
 use super::blocks::Blocks;
 use crate::{graph::Dag, workload::placement::PlacementProfile};
 
-/// What is to be split, in flat arrays by node index.
+/// Problem in flat arrays by node index.
 #[derive(Debug, Clone)]
 pub struct Instance<'a> {
-    /// The graph.
+    /// Graph.
     pub dag: &'a Dag,
-    /// The costs.
+    /// Costs.
     pub profile: &'a PlacementProfile,
     /// Number of accelerators.
     pub accelerators: usize,
@@ -34,40 +34,40 @@ pub struct Instance<'a> {
     successor_start: Vec<u32>,
 }
 
-/// What a slot does.
+/// Run of a slot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlotRun {
-    /// Which accelerator.
+    /// Accelerator of the slot.
     pub accelerator: usize,
     /// Its nodes, ascending.
     pub nodes: Vec<u32>,
-    /// When it starts to receive.
+    /// Time at which it starts to receive.
     pub start: f64,
-    /// When its nodes count as finished.
+    /// Time at which its nodes count as finished.
     pub finish: f64,
 }
 
 /// A scored assignment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlotSchedule {
-    /// When the last slot or CPU node finishes.
+    /// Finish of the last slot or CPU node.
     pub latency: f64,
     /// Slots that hold nodes, by slot number.
     pub slots: Vec<SlotRun>,
-    /// When each node counts as finished, by node index.
+    /// Finish of each node, by node index.
     pub finish: Vec<f64>,
 }
 
-/// Scratch arrays for scoring many assignments of one instance, and what the last scoring saw.
+/// Arrays for scoring many assignments of one instance, and the results of the last scoring.
 #[derive(Debug, Clone)]
 pub(crate) struct Scorer {
-    /// When each node counts as finished.
+    /// Finish of each node.
     pub finish: Vec<f64>,
-    /// By slot: when it starts.
+    /// Start of each slot.
     pub start: Vec<f64>,
-    /// By slot: time it is busy, transfers included.
+    /// Busy time of each slot, with transfers.
     pub load: Vec<f64>,
-    /// By node on a CPU: the input it waited for last; by slot at `n + slot`: likewise. `u32::MAX` where there is none.
+    /// By CPU node, and by slot at `n + slot`: the last input that it waited for; `u32::MAX` if there is none.
     pub waited_for: Vec<u32>,
     ready: Vec<f64>,
     missing: Vec<u32>,
@@ -79,7 +79,7 @@ pub(crate) struct Scorer {
 }
 
 impl<'a> Instance<'a> {
-    /// Prepares a search over `accelerators` with `subgraphs` slots each.
+    /// Prepares an instance with `accelerators` of `subgraphs` slots each.
     ///
     /// # Panics
     /// If the profile has fewer nodes than the graph, or `subgraphs` is 0.
@@ -96,7 +96,7 @@ impl<'a> Instance<'a> {
         for v in 0..dag.len() {
             let first = successors.len();
             successors.extend(dag.successors(v).map(|w| w as u32));
-            // A second edge between two nodes changes nothing.
+            // Parallel edges have no effect.
             successors[first..].sort_unstable();
             let mut kept = first;
             for i in first..successors.len() {
@@ -112,23 +112,23 @@ impl<'a> Instance<'a> {
         Instance { dag, profile, accelerators, subgraphs, memory_bytes, blocks, successors, successor_start }
     }
 
-    /// Number of slots, the CPUs' slot 0 included.
+    /// Number of slots, with slot 0 of the CPUs.
     pub fn slots(&self) -> usize {
         self.accelerators * self.subgraphs + 1
     }
 
-    /// The accelerator that owns a slot; `None` for slot 0.
+    /// Accelerator of a slot; `None` for slot 0.
     pub fn owner(&self, slot: u32) -> Option<usize> {
         (slot as usize).checked_sub(1).map(|s| s / self.subgraphs)
     }
 
-    /// Different heads of the edges out of `v`, ascending.
+    /// Distinct successors of `v`, ascending.
     pub fn successors(&self, v: usize) -> &[u32] {
         &self.successors[self.successor_start[v] as usize..self.successor_start[v + 1] as usize]
     }
 
-    /// The slots of a split that says only which accelerator each node is on: the first slot of each.
-    /// Accelerators beyond the instance's are left out, as are unknown nodes.
+    /// Slots of a split that only assigns accelerators: the first slot of each. Accelerators beyond the instance's and
+    /// unknown nodes are ignored.
     pub fn first_slots(&self, split: &[Vec<u32>]) -> Vec<u32> {
         let mut slots = vec![0; self.dag.len()];
         for (accelerator, nodes) in split.iter().enumerate().take(self.accelerators) {
@@ -152,7 +152,7 @@ impl<'a> Instance<'a> {
         split
     }
 
-    /// Scores an assignment of a slot to every node; `None` where it is not admissible.
+    /// Scores an assignment of a slot to every node; `None` if it is not admissible.
     pub fn schedule(&self, slots: &[u32]) -> Option<SlotSchedule> {
         let mut scorer = Scorer::new(self);
         let latency = scorer.score(self, slots)?;
@@ -172,7 +172,7 @@ impl<'a> Instance<'a> {
 const NONE: u32 = u32::MAX;
 
 impl Scorer {
-    /// Arrays of the right length.
+    /// Allocates the arrays for an instance.
     pub(crate) fn new(instance: &Instance<'_>) -> Self {
         let (n, slots) = (instance.dag.len(), instance.slots());
         Scorer {
@@ -190,7 +190,7 @@ impl Scorer {
         }
     }
 
-    /// Whether memory, capability and colour classes are kept.
+    /// True if memory, capability and colour classes are kept.
     pub(crate) fn admissible(&mut self, instance: &Instance<'_>, slots: &[u32]) -> bool {
         self.bytes.fill(0.0);
         for (node, &slot) in instance.profile.nodes.iter().zip(slots) {
@@ -208,7 +208,7 @@ impl Scorer {
             })
     }
 
-    /// The latency of an assignment, `None` where it is not admissible or its parts wait for one another in a circle.
+    /// Latency of an assignment; `None` if it is not admissible or its parts wait for one another in a cycle.
     pub(crate) fn score(&mut self, instance: &Instance<'_>, slots: &[u32]) -> Option<f64> {
         if !self.admissible(instance, slots) {
             return None;
@@ -216,8 +216,8 @@ impl Scorer {
         self.latency(instance, slots)
     }
 
-    /// Loads of all slots, numbers of missing inputs of all units, and members by slot. Units are CPU nodes `v < n` and
-    /// slots `n + slot`.
+    /// Computes loads of all slots, numbers of missing inputs of all units, and members by slot. Units are CPU nodes
+    /// `v < n` and slots `n + slot`.
     fn prepare(&mut self, instance: &Instance<'_>, slots: &[u32]) {
         let (n, nodes) = (slots.len(), &instance.profile.nodes);
         self.load.fill(0.0);
@@ -254,7 +254,7 @@ impl Scorer {
                 self.missing[n + slot] += 1;
             }
         }
-        // Filled from the back, so that afterwards each entry is its slot's end and the one before its beginning.
+        // Filled from the back: afterwards, an entry is the start of its slot and the next one its end.
         for v in (0..n).rev() {
             let end = &mut self.member_start[slots[v] as usize + 1];
             *end -= 1;
@@ -262,7 +262,7 @@ impl Scorer {
         }
     }
 
-    /// One input of `unit` is there.
+    /// Supplies one input of `unit`.
     #[inline]
     fn supply(&mut self, unit: usize, by: u32, at: f64) {
         if at > self.ready[unit] || self.waited_for[unit] == NONE {
@@ -287,7 +287,7 @@ impl Scorer {
         }
     }
 
-    /// The latency of an assignment that is known to be admissible; `None` where its parts wait in a circle.
+    /// Latency of an admissible assignment; `None` if its parts wait in a cycle.
     pub(crate) fn latency(&mut self, instance: &Instance<'_>, slots: &[u32]) -> Option<f64> {
         let n = slots.len();
         self.prepare(instance, slots);
@@ -328,12 +328,12 @@ impl Scorer {
         (done == on_cpus + self.load.len() - 1).then_some(latency)
     }
 
-    /// Where the members of a slot end in `members`.
+    /// End of a slot's members in `members`.
     fn member_end(&self, slot: usize) -> u32 {
         self.member_start.get(slot + 2).copied().unwrap_or(self.members.len() as u32)
     }
 
-    /// The members of a slot, after a scoring.
+    /// Members of a slot, after a scoring.
     pub(crate) fn members(&self, slot: usize) -> &[u32] {
         &self.members[self.member_start[slot + 1] as usize..self.member_end(slot) as usize]
     }

@@ -1,4 +1,4 @@
-//! One level of the hierarchy: what vertices cost, which nets they share, and how pairs of them become one.
+//! One level of the hierarchy: costs and nets of the vertices, and the merging of pairs.
 
 use crate::{
     graph::Dag,
@@ -9,7 +9,7 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// Nets with more pins say little about who belongs together, and would be looked at for each of them.
+/// Nets with more pins are skipped: they say little about affinity, and each pin would visit them.
 const MOST_PINS: usize = 64;
 
 /// Vertices and nets in compressed rows.
@@ -21,11 +21,11 @@ pub(super) struct Level {
     pub(super) cpu_time: Vec<f64>,
     /// Memory, bytes.
     pub(super) size: Vec<f64>,
-    /// Whether an accelerator can run it.
+    /// True if an accelerator can run the vertex.
     pub(super) supported: Vec<bool>,
-    /// Where the first of its nodes stands in a topological order.
+    /// Position of the vertex's first node in a topological order.
     place: Vec<u32>,
-    /// What a net costs a device that has some of its pins and not all.
+    /// Cost of a net for a device with some but not all of its pins.
     pub(super) net_cost: Vec<f64>,
     pin_start: Vec<u32>,
     pins: Vec<u32>,
@@ -34,7 +34,7 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// The classes of a partition; no cost counts more than `counted`. `O(n + m log m)`.
+    /// Level of the classes of a partition; costs are cut off at `counted`. `O(n + m log m)`.
     pub(super) fn finest(dag: &Dag, profile: &PlacementProfile, classes: &Partition, counted: f64) -> Self {
         let costs = ClassCosts::new(dag, profile, classes);
         let mut place = vec![u32::MAX; classes.len()];
@@ -97,19 +97,20 @@ impl Level {
         self.time.len()
     }
 
-    /// The nets of a vertex.
+    /// Nets of a vertex.
     #[inline]
     pub(super) fn nets(&self, vertex: usize) -> &[u32] {
         &self.nets[self.net_start[vertex] as usize..self.net_start[vertex + 1] as usize]
     }
 
-    /// The vertices of a net.
+    /// Vertices of a net.
     #[inline]
     pub(super) fn pins(&self, net: usize) -> &[u32] {
         &self.pins[self.pin_start[net] as usize..self.pin_start[net + 1] as usize]
     }
 
-    /// The level in which vertices of a group are one; nets inside one vertex vanish, nets with the same vertices are one.
+    /// Level in which the vertices of a group are one. Nets inside one vertex vanish; nets with the same vertices are
+    /// merged.
     pub(super) fn merged(&self, group: &[u32], groups: usize) -> Level {
         let mut level = Level {
             time: vec![0.0; groups],
@@ -159,10 +160,10 @@ impl Level {
         level.connected()
     }
 
-    /// Pairs of vertices that exchange much: in random order every one takes the free neighbour with which it shares the
-    /// costliest nets, a net counting the less the more pins it has. The group of every vertex, and the number of groups.
+    /// Heavy-edge matching: in random order, every vertex takes the free neighbour with the largest weight of shared
+    /// nets. A net counts less the more pins it has. Returns the group of every vertex, and the number of groups.
     pub(super) fn matching(&self, limits: &PlacementLimits, random: &mut SplitMix) -> (Vec<u32>, usize) {
-        // A vertex heavier than half a share leaves no choice to balance with.
+        // A vertex heavier than half of an equal part would make balancing impossible.
         let most = self.time.iter().sum::<f64>() / f64::from(limits.accelerators) / 2.0;
         let mut order: Vec<usize> = (0..self.len()).collect();
         random.shuffle(&mut order);
@@ -192,7 +193,7 @@ impl Level {
                 let fits = self.time[a] + self.time[b] <= most
                     && self.size[a] + self.size[b] <= limits.memory_bytes / 2.0
                     && self.supported[a] == self.supported[b];
-                // Of equals the one with the smaller number.
+                // Ties: the smaller number.
                 if fits && heaviest.is_none_or(|(known, other)| (weight, other) > (known, at)) {
                     heaviest = Some((weight, at));
                 }
@@ -216,12 +217,12 @@ impl Level {
         (group, groups as usize)
     }
 
-    /// Where a vertex goes that no accelerator can run: the CPU after the accelerators, if there is one.
+    /// Device of a vertex that no accelerator can run: the CPU after the accelerators, if there is one.
     pub(super) fn forced(&self, limits: &PlacementLimits, vertex: usize) -> Option<u32> {
         (!self.supported[vertex] && limits.cpus > 0).then_some(limits.accelerators)
     }
 
-    /// Vertices in topological order, a new accelerator whenever the one in hand has its share.
+    /// Assigns vertices in topological order; the next accelerator starts when the current one has an equal part.
     pub(super) fn along_order(&self, limits: &PlacementLimits) -> Vec<u32> {
         let share = self.time.iter().sum::<f64>() / f64::from(limits.accelerators);
         let mut order: Vec<usize> = (0..self.len()).collect();
@@ -229,7 +230,7 @@ impl Level {
         let mut device = vec![0; self.len()];
         let mut done = 0.0;
         for vertex in order {
-            // The middle of the vertex decides, so that shares come out even.
+            // The middle of the vertex decides, so that parts come out even.
             let at = ((done + self.time[vertex] / 2.0) / share) as u32;
             device[vertex] = self.forced(limits, vertex).unwrap_or(at.min(limits.accelerators - 1));
             done += self.time[vertex];
@@ -237,7 +238,7 @@ impl Level {
         device
     }
 
-    /// Vertices by falling time, each to the accelerator that has least; equal times in random order.
+    /// Assigns vertices by descending time to the least loaded accelerator; equal times in random order.
     pub(super) fn largest_first(&self, limits: &PlacementLimits, random: &mut SplitMix) -> Vec<u32> {
         let mut order: Vec<usize> = (0..self.len()).collect();
         random.shuffle(&mut order);
@@ -254,7 +255,8 @@ impl Level {
         device
     }
 
-    /// How good an assignment is, added up afresh; device `limits.accelerators` is the CPU, which pays for no transfer.
+    /// Value of an assignment, computed from scratch. Device `limits.accelerators` is the CPU, which pays for no
+    /// transfer.
     pub(super) fn value(&self, device: &[u32], limits: &PlacementLimits) -> Value {
         let accelerators = limits.accelerators as usize;
         let (mut loads, mut sizes) = (vec![0.0; accelerators + 1], vec![0.0; accelerators + 1]);

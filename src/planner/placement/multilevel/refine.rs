@@ -1,36 +1,37 @@
-//! Moves of single vertices in the manner of Fiduccia and Mattheyses, priced by the load of the busiest accelerator.
+//! Moves of single vertices as in Fiduccia and Mattheyses, evaluated by the load of the busiest accelerator.
 //!
-//! A pass moves every vertex once at most, always by the best move, even a bad one, and keeps the best state on the way.
-//! Only what leaves the busiest or an overfull accelerator can help, or what comes to the busiest and spares it more
-//! transfers than it brings time; only such moves are looked at. A counter per net and device prices a move in `O(nets of
-//! the vertex)` for each target, and with the three largest loads at hand the value of a move is known at once. What
-//! comes to the busiest spares it transfers only as the last pin of a net that it lacks; beside each counter stand its
-//! pins, folded into one number, which gives that pin without a walk over the net. So a move takes `O(devices · pins of
-//! the busiest)`, however many pins a net has.
+//! A pass moves every vertex at most once, always by the best move, even a worsening one, and keeps the best state. Two
+//! kinds of moves can help: away from the busiest or an overfull accelerator, and to the busiest if this saves more
+//! transfers than it adds time. Only these are considered. A counter per net and device evaluates a move in
+//! `O(nets of the vertex)` for each target; the three largest loads give the new maximum at once. A vertex that joins
+//! the busiest saves transfers only as the last missing pin of a net. The exclusive or of the pins is stored beside
+//! each counter and yields that pin without a walk over the net. So a move takes `O(devices · pins of the busiest)`,
+//! however many pins a net has.
 //!
-//! Sizes count as [`Room`](crate::family::placement::room::Room) counts them, so sums of them are exact; where an
-//! accelerator is so overfull that they are not, they are added up afresh.
+//! Sizes are counted as in [`Room`](crate::family::placement::room::Room), so that their sums are exact. If an
+//! accelerator is too overfull for that, its sum is recomputed.
 
 use super::level::Level;
 use crate::planner::{Search, placement::PlacementLimits};
 
-/// Moves in a row without a better state after which a pass ends.
+/// A pass ends after this many moves without a better state.
 const PATIENCE: usize = 40;
-/// Passes over one level.
+/// Maximum number of passes over one level.
 const PASSES: usize = 6;
-/// Counters that one state may have (256 MiB, with what is folded beside them).
+/// Maximum number of counters of a state (256 MiB, with the exclusive ors).
 const MOST_COUNTERS: usize = 1 << 25;
-/// Gains below this share are rounding.
+/// Relative gains below this are rounding.
 const LEAST_GAIN: f64 = 1e-9;
-/// Vertices that are looked at between two looks at the clock.
+/// Number of vertices between two checks for cancellation.
 const UNTIL_ASKED: usize = 1024;
 
-/// Whether a load is no more than rounding above a bound.
+/// True if a load exceeds a bound by no more than rounding.
 pub(super) fn meets(load: f64, bound: f64) -> bool {
     load <= bound * (1.0 + LEAST_GAIN)
 }
 
-/// How good a state is: bytes over the memory limits, then the busiest device, then the sum of squared loads.
+/// Value of a state, compared lexicographically: bytes over the memory limits, load of the busiest device, sum of
+/// squared loads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Value {
     excess: f64,
@@ -39,7 +40,7 @@ pub(super) struct Value {
 }
 
 impl Value {
-    /// The value of loads, and of the sizes of those that have a memory.
+    /// Value of loads; `sizes` are those of devices with a memory limit.
     pub(super) fn of(loads: &[f64], sizes: &[f64], memory: f64) -> Value {
         Value {
             excess: sizes.iter().map(|size| (size - memory).max(0.0)).sum(),
@@ -48,12 +49,12 @@ impl Value {
         }
     }
 
-    /// Whether no assignment has a busiest device that is less busy, if none is below `bound`.
+    /// True if memory holds and the max-load attains the lower bound `bound`.
     pub(super) fn meets(&self, bound: f64) -> bool {
         self.excess <= 0.0 && meets(self.max_load, bound)
     }
 
-    /// Whether this is better by more than rounding.
+    /// True if this is better by more than rounding.
     pub(super) fn is_less(&self, than: &Value) -> bool {
         for (a, b) in [(self.excess, than.excess), (self.max_load, than.max_load), (self.squares, than.squares)] {
             if (a - b).abs() > LEAST_GAIN * a.max(b) {
@@ -64,34 +65,34 @@ impl Value {
     }
 }
 
-/// Vertices on devices, priced as they move. Device `accelerators` is the CPU.
+/// Assignment of vertices to devices with incremental costs. Device `accelerators` is the CPU.
 pub(super) struct State<'a> {
     level: &'a Level,
     devices: usize,
     memory: f64,
     device: Vec<u32>,
-    /// `inside[net · devices + d]`: how many pins of the net are on device `d`.
+    /// `inside[net · devices + d]`: number of pins of the net on device `d`.
     inside: Vec<u32>,
-    /// As `inside`, the exclusive or of those pins.
+    /// Indexed as `inside`: the exclusive or of these pins.
     folded: Vec<u32>,
-    /// By net, the exclusive or of all its pins.
+    /// By net: the exclusive or of all its pins.
     pins_folded: Vec<u32>,
     loads: Vec<f64>,
     sizes: Vec<f64>,
     movable: Vec<bool>,
-    /// By device, its vertices, and by vertex its place among them.
+    /// Vertices of each device, and the position of each vertex among them.
     held: Vec<Vec<u32>>,
     place: Vec<u32>,
-    /// By vertex, the number of the last search for a move that saw it.
+    /// By vertex: number of the last search for a move that saw it.
     seen: Vec<u32>,
     clock: u32,
-    /// No assignment of this level has a busiest device below this.
+    /// Lower bound on the max-load of this level's assignments.
     bound: f64,
-    /// By device, what a vertex would add to its load.
+    /// By device: the change of its load if the current vertex joins.
     joining: Vec<f64>,
 }
 
-/// A move that is looked at.
+/// A move under evaluation.
 struct Candidate {
     vertex: usize,
     to: usize,
@@ -100,10 +101,10 @@ struct Candidate {
 }
 
 impl<'a> State<'a> {
-    /// The state of an assignment; no assignment's busiest device is below `bound`.
+    /// State of an assignment; `bound` is a lower bound on the max-load of all assignments.
     ///
     /// # Errors
-    /// The assignment itself, where the counters would take too much memory.
+    /// The assignment itself, if the counters would take too much memory.
     pub(super) fn new(
         level: &'a Level,
         limits: &PlacementLimits,
@@ -136,12 +137,12 @@ impl<'a> State<'a> {
         Ok(state)
     }
 
-    /// The device of every vertex.
+    /// Device of every vertex.
     pub(super) fn into_devices(self) -> Vec<u32> {
         self.device
     }
 
-    /// Prices all devices afresh, so that rounding does not pile up.
+    /// Recomputes all loads, so that rounding errors do not accumulate.
     fn reprice(&mut self) {
         let (level, devices) = (self.level, self.devices);
         self.inside.fill(0);
@@ -175,13 +176,13 @@ impl<'a> State<'a> {
         Value::of(&self.loads, &self.sizes[..self.devices - 1], self.memory)
     }
 
-    /// What an accelerator's load changes by when one of its vertices leaves.
+    /// Change of an accelerator's load when one of its vertices leaves.
     fn leaving(&self, vertex: usize, from: usize) -> f64 {
         let mut change = -self.level.time[vertex];
         for &net in self.level.nets(vertex) {
             let net = net as usize;
             let here = self.inside[net * self.devices + from];
-            // Whole nets are free, and so are absent ones.
+            // A net costs nothing if all of its pins are on the device, or none.
             if here == self.level.pins(net).len() as u32 {
                 change += self.level.net_cost[net];
             } else if here == 1 {
@@ -191,7 +192,7 @@ impl<'a> State<'a> {
         change
     }
 
-    /// What an accelerator's load changes by when a vertex comes to it.
+    /// Change of an accelerator's load when a vertex joins.
     fn coming(&self, vertex: usize, to: usize) -> f64 {
         let mut change = self.level.time[vertex];
         for &net in self.level.nets(vertex) {
@@ -206,7 +207,7 @@ impl<'a> State<'a> {
         change
     }
 
-    /// As [`State::coming`], for all accelerators at once.
+    /// Like [`State::coming`], for all accelerators at once.
     fn coming_anywhere(&mut self, vertex: usize) {
         let accelerators = self.devices - 1;
         self.joining[..accelerators].fill(self.level.time[vertex]);
@@ -226,7 +227,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Makes a move, of which the new loads are known.
+    /// Makes a move whose new loads are known.
     fn make(&mut self, &Candidate { vertex, to, left, joined }: &Candidate) {
         let from = self.device[vertex] as usize;
         (self.loads[from], self.loads[to]) = (left, joined);
@@ -253,7 +254,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Passes until one brings nothing, or nothing better is possible.
+    /// Runs passes until one gains nothing, or the bound is attained.
     pub(super) fn refine(&mut self, search: &Search) {
         for _ in 0..PASSES {
             if self.value().meets(self.bound) || search.cancelled() || !self.pass(search) {
@@ -262,7 +263,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Moves vertices, always by the best move; keeps the best state on the way. Whether it is better than the one before.
+    /// Moves vertices, always by the best move, and keeps the best state. True if it is better than before.
     fn pass(&mut self, search: &Search) -> bool {
         let mut locked: Vec<bool> = self.movable.iter().map(|movable| !movable).collect();
         let mut best = (self.value(), 0);
@@ -287,7 +288,7 @@ impl<'a> State<'a> {
         best.1 > 0
     }
 
-    /// The move to the least value; none if the search is cancelled meanwhile.
+    /// Move to the least value; `None` if no move is left or the search was cancelled.
     fn best_move(&mut self, locked: &[bool], search: &Search) -> Option<Candidate> {
         let accelerators = self.devices - 1;
         let mut looked_at = 0;
@@ -341,8 +342,8 @@ impl<'a> State<'a> {
         best.map(|(_, candidate)| candidate)
     }
 
-    /// Vertices of other accelerators, each once, without which a device has all pins of some net; none at all if
-    /// `stopped` meanwhile.
+    /// Vertices of other accelerators that are the only missing pin of some net on `device`, without duplicates. `None`
+    /// if `stopped`.
     fn near(&mut self, device: usize, locked: &[bool], stopped: &mut impl FnMut() -> bool) -> Option<Vec<usize>> {
         self.clock += 1;
         let mut near = vec![];
@@ -366,14 +367,14 @@ impl<'a> State<'a> {
     }
 }
 
-/// The exclusive or of pins.
+/// Exclusive or of pins.
 fn fold(pins: &[u32]) -> u32 {
     pins.iter().fold(0, |folded, pin| folded ^ pin)
 }
 
-/// What is the same for all moves that are compared.
+/// Values that all compared moves share.
 struct Around {
-    /// The three largest loads with their devices, falling.
+    /// Three largest loads with their devices, descending.
     largest: [(f64, usize); 3],
     squares: f64,
     excess: f64,
@@ -398,7 +399,7 @@ impl Around {
         let others = self.largest.iter().find(|(_, d)| *d != from && *d != to).map_or(0.0, |&(load, _)| load);
         let (before, size) = (state.loads[from].powi(2) + state.loads[to].powi(2), state.level.size[vertex]);
         let over = |bytes: f64| (bytes - state.memory).max(0.0);
-        // Added up where there is something to add, so that nothing is left of what is taken out.
+        // Summed only if there is an excess, and without subtraction, so that no rounding error remains.
         let elsewhere = if self.excess > 0.0 {
             let others = (0..state.devices - 1).filter(|&d| d != from && d != to);
             others.map(|d| over(state.sizes[d])).sum()
@@ -436,7 +437,7 @@ mod tests {
         }
     }
 
-    /// The finest level of a graph whose first node's output all others read.
+    /// Finest level of a graph in which all nodes read the first node's output.
     fn star(nodes: Vec<PlacementNode>) -> Level {
         let n = nodes.len();
         let dag = Dag::new(n, (1..n as u32).map(|v| (0, v)).collect()).unwrap();
