@@ -194,7 +194,7 @@ fn a_plan_for_any_engine_is_one_of_those_that_take_the_workload() {
 fn equal_stages_carry_the_model_to_maxtext() {
     let workload = generated("generate mixtral-8x7b --devices 16 --microbatches 64 --memory 900GiB");
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
-    let plan = planned(&workload, &limits, &["space=engine", "stages=1"]);
+    let plan = Plan { execution: None, ..planned(&workload, &limits, &["space=engine", "stages=1"]) };
     let rows = engine_rules::maxtext(
         &export(Engine::MaxText, &workload, &limits, &plan, &EngineSettings::default()).unwrap().text,
     );

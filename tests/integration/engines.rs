@@ -457,7 +457,8 @@ fn full_devices_are_told_before_anybody_starts_them() {
 fn names_cannot_leave_their_place_in_a_script() {
     let workload = builtin();
     let limits = limits(&workload, 8, 80.0);
-    let plan = for_engine(&workload, &limits, &["space=engine", "stages=2"]);
+    // Every engine takes its own schedule.
+    let plan = Plan { execution: None, ..for_engine(&workload, &limits, &["space=engine", "stages=2"]) };
     let hostile = "x\"]\nimport os\u{1b}]0;owned\u{7}\u{202e}";
     let names = plantui::export::engine::Names {
         block: format!("{hostile}.{{}}"),

@@ -4,21 +4,48 @@ use std::sync::Arc;
 
 use plantui::{
     cluster::Limits,
-    family,
-    plan::runner::Runner,
+    export::engine::{self, Engine},
+    plan::{Plan, runner::Runner},
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
-    simulate::{Schedule, SimulatorSettings, length_unless},
+    simulate::Schedule,
     workload::{
         self, Choice, DegreeProfile, Mode, Workload,
+        layering::Layering,
         piper::{NodeProfile, RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
     },
 };
 
-use crate::{
-    common::random_piper::{Random, assemble},
-    engine_plans::leaves_unchanged,
+use crate::common::{
+    engine_rules,
+    random_piper::{Random, assemble},
 };
+
+fn engine_of(runner: Runner) -> Vec<Engine> {
+    match runner {
+        Runner::Any => vec![Engine::Megatron, Engine::DeepSpeed, Engine::Torch, Engine::TorchTitan, Engine::Galvatron],
+        _ => Engine::ALL.into_iter().filter(|engine| engine.runner() == Some(runner)).collect(),
+    }
+}
+
+/// The export needs no other plan, and the written files keep the rules of the engine.
+fn leaves_unchanged(workload: &Workload, limits: &Limits, plan: &Plan, runner: Runner, told: &str) {
+    let numbered = Layering::of(workload, None).unwrap().blocks() > 0;
+    for engine in engine_of(runner).into_iter().filter(|_| numbered) {
+        let settings =
+            engine::EngineSettings { exact: true, micro_batch_size: Some(2), ..engine::EngineSettings::default() };
+        let exported = engine::export(engine, workload, limits, plan, &settings)
+            .unwrap_or_else(|error| panic!("{told}, {engine:?}: {error}"));
+        assert!(exported.losses.is_empty() && exported.plan == *plan, "{told}, {engine:?}: {:?}", exported.losses);
+        assert!(!exported.text.contains("not expressed") && !exported.text.contains("nearest"), "{told}");
+        match engine {
+            Engine::Megatron => drop(engine_rules::megatron(&exported.text)),
+            Engine::TorchTitan => drop(engine_rules::torchtitan(&exported.text)),
+            Engine::Galvatron => drop(engine_rules::galvatron(&exported.text)),
+            _ => {}
+        }
+    }
+}
 
 fn planned(id: &str, workload: &Arc<Workload>, limits: Limits, settings: &[String]) -> Outcome {
     let planner = planner::find(id).unwrap();

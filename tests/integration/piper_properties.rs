@@ -316,11 +316,10 @@ fn cancelling_ends_in_a_plan_or_in_none() {
             });
             let (outcome, _) = run::plan(&Piper, &problem, &search).unwrap();
             stopper.join().unwrap();
-            assert!(
-                search.cancelled() && matches!(outcome.status, Status::Cancelled | Status::Feasible | Status::Optimal),
-                "{:?}",
-                outcome.status
-            );
+            let ended = matches!(outcome.status, Status::Cancelled | Status::Feasible | Status::Optimal);
+            // With little memory there is no plan, which a run may prove before it is cancelled.
+            let infeasible = outcome.status == Status::Infeasible && memory_bytes < 1e9;
+            assert!(search.cancelled() && (ended || infeasible), "{:?}", outcome.status);
             let (bound, value) = (outcome.lower_bound.unwrap_or(0.0), outcome.objective.unwrap_or(f64::INFINITY));
             assert!(bound <= value * (1.0 + 1e-9), "bound {bound}, objective {value}");
         }

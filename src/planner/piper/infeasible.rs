@@ -19,8 +19,6 @@ use crate::{
 
 /// Relative difference of the bounds on the memory below which the probe just below the best is decided.
 const CLOSE: f64 = 1e-3;
-/// Memory that every plan fits into, bytes.
-const AMPLE: f64 = 1e300;
 
 /// Limits that stand in the way and values that would do; `None` if cancelled.
 pub(super) fn explain(
@@ -101,6 +99,16 @@ fn heaviest_node(model: &PiperModel<'_>) -> (usize, f64) {
     (0..model.dag.len()).map(|v| (v, least(v))).fold((0, f64::NEG_INFINITY), |a, b| if b.1 > a.1 { b } else { a })
 }
 
+/// Memory into which every plan fits, bytes.
+fn ample_memory(model: &PiperModel<'_>) -> f64 {
+    let in_flight = f64::from(2 * model.most_replicas);
+    let most = |v: usize| {
+        let modes = model.degrees.iter().flat_map(|degree| &degree.modes[v]);
+        modes.map(|mode| mode.memory(in_flight)).fold(0.0, f64::max)
+    };
+    (0..model.dag.len()).map(most).sum::<f64>() * 2.0
+}
+
 /// Memory of the fullest device, every node in its smallest mode.
 fn memory_of(model: &PiperModel<'_>, settings: &PiperSettings, stages: &[FoundStage]) -> f64 {
     let in_flight = settings.in_flight(stages.iter().map(|stage| stage.d), model.limits.microbatches);
@@ -131,8 +139,17 @@ fn fits_into(
 /// Least memory with which the devices of the limits suffice; the inner option is `None` if no memory does.
 fn smallest_memory(model: &PiperModel<'_>, settings: &PiperSettings, search: &Search) -> Option<Option<f64>> {
     let (_, mut lower) = heaviest_node(model);
-    let Some(stages) = fits_into(model, settings, AMPLE, search)? else { return Some(None) };
-    let mut upper = memory_of(model, settings, &stages);
+    let ample = ample_memory(model);
+    // Doubled from below: with little memory stages are short, and a probe is quick.
+    let mut memory = lower.max(ample * f64::EPSILON);
+    let mut upper = loop {
+        match fits_into(model, settings, memory, search)? {
+            Some(stages) => break memory_of(model, settings, &stages),
+            None if memory >= ample => return Some(None),
+            None => lower = memory,
+        }
+        memory = (2.0 * memory).min(ample);
+    };
     while upper > 0.0 {
         let just_below = upper <= lower * (1.0 + CLOSE);
         let memory = if just_below { upper * (1.0 - RESOLUTION) } else { (lower + upper) / 2.0 };

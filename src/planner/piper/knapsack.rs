@@ -246,6 +246,9 @@ pub(super) fn solve(items: &[Vec<Swap>], shave: f64) -> Option<Solution> {
 /// cost of whole steps; both infinite if all steps together free too little.
 pub(super) fn relaxed_bounds(steps: impl Iterator<Item = (f64, f64)>, shave: f64) -> (f64, f64) {
     let (mut left, mut cost) = (shave, 0.0);
+    if shave <= 0.0 {
+        return (0.0, 0.0);
+    }
     for (step_cost, save) in steps {
         if save >= left {
             return (cost + step_cost * (left / save), cost + step_cost);

@@ -45,8 +45,8 @@ const MOST_WORDS: usize = 1 << 22;
 const MOST_CHAIN_WORDS: usize = 1 << 19;
 /// Number of nodes above which one topological order must do.
 const MANY_NODES: usize = 4_000;
-/// Number of closed sets from which the suffixes of topological orders give a warm start.
-const MANY_SETS: usize = 1_500;
+/// Number of closed sets above which suffixes of topological orders give a warm start, and about how many of them do.
+const WARM_START_SETS: usize = 1_500;
 
 static INFO: PlannerInfo = PlannerInfo {
     id: "piper",
@@ -114,14 +114,14 @@ fn closed_sets(dag: &Dag, search: &Search) -> Option<Sets> {
     let most = MOST_SETS.min(MOST_WORDS / dag.len().div_ceil(64).max(1));
     match SuccessorSets::enumerate(dag, most, &|| search.cancelled()) {
         Enumeration::Complete(family) => Some(Sets { family, complete: true }),
-        Enumeration::TooMany => Some(Sets { family: suffixes(dag), complete: false }),
+        Enumeration::TooMany => Some(Sets { family: suffixes(dag, MOST_SETS), complete: false }),
         Enumeration::Cancelled => None,
     }
 }
 
-/// Suffixes of topological orders that differ where the graph has branches. For huge networks a sample of the suffixes of
-/// one order, so that neither memory nor time grows with the square of the network.
-fn suffixes(dag: &Dag) -> SuccessorSets {
+/// About `most` suffixes of topological orders that differ where the graph has branches. For huge networks fewer, of one order,
+/// so that neither memory nor time grows with the square of the network.
+fn suffixes(dag: &Dag, most: usize) -> SuccessorSets {
     let n = dag.len();
     let reversed_edges = dag.edges().iter().map(|&(u, v)| (v, u)).collect();
     let reversed = Dag::new(n, reversed_edges).expect("a reversed DAG has no cycle");
@@ -139,7 +139,7 @@ fn suffixes(dag: &Dag) -> SuccessorSets {
     if n > MANY_NODES {
         orders.truncate(1);
     }
-    let most = MOST_CHAIN_WORDS / n.div_ceil(64).max(1);
+    let most = most.min(MOST_CHAIN_WORDS / n.div_ceil(64).max(1));
     SuccessorSets::from_orders(dag, &orders, (orders.len() * n).div_ceil(most).max(1))
 }
 
@@ -165,8 +165,8 @@ fn plan(
         };
     }
     let mut start = WarmStart::default();
-    if sets.complete && wide.sets.len() > MANY_SETS {
-        let Some(narrow) = model(suffixes(&workload.dag)) else { return stopped(search, None, None) };
+    if sets.complete && wide.sets.len() > WARM_START_SETS {
+        let Some(narrow) = model(suffixes(&workload.dag, WARM_START_SETS)) else { return stopped(search, None, None) };
         let mut prober = Prober::new(&narrow, settings, limits.memory());
         // Bounds of a smaller family are no bounds of the whole.
         let quiet = search.plans_only();

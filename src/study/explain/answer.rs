@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::{
         cluster::GivenLimits,
-        planner::{converted::EQUAL_PARTITION, liar::Liar},
+        planner::{Planner, converted::EQUAL_PARTITION, liar::Liar},
         workload,
     };
 

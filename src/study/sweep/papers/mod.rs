@@ -161,10 +161,9 @@ fn figure_1(folder: &Path) -> Result<Sweep, LoadError> {
 /// Study of the potential gain of several planners and schedules, with each network under the memory that its file
 /// states.
 fn headroom(folder: &Path) -> Result<Sweep, LoadError> {
-    const LINES: [&str; 7] = [
+    const LINES: [&str; 6] = [
         "Piper:piper",
         "equal:equal-partition",
-        "engines:joint,space=engine",
         "1F1B:joint",
         "ZB-H1:joint,schedule=zb-h1",
         "interleaved:joint,schedule=interleaved",
