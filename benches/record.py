@@ -413,7 +413,7 @@ def compare(arguments):
         a, b = before[key], after[key]
         differences = []
         for column in ["code", "status", "objective", "bound", "simulated", "peak_memory", "least", "exports"]:
-            if a[column] == b[column]:
+            if a[column] == b[column] or (column == "exports" and "-" in (a[column], b[column])):
                 continue
             x, y = number(a[column]), number(b[column])
             if x is not None and y is not None and abs(x - y) <= 1e-9 * max(abs(x), abs(y)):

@@ -133,10 +133,14 @@ impl TailTables<'_> {
         let (model, target) = (prober.model, self.probe.target);
         let tails = &self.tails[self.behind][inner];
         let key = StageKey { degree: degree as u32, outer: outer as u32, inner: inner as u32 };
-        for &d in &model.replicas {
+        let too_few = |&d: &u32| f64::from(d) * target < stage.time_s * (1.0 - 1e-9);
+        for &d in model.replicas.iter().skip_while(|d| too_few(d)) {
             let devices = model.degrees[degree].t.saturating_mul(d);
             if devices.saturating_add(tails[tails.len() - 1].devices) > most {
                 return;
+            }
+            if !prober.oracle.fast_enough(key, stage, d, target) {
+                continue;
             }
             let first = FoundStage { outer: outer as u32, inner: inner as u32, degree, d };
             let ahead = |(tail, position): (&Tail, u32)| {
@@ -152,9 +156,6 @@ impl TailTables<'_> {
             let candidates: Vec<Tail> = tails.iter().zip(0..).filter_map(ahead).collect();
             let held = candidates.iter().map(|tail| tail.held / d);
             let (Some(fewest), Some(greatest)) = (held.clone().min(), held.max()) else { continue };
-            if !prober.oracle.fast_enough(key, stage, d, target) {
-                continue;
-            }
             let Some(fits) = prober.oracle.most_in_flight(key, stage, d, fewest..=greatest, target) else { continue };
             candidates.into_iter().filter(|tail| tail.held / d <= fits).for_each(|tail| found.add(tail));
         }

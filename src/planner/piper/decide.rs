@@ -18,6 +18,10 @@
 //! the windows hold many sets (tight memory), a walk down from `D` replaces them: it turns back where a stage is too slow
 //! or too large.
 //!
+//! A closed set `I` is dominated as inner set if `F[I + v]` has a pair as good as each of `F[I]`, and a stage never gets slower
+//! when it loses layer `v`: its compute is at least the transfers that cutting it off adds. In any plan, `v` can then move
+//! into the tail.
+//!
 //! If the number of stages is given, there is one table of `F` for each number. Time `O(pairs in the windows · degrees ·
 //! |F|)`, memory `O(sets · |F|)`, both times the number of stages where that is given. No pair of sets is stored.
 
@@ -94,6 +98,8 @@ struct Tables<'p> {
     behind: usize,
     /// Numbers of devices that a stage may take, ascending.
     stage_devices: Vec<u32>,
+    /// True for closed sets that a larger one replaces as inner set of a stage.
+    dominated: Vec<bool>,
 }
 
 impl<'m, 'a> Prober<'m, 'a> {
@@ -129,6 +135,7 @@ impl<'m, 'a> Prober<'m, 'a> {
             frontiers: vec![vec![vec![]; model.sets.len()]; 1 + probe.stages.unwrap_or(0)],
             behind: 0,
             stage_devices: stage_devices(model, probe),
+            dominated: vec![false; model.sets.len()],
         };
         tables.frontiers[0][0] = vec![(0, 0)];
         for (table, progress) in rounds(probe) {
@@ -154,8 +161,21 @@ impl<'m, 'a> Prober<'m, 'a> {
                 return false;
             }
             tables.frontiers[table][outer] = self.frontier(tables, outer);
+            if tables.probe.stages.is_none() {
+                self.mark_dominated(tables, outer);
+            }
         }
         true
+    }
+
+    /// Marks the sets with one layer less that `larger` replaces as inner set.
+    fn mark_dominated(&self, tables: &mut Tables<'_>, larger: usize) {
+        for (set, v) in self.model.sets.steps_below(larger) {
+            let set = set as usize;
+            if self.model.removable[v as usize] && dominates(tables.pairs(larger), tables.pairs(set)) {
+                tables.dominated[set] = true;
+            }
+        }
     }
 
     /// Pareto-optimal pairs of a set, from those of all smaller ones.
@@ -171,7 +191,7 @@ impl<'m, 'a> Prober<'m, 'a> {
             for position in windows.into_iter().flat_map(|(from, to)| from..to) {
                 let inner = model.by_device_seconds[position] as usize;
                 let Some(&(_, devices)) = tables.pairs(inner).last() else { continue };
-                if devices < most && inner < outer && model.sets.is_subset(inner, outer) {
+                if devices < most && inner < outer && !tables.dominated[inner] && model.sets.is_subset(inner, outer) {
                     self.extend(tables, outer, inner, most, &crossings);
                 }
             }
@@ -201,7 +221,8 @@ impl<'m, 'a> Prober<'m, 'a> {
                     continue;
                 }
                 self.stack.push(inner as u32);
-                if tables.pairs(inner).last().is_some_and(|&(_, devices)| devices < most) {
+                let reaches = tables.pairs(inner).last().is_some_and(|&(_, devices)| devices < most);
+                if reaches && !tables.dominated[inner] {
                     self.extend(tables, outer, inner, most, crossings);
                 }
             }
@@ -343,6 +364,11 @@ impl Tables<'_> {
     fn pairs(&self, set: usize) -> &Frontier {
         &self.frontiers[self.behind][set]
     }
+}
+
+/// True if every pair of `b` has one in `a` with no more replicas and no more devices.
+fn dominates(a: &[(u32, u32)], b: &[(u32, u32)]) -> bool {
+    b.iter().all(|&(s, j)| a[..a.partition_point(|&(own, _)| own <= s)].last().is_some_and(|&(_, own)| own <= j))
 }
 
 /// Tables to fill in turn, each with the progress before and after it: one, or one for each number of stages.

@@ -4,11 +4,12 @@
 //! load: each "yes" names the memory that its plan really needs. The fewest devices come from one probe with many devices.
 
 use super::{
-    Sets,
+    Sets, WARM_START_SETS,
     decide::{Answer, FoundStage, Prober},
     model::PiperModel,
     search::{RESOLUTION, probe},
     settings::{Knapsack, PiperSettings},
+    suffixes,
 };
 use crate::{
     cluster::{LimitKind, Limits},
@@ -36,13 +37,28 @@ pub(super) fn explain(
     };
     let settings = PiperSettings { knapsack: Knapsack::Exact, recompute, ..*settings };
     let model = PiperModel::new(workload, profile, limits, &settings, sets.family.clone(), search)?;
-    let smallest_memory_bytes = smallest_memory(&model, &settings, search)?;
+    let smallest_memory_bytes = if sets.family.len() > WARM_START_SETS {
+        let few = suffixes(&workload.dag, WARM_START_SETS);
+        let narrow = PiperModel::new(workload, profile, limits, &settings, few, search)?;
+        // A plan of a smaller family is one of the whole.
+        match smallest_memory(&narrow, &settings, None, search)? {
+            Some(known) => smallest_memory(&model, &settings, Some(known), search)?,
+            None => None,
+        }
+    } else {
+        smallest_memory(&model, &settings, None, search)?
+    };
     let many = Limits { devices: MAX_DEVICES as u32, ..limits.clone() };
     let wide = PiperModel::new(workload, profile, &many, &settings, sets.family.clone(), search)?;
-    let fewest_devices = fits_into(&wide, &settings, limits.memory(), search)?.map(|stages| {
-        let devices = |stage: &FoundStage| stage.d * wide.degrees[stage.degree].t;
-        stages.iter().map(devices).sum()
-    });
+    let (node, node_bytes) = heaviest_node(&wide);
+    let fewest_devices = if node_bytes > limits.memory() {
+        None
+    } else {
+        fits_into(&wide, &settings, limits.memory(), search)?.map(|stages| {
+            let devices = |stage: &FoundStage| stage.d * wide.degrees[stage.degree].t;
+            stages.iter().map(devices).sum()
+        })
+    };
     let mut infeasible =
         Infeasible { limits: vec![], smallest_memory_bytes, fewest_devices, explanation: String::new() };
     if smallest_memory_bytes.is_some() {
@@ -51,7 +67,6 @@ pub(super) fn explain(
     if fewest_devices.is_some() {
         infeasible.limits.push(LimitKind::Devices);
     }
-    let (node, node_bytes) = heaviest_node(&wide);
     infeasible.explanation = sentence(limits, &settings, &infeasible, &workload.nodes[node].label(), node_bytes);
     if !sets.complete {
         infeasible.explanation += &format!(
@@ -91,7 +106,7 @@ fn sentence(limits: &Limits, settings: &PiperSettings, found: &Infeasible, node:
 }
 
 /// Node that needs the most memory in its smallest mode, and that memory.
-fn heaviest_node(model: &PiperModel<'_>) -> (usize, f64) {
+pub(super) fn heaviest_node(model: &PiperModel<'_>) -> (usize, f64) {
     let least = |v: usize| {
         let modes = model.degrees.iter().flat_map(|degree| &degree.modes[v]);
         modes.map(|mode| mode.memory(1.0)).fold(f64::INFINITY, f64::min)
@@ -136,13 +151,26 @@ fn fits_into(
     }
 }
 
-/// Least memory with which the devices of the limits suffice; the inner option is `None` if no memory does.
-fn smallest_memory(model: &PiperModel<'_>, settings: &PiperSettings, search: &Search) -> Option<Option<f64>> {
+/// Least memory with which the devices of the limits suffice; the inner option is `None` if no memory does. `known` is a memory
+/// that suffices and is probably the least.
+fn smallest_memory(
+    model: &PiperModel<'_>,
+    settings: &PiperSettings,
+    known: Option<f64>,
+    search: &Search,
+) -> Option<Option<f64>> {
     let (_, mut lower) = heaviest_node(model);
+    if let Some(known) = known {
+        let just_below = known * (1.0 - RESOLUTION);
+        return match fits_into(model, settings, just_below, search)? {
+            Some(stages) => shrink(model, settings, lower, memory_of(model, settings, &stages), search),
+            None => Some(Some(known)),
+        };
+    }
     let ample = ample_memory(model);
     // Doubled from below: with little memory stages are short, and a probe is quick.
     let mut memory = lower.max(ample * f64::EPSILON);
-    let mut upper = loop {
+    let upper = loop {
         match fits_into(model, settings, memory, search)? {
             Some(stages) => break memory_of(model, settings, &stages),
             None if memory >= ample => return Some(None),
@@ -150,6 +178,17 @@ fn smallest_memory(model: &PiperModel<'_>, settings: &PiperSettings, search: &Se
         }
         memory = (2.0 * memory).min(ample);
     };
+    shrink(model, settings, lower, upper, search)
+}
+
+/// Least memory between `lower`, which does not suffice, and `upper`, which does.
+fn shrink(
+    model: &PiperModel<'_>,
+    settings: &PiperSettings,
+    mut lower: f64,
+    mut upper: f64,
+    search: &Search,
+) -> Option<Option<f64>> {
     while upper > 0.0 {
         let just_below = upper <= lower * (1.0 + CLOSE);
         let memory = if just_below { upper * (1.0 - RESOLUTION) } else { (lower + upper) / 2.0 };

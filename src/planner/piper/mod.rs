@@ -164,6 +164,12 @@ fn plan(
             None => stopped(search, None, None),
         };
     }
+    if infeasible::heaviest_node(&wide).1 > limits.memory() {
+        return match explain() {
+            Some(infeasible) => Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) },
+            None => stopped(search, None, None),
+        };
+    }
     let mut start = WarmStart::default();
     if sets.complete && wide.sets.len() > WARM_START_SETS {
         let Some(narrow) = model(suffixes(&workload.dag, WARM_START_SETS)) else { return stopped(search, None, None) };

@@ -129,6 +129,9 @@ pub(super) struct PiperModel<'a> {
     pub(super) device_seconds: Vec<f64>,
     /// Sets by ascending device-seconds.
     pub(super) by_device_seconds: Vec<u32>,
+    /// True for nodes whose stage never gets slower when it loses them at its front end: their compute is at least the transfers
+    /// from their predecessors.
+    pub(super) removable: Vec<bool>,
     /// True if all memory figures are whole numbers, so that sums are exact in any order.
     pub(super) whole_bytes: bool,
     /// True if differences of sums would drown small figures in large ones: some files exclude a mode by an absurd figure.
@@ -186,6 +189,7 @@ impl<'a> PiperModel<'a> {
         for degree in &mut degrees {
             degree.uniform &= !far_apart;
         }
+        let removable = (0..dag.len()).map(|v| is_removable(dag, profile, &degrees, v, limits.bandwidth())).collect();
         Some(PiperModel {
             dag,
             profile,
@@ -196,6 +200,7 @@ impl<'a> PiperModel<'a> {
             most_replicas,
             device_seconds,
             by_device_seconds,
+            removable,
             whole_bytes,
             far_apart,
         })
@@ -373,6 +378,21 @@ fn crossings(dag: &Dag, sets: &SuccessorSets, set: usize) -> Vec<Crossing> {
     let edges = dag.edges().iter().zip(0..);
     let crosses = |&(&(u, v), _): &(&(u32, u32), u32)| sets.contains(set, v as usize) && !sets.contains(set, u as usize);
     edges.filter(crosses).map(|(&(_, head), edge)| Crossing { edge, head }).collect()
+}
+
+fn is_removable(dag: &Dag, profile: &PiperProfile, degrees: &[Degree], v: usize, bandwidth: f64) -> bool {
+    degrees.iter().all(|degree| {
+        let sent = |&edge: &u32| {
+            let u = dag.edges()[edge as usize].0 as usize;
+            let slot = dag.out_edges(u).iter().position(|&own| own == edge).expect("an edge leaves its tail");
+            let modes = profile.nodes[u].modes(degree.t).unwrap_or_default();
+            let sync = modes.iter().map(|mode| mode.sync_out[slot]).fold(0.0, f64::max);
+            2.0 * (profile.edge_bytes[edge as usize] + sync)
+        };
+        let Some(fastest) = degree.modes[v].get(degree.fastest[v]) else { return true };
+        let transfers_s = dag.in_edges(v).iter().map(sent).sum::<f64>() / bandwidth;
+        fastest.time_s >= transfers_s * (1.0 + 1e-9)
+    })
 }
 
 fn divisors(n: u32, most: u32) -> Vec<u32> {

@@ -5,29 +5,21 @@
 //! every pair `(I, J)`; here each set is walked down instead (`Walk`), one class at a time, so memory is
 //! `O(sets · (c + 1)(f + 1))` and time `O(pairs · degree)` at worst.
 //!
-//! Far fewer pairs are seen than there are. The linearised split ([`super::linearise`]) is nearly optimal and costs next
-//! to nothing; with its value as a bound, a walk stops where the difference is too much for any device, and a closed set is
-//! only of use with `f` accelerators if the bound leaves room for it in `f` and for the rest in the others: compute and
-//! the transfers across its border have to be paid by somebody (`Need`), and classes that are larger than what a device has
-//! left cannot be split to fill it (`super::packing`). On balanced graphs hardly a closed set is of use.
+//! Few pairs are visited. The linearised split ([`super::linearise`]) is nearly optimal and costs next to nothing. With its
+//! value as a bound, a walk stops where the difference is too much for any device, and a closed set is of use with `f`
+//! accelerators only if the bound leaves enough of them for the rest (`need`).
 //!
-//! The table (`table`) is filled several times, each time with a value that is good enough. A
-//! walk stops once every entry it works for has such a value, and it goes far down first, where nearly full devices are.
-//! Most times everything below the bound will do, so that only the question whether there is a better split is answered:
-//! the bound lies between what no split is below and the best split known (`Quest`). Once the two are close,
-//! good enough is what no split is below; what comes out above that is exact. That is also asked at once where questions
-//! cost much the same wherever the bound lies, as where memory decides what a device holds. A split that is only good enough is
-//! first cut anew along its own order, which costs little and leaves fewer questions.
+//! The table is filled several times, each time for a decision problem: is there a split with a value below `T`? `T` lies
+//! between the lower bound and the incumbent (`Quest`). A walk stops once every entry it works for has a good enough
+//! value. When the two are close, or if probes cost much the same wherever `T` lies, the best split itself is searched.
 //!
-//! Leaves that take no time are first given to the class of their neighbour, where they keep their memory. Whether what is best
-//! then is best wherever they are is asked with costs that hold for that (`Prepared::at_least`); if it may not be, the classes are
-//! searched as they are.
+//! Leaves that take no time are first given to the class of their neighbour, where they keep their memory. A probe with costs
+//! that hold wherever these leaves are (`Prepared::at_least`) proves the result; if it fails, the classes are searched as
+//! they are.
 //!
-//! Each table is filled with costs cut off at twice its bound (`ClassCosts::bounded`), so that what enters a sum of
-//! transfers leaves it without a trace; the bound of the next is the split's load added up from its parts. With costs from
-//! 1 to 1e30 the first table may be wrong by 1e14, and the next one knows.
+//! Each table is filled with costs cut off at twice its bound (`ClassCosts::bounded`), so that a transfer leaves no trace in a sum
+//! after it is subtracted. The bound of the next table is the load of the split, added up from its parts.
 
-mod bases;
 mod table;
 
 use self::table::{Space, Table};
@@ -61,7 +53,7 @@ const ONE_IN: u64 = 4;
 const COARSEST: f64 = 64.0;
 /// A split is better if it is by more than this, relative: what sums of costs up to twice the bound may be off by.
 const ROUNDING: f64 = 1e-11;
-/// Where a lattice has so many closed sets for each class, a split is cut anew along its own orders.
+/// Closed sets per class from which a split is improved along its own orders.
 const MANY_ORDERS: usize = 4;
 /// The splits that are proven to be no better where it takes too long to part leaves from their neighbours.
 const WITH_LEAVES: &str = "with leaves that take no time beside a neighbour";
@@ -341,8 +333,9 @@ pub fn solve_over(
         }
         if lattice.len() >= MANY_ORDERS * costs.len() {
             let quiet = search.quiet();
-            found.pairs +=
-                [0, usize::MAX].map(|step| cut_anew(lattice, step, best, costs, limits, &quiet)).iter().sum::<u64>();
+            for step in [0, usize::MAX] {
+                found.pairs += improve_along_order(lattice, step, best, costs, limits, &quiet);
+            }
         }
         quest.found(below, best.0, pairs);
     }
@@ -381,11 +374,11 @@ fn fits(stages: &[Stage], costs: &ClassCosts, limits: &PlacementLimits) -> bool 
     })
 }
 
-/// Cuts a split anew along an order in which its stages follow one another, the best way; the number of pairs looked at. Where there
-/// are many orders that takes no time beside a table for all of them, and what is found as good enough is seldom the best.
+/// Replaces a split by the best one along an order in which its stages follow each other, if that is better; returns the number
+/// of pairs visited. Costs little beside a table over all orders, and a split that is only good enough is seldom the best.
 ///
-/// Within a stage the order is one in which classes leave the full set: each time by this step down, or the last.
-fn cut_anew(
+/// Within a stage, classes come in the order in which they leave the full set: each time by step number `step` down, or the last.
+fn improve_along_order(
     lattice: &Lattice,
     step: usize,
     best: &mut (f64, Vec<Stage>),

@@ -169,11 +169,6 @@ impl Lattice {
         self.len() == 0
     }
 
-    /// Number of classes of a closed set.
-    pub(super) fn size(&self, set: usize) -> usize {
-        self.levels.partition_point(|level| level.end <= set)
-    }
-
     /// Closed sets with one class less, each with that class.
     #[inline]
     pub fn below(&self, set: usize) -> &[(u32, u32)] {
@@ -269,21 +264,6 @@ impl<'a, Aim: Copy> Walk<'a, Aim> {
                 new = below as usize;
             }
         }
-    }
-
-    /// Sums of classes as one device within the closed set of the last walk, added in this order until `wanted` is
-    /// false.
-    pub(crate) fn sum(&mut self, classes: impl Iterator<Item = u32> + Clone, wanted: impl Fn(&Sums) -> bool) -> Sums {
-        let (mut sums, mut held) = (Sums::default(), 0);
-        for class in classes.clone() {
-            sums = self.holding.add(class as usize, &sums);
-            held += 1;
-            if !wanted(&sums) {
-                break;
-            }
-        }
-        classes.take(held).for_each(|class| self.holding.remove(class as usize));
-        sums
     }
 
     /// Visits closed sets strictly below `set` for which `Visit::is_worth` is true, with the sums of the classes

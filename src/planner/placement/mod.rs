@@ -30,7 +30,6 @@ pub(crate) mod load;
 pub mod local_search;
 pub mod multilevel;
 mod need;
-mod packing;
 pub(crate) mod partitioners;
 pub mod pipedream;
 pub(crate) mod planners;

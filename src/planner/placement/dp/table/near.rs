@@ -77,12 +77,6 @@ impl Near {
         }
     }
 
-    /// Whether one that computes so much is the most that lies within a closed set for any devices.
-    pub(super) fn contains(&self, set: usize, own: [f32; 2]) -> bool {
-        let is_own = |[accelerator, cpu]: [f32; 2]| accelerator == own[0] || cpu == own[1];
-        self.cells[self.windows.all(set)].iter().any(|&cell| is_own(cell))
-    }
-
     /// Whether none of these entries builds on a closed set within this one that computes as much as a device more must find
     /// there, an accelerator or a CPU.
     #[inline]

@@ -45,11 +45,6 @@ impl Values {
         (accelerators.start, &self.cells[self.windows.places(at, accelerators)])
     }
 
-    /// The values of entries that are of use.
-    pub(super) fn of(&self, set: usize, Useful { c, from, to }: Useful) -> &[f64] {
-        self.within(set, c, from, to).1
-    }
-
     /// Values of entries that are of use, to be written.
     pub(super) fn of_mut(&mut self, set: usize, Useful { c, from, to }: Useful) -> &mut [f64] {
         let at = set * self.row + c;
