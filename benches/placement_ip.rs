@@ -31,9 +31,8 @@ fn main() {
     let deadline = Duration::from_secs_f64(number("deadline=").unwrap_or(60.0));
     let mut settings = IpSettings::default();
     settings.rounds = number("rounds=").map_or(settings.rounds, |rounds| rounds as usize);
-    let asked = |word: &String| {
-        !matches!(word.as_str(), "contiguous" | "separate-maxima" | "loads") && !word.contains('=')
-    };
+    let asked =
+        |word: &String| !matches!(word.as_str(), "contiguous" | "separate-maxima" | "loads") && !word.contains('=');
     println!(
         "{:38} {:>12} {:>12} {:>7} {:>7} {:>6} {:>12} {:>9}",
         "input", "value", "bound", "gap %", "s", "rounds", "best known", "to it %"

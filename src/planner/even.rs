@@ -6,9 +6,7 @@
 //! still returns a plan. Numbers of stages are all devices, half of them, a quarter and so on. Networks with less than
 //! [`LARGE`] nodes get no such plan. `O(log devices)` checks, each `O(nodes + edges)`.
 
-use super::{
-    OptionValue, Problem, Search,
-};
+use super::{OptionValue, Problem, Search};
 use crate::{
     family,
     plan::{Plan, Stage},

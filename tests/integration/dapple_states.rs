@@ -136,29 +136,6 @@ fn many_devices_and_states_are_searched_within_bounds() {
 }
 
 #[test]
-fn threads_change_no_plan() {
-    let cases = [
-        ("dapple", long_chain(400), limits(&[8, 8, 8, 8], 64, 1e15)),
-        ("dapple", fan(9), limits(&[8; 12], 512, 2e9)),
-        ("dapple-hpgo", long_chain(400), limits(&[8, 8, 8, 8], 64, 1e15)),
-        ("dapple-hpgo", fan(8), limits(&[2, 2, 4], 64, 1e15)),
-    ];
-    for (id, workload, limits) in cases {
-        let planner = planner::find(id).unwrap();
-        let problem = problem(planner, workload, limits, &[]);
-        let planned = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut outcome = pool.install(|| planner.plan(&problem, &Search::default()));
-            outcome.statistics.seconds = 0.0;
-            outcome
-        };
-        let alone = planned(1);
-        assert!(alone.plan.is_some(), "{id}: {:?}", alone.infeasible);
-        assert_eq!(alone, planned(4), "{id}");
-    }
-}
-
-#[test]
 fn a_long_chain_has_a_plan_and_a_bound_before_the_search_begins() {
     for (id, layers) in [("dapple", 2_000), ("dapple", 20_000), ("dapple-hpgo", 2_000), ("dapple-hpgo", 20_000)] {
         let planner = planner::find(id).unwrap();

@@ -220,8 +220,27 @@ fn names_and_order_do_not_matter() {
     }
 }
 
-/// More sets than are planned over without a first plan that was made better near its cuts: whatever order the nodes stand
-/// in, and so wherever that search begins and ends, the plan is the best.
+/// A table for each number of stages, each filled by walks over thousands of sets.
+#[test]
+fn the_number_of_stages_of_the_best_plan_leads_to_it_on_wide_networks() {
+    for (seed, memory_bytes) in [(0, 400.0), (1, 400.0), (2, 1e9)] {
+        let limits = Limits {
+            devices: 4,
+            microbatches: 4,
+            memory_bytes: Some(memory_bytes),
+            bandwidth_bytes_per_s: Some(20.0),
+            ..Limits::NEUTRAL
+        };
+        let wide = parallel_chains(4, 6, seed);
+        let free = plan(&problem(&wide, limits.clone(), &[]));
+        assert_eq!(free.status, Status::Optimal, "seed {seed}");
+        let stages = format!("stages={}", free.plan.unwrap().stages.len());
+        let given = plan(&problem(&wide, limits, &[&stages]));
+        assert!(close(given.objective.unwrap(), free.objective.unwrap()), "seed {seed}, {stages}: {given:?}");
+    }
+}
+
+/// Wide networks begin with the best plan along some orders. Whatever order the nodes stand in, the plan is the best.
 #[test]
 fn a_wide_network_has_one_best_value_in_any_order() {
     let limits = Limits {
@@ -240,57 +259,6 @@ fn a_wide_network_has_one_best_value_in_any_order() {
         if let (Some(before), Some(after)) = (before.objective, after.objective) {
             assert!(close(before, after), "seed {seed}: {before} becomes {after}");
         }
-    }
-}
-
-#[test]
-fn the_plan_is_the_same_every_time_and_on_any_number_of_threads() {
-    let pools = [1, 4].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
-    let check = |problem: &Problem, what: &str| {
-        let first = plan(problem);
-        for pool in &pools {
-            let again = pool.install(|| plan(problem));
-            assert_eq!(again.status, first.status, "{what}");
-            assert_eq!(again.plan, first.plan, "{what}");
-            assert_eq!(again.objective, first.objective, "{what}");
-            assert_eq!(again.infeasible, first.infeasible, "{what}");
-        }
-    };
-    for seed in 0..40 {
-        let (workload, limits, settings) = random_problem(seed);
-        check(&problem(&workload, limits, &as_str(&settings)), &format!("seed {seed}"));
-    }
-    // Levels of hundreds of sets.
-    let limits = Limits {
-        cpus: 0,
-        devices: 6,
-        memory_bytes: Some(60.0),
-        microbatches: 12,
-        bandwidth_bytes_per_s: Some(20.0),
-        ..Limits::NEUTRAL
-    };
-    for (seed, memory_bytes) in [(0, 30.0), (1, 60.0), (2, 1e6)] {
-        let wide = parallel_chains(4, 5, seed);
-        check(
-            &problem(&wide, Limits { memory_bytes: Some(memory_bytes), ..limits.clone() }, &[]),
-            &format!("chains {seed}"),
-        );
-    }
-    // Hundreds of levels of a few sets, several of which are tried together.
-    for (chains, length, devices, memory_bytes, settings) in [
-        (1, 450, 64.0, 430.0, vec![]),
-        (1, 450, 64.0, 1e6, vec![]),
-        (1, 420, 32.0, 1e6, vec!["stages=5"]),
-        (2, 25, 12.0, 90.0, vec![]),
-    ] {
-        let long = parallel_chains(chains, length, 2);
-        let limits = Limits { memory_bytes: Some(memory_bytes), microbatches: 48, ..limits.clone() };
-        let limits = limits.with(LimitKind::Devices, devices);
-        let what = format!("{chains} of {length}, {memory_bytes}, {settings:?}");
-        let problem = problem(&long, limits, &settings);
-        let found = plan(&problem);
-        assert!(found.plan.is_some(), "{what}: {:?}", found.infeasible);
-        check(&problem, &what);
     }
 }
 
@@ -319,7 +287,7 @@ fn cancelling_ends_in_a_plan_or_in_none() {
             let ended = matches!(outcome.status, Status::Cancelled | Status::Feasible | Status::Optimal);
             // With little memory there is no plan, which a run may prove before it is cancelled.
             let infeasible = outcome.status == Status::Infeasible && memory_bytes < 1e9;
-            assert!(search.cancelled() && (ended || infeasible), "{:?}", outcome.status);
+            assert!(search.cancelled() && (ended || infeasible), "{memory_bytes} {wait}: {outcome:?}");
             let (bound, value) = (outcome.lower_bound.unwrap_or(0.0), outcome.objective.unwrap_or(f64::INFINITY));
             assert!(bound <= value * (1.0 + 1e-9), "bound {bound}, objective {value}");
         }
@@ -404,17 +372,6 @@ fn too_many_sets_give_a_valid_plan_and_say_so() {
         };
         let outcome = plan(&problem(&workload, limits.clone(), &[]));
         assert_eq!(outcome.status, Status::Feasible);
-        // Plans from several starts are looked for side by side.
-        for threads in [1, 3] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let threads = pool.install(|| plan(&problem(&workload, limits.clone(), &[])));
-            assert_eq!((&threads.plan, threads.objective), (&outcome.plan, outcome.objective));
-            assert_eq!(
-                (threads.status, threads.lower_bound, &threads.notes),
-                (outcome.status, outcome.lower_bound, &outcome.notes)
-            );
-            assert_eq!(threads.statistics.counts, outcome.statistics.counts);
-        }
         assert!(outcome.notes.iter().any(|note| note.contains(&MOST_SETS.to_string())), "{:?}", outcome.notes);
         assert!(outcome.lower_bound.unwrap() <= outcome.objective.unwrap());
         let more = plan(&problem(&workload, limits.with(LimitKind::Devices, 12.0), &[]));

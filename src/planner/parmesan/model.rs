@@ -3,7 +3,6 @@
 //! The graph takes `O(nodes + edges)`. The machine takes all pairs of devices, and rings of every width. With more than
 //! [`WEIGHED`] devices, only some devices are sampled.
 
-
 use super::{coarsen::Fine, stages::Machine};
 use crate::{
     cluster::{

@@ -15,7 +15,6 @@ use std::{
     },
 };
 
-
 use super::{
     candidates::{Partition, Point, after, candidates},
     coarsen::{Fine, coarsen},

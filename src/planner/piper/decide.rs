@@ -38,7 +38,7 @@ type Frontier = Vec<(u32, u32)>;
 
 const NONE: u32 = u32::MAX;
 /// Inner sets in the windows of a set above which a walk down from it visits fewer.
-const MANY_CANDIDATES: usize = 1_000;
+const MANY_CANDIDATES: usize = 128;
 /// Tolerance where device-seconds are turned into whole devices.
 const ROUNDING: f64 = 1e-9;
 
@@ -129,7 +129,7 @@ impl<'m, 'a> Prober<'m, 'a> {
             return cumulative::decide(self, probe, search);
         }
         self.fewest = vec![NONE; probe.most_replicas as usize + 1];
-        self.visited = vec![NONE; model.sets.len()];
+        self.visited.resize(model.sets.len(), NONE);
         let mut tables = Tables {
             probe,
             frontiers: vec![vec![vec![]; model.sets.len()]; 1 + probe.stages.unwrap_or(0)],
@@ -140,6 +140,7 @@ impl<'m, 'a> Prober<'m, 'a> {
         tables.frontiers[0][0] = vec![(0, 0)];
         for (table, progress) in rounds(probe) {
             tables.behind = table.saturating_sub(1);
+            self.visited.fill(NONE);
             if !self.fill(&mut tables, table, progress, search) {
                 return Answer::Cancelled;
             }

@@ -68,12 +68,6 @@ pub(super) fn explain(
         infeasible.limits.push(LimitKind::Devices);
     }
     infeasible.explanation = sentence(limits, &settings, &infeasible, &workload.nodes[node].label(), node_bytes);
-    if !sets.complete {
-        infeasible.explanation += &format!(
-            " Only {} closed sets along topological orders were searched: other cuts may need less.",
-            sets.family.len()
-        );
-    }
     Some(infeasible)
 }
 

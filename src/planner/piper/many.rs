@@ -38,7 +38,11 @@ pub(super) fn plan(piper: &Piper, problem: &Problem, devices: &[u32], run: &mut 
             run.end(count, alone(piper, problem, count, &search));
             continue;
         };
-        let mut known = Known { settings: &settings, prober: Prober::new(model, &settings, limits.memory()), answers: BTreeMap::new() };
+        let mut known = Known {
+            settings: &settings,
+            prober: Prober::new(model, &settings, limits.memory()),
+            answers: BTreeMap::new(),
+        };
         run.end(count, known.answer(piper, problem, count, &search));
         for &count in &devices[i + 1..] {
             let search = run.begin(count);

@@ -37,8 +37,8 @@ use model::PiperModel;
 use search::{Loaded, RESOLUTION, WarmStart, minimise};
 use settings::PiperSettings;
 
-/// Number of closed sets up to which a network is planned exactly (the published program stops at 40,000).
-pub const MOST_SETS: usize = 20_000;
+/// Number of closed sets up to which a network is planned exactly, as in the published program.
+pub const MOST_SETS: usize = 40_000;
 /// Upper bound on the words of bits of a family of sets (32 MiB).
 const MOST_WORDS: usize = 1 << 22;
 /// The same for the suffixes of topological orders.
@@ -189,7 +189,13 @@ fn plan(
     let lower = match &ended.best {
         Some(best) if even => best.load,
         Some(best) => if sets.complete { ended.lower } else { even_share }.min(best.load),
-        None => if sets.complete { ended.lower } else { even_share },
+        None => {
+            if sets.complete {
+                ended.lower
+            } else {
+                even_share
+            }
+        }
     };
     let mut outcome = match ended.best {
         best if !ended.complete && !even => stopped(search, best, Some(lower)),
@@ -199,6 +205,15 @@ fn plan(
             lower_bound: Some(lower),
             ..Outcome::new(if proven { Status::Optimal } else { Status::Feasible })
         },
+        // Other cuts may fit: nothing is proven, and only more cuts could tell.
+        None if !sets.complete => {
+            let note = format!(
+                "No plan was found among {} closed sets along topological orders. The network has more than {MOST_SETS}; the \
+                 others were not searched.",
+                wide.sets.len()
+            );
+            Outcome { notes: vec![note], ..Outcome::new(Status::Cancelled) }
+        }
         None => match explain() {
             Some(infeasible) => Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) },
             None => stopped(search, None, None),

@@ -172,10 +172,7 @@ impl<'a> PiperModel<'a> {
         let mut by_device_seconds: Vec<u32> = (0..sets.len() as u32).collect();
         by_device_seconds.sort_by(|&a, &b| device_seconds[a as usize].total_cmp(&device_seconds[b as usize]));
         let whole_bytes = degrees.iter().flat_map(|degree| degree.modes.iter().flatten()).all(|mode| {
-            mode.memory_a.fract() == 0.0
-                && mode.memory_b.fract() == 0.0
-                && mode.memory_b < 1e15
-                && mode.memory_a < 1e12
+            mode.memory_a.fract() == 0.0 && mode.memory_b.fract() == 0.0 && mode.memory_b < 1e15 && mode.memory_a < 1e12
         });
         let seconds_each = device_seconds[sets.len() - 1] / f64::from(limits.devices);
         let far_apart = degrees.iter().any(|degree| {
@@ -275,7 +272,14 @@ impl<'a> PiperModel<'a> {
     /// True if the stage `outer \ inner` may keep to `target` at a degree with `most_d` replicas and one microbatch in
     /// flight, by compute and the smallest modes alone. If false, the same holds for every larger stage of `outer`.
     #[inline]
-    pub(super) fn may_fit(&self, degree: usize, (outer, inner): (usize, usize), most_d: u32, target: f64, memory_bytes: f64) -> bool {
+    pub(super) fn may_fit(
+        &self,
+        degree: usize,
+        (outer, inner): (usize, usize),
+        most_d: u32,
+        target: f64,
+        memory_bytes: f64,
+    ) -> bool {
         let nodes = self.between(&self.degrees[degree], outer, inner);
         nodes.unsupported == 0
             && nodes.time_s <= f64::from(most_d) * target * (1.0 + 1e-9)
@@ -351,10 +355,12 @@ impl Degree {
         let (mut edge_in, mut edge_out) = (vec![0.0; dag.edges().len()], vec![0.0; dag.edges().len()]);
         for v in 0..n {
             for (slot, &edge) in dag.in_edges(v).iter().enumerate() {
-                edge_in[edge as usize] = 2.0 * (profile.edge_bytes[edge as usize] + least(v, &|mode| mode.sync_in[slot]));
+                edge_in[edge as usize] =
+                    2.0 * (profile.edge_bytes[edge as usize] + least(v, &|mode| mode.sync_in[slot]));
             }
             for (slot, &edge) in dag.out_edges(v).iter().enumerate() {
-                edge_out[edge as usize] = 2.0 * (profile.edge_bytes[edge as usize] + least(v, &|mode| mode.sync_out[slot]));
+                edge_out[edge as usize] =
+                    2.0 * (profile.edge_bytes[edge as usize] + least(v, &|mode| mode.sync_out[slot]));
             }
         }
         let mut sums = Vec::with_capacity(sets.len());
@@ -376,7 +382,8 @@ impl Degree {
 
 fn crossings(dag: &Dag, sets: &SuccessorSets, set: usize) -> Vec<Crossing> {
     let edges = dag.edges().iter().zip(0..);
-    let crosses = |&(&(u, v), _): &(&(u32, u32), u32)| sets.contains(set, v as usize) && !sets.contains(set, u as usize);
+    let crosses =
+        |&(&(u, v), _): &(&(u32, u32), u32)| sets.contains(set, v as usize) && !sets.contains(set, u as usize);
     edges.filter(crosses).map(|(&(_, head), edge)| Crossing { edge, head }).collect()
 }
 

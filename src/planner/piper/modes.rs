@@ -183,12 +183,6 @@ impl<'m, 'a> StageOracle<'m, 'a> {
         if budget < 0.0 {
             return false;
         }
-        // The best ratio of any node bounds all others: the cheapest answer, and the most frequent one.
-        let best = self.swaps_by_ratio(key.degree, y);
-        let best = best.swaps.first().map_or(f64::INFINITY, |swap| swap.cost / swap.save);
-        if (fast_bytes - self.memory_bytes) * (1.0 - 1e-9) * best > budget {
-            return false;
-        }
         if self.settings.is_heuristic() {
             return self.heuristic_within(key, y, fast_bytes, budget);
         }
@@ -208,8 +202,7 @@ impl<'m, 'a> StageOracle<'m, 'a> {
     /// for all of them and never falls, so it ends the loop.
     fn heuristic_within(&mut self, key: StageKey, y: u32, fast_bytes: f64, budget: f64) -> bool {
         let degree = &self.model.degrees[key.degree as usize];
-        let per_microbatch: f64 =
-            self.members(key).iter().map(|&v| degree.modes[v][degree.fastest[v]].memory_a).sum();
+        let per_microbatch: f64 = self.members(key).iter().map(|&v| degree.modes[v][degree.fastest[v]].memory_a).sum();
         for in_flight in y..=self.model.most_replicas.max(y) {
             let bytes = fast_bytes + per_microbatch * f64::from(in_flight - y);
             let (lower, mut upper) = self.extra_bounds(key, in_flight, bytes);

@@ -192,7 +192,6 @@ pub(super) fn choose(
     Some(best)
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -71,8 +71,7 @@ pub fn plan(
         let at_once = TOGETHER.min(restarts - descents.len());
         let mut start = || (0..costs.len()).map(|_| (random.next() % u64::from(limits.accelerators)) as u32).collect();
         let starts: Vec<Vec<u32>> = (0..at_once).map(|_| start()).collect();
-        let ended: Vec<(Descent, Vec<u32>)> =
-            search.map(starts, |start| descend(&costs, accelerators, start, search));
+        let ended: Vec<(Descent, Vec<u32>)> = search.map(starts, |start| descend(&costs, accelerators, start, search));
         for (descent, device) in ended {
             if best.as_ref().is_none_or(|(value, _)| descent.end < *value) {
                 best = Some((descent.end, device));

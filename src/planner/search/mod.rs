@@ -292,7 +292,10 @@ mod tests {
     #[test]
     fn sub_problems_keep_their_order() {
         let items: Vec<u32> = (0..100).collect();
-        assert_eq!(Search::default().map(&items, |item| item * 2), items.iter().map(|item| item * 2).collect::<Vec<_>>());
+        assert_eq!(
+            Search::default().map(&items, |item| item * 2),
+            items.iter().map(|item| item * 2).collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -229,11 +229,7 @@ fn unanswered(fault: &Fault) -> Outcome {
 
 /// Plan with the least simulated iteration time among those that training engines run unchanged, valued by `measure`. Nothing
 /// is proven about that value.
-fn engine_feasible(
-    problem: &Problem,
-    measure: Measure,
-    search: &Search,
-) -> Result<(Outcome, Option<Score>), Fault> {
+fn engine_feasible(problem: &Problem, measure: Measure, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
     let Some(joint) = crate::planner::find("joint").filter(|joint| joint.can_plan(&problem.workload).is_ok()) else {
         return Ok((Outcome::new(Status::Infeasible), None));
     };

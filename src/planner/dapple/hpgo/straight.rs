@@ -112,7 +112,8 @@ impl Filling<'_> {
             if arrivals.is_empty() {
                 return Ok(Filled { last: vec![], before });
             }
-            let columns = row::columns(&self.within, &last, &arrivals, stages, self.search).ok_or(NoTable::Cancelled)?;
+            let columns =
+                row::columns(&self.within, &last, &arrivals, stages, self.search).ok_or(NoTable::Cancelled)?;
             let mut done = std::mem::replace(&mut last, columns);
             if self.traced {
                 done.iter_mut().for_each(Column::keep_traces);

@@ -13,11 +13,7 @@ mod windows;
 
 use std::ops::Range;
 
-use self::{
-    near::Near,
-    values::Values,
-    windows::Span,
-};
+use self::{near::Near, values::Values, windows::Span};
 use super::{
     super::{
         DeviceKind, PlacementLimits,
@@ -25,8 +21,7 @@ use super::{
         load::{ClassCosts, Sums},
         need::Need,
     },
-    Stage,
-    devices,
+    Stage, devices,
 };
 use crate::planner::Search;
 

@@ -85,8 +85,7 @@ impl Near {
         let (accelerator, cpu) = (accelerator.max(0.0), cpu.max(0.0));
         let place = self.windows.place(set);
         let reached = |c: usize, from: usize, to: usize, kind: usize, least: f64| {
-            let most =
-                |accelerators: usize| place(c, accelerators).map(|place| f64::from(self.cells[place][kind]));
+            let most = |accelerators: usize| place(c, accelerators).map(|place| f64::from(self.cells[place][kind]));
             (from..to).any(|accelerators| most(accelerators).is_some_and(|most| most >= least))
         };
         let reached = |&Useful { c, from, to }: &Useful| {
