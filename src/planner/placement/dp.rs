@@ -1,4 +1,4 @@
-//! The best contiguous split: dynamic programming over the closed sets of the class order (section 4 of the paper).
+//! Best contiguous split: dynamic programming over the closed sets of the class order (section 4 of the paper).
 //!
 //! `T[c][f](I)`, the least max-load of `c` CPUs and `f` accelerators that together hold the set `I`, is the least over
 //! closed sets `J` below `I` of `max(T[c][f-1](J), load of I \ J)`, and likewise with a CPU. The published program stores
@@ -10,7 +10,7 @@
 //! accelerators only if the bound leaves enough of them for the rest (`need`).
 //!
 //! The table is filled several times, each time for a decision problem: is there a split with a value below `T`? `T` lies
-//! between the lower bound and the incumbent (`Quest`). A walk stops once every entry it works for has a good enough
+//! between the lower bound and the incumbent (`SplitSearch`). A walk stops once every entry it works for has a good enough
 //! value. When the two are close, or if probes cost much the same wherever `T` lies, the best split itself is searched.
 //!
 //! Leaves that take no time are first given to the class of their neighbour, where they keep their memory. A probe with costs
@@ -38,34 +38,33 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// More closed sets than this are not planned exactly; the published program refuses more, too.
+/// Number of closed sets up to which a graph is planned exactly; the published program refuses more, too.
 pub const MOST_IDEALS: usize = 60_000;
-/// How far down from the best split to what no split beats the first question lies; twice as far after each split found.
+/// Position of the first probe between the incumbent (0) and the lower bound (1); doubled after each split found.
 const FIRST_SHARE: f64 = 0.4;
-/// How close, relative, the best split known and what no split is below are when the best split is asked for.
+/// Relative gap below which the best split itself is searched.
 const NARROW: f64 = 2e-3;
-/// The best split is asked for at once after so many questions in a row to which there was none, if the last took no less than one
-/// in so many of the pairs of the last one to which there was a split.
+/// The best split itself is searched after this many probes in a row without a split, if the last took at least one in `ONE_IN` of
+/// the pairs of the last probe with a split.
 const DENIED_IN_A_ROW: u32 = 2;
 const ONE_IN: u64 = 4;
-/// A value so much below the bound that its table was filled with is not yet believed to be the least: costs up to twice
-/// that bound were added and taken away.
+/// A value this many times below the bound of its table is not yet the least: sums held costs up to twice that bound.
 const COARSEST: f64 = 64.0;
-/// A split is better if it is by more than this, relative: what sums of costs up to twice the bound may be off by.
+/// Relative difference above which a split is better: sums of costs up to twice the bound may be off by less.
 const ROUNDING: f64 = 1e-11;
 /// Closed sets per class from which a split is improved along its own orders.
 const MANY_ORDERS: usize = 4;
-/// The splits that are proven to be no better where it takes too long to part leaves from their neighbours.
+/// Space of the proof if separating leaves from their neighbours takes too long.
 const WITH_LEAVES: &str = "with leaves that take no time beside a neighbour";
-/// The largest table, in cells of 16 bytes.
+/// Upper bound on the cells of a table, 16 bytes each.
 const MOST_CELLS: usize = 50_000_000;
 
 /// Options of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DpOptions {
-    /// Whether classes that meet in a layer are one.
+    /// True to merge classes that meet in a layer.
     pub contract_layers: bool,
-    /// More closed sets than this are not enumerated; then the linearised split is the result.
+    /// Upper bound on the closed sets; above it the linearised split is the result.
     pub most_ideals: usize,
 }
 
@@ -80,14 +79,14 @@ impl Default for DpOptions {
 pub struct Prepared {
     /// Classes and their order.
     pub graph: ClassGraph,
-    /// What they cost.
+    /// Their costs.
     pub costs: ClassCosts,
-    /// What they cost at least if leaves that were given to a neighbour may be anywhere; none if that is the same.
+    /// Lower bounds on the costs if leaves that were merged into a neighbour may be anywhere; `None` if equal to `costs`.
     at_least: Option<ClassCosts>,
 }
 
 impl Prepared {
-    /// Orders and prices a partition: cycles and free leaves are merged.
+    /// Orders a partition and computes its costs; cycles and free leaves are merged.
     pub fn new(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Self {
         let whole = ClassGraph::new(dag, profile, partition);
         let (graph, given) = whole.without_free_leaves(dag, profile);
@@ -97,12 +96,12 @@ impl Prepared {
         Prepared { graph, at_least: at_least.filter(|least| *least != costs), costs }
     }
 
-    /// The partition that the options ask for, ordered and priced.
+    /// Same for the partition that the options require.
     pub fn with_options(dag: &Dag, profile: &PlacementProfile, contract_layers: bool) -> Self {
         Prepared::new(dag, profile, &Prepared::partition(profile, contract_layers))
     }
 
-    /// The same with free leaves as classes of their own.
+    /// Same with free leaves as classes of their own.
     pub(super) fn whole(dag: &Dag, profile: &PlacementProfile, contract_layers: bool) -> Self {
         let graph = ClassGraph::new(dag, profile, &Prepared::partition(profile, contract_layers));
         let costs = ClassCosts::new(dag, profile, &graph.partition);
@@ -114,12 +113,12 @@ impl Prepared {
         if contract_layers { colours.with_layers(profile) } else { colours }
     }
 
-    /// What the classes cost at least, wherever leaves that were given to a neighbour are.
+    /// Lower bounds on the costs, wherever merged leaves are.
     pub(super) fn at_least(&self) -> &ClassCosts {
         self.at_least.as_ref().unwrap_or(&self.costs)
     }
 
-    /// The split of a list of stages over classes.
+    /// Split of a list of stages over classes.
     pub fn split(&self, stages: &[Stage]) -> Split {
         let members = self.graph.partition.members();
         Split::from_stages(
@@ -135,26 +134,26 @@ impl Prepared {
 pub struct Stage {
     /// Accelerator or CPU.
     pub kind: DeviceKind,
-    /// The classes it holds.
+    /// Classes on it.
     pub classes: Vec<usize>,
 }
 
-/// What a search over one order found.
+/// Result of a search over one order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DpResult {
-    /// The best split better than the bound given, first stage first, with its max-load.
+    /// Best split below the given bound, first stage first, with its max-load.
     pub best: Option<(f64, Vec<Stage>)>,
     /// Number of closed sets.
     pub sets: usize,
-    /// Number of pairs of closed sets that were looked at.
+    /// Number of pairs of closed sets visited.
     pub pairs: u64,
-    /// Whether nothing is better; otherwise the caller asked to stop.
+    /// True if no split is better; false if the search was cancelled.
     pub proven: bool,
-    /// Whether nothing is better at the costs either that hold wherever leaves are.
+    /// True if no split is better at the costs that hold wherever leaves are.
     pub anywhere: bool,
 }
 
-/// The best contiguous split within the limits.
+/// Best contiguous split within the limits.
 pub fn plan(
     dag: &Dag,
     profile: &PlacementProfile,
@@ -170,13 +169,13 @@ pub fn plan(
     }
     let whole = || plan_over(&Prepared::whole(dag, profile, options.contract_layers), limits, options, search).0;
     let Some(upper) = placed.max_load else {
-        // A class that is too much for any device is so wherever leaves are.
+        // A class too large for every device is too large wherever leaves are.
         return if lower_bound(costs, limits).is_finite() { whole() } else { placed };
     };
     let lattice = lattice.unwrap_or_else(|| Lattice::chain(prepared.graph.order().topological_order()));
-    // Any better split will do.
-    let any = Question { below: upper, enough: upper };
-    match ask(&lattice, costs, limits, any, (1, &mut Space::default()), &search.quiet()) {
+    // Any better split disproves the result.
+    let any = SplitProbe { below: upper, enough: upper };
+    match decide(&lattice, costs, limits, any, (1, &mut Space::default()), &search.quiet()) {
         Ok((None, pairs)) => {
             let of_pairs = placed.counts.iter_mut().find(|(name, _)| *name == "pairs");
             of_pairs.into_iter().for_each(|(_, count)| *count += pairs as f64);
@@ -187,7 +186,7 @@ pub fn plan(
     }
 }
 
-/// The best split of classes that leaves were given to, or a better one over all classes.
+/// Better one of the split over merged classes and the split over all classes.
 fn better_of(merged: Placed, whole: Placed) -> Placed {
     let value = |placed: &Placed| placed.max_load.unwrap_or(f64::INFINITY);
     match whole.status {
@@ -197,8 +196,8 @@ fn better_of(merged: Placed, whole: Placed) -> Placed {
     }
 }
 
-/// The best contiguous split of these classes, their closed sets where there is more than one order and they are not too many, and
-/// whether no split is better wherever leaves are.
+/// Best contiguous split of these classes; their closed sets if there are several orders and not too many sets; true if no split is
+/// better wherever leaves are.
 fn plan_over(
     prepared: &Prepared,
     limits: &PlacementLimits,
@@ -212,7 +211,7 @@ fn plan_over(
     if matches!(linear.found, Err(Refused::Cancelled)) {
         return (linear.placed(prepared), None, false);
     }
-    // There is no other order: what is best along this one is best.
+    // With one order, the best split along it is the best.
     if one_order && linear.found.as_ref().is_ok_and(|found| found.proven) {
         let status = if linear.best.is_some() { Status::Optimal } else { Status::Infeasible };
         let placed = linear.placed(prepared);
@@ -262,14 +261,14 @@ fn plan_over(
     (placed, lattice.ok(), anywhere)
 }
 
-/// Whether the order is of all classes: then there is one way to linearise it.
+/// True if the order is total, so that there is one way to linearise it.
 fn is_chain(order: &Dag) -> bool {
     let follows = |pair: &[u32]| order.successors(pair[0] as usize).any(|next| next == pair[1] as usize);
     order.topological_order().windows(2).all(follows)
 }
 
-/// The best split along a lattice that is better than `upper`. If there are costs `at_least` that hold wherever leaves are, it is
-/// also known whether nothing is better at these, as long as that takes no question of its own.
+/// Best split along a lattice below `upper`. With costs `at_least` that hold wherever leaves are, the result also says if no split is
+/// better at these, as far as that takes no probe of its own.
 ///
 /// # Errors
 /// `Refused` where the table would be too large, or the search was cancelled.
@@ -286,19 +285,19 @@ pub fn solve_over(
         return Err(Refused::TooMany(lattice.len()));
     }
     let mut found = DpResult { best: None, sets: lattice.len(), pairs: 0, proven: true, anywhere: false };
-    let mut quest = Quest::new(lower_bound(costs, limits), upper);
+    let mut state = SplitSearch::new(lower_bound(costs, limits), upper);
     let mut space = Space::default();
     for round in 1.. {
-        let question = quest.question();
-        let Question { below, enough } = question;
-        // To what is denied at the least costs there is no split at the others. What is found at them may be one, too.
-        let least = at_least.filter(|_| enough >= quest.upper);
-        let mut answer = |costs| ask(lattice, costs, limits, question, (round, &mut space), search);
+        let probe = state.probe();
+        let SplitProbe { below, enough } = probe;
+        // Without a split at the least costs there is none at the others. A split found at the least costs may be one, too.
+        let least = at_least.filter(|_| enough >= state.upper);
+        let mut answer = |costs| decide(lattice, costs, limits, probe, (round, &mut space), search);
         let mut answered = answer(least.unwrap_or(costs));
         let mut anywhere = least.is_some();
         if anywhere
             && let Ok((Some((_, stages)), pairs)) = &answered
-            && !(fits(stages, costs, limits) && worth(stages, costs) < quest.upper)
+            && !(fits(stages, costs, limits) && worth(stages, costs) < state.upper)
         {
             (found.pairs, anywhere) = (found.pairs + pairs, false);
             answered = answer(costs);
@@ -313,22 +312,22 @@ pub fn solve_over(
         };
         found.pairs += pairs;
         let Some((claimed, stages)) = split else {
-            if below >= quest.upper {
+            if below >= state.upper {
                 found.anywhere = anywhere;
                 break;
             }
-            quest.denied(below, pairs);
+            state.denied(below, pairs);
             continue;
         };
-        // What the table says is worth no more than its rounding: the split is what it adds up to.
+        // The value of the table is off by rounding: the split is added up again.
         let value = worth(&stages, costs);
-        if value >= quest.upper {
+        if value >= state.upper {
             found.proven = false;
             break;
         }
         let exact = claimed > enough && below <= COARSEST * value;
         let best = found.best.insert((value, stages));
-        if exact || value <= quest.low {
+        if exact || value <= state.low {
             break;
         }
         if lattice.len() >= MANY_ORDERS * costs.len() {
@@ -337,23 +336,23 @@ pub fn solve_over(
                 found.pairs += improve_along_order(lattice, step, best, costs, limits, &quiet);
             }
         }
-        quest.found(below, best.0, pairs);
+        state.found(below, best.0, pairs);
     }
     Ok(found)
 }
 
-/// The split that a table has for a question and what it claims to be its value, if there is one, and how many pairs were looked at.
+/// Answer to a probe: the split with its value by the table, if there is one, and the number of pairs visited.
 type Answer = (Option<(f64, Vec<Stage>)>, u64);
 
-/// Puts a question to a table along a lattice.
+/// Decides a probe along a lattice.
 ///
 /// # Errors
 /// `Refused` if the search was cancelled.
-fn ask(
+fn decide(
     lattice: &Lattice,
     costs: &ClassCosts,
     limits: &PlacementLimits,
-    Question { below, enough }: Question,
+    SplitProbe { below, enough }: SplitProbe,
     (round, space): (i32, &mut Space),
     search: &Search,
 ) -> Result<Answer, Refused> {
@@ -365,7 +364,7 @@ fn ask(
     Ok((split, pairs))
 }
 
-/// Whether accelerators can run what they hold of these stages, and have the memory for it.
+/// True if the accelerators support the classes of these stages and have the memory for them.
 fn fits(stages: &[Stage], costs: &ClassCosts, limits: &PlacementLimits) -> bool {
     let on_accelerators = stages.iter().filter(|stage| stage.kind == DeviceKind::Accelerator);
     on_accelerators.into_iter().all(|stage| {
@@ -400,8 +399,8 @@ fn improve_along_order(
         order[from..].sort_unstable_by_key(|&class| std::cmp::Reverse(left_after[class as usize]));
     }
     let (lattice, below) = (Lattice::chain(&order), best.0);
-    let (question, space) = (Question { below, enough: 0.0 }, &mut Space::default());
-    let Ok((split, pairs)) = ask(&lattice, costs, limits, question, (1, space), search) else { return 0 };
+    let (probe, space) = (SplitProbe { below, enough: 0.0 }, &mut Space::default());
+    let Ok((split, pairs)) = decide(&lattice, costs, limits, probe, (1, space), search) else { return 0 };
     if let Some((_, stages)) = split {
         let value = worth(&stages, costs);
         if value < below {
@@ -411,77 +410,77 @@ fn improve_along_order(
     pairs
 }
 
-/// No more CPUs and accelerators than there are classes.
+/// CPUs and accelerators, at most one of each per class.
 fn devices(limits: &PlacementLimits, costs: &ClassCosts) -> [usize; 2] {
     [limits.cpus, limits.accelerators].map(|limit| (limit as usize).min(costs.len()))
 }
 
-/// The largest load of these stages, added up from their parts.
+/// Largest load of these stages, added up from their parts.
 fn worth(stages: &[Stage], costs: &ClassCosts) -> f64 {
     stages.iter().map(|stage| costs.load(stage.kind, &stage.classes)).fold(0.0, f64::max)
 }
 
-/// What one table is asked.
+/// Decision problem that one table answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Question {
-    /// For a split with a value below this one.
+struct SplitProbe {
+    /// Is there a split with a value below this one?
     below: f64,
     /// Values up to this one are as good as any.
     enough: f64,
 }
 
-/// How far the search is.
+/// State of the search between its lower bound and its incumbent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Quest {
-    /// No split is below this value.
+struct SplitSearch {
+    /// Proven lower bound.
     low: f64,
-    /// The best split known has this value.
+    /// Value of the incumbent.
     upper: f64,
-    /// Where between the two the next question lies, from above.
+    /// Position of the next probe between the two, from above.
     share: f64,
-    asked: Asked,
-    /// To so many questions in a row there was no split.
+    just_below: JustBelow,
+    /// Probes in a row without a split.
     denials: u32,
-    /// Pairs that the last question took to which there was a split, and the last one to which there was none.
+    /// Pairs visited by the last probe with a split, and by the last one without.
     pairs_found: u64,
     pairs_denied: u64,
 }
 
-/// Whether the question for any better split was asked, which ends the search where there is none.
+/// State of the probe just below the incumbent, which ends the search if it finds no split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    /// No.
+enum JustBelow {
+    /// Not yet decided.
     Nothing,
-    /// Of the first split known, or of one that was far from what is proven.
+    /// Decided for the first incumbent, or for one far from the lower bound.
     Early,
-    /// Of one that was close, and there was a better one.
+    /// Decided for an incumbent close to the lower bound, and there was a better split.
     Late,
 }
 
-impl Quest {
+impl SplitSearch {
     fn new(low: f64, upper: f64) -> Self {
-        let asked = Asked::Nothing;
-        Quest { low, upper, share: FIRST_SHARE, asked, denials: 0, pairs_found: 0, pairs_denied: 0 }
+        let just_below = JustBelow::Nothing;
+        SplitSearch { low, upper, share: FIRST_SHARE, just_below, denials: 0, pairs_found: 0, pairs_denied: 0 }
     }
 
-    /// Whether there is any better split is asked first, for often there is none; then whether there is one further
-    /// down, until little is left or little is saved; then again for any; and at last for the best, however long that takes.
-    fn question(&self) -> Question {
-        let Quest { low, upper, share, asked, .. } = *self;
+    /// Next probe. First just below the incumbent, which often proves it. Then further down, until the gap is small or probes cost
+    /// much the same; then just below the incumbent again; last the best split itself, however long that takes.
+    fn probe(&self) -> SplitProbe {
+        let SplitSearch { low, upper, share, just_below, .. } = *self;
         let narrow = upper - low <= NARROW * upper;
-        if asked == Asked::Nothing || !upper.is_finite() || narrow {
-            return Question { below: upper, enough: if asked == Asked::Late { low } else { upper } };
+        if just_below == JustBelow::Nothing || !upper.is_finite() || narrow {
+            return SplitProbe { below: upper, enough: if just_below == JustBelow::Late { low } else { upper } };
         }
         if self.denials >= DENIED_IN_A_ROW && ONE_IN * self.pairs_denied >= self.pairs_found {
-            return Question { below: upper, enough: low };
+            return SplitProbe { below: upper, enough: low };
         }
         // Values may be of any order of magnitude.
         let middle =
             if upper > 4.0 * low { (low * upper).sqrt().max(upper * 1e-6) } else { upper - (upper - low) * share };
-        Question { below: middle, enough: middle }
+        SplitProbe { below: middle, enough: middle }
     }
 
-    /// No split is below this value, which took so many pairs.
+    /// Notes that no split is below a value, and the pairs visited.
     fn denied(&mut self, below: f64, pairs: u64) {
         self.low = below;
         self.share = FIRST_SHARE;
@@ -489,11 +488,11 @@ impl Quest {
         self.pairs_denied = pairs;
     }
 
-    /// A split below this value was found, which took so many pairs.
+    /// Notes that a split below a value was found, and the pairs visited.
     fn found(&mut self, below: f64, value: f64, pairs: u64) {
         if below >= self.upper && self.upper.is_finite() {
             let narrow = self.upper - self.low <= NARROW * self.upper;
-            self.asked = if narrow { Asked::Late } else { Asked::Early };
+            self.just_below = if narrow { JustBelow::Late } else { JustBelow::Early };
         }
         self.upper = value;
         self.share = (2.0 * self.share).min(0.5);
@@ -507,43 +506,43 @@ mod tests {
     use super::*;
     use crate::planner::random::SplitMix;
 
-    /// Asks until the best split is known, where splits are worth `values` and a question takes so many pairs by its bound; the
-    /// best value and the questions.
-    fn seek(low: f64, values: &[f64], pairs: impl Fn(f64) -> u64) -> (f64, Vec<Question>) {
-        let mut quest = Quest::new(low, values[0]);
-        let mut questions = vec![];
+    /// Probes until the best split is known, for splits with these values and the number of pairs by bound. Returns the best value and
+    /// the probes.
+    fn seek(low: f64, values: &[f64], pairs: impl Fn(f64) -> u64) -> (f64, Vec<SplitProbe>) {
+        let mut state = SplitSearch::new(low, values[0]);
+        let mut probes = vec![];
         loop {
-            let question = quest.question();
-            let Question { below, enough } = question;
-            questions.push(question);
-            // Of what is good enough any may be found, and the worst is.
+            let probe = state.probe();
+            let SplitProbe { below, enough } = probe;
+            probes.push(probe);
+            // Any good enough split may be found; this finds the worst.
             let good = values.iter().copied().filter(|&value| value < below.min(enough)).reduce(f64::max);
             match good.or(values.iter().copied().filter(|&value| value < below).reduce(f64::min)) {
-                None if below >= quest.upper => return (quest.upper, questions),
-                None => quest.denied(below, pairs(below)),
-                Some(value) if value > enough || value <= quest.low => return (value, questions),
-                Some(value) => quest.found(below, value, pairs(below)),
+                None if below >= state.upper => return (state.upper, probes),
+                None => state.denied(below, pairs(below)),
+                Some(value) if value > enough || value <= state.low => return (value, probes),
+                Some(value) => state.found(below, value, pairs(below)),
             }
         }
     }
 
     #[test]
-    fn where_every_question_costs_the_same_the_best_is_asked_for_after_two_without_a_split() {
+    fn with_probes_of_equal_cost_the_best_split_is_searched_after_two_failures() {
         let values = [150.0, 140.0, 139.0];
-        let (best, questions) = seek(60.0, &values, |_| 1_000);
+        let (best, probes) = seek(60.0, &values, |_| 1_000);
         assert_eq!(best, 139.0);
-        let last = questions[3];
-        assert_eq!((questions.len(), last.below), (4, 140.0));
-        assert!(questions[1].below < questions[2].below && last.enough == questions[2].below, "{questions:?}");
-        // Where they cost more the higher they are, little by little.
-        let (best, questions) = seek(60.0, &values, |below| below.powi(12) as u64);
+        let last = probes[3];
+        assert_eq!((probes.len(), last.below), (4, 140.0));
+        assert!(probes[1].below < probes[2].below && last.enough == probes[2].below, "{probes:?}");
+        // Probes that cost more the higher they are, little by little.
+        let (best, probes) = seek(60.0, &values, |below| below.powi(12) as u64);
         assert_eq!(best, 139.0);
-        let dear = questions[1..].iter().filter(|question| question.below > 139.5);
-        assert!(questions.len() > 6 && dear.count() <= 2, "{questions:?}");
+        let dear = probes[1..].iter().filter(|probe| probe.below > 139.5);
+        assert!(probes.len() > 6 && dear.count() <= 2, "{probes:?}");
     }
 
     #[test]
-    fn the_best_is_found_whatever_questions_cost() {
+    fn the_best_is_found_whatever_probes_cost() {
         for seed in 0..3_000 {
             let mut random = SplitMix::new(seed);
             let low = random.below(1_000) as f64 / 10.0;
@@ -551,9 +550,9 @@ mod tests {
                 (0..=random.below(20)).map(|_| low + random.below(10_000) as f64 / 90.0).collect();
             values.sort_by(|a, b| b.total_cmp(a));
             let power = random.below(20) as i32;
-            let (best, questions) = seek(low, &values, |below| (1e3 * (below / values[0]).powi(power)) as u64);
-            assert_eq!(best, *values.last().unwrap(), "seed {seed}: {questions:?}");
-            assert!(questions.len() < 60, "seed {seed}: {questions:?}");
+            let (best, probes) = seek(low, &values, |below| (1e3 * (below / values[0]).powi(power)) as u64);
+            assert_eq!(best, *values.last().unwrap(), "seed {seed}: {probes:?}");
+            assert!(probes.len() < 60, "seed {seed}: {probes:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What lies within each closed set that a device may build on: the most compute of a closed set with a value, by the devices
-//! that hold it.
+//! Most compute of a closed set with a value within each closed set, by the devices that hold it: what one more device can build
+//! on.
 //!
-//! Of all numbers of accelerators a closed set is asked for few: none has a value with more than the sets within it are of use
-//! with, and no larger set asks for fewer than it builds on.
+//! Each set has cells for few numbers of accelerators: not more than the sets within it have values with, not fewer than larger
+//! sets build on.
 //!
 //! Memory `O(sets + cells)`, time `O(sets · (c + 1) + steps)` to find which cells there are.
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::planner::placement::lattice::Lattice;
 
-/// There is no closed set with a value within this one.
+/// Cell of a set without a closed set with a value within it.
 const NOWHERE: [f32; 2] = [-1.0; 2];
 
-/// So much compute at least, on an accelerator and on a CPU.
+/// Compute of a set on an accelerator and on a CPU, rounded up.
 pub(super) fn compute(sums: &Sums) -> [f32; 2] {
     [sums.accelerator, sums.cpu].map(|time| (time as f32).next_up())
 }
@@ -27,19 +27,20 @@ fn raise(cell: &mut Cell, [accelerator, cpu]: Cell) {
     *cell = [cell[0].max(accelerator), cell[1].max(cpu)];
 }
 
-/// What lies within all closed sets.
+/// Cells of all closed sets.
 #[derive(Debug, Default)]
 pub(super) struct Near {
     windows: Windows,
     cells: Vec<Cell>,
-    /// From the fewest accelerators that larger sets ask for, to the most that smaller ones have values with.
+    /// Fewest accelerators that larger sets build on, by set.
     asked: Vec<u16>,
+    /// One more than the most accelerators with which smaller sets have values, by set.
     there: Vec<u16>,
 }
 
 impl Near {
-    /// Begins anew where closed sets are of use with these numbers of accelerators, by set and so many numbers of CPUs. What lies
-    /// within a set is to be noted before it is asked for.
+    /// Lays out the cells for the numbers of accelerators with which sets are of use, by set and number of CPUs (`row` of them).
+    /// Sets must be approached in order of size.
     pub(super) fn begin(&mut self, lattice: &Lattice, useful: &[Span], row: usize) {
         let Near { windows, cells, asked, there } = self;
         find_asked(lattice, useful, row, asked);
@@ -53,13 +54,13 @@ impl Near {
         cells[windows.all(0)].fill(nothing);
     }
 
-    /// Notes what lies within a closed set and is smaller, that is within those below; whether it is asked for anything.
+    /// Fills the cells of a set from those of the sets with one class less; true if it has any cells.
     pub(super) fn approach(&mut self, lattice: &Lattice, set: usize) -> bool {
         let own = self.windows.span(set);
         let here = self.windows.all(set);
         self.cells[here.clone()].fill(NOWHERE);
         for &(below, _) in lattice.below(set) {
-            // The smaller one is asked for no fewer, and has no more.
+            // The smaller set has no cells beyond the range that both have.
             let both = self.windows.span(below as usize).within(own.from.into(), own.to.into());
             let there = self.windows.places(below as usize, both);
             for (at, there) in here.clone().zip(there) {
@@ -70,18 +71,18 @@ impl Near {
         !here.is_empty()
     }
 
-    /// Adds a closed set of so much compute to what lies within it, beside so many CPUs and with these accelerators.
+    /// Adds a closed set with its compute to its own cell for these devices.
     pub(super) fn arrive(&mut self, set: usize, own: [f32; 2], c: usize, accelerators: usize) {
         if let Some(place) = self.windows.place(set)(c, accelerators) {
             raise(&mut self.cells[place], own);
         }
     }
 
-    /// Whether none of these entries builds on a closed set within this one that computes as much as a device more must find
-    /// there, an accelerator or a CPU.
+    /// True if no entry can build on a closed set within this one: none has the compute that one more accelerator or CPU needs
+    /// below it.
     #[inline]
     pub(super) fn far(&self, set: usize, entries: &[Useful], (accelerator, cpu): Aim) -> bool {
-        // Nothing is less than none.
+        // An empty cell is negative.
         let (accelerator, cpu) = (accelerator.max(0.0), cpu.max(0.0));
         let place = self.windows.place(set);
         let reached = |c: usize, from: usize, to: usize, kind: usize, least: f64| {
@@ -95,7 +96,7 @@ impl Near {
     }
 }
 
-/// The fewest accelerators that a closed set or one that it lies in asks for.
+/// Fewest accelerators that a closed set or a larger one builds on, by set.
 fn find_asked(lattice: &Lattice, useful: &[Span], row: usize, asked: &mut Vec<u16>) {
     asked.clear();
     asked.resize(lattice.len(), u16::MAX);
@@ -110,12 +111,12 @@ fn find_asked(lattice: &Lattice, useful: &[Span], row: usize, asked: &mut Vec<u1
     }
 }
 
-/// Behind the most accelerators that a closed set or one that lies in it may have a value with.
+/// One more than the most accelerators with which a closed set or a smaller one may have a value, by set.
 fn find_there(lattice: &Lattice, useful: &[Span], row: usize, there: &mut Vec<u16>) {
     there.clear();
     for (set, spans) in useful.chunks_exact(row).enumerate() {
         let own = spans.iter().map(|span| span.to);
-        // The empty set has a value with nothing, which larger ones with more devices than they need take over.
+        // The empty set has a value without devices.
         let least = if set == 0 { 1 } else { 0 };
         let below = lattice.below(set).iter().map(|&(below, _)| there[below as usize]);
         let most = own.chain(below).fold(least, u16::max);

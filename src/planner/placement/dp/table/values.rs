@@ -1,11 +1,11 @@
-//! The values of all closed sets, with the numbers of devices that they are of use with.
+//! Values of all closed sets, for the numbers of devices with which they are of use.
 
 use super::{
     Useful,
     windows::{Span, Windows},
 };
 
-/// The values of all closed sets; infinite where not below the bound or of no use.
+/// Values of all closed sets; infinite if not below the bound.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     /// By set and number of CPUs.
@@ -16,8 +16,8 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Begins anew where closed sets are of use with these numbers of accelerators, by set and so many numbers of CPUs: there are
-    /// no values, but for the empty set, whose are zero.
+    /// Lays out the values for the numbers of accelerators with which sets are of use, by set and number of CPUs (`row` of them).
+    /// All are infinite but those of the empty set, which are zero.
     pub(super) fn begin(&mut self, useful: &[Span], row: usize) {
         let Values { windows, cells, .. } = self;
         let count = windows.lay_out(useful.iter().copied(), 1);
@@ -27,14 +27,14 @@ impl Values {
         self.row = row;
     }
 
-    /// The numbers of devices with which a closed set is of use.
+    /// Numbers of devices with which a closed set is of use.
     pub(super) fn useful(&self, set: usize) -> impl Iterator<Item = Useful> + '_ {
         let spans = (0..self.row).map(move |c| (c, self.windows.span(set * self.row + c)));
         let spans = spans.filter(|(_, span)| !span.is_empty());
         spans.map(|(c, span)| Useful { c, from: span.from.into(), to: span.to.into() })
     }
 
-    /// The values of some entries, as far as there may be any, and the accelerators of the first.
+    /// Values of a range of accelerators beside `c` CPUs, as far as there are cells, and the accelerators of the first.
     #[inline]
     pub(super) fn within(&self, set: usize, c: usize, from: usize, to: usize) -> (usize, &[f64]) {
         let at = set * self.row + c;

@@ -1,9 +1,8 @@
-//! Which numbers of accelerators a closed set has cells for: few of them, where there may be dozens of devices.
+//! Cells of closed sets for some numbers of accelerators: few, even with dozens of devices.
 
 use std::ops::Range;
 
-/// Numbers of accelerators from one to before another. There is a closed set more than classes and no more accelerators than those,
-/// so that a table of a size that is filled has less than `u16::MAX` of them.
+/// Range of numbers of accelerators. There are at most as many as classes, and tables that are filled are small enough for `u16`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) from: u16,
@@ -13,7 +12,7 @@ pub(super) struct Span {
 impl Span {
     pub(super) const NONE: Span = Span { from: u16::MAX, to: 0 };
 
-    /// From the least to the most; none if that is less.
+    /// From the least to the most; empty if the most is less.
     pub(super) fn new(least: usize, most: usize) -> Self {
         match (u16::try_from(least), u16::try_from(most + 1)) {
             (Ok(from), Ok(to)) if from < to => Span { from, to },
@@ -21,7 +20,7 @@ impl Span {
         }
     }
 
-    /// How many they are.
+    /// Number of elements.
     #[inline]
     fn len(self) -> usize {
         self.to.saturating_sub(self.from).into()
@@ -31,22 +30,22 @@ impl Span {
         self.len() == 0
     }
 
-    /// Those of them from one number to before another.
+    /// Intersection with a range.
     #[inline]
     pub(super) fn within(self, from: usize, to: usize) -> Range<usize> {
         from.max(self.from.into())..to.min(self.to.into())
     }
 }
 
-/// The cells of a closed set: one for each number of CPUs beside each of some numbers of accelerators.
+/// Cells of a closed set: one for each number of CPUs beside each of some numbers of accelerators.
 #[derive(Debug, Clone, Copy)]
 struct Window {
-    /// The first one among the cells of all sets.
+    /// Position of the first among the cells of all sets.
     start: u32,
     span: Span,
 }
 
-/// The cells of all closed sets.
+/// Cells of all closed sets.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     windows: Vec<Window>,
@@ -55,7 +54,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Lays out cells for the accelerators of each set beside so many numbers of CPUs; how many they are.
+    /// Lays out cells for the accelerators of each set beside `row` numbers of CPUs; returns their number.
     pub(super) fn lay_out(&mut self, spans: impl Iterator<Item = Span>, row: usize) -> usize {
         let mut cells = 0;
         self.row = row;
@@ -68,13 +67,13 @@ impl Windows {
         cells
     }
 
-    /// The numbers of accelerators of a set.
+    /// Numbers of accelerators of a set.
     #[inline]
     pub(super) fn span(&self, set: usize) -> Span {
         self.windows[set].span
     }
 
-    /// The places of the cells of some of its numbers of accelerators.
+    /// Positions of the cells of some of its numbers of accelerators.
     #[inline]
     pub(super) fn places(&self, set: usize, accelerators: Range<usize>) -> Range<usize> {
         let Window { start, span } = self.windows[set];
@@ -85,13 +84,13 @@ impl Windows {
         place(accelerators.start)..place(accelerators.end)
     }
 
-    /// The places of all its cells.
+    /// Positions of all its cells.
     #[inline]
     pub(super) fn all(&self, set: usize) -> Range<usize> {
         self.places(set, self.span(set).within(0, usize::MAX))
     }
 
-    /// The place of the cell beside `c` CPUs, if there is one, by number of accelerators.
+    /// Position of the cell beside `c` CPUs, by number of accelerators; `None` if there is no cell.
     #[inline(always)]
     pub(super) fn place(&self, set: usize) -> impl Fn(usize, usize) -> Option<usize> + use<> {
         let (Window { start, span }, row) = (self.windows[set], self.row);
