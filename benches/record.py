@@ -388,7 +388,7 @@ def check(arguments):
     bad = done = 0
     for path in sorted(Path(arguments.out + ".plans").glob("*.json")):
         question = names[path.stem.split("-")[0]]
-        result = subprocess.run([arguments.binary, "check", question[2], "--plan", str(path)], capture_output=True, text=True)
+        result = subprocess.run([arguments.binary, "check", question[2], str(path)], capture_output=True, text=True)
         done += 1
         if result.returncode:
             bad += 1
