@@ -107,14 +107,16 @@ struct Sets {
     family: SuccessorSets,
     /// True if the family holds every closed set.
     complete: bool,
+    /// Number of closed sets up to which the family is complete: less than [`MOST_SETS`] for huge networks.
+    limit: usize,
 }
 
 /// Closed sets of a network, or suffixes of topological orders where there are too many; `None` if cancelled.
 fn closed_sets(dag: &Dag, search: &Search) -> Option<Sets> {
-    let most = MOST_SETS.min(MOST_WORDS / dag.len().div_ceil(64).max(1));
-    match SuccessorSets::enumerate(dag, most, &|| search.cancelled()) {
-        Enumeration::Complete(family) => Some(Sets { family, complete: true }),
-        Enumeration::TooMany => Some(Sets { family: suffixes(dag, MOST_SETS), complete: false }),
+    let limit = MOST_SETS.min(MOST_WORDS / dag.len().div_ceil(64).max(1));
+    match SuccessorSets::enumerate(dag, limit, &|| search.cancelled()) {
+        Enumeration::Complete(family) => Some(Sets { family, complete: true, limit }),
+        Enumeration::TooMany => Some(Sets { family: suffixes(dag, limit), complete: false, limit }),
         Enumeration::Cancelled => None,
     }
 }
@@ -208,9 +210,10 @@ fn plan(
         // Other cuts may fit: nothing is proven, and only more cuts could tell.
         None if !sets.complete => {
             let note = format!(
-                "No plan was found among {} closed sets along topological orders. The network has more than {MOST_SETS}; the \
+                "No plan was found among {} closed sets along topological orders. The network has more than {}; the \
                  others were not searched.",
-                wide.sets.len()
+                wide.sets.len(),
+                sets.limit
             );
             Outcome { notes: vec![note], ..Outcome::new(Status::Cancelled) }
         }
@@ -221,7 +224,8 @@ fn plan(
     };
     if !sets.complete && !proven && outcome.plan.is_some() {
         outcome.notes.push(format!(
-            "The network has more than {MOST_SETS} closed sets. Searched: {} of them, along topological orders.",
+            "The network has more than {} closed sets. Searched: {} of them, along topological orders.",
+            sets.limit,
             wide.sets.len()
         ));
     }

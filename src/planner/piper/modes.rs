@@ -1,4 +1,4 @@
-//! Whether a stage keeps to a load, with the best modes that fit into memory.
+//! Decides if a stage keeps to a load, with the best modes that fit into memory.
 //!
 //! [`StageOracle`] decides most cases from the sums of a stage and from the fractional relaxation of its knapsack. The
 //! knapsack itself is solved only where the budget lies between the two bounds of the relaxation.
