@@ -1,7 +1,8 @@
 //! Planner of how a neural network is split over many devices.
 //!
 //! plantui loads a profiled workload, plans its split with published algorithms, checks and simulates every plan, and
-//! shows or exports it. The modules form one path; each uses only those above it:
+//! shows or exports it. The modules form one path; each uses only those above it. Crates hold the order: this package
+//! adds the screen and the command line to the library, which it re-exports.
 //!
 //! | module | step |
 //! |---|---|
@@ -15,10 +16,13 @@
 //! | [`plan`] | plans and their JSON |
 //! | [`simulate`] | schedules and the event simulator |
 //! | [`family`] | kinds of workloads: check, program, edits |
-//! | [`generate`] | workloads from a model and hardware |
-//! | [`planner`] | trait, search handle, algorithms |
+//! | [`search`] | handle on a running search |
+//! | [`mapping`] | a plan's parts on the devices of a topology |
+//! | [`planner`] | trait, registry, algorithms |
 //! | [`run`] | checked and simulated plan for a problem and a planner |
 //! | [`study`] | analyses of many plans |
+//! | [`generate`] | workloads from a model and hardware |
+//! | [`jobs`] | readers of an engine's jobs |
 //! | [`export`] | plan JSON, engines, traces, pictures |
 //! | [`tui`] | screen |
 //! | [`config`] | user's configuration of the screen |
@@ -48,15 +52,20 @@
 pub mod cli;
 #[cfg(feature = "screen")]
 pub mod config;
-pub mod export;
-pub mod generate;
 #[cfg(feature = "screen")]
 mod notice;
-pub mod planner;
-pub mod run;
-pub mod study;
 #[cfg(feature = "screen")]
 pub mod tui;
 
 #[doc(inline)]
-pub use plantui_core::{cluster, family, graph, plan, simulate, source, terms, text, units, workload};
+pub use plantui_core::{
+    cluster, family, graph, mapping, plan, random, search, simulate, source, terms, text, units, workload,
+};
+#[doc(inline)]
+pub use plantui_export as export;
+#[doc(inline)]
+pub use plantui_jobs as jobs;
+#[doc(inline)]
+pub use plantui_planners as planner;
+#[doc(inline)]
+pub use plantui_study::{self as study, generate, run};

@@ -16,7 +16,7 @@ use crate::{
     cluster::{GivenLimits, LimitKind, Limits, hardware},
     export::plan_json,
     family,
-    generate::import::{self, Configuration, Engine, Recompute},
+    jobs::{self as import, Configuration, Engine, Recompute},
     plan::{
         Plan, Score,
         document::{Document, ExecutionPart, ObjectivePart, SCHEMA, WorkloadPart, limits_part, stage_parts},

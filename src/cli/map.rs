@@ -16,7 +16,9 @@ use super::{
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Limits, topology::Topology},
-    family, notice,
+    family,
+    mapping::{Consider, Keep, MapError, Mapped, Mapping, MappingSettings, Method, Parallel, PlanError, map_plan},
+    notice,
     plan::{
         Measure, Plan, Score,
         configuration::ConfigurationPart,
@@ -24,12 +26,7 @@ use crate::{
             Document, ExecutionPart, MappingPart, ObjectivePart, PlannerPart, SCHEMA, limits_part, stage_parts,
         },
     },
-    planner::{
-        Search,
-        parmesan::mapping::{
-            Consider, Keep, MapError, Mapped, Mapping, MappingSettings, Method, Parallel, PlanError, map_plan,
-        },
-    },
+    planner::Search,
     run::Simulation,
     simulate::Setup,
     units,

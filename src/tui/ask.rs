@@ -63,12 +63,6 @@ pub(super) struct AskForm {
     pub(super) sought: Option<Arc<Sought>>,
 }
 
-impl std::fmt::Debug for Sought {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sought").field("question", &self.question).field("answer", &self.answer).finish_non_exhaustive()
-    }
-}
-
 impl AskForm {
     /// Sign between figure and value: at least for figures where more is better.
     pub(super) fn sign(&self) -> &'static str {

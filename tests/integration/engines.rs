@@ -81,8 +81,8 @@ fn written(engine: Engine, case: &(Workload, Limits, Plan)) -> (Exported, Cut) {
 #[test]
 fn every_flag_in_the_writers_for_megatron_is_one_of_its() {
     let writers = [
-        include_str!("../../src/export/engine/megatron.rs"),
-        include_str!("../../src/export/engine/megatron_training.rs"),
+        include_str!("../../crates/export/src/engine/megatron.rs"),
+        include_str!("../../crates/export/src/engine/megatron_training.rs"),
     ];
     assert!(writers.map(engine_rules::megatron_flags).iter().all(|&flags| flags > 20));
 }
@@ -98,20 +98,20 @@ fn a_flag_that_megatron_does_not_have_is_found_in_a_writer() {
 #[test]
 fn every_field_in_the_other_writers_is_one_of_the_engine() {
     let titan = [
-        include_str!("../../src/export/engine/torchtitan.rs"),
-        include_str!("../../src/export/engine/torchtitan_model.rs"),
-        include_str!("../../src/export/engine/torchtitan_training.rs"),
+        include_str!("../../crates/export/src/engine/torchtitan.rs"),
+        include_str!("../../crates/export/src/engine/torchtitan_model.rs"),
+        include_str!("../../crates/export/src/engine/torchtitan_training.rs"),
     ];
     let bridge = [
-        include_str!("../../src/export/engine/megatron_bridge.rs"),
-        include_str!("../../src/export/engine/megatron_bridge_training.rs"),
+        include_str!("../../crates/export/src/engine/megatron_bridge.rs"),
+        include_str!("../../crates/export/src/engine/megatron_bridge_training.rs"),
     ];
     let count = |engine: &str, sources: &[&str], roots: &[&str]| -> usize {
         sources.iter().map(|source| engine_rules::fields(engine, source, roots)).sum()
     };
     assert!(count("torchtitan", &titan, &["config.", "parallelism."]) > 15);
     assert!(count("Megatron-Bridge", &bridge, &["config.", "model."]) > 15);
-    assert!(engine_rules::megatron_flags(include_str!("../../src/export/engine/megatron_model.rs")) > 20);
+    assert!(engine_rules::megatron_flags(include_str!("../../crates/export/src/engine/megatron_model.rs")) > 20);
     let wrong = "f(\"parallelism.enable_async_tensor_parallel = True\");";
     assert!(std::panic::catch_unwind(|| engine_rules::fields("torchtitan", wrong, &["parallelism."])).is_err());
 }

@@ -1,0 +1,132 @@
+//! Hardware and software of a workload, and what may replace them besides the dials: a stack with its settings,
+//! constants of a calibration, links of a topology, the values in a plan's file.
+//!
+//! Measured times belong to the machines and software they were measured on. Workloads with measured times therefore
+//! have no platform and stay unchanged.
+
+use super::{dial::NotTurned, of, training::calibrate::Calibration};
+use crate::{
+    cluster::Links,
+    plan::document::{TrainingPart, WorkloadPart},
+    source::LoadError,
+    workload::{TrainingProfile, Workload, training::Accelerator},
+};
+
+/// Links of devices, from a topology.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wiring {
+    /// Bandwidths within machines and between them.
+    pub links: Links,
+    /// Number of devices of the smallest machine.
+    pub machine: u32,
+    /// Kind of link within a machine, in a word.
+    pub joined_by: &'static str,
+    /// Bytes of memory of a device, if known.
+    pub memory_bytes: Option<f64>,
+    /// Summary in a sentence.
+    pub told: String,
+}
+
+impl Wiring {
+    /// Accelerator in such machines.
+    pub fn around(&self, accelerator: &Accelerator) -> Accelerator {
+        Accelerator {
+            inner_link: self.links.in_machine,
+            outer_link: self.links.between_machines,
+            domain: self.machine,
+            joined_by: self.joined_by,
+            memory_bytes: self.memory_bytes.unwrap_or(accelerator.memory_bytes),
+            ..*accelerator
+        }
+    }
+}
+
+/// Platform of a kind of workload. All workload arguments are of this family.
+pub trait Platform {
+    /// True if it has a platform. Another topology then makes another workload.
+    fn has_platform(&self) -> bool {
+        false
+    }
+
+    /// Names of the software's settings, each with its allowed values.
+    fn software_settings(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Changes a setting of the software.
+    ///
+    /// # Errors
+    /// [`NotTurned`] with the allowed values.
+    fn with_setting(&self, workload: &Workload, name: &str, value: &str) -> Result<Workload, NotTurned> {
+        let _ = value;
+        Err(NotTurned(format!("{} carries what was measured: there is no `{name}` to change", workload.name)))
+    }
+
+    /// Changes the profile of the software, with its settings if it has others.
+    ///
+    /// # Errors
+    /// [`NotTurned`] with the available ones.
+    fn with_stack(&self, workload: &Workload, id: &str) -> Result<Workload, NotTurned> {
+        let _ = id;
+        Err(NotTurned(format!("{} carries what was measured: there is no software to change", workload.name)))
+    }
+
+    /// Replaces the constants by those of a calibration.
+    fn calibrated(&self, workload: &Workload, calibration: &Calibration) -> Workload {
+        let _ = calibration;
+        workload.clone()
+    }
+
+    /// Replaces the links by those of a topology.
+    fn wired(&self, workload: &Workload, wiring: &Wiring) -> Workload {
+        let _ = wiring;
+        workload.clone()
+    }
+
+    /// Model and its training, if the costs of nodes are derived from it. Engines' own configurations are written from
+    /// it.
+    fn model(&self) -> Option<&TrainingProfile> {
+        None
+    }
+
+    /// Platform for plan documents.
+    fn told(&self) -> Option<TrainingPart> {
+        None
+    }
+
+    /// Workload on the hardware of a plan's file, with the file's constants unless `calibrated`.
+    ///
+    /// # Errors
+    /// [`LoadError`] with the place in `source` of an impossible figure.
+    fn as_told(
+        &self,
+        workload: &Workload,
+        part: &TrainingPart,
+        calibrated: bool,
+        source: &str,
+    ) -> Result<Workload, LoadError> {
+        let _ = (part, calibrated, source);
+        Ok(workload.clone())
+    }
+
+    /// Applies to this workload, read again, all changes that `asked` has over `before`, the earlier version.
+    fn with_changes(&self, workload: &Workload, before: &Workload, asked: &Workload) -> Workload {
+        let _ = (before, asked);
+        workload.clone()
+    }
+}
+
+impl From<&Workload> for WorkloadPart {
+    fn from(workload: &Workload) -> Self {
+        WorkloadPart {
+            name: workload.name.clone(),
+            source: Some(workload.source.clone()).filter(|source| source != "-"),
+            format: workload.format.to_string(),
+            nodes: workload.nodes.len(),
+            edges: workload.dag.edges().len(),
+            profile_batch: of(workload).profile_batch().map(|batch| batch.samples),
+            recipe: workload.recipe,
+            training: of(workload).told(),
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Refusals of training engines, each with the engine's rule.
+//!
+//! They share nothing with the costs: a run that passes can be launched, however slow it is.
+
+use thiserror::Error;
+
+use super::split::StageSplit;
+use crate::workload::training::{
+    hardware::{Accelerator, Generation},
+    model::{FeedForward, Model},
+    run::{AttentionKernel, ContextStyle, Precision, Recompute, Run, ZeroBubble},
+};
+
+/// Reason why a run cannot be launched. Displays as one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{problem}")]
+pub struct Refusal {
+    /// Problem, with the rule.
+    pub problem: String,
+    /// Repair.
+    pub repair: String,
+}
+
+fn refuse(problem: String, repair: impl Into<String>) -> Result<(), Refusal> {
+    Err(Refusal { problem, repair: repair.into() })
+}
+
+/// Checks a run of a model on a number of devices, and returns its split into stages.
+///
+/// # Errors
+/// [`Refusal`] with the first broken rule.
+pub fn check(model: &Model, run: &Run, accelerator: &Accelerator, devices: u64) -> Result<StageSplit, Refusal> {
+    degrees(run, devices)?;
+    batch(run)?;
+    tensor(model, run)?;
+    context(model, run)?;
+    experts(model, run)?;
+    precision(run, accelerator)?;
+    sequence(model, run)?;
+    let split = stages(model, run)?;
+    recomputation(run, &split)?;
+    Ok(split)
+}
+
+fn degrees(run: &Run, devices: u64) -> Result<(), Refusal> {
+    let layout = &run.layout;
+    if layout.devices() != devices {
+        let product = u64::from(layout.tensor) * u64::from(layout.context) * u64::from(layout.pipeline);
+        return refuse(
+            format!(
+                "tp·cp·pp·dp = {}·{}·{}·{} = {} is not the {devices} devices there are",
+                layout.tensor,
+                layout.context,
+                layout.pipeline,
+                layout.data,
+                layout.devices()
+            ),
+            format!("the engines need a multiple of {product} devices here, each with one rank"),
+        );
+    }
+    if let Some(schedule) = run.zero_bubble {
+        let (id, parts) = (schedule.id(), schedule.parts());
+        if layout.pipeline < 2 {
+            return refuse(
+                format!("{id} needs at least two pipeline stages"),
+                "with one stage there is no bubble to fill",
+            );
+        }
+        if layout.virtual_stages != parts {
+            return refuse(
+                format!("{id} has {parts} parts of the model on every rank, but vp={}", layout.virtual_stages),
+                format!("set vp={parts}"),
+            );
+        }
+    }
+    if layout.virtual_stages > 1 && layout.pipeline < 2 {
+        return refuse(
+            format!("vp={} needs at least two pipeline stages, but pp={}", layout.virtual_stages, layout.pipeline),
+            "interleaving (Megatron-LM's --num-layers-per-virtual-pipeline-stage) is for pipelines: leave vp out",
+        );
+    }
+    Ok(())
+}
+
+fn batch(run: &Run) -> Result<(), Refusal> {
+    let layout = &run.layout;
+    let step = u64::from(layout.micro_batch) * u64::from(layout.data);
+    if !run.global_batch.is_multiple_of(step) {
+        let (b, d) = (layout.micro_batch, layout.data);
+        let above = run.global_batch.next_multiple_of(step);
+        return refuse(
+            format!("global batch {} is not divisible by mbs·dp = {b}·{d} = {step}", run.global_batch),
+            format!("every replica runs whole microbatches: {above} sequences would do"),
+        );
+    }
+    let (m, p) = (run.microbatches(), u64::from(layout.pipeline));
+    if layout.virtual_stages > 1 && run.zero_bubble.is_none() && !m.is_multiple_of(p) {
+        return refuse(
+            format!("interleaving needs microbatches that {p} pipeline stages divide; there are {m}"),
+            format!("a global batch of {} would do", m.next_multiple_of(p) * step),
+        );
+    }
+    Ok(())
+}
+
+fn tensor(model: &Model, run: &Run) -> Result<(), Refusal> {
+    let t = u64::from(run.layout.tensor);
+    if run.settings.tp_overlap && !run.settings.sequence_parallel && t > 1 {
+        return refuse(
+            "tp_overlap needs sequence_parallel, as --tp-comm-overlap needs --sequence-parallel".into(),
+            "set sequence_parallel=true, or tp_overlap=false",
+        );
+    }
+    for kind in &model.kinds {
+        let attention = &kind.attention;
+        let (heads, groups) = (attention.heads(), attention.key_value_heads());
+        for (what, count) in [("attention heads", heads), ("key/value heads (query groups)", groups)] {
+            if !count.is_multiple_of(t) {
+                return refuse(
+                    format!("tp={t} does not divide the model's {count} {what}"),
+                    format!("tensor parallelism gives every rank whole heads: tp must divide {heads} and {groups}"),
+                );
+            }
+        }
+        let width = match kind.feed_forward {
+            FeedForward::Dense { width, .. } => width,
+            FeedForward::Experts(experts) if experts.shared_width > 0 => experts.shared_width,
+            FeedForward::Experts(experts) => experts.width,
+        };
+        if !width.is_multiple_of(t) {
+            return refuse(
+                format!("tp={t} does not divide the feed-forward width {width}"),
+                "tensor parallelism divides that width evenly",
+            );
+        }
+    }
+    Ok(())
+}
+
+fn context(model: &Model, run: &Run) -> Result<(), Refusal> {
+    let (c, t) = (u64::from(run.layout.context), u64::from(run.layout.tensor));
+    if c > 1 {
+        if !run.sequence.is_multiple_of(2 * c) {
+            return refuse(
+                format!("sequence length {} is not divisible by 2·cp = {}", run.sequence, 2 * c),
+                "context parallelism deals a sequence in two chunks to each rank",
+            );
+        }
+        if run.settings.attention == AttentionKernel::Unfused {
+            return refuse(
+                format!("cp={c} needs a fused attention kernel, not attention=unfused"),
+                "context parallelism is built on flash attention",
+            );
+        }
+        if run.settings.context_style == ContextStyle::AllToAll {
+            for kind in &model.kinds {
+                let (heads, groups) = (kind.attention.heads() / t, kind.attention.key_value_heads() / t);
+                if let Some(count) = [heads, groups].into_iter().find(|count| !count.is_multiple_of(c)) {
+                    return refuse(
+                        format!(
+                            "context_style=all-to-all needs cp to divide the heads of a rank; cp={c}, heads {count}"
+                        ),
+                        "exchange fewer, or use context_style=ring",
+                    );
+                }
+            }
+        }
+    }
+    if run.settings.sequence_parallel && t > 1 && !run.sequence.is_multiple_of(t * c) {
+        return refuse(
+            format!("sequence length {} is not divisible by tp·cp = {}", run.sequence, t * c),
+            "sequence parallelism divides every sequence over the tensor group",
+        );
+    }
+    Ok(())
+}
+
+fn experts(model: &Model, run: &Run) -> Result<(), Refusal> {
+    let e = u64::from(run.layout.expert);
+    if e == 1 {
+        return Ok(());
+    }
+    if !model.has_experts() {
+        return refuse(format!("ep={e}, but {} has no experts", model.name), "leave ep out");
+    }
+    for experts in model.kinds.iter().filter_map(|kind| kind.experts()) {
+        if !experts.count.is_multiple_of(e) {
+            return refuse(
+                format!("ep={e} does not divide the {} experts of a layer", experts.count),
+                "expert parallelism gives every rank whole experts",
+            );
+        }
+    }
+    let group = u64::from(run.layout.data) * u64::from(run.layout.context);
+    if !group.is_multiple_of(e) {
+        return refuse(
+            format!("ep={e} does not divide dp·cp = {}·{} = {group}", run.layout.data, run.layout.context),
+            "expert-parallel groups are made within the data-parallel ranks",
+        );
+    }
+    Ok(())
+}
+
+fn precision(run: &Run, accelerator: &Accelerator) -> Result<(), Refusal> {
+    let has = match run.precision.bits() {
+        8 => accelerator.peak_8.is_some(),
+        4 => accelerator.peak_4.is_some(),
+        _ => true,
+    };
+    if run.precision == Precision::MxFp8 && accelerator.generation != Generation::Blackwell {
+        return refuse(
+            format!("mxfp8 scales blocks in hardware that {} does not have", accelerator.id),
+            "use fp8 or bf16, or an accelerator from b200 on",
+        );
+    }
+    if run.precision == Precision::Bf16 && accelerator.generation == Generation::Volta {
+        return refuse(format!("{} has no products in bf16", accelerator.id), "use fp16");
+    }
+    if !has {
+        let (id, bits) = (run.precision.id(), run.precision.bits());
+        return refuse(
+            format!("{} has no products in {bits} bits, which {id} needs", accelerator.id),
+            "use bf16, or a later accelerator",
+        );
+    }
+    Ok(())
+}
+
+fn sequence(model: &Model, run: &Run) -> Result<(), Refusal> {
+    let (s, longest) = (run.sequence, model.longest_sequence);
+    if model.ends.positions > 0 && s > longest {
+        return refuse(
+            format!("sequence length {s} is more than the {longest} positions that {} has learned", model.name),
+            "give a shorter sequence",
+        );
+    }
+    Ok(())
+}
+
+fn stages(model: &Model, run: &Run) -> Result<StageSplit, Refusal> {
+    let layout = &run.layout;
+    let (p, v) = (layout.pipeline as usize, layout.virtual_stages as usize);
+    let layers = model.layers.len();
+    let placed = |split: StageSplit| if run.zero_bubble == Some(ZeroBubble::V) { split.folded() } else { split };
+    if run.layers.is_empty() {
+        let chunks = p * v;
+        return StageSplit::even(layers, layout).map(placed).ok_or_else(|| Refusal {
+            problem: format!("{layers} layers do not divide evenly over pp·vp = {p}·{v} = {chunks} (virtual) stages"),
+            repair: "nor do they with one layer fewer at the ends; choose other degrees, or give --layers".into(),
+        });
+    }
+    let counts: Vec<usize> = run.layers.iter().map(|&count| count as usize).collect();
+    let sum: usize = counts.iter().sum();
+    let refuse = |problem: String, repair: String| Err(Refusal { problem, repair });
+    if counts.len() != p * v {
+        return refuse(
+            format!("--layers has {} numbers, but there are {} (virtual) stages", counts.len(), p * v),
+            "give one number for each, in the order of the model".into(),
+        );
+    }
+    if counts.contains(&0) {
+        return refuse("--layers leaves a stage without layers".into(), "give every stage at least one".into());
+    }
+    if sum != layers {
+        return refuse(
+            format!("--layers adds up to {sum}, but {} has {layers} layers", model.name),
+            "every layer belongs to one stage".into(),
+        );
+    }
+    Ok(placed(StageSplit::of(&counts, p)))
+}
+
+fn recomputation(run: &Run, split: &StageSplit) -> Result<(), Refusal> {
+    if let Recompute::Layers(count) = run.recompute {
+        let most = (0..split.stages()).flat_map(|s| split.chunks(s)).map(ExactSizeIterator::len).max().unwrap_or(0);
+        if count as usize > most {
+            return refuse(
+                format!("--recompute full:{count} names more layers than the {most} of a (virtual) stage"),
+                format!("give a number up to {most}, or full"),
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! Dials of a model to be trained: hardware, sequence length, precision, reserved memory.
+
+use super::request;
+use crate::workload::training::{hardware, run::Precision};
+use crate::{
+    cluster::LimitKind,
+    family::dial::{Dial, NotTurned},
+    units,
+    workload::{Profile, TrainingProfile, Workload, training::Constants},
+};
+
+/// Maximum sequence length.
+const MOST_TOKENS: u64 = 1 << 24;
+const GIB: f64 = 1073741824.0;
+/// Maximum reserved memory of a device.
+const MOST_RESERVE: f64 = 1024.0 * GIB;
+
+const HARDWARE: &str = "hardware";
+const SEQUENCE: &str = "sequence-length";
+const PRECISION: &str = "precision";
+const RESERVE: &str = "reserve";
+
+/// Dials of a profile.
+pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
+    let ids: Vec<&'static str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
+    let precisions: Vec<&'static str> =
+        Precision::ALL.into_iter().filter(|own| has(profile, *own)).map(Precision::id).collect();
+    let tokens = profile.sequence;
+    let next =
+        |factor: u64| [(tokens / factor).max(1), (tokens * factor).min(MOST_TOKENS)].map(|tokens| tokens.to_string());
+    let reserve = profile.settings.reserve_bytes;
+    let kept = |gib: f64| [reserve - gib * GIB, reserve + gib * GIB].map(|bytes| size(bytes.clamp(0.0, MOST_RESERVE)));
+    vec![
+        Dial {
+            id: HARDWARE,
+            label: "hardware",
+            help: "the accelerator it is trained on: what it attains, its memory and its links",
+            value: profile.accelerator.id.into(),
+            steps: around(&ids, profile.accelerator.id),
+        },
+        Dial {
+            id: SEQUENCE,
+            label: "sequence",
+            help: "tokens in a sequence",
+            value: tokens.to_string(),
+            steps: [next(2), next(4)],
+        },
+        Dial {
+            id: PRECISION,
+            label: "precision",
+            help: "number format of products, of those that the hardware has",
+            value: profile.precision.id().into(),
+            steps: around(&precisions, profile.precision.id()),
+        },
+        Dial {
+            id: RESERVE,
+            label: "kept free",
+            help: "memory of every device that is kept free for the allocator, NCCL and the context",
+            value: size(reserve),
+            steps: [kept(1.0), kept(4.0)],
+        },
+    ]
+}
+
+/// Sets a dial of the workload.
+///
+/// # Errors
+/// [`NotTurned`] with the allowed values.
+pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
+    let mut workload = workload.clone();
+    let Profile::Training(profile) = &mut workload.profile else {
+        return Err(NotTurned(format!("{} is no model to be trained", workload.name)));
+    };
+    let value = value.trim();
+    match id {
+        HARDWARE => {
+            let wanted = request::accelerator(value).map_err(NotTurned)?;
+            // Selecting the current hardware keeps the figures of the file's own hardware.
+            if wanted.id != profile.accelerator.id {
+                profile.accelerator = *wanted;
+                profile.constants = Constants::shipped(wanted.generation);
+                if profile.precision == Precision::Bf16 {
+                    profile.precision = wanted.usual_precision();
+                }
+                // The remarks described replaced links and constants.
+                profile.remarks.clear();
+                workload.limits.set(LimitKind::Memory, Some(wanted.memory_bytes));
+            }
+        }
+        SEQUENCE => {
+            let tokens = units::parse_count(value).map(u64::from).map_err(|error| NotTurned(error.to_string()))?;
+            if !(1..=MOST_TOKENS).contains(&tokens) {
+                return Err(NotTurned(format!("{tokens} tokens are not from 1 to {MOST_TOKENS}")));
+            }
+            profile.sequence = tokens;
+        }
+        PRECISION => {
+            let ids = Precision::ALL.map(Precision::id).join(", ");
+            let unknown = || NotTurned(format!("is `{}`, must be {ids}", crate::text::printable(value)));
+            profile.precision = Precision::find(value).ok_or_else(unknown)?;
+        }
+        RESERVE => profile.settings.set("reserve", value).map_err(NotTurned)?,
+        _ => return Err(NotTurned(format!("there is no `{}` to change", crate::text::printable(id)))),
+    }
+    Ok(workload)
+}
+
+/// True if the hardware supports products in this precision.
+fn has(profile: &TrainingProfile, precision: Precision) -> bool {
+    match precision.bits() {
+        16 => true,
+        8 => profile.accelerator.peak_8.is_some(),
+        _ => profile.accelerator.peak_4.is_some(),
+    }
+}
+
+/// Previous and next of a cyclic list. A large step equals a small one.
+fn around(all: &[&'static str], now: &str) -> [[String; 2]; 2] {
+    let count = all.len().max(1);
+    let at = all.iter().position(|own| *own == now).unwrap_or(0);
+    let of = |at: usize| all.get(at % count).map_or_else(|| now.to_string(), ToString::to_string);
+    let both = [of(at + count - 1), of(at + 1)];
+    [both.clone(), both]
+}
+
+fn size(bytes: f64) -> String {
+    units::bytes_exact(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{family::dial, workload::training::published};
+
+    fn model() -> Workload {
+        let model = published::find("llama-3-8b").expect("it is published");
+        let profile = TrainingProfile::new(model, *hardware::find("h100").expect("it is known"));
+        profile.into_workload("llama", "llama", crate::workload::Format::Training, None)
+    }
+
+    #[test]
+    fn every_step_of_every_dial_can_be_taken_and_is_what_is_then_shown() {
+        let model = model();
+        for dial in dial::dials(&model) {
+            for (up, large) in [(false, false), (true, false), (false, true), (true, true)] {
+                let wanted = dial.step(up, large);
+                let turned =
+                    dial::turned(&model, dial.id, wanted).unwrap_or_else(|error| panic!("{}: {error}", dial.id));
+                let shown = dial::dials(&turned).into_iter().find(|own| own.id == dial.id).expect("it is there");
+                assert_eq!(shown.value, wanted, "{}", dial.id);
+            }
+            assert_eq!(dial::turned(&model, dial.id, &dial.value), Ok(model.clone()), "{}", dial.id);
+            assert!(dial::turned(&model, dial.id, "neither").is_err(), "{}", dial.id);
+        }
+    }
+
+    #[test]
+    fn another_accelerator_brings_its_memory_and_its_number_formats() {
+        let ampere = dial::turned(&model(), HARDWARE, "a100-40").expect("it is known");
+        assert_eq!(ampere.limits.memory_bytes(), Some(40.0 * GIB));
+        let mut calibrated = model();
+        if let Profile::Training(profile) = &mut calibrated.profile {
+            profile.remarks.push("calibrated on 3 runs".into());
+        }
+        let remarks = |workload: &Workload| workload.training().map(|profile| profile.remarks.len());
+        let other = dial::turned(&calibrated, HARDWARE, "a100-80").expect("it is known");
+        assert_eq!(remarks(&other), Some(0), "its constants are the shipped ones");
+        let same = dial::turned(&calibrated, HARDWARE, "h100").expect("it is known");
+        assert_eq!(remarks(&same), Some(1));
+        let precision = dial::dials(&ampere).into_iter().find(|own| own.id == PRECISION).expect("it is there");
+        assert!(precision.steps.iter().flatten().all(|id| id == "bf16" || id == "fp16"), "{precision:?}");
+    }
+}

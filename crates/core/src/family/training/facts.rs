@@ -1,0 +1,106 @@
+//! Training plan in the field's own figures: throughput, utilisation, reliability.
+
+use super::{
+    configured,
+    estimate::{Estimate, Fits},
+    wiring,
+};
+use crate::{
+    cluster::Limits,
+    family::describe::Figure,
+    plan::{
+        Plan,
+        document::{PredictionPart, TrustPart},
+    },
+    units,
+    workload::TrainingProfile,
+};
+
+/// Estimate of a plan's configuration; `None` if an engine refuses it.
+pub(super) fn estimate(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<Estimate> {
+    let (configuration, run) = wiring::run_of(profile, plan, limits.samples());
+    let devices = configuration.layout.devices();
+    Estimate::under(&profile.model, &run, &profile.accelerator, devices, &profile.constants, None).ok()
+}
+
+/// Factor from rates of the predicted iteration to those of the simulated one, which is the plan's value.
+fn of_simulated(estimate: &Estimate) -> f64 {
+    estimate.iteration_s / estimate.simulated_s
+}
+
+/// Figures for programs.
+pub(super) fn prediction(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<PredictionPart> {
+    let estimate = estimate(profile, limits, plan)?;
+    let scale = of_simulated(&estimate);
+    Some(PredictionPart {
+        tokens_per_s: estimate.tokens_per_s * scale,
+        tokens_per_s_per_device: estimate.tokens_per_s_per_device * scale,
+        model_flops_per_s_per_device: estimate.model_flops_per_s_per_device * scale,
+        mfu: estimate.mfu * scale,
+        hfu: estimate.hfu * scale,
+        trust: estimate.trust.class().map(|class| TrustPart {
+            class: class.class.into(),
+            runs: class.runs,
+            mean_error: class.mean_error,
+            worst_error: class.worst_error,
+        }),
+        differs: estimate.trust.differences().to_vec(),
+        fits: fits(limits, &estimate, profile).id().into(),
+        implausible: estimate.implausible,
+    })
+}
+
+/// Figures for one line: throughput, utilisation, error of such predictions.
+pub(super) fn figures(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Vec<Figure> {
+    let Some(estimate) = estimate(profile, limits, plan) else { return vec![] };
+    let scale = of_simulated(&estimate);
+    let figure = |value: String, name: &str, short| Figure { value, name: name.into(), short };
+    let tokens = units::number(estimate.tokens_per_s_per_device * scale);
+    vec![
+        figure(format!("{tokens} tokens/s"), "per device", "a device"),
+        figure(units::percent(estimate.mfu * scale), "MFU", "MFU"),
+        match estimate.trust.class() {
+            Some(class) => Figure {
+                value: format!("±{}", units::percent(class.mean_error)),
+                name: format!("on {} published runs", class.runs),
+                short: "trust",
+            },
+            None => figure("untested".into(), "no such published run", "trust"),
+        },
+    ]
+}
+
+/// Lines: the configuration, its performance, the error of such predictions.
+pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Vec<String> {
+    let configuration = configured::of_plan(profile, plan);
+    let mut lines = vec![configuration.to_string()];
+    let Some(estimate) = estimate(profile, limits, plan) else { return lines };
+    let scale = of_simulated(&estimate);
+    let bytes = estimate.memory_bytes + profile.settings.reserve_bytes;
+    lines.push(format!(
+        "{:.0} tokens/s per device   {:.0} TFLOP/s   MFU {}   HFU {}   fits: {}",
+        estimate.tokens_per_s_per_device * scale,
+        estimate.model_flops_per_s_per_device * scale / 1e12,
+        units::percent(estimate.mfu * scale),
+        units::percent(estimate.hfu * scale),
+        fits(limits, &estimate, profile).told(bytes, limits.memory_limit()),
+    ));
+    lines.push(match estimate.trust.class() {
+        Some(class) => format!(
+            "off by {} on {} such published runs, {} at worst: {}",
+            units::percent(class.mean_error),
+            class.runs,
+            units::percent(class.worst_error),
+            class.class
+        ),
+        None => estimate.trust.told(),
+    });
+    lines.extend(estimate.implausible.clone());
+    lines
+}
+
+/// Memory check of the plan, with the error of the memory model.
+fn fits(limits: &Limits, estimate: &Estimate, profile: &TrainingProfile) -> Fits {
+    let bytes = estimate.memory_bytes + profile.settings.reserve_bytes;
+    Fits::of(bytes, limits.memory_limit(), estimate.trust.memory_error())
+}

@@ -1,0 +1,424 @@
+//! Iteration time in closed form, for even splits under 1F1B and interleaved 1F1B.
+//!
+//! `m` microbatches run on the slowest stage, and `(p − 1)/v` mean stages fill and drain the pipeline. Exposed
+//! transfers between stages, reductions over replicas and the optimizer step are added. The cluster's size adds a
+//! little to all of it. `O(p·v + layers)` time.
+
+use super::{
+    configured::recomputed,
+    layer::{LayerTime, Pass, Rates, Traffic},
+    split::StageSplit,
+};
+use crate::workload::training::{
+    hardware::{Accelerator, Constants},
+    model::{Model, Projection},
+    run::{LinkShares, Recompute, Run},
+};
+
+/// Latency of the reduction plus the gather over data-parallel ranks, seconds.
+const REDUCTION_S: f64 = 10e-6;
+
+/// Time of one stage for one microbatch, seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StageTime {
+    /// Forward of its layers.
+    pub forward: Pass,
+    /// Backward of its layers.
+    pub backward: Pass,
+    /// Recomputation of its layers.
+    pub again: Pass,
+    /// Forward and backward of the head and the loss, on the last stage.
+    pub head: [f64; 2],
+    /// Both passes of the embedding, on the first stage.
+    pub embedding: f64,
+    /// Part of the backward that is the gradient of the weights.
+    pub weights: f64,
+}
+
+impl StageTime {
+    /// Whole forward pass.
+    pub fn forward_s(&self) -> f64 {
+        self.forward.total() + self.head[0] + self.embedding / 3.0
+    }
+
+    /// Whole backward pass, recomputation included.
+    pub fn backward_s(&self) -> f64 {
+        self.backward.total() + self.again.total() + self.head[1] + self.embedding * 2.0 / 3.0
+    }
+
+    /// Sum of both passes.
+    pub fn total(&self) -> f64 {
+        self.forward_s() + self.backward_s()
+    }
+
+    /// Bytes that a rank sends per microbatch, recomputation included.
+    pub fn traffic(&self) -> Traffic {
+        let mut all = Pass::default();
+        [&self.forward, &self.backward, &self.again].into_iter().for_each(|pass| all.add(pass, 1.0));
+        all.traffic
+    }
+
+    fn add(&mut self, other: &StageTime, times: f64) {
+        self.forward.add(&other.forward, times);
+        self.backward.add(&other.backward, times);
+        self.again.add(&other.again, times);
+        self.head = [0, 1].map(|pass| self.head[pass] + times * other.head[pass]);
+        self.embedding += times * other.embedding;
+        self.weights += times * other.weights;
+    }
+}
+
+/// Work of a stage's rank in addition to its microbatches.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Reduction {
+    /// Exposed time of gradient reduction and weight gathering over replicas, seconds.
+    pub data_parallel: f64,
+    /// Optimizer step, seconds.
+    pub optimizer: f64,
+    /// Bytes that the rank sends for the reductions and gathers of an iteration.
+    pub bytes: f64,
+}
+
+/// Terms of the closed form for all microbatches, seconds: parts of layers on the mean stage, the head on its own
+/// stage.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Terms {
+    /// Layers on the mean stage, recomputation included.
+    pub layers: Pass,
+    /// Head on the last stage.
+    pub head: f64,
+    /// Embedding on the first stage.
+    pub embedding: f64,
+    /// Excess of the slowest stage over the mean.
+    pub imbalance: f64,
+    /// Warm-up and drain of the pipeline.
+    pub bubble: f64,
+    /// Transfers between stages.
+    pub p2p: f64,
+    /// Reductions and the optimizer step.
+    pub reduction: Reduction,
+    /// Whole iteration.
+    pub iteration: f64,
+}
+
+/// Costs of a run for the closed form and the simulator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Costs {
+    /// Times of one microbatch, by stage.
+    pub stages: Vec<StageTime>,
+    /// Reductions, by stage.
+    pub reductions: Vec<Reduction>,
+    /// Exposed time of one transfer to a neighbouring stage, seconds.
+    pub transfer: f64,
+    /// Number of microbatches.
+    pub microbatches: u64,
+    /// Virtual stages per pipeline stage.
+    pub virtual_stages: u32,
+    /// Factor on the iteration for the cluster's size.
+    pub growth: f64,
+    /// Constant time of an iteration, seconds.
+    pub fixed: f64,
+    /// Reductions of the closed form, from the mean stage's parameters.
+    mean_reduction: Reduction,
+}
+
+impl Costs {
+    /// Costs of a run that [`super::check::check`] accepts, with the split that it returns.
+    pub fn of(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants, split: &StageSplit) -> Self {
+        let rates = Rates::new(model, run, accelerator, constants);
+        let layers = LayerTimes::new(&rates, model, run);
+        let stages: Vec<StageTime> =
+            (0..split.stages()).map(|stage| layers.stage(&rates, model, split, stage)).collect();
+        let each: Vec<Parameters> = model.kinds.iter().map(|kind| Parameters::of_layer(model, run, kind)).collect();
+        let devices = run.layout.devices() as f64;
+        let links = LinkTime::new(rates, run, split.stages());
+        let transfer = links.exposed_transfer(&stages);
+        let mut mean = StageTime::default();
+        stages.iter().for_each(|stage| mean.add(stage, 1.0 / stages.len() as f64));
+        let slowest = stages.iter().map(StageTime::total).fold(0.0, f64::max);
+        let reduction = |of: Parameters, stage: &StageTime| links.reduction(constants, of, stage, slowest, transfer);
+        let reductions = stages
+            .iter()
+            .enumerate()
+            .map(|(index, stage)| reduction(Parameters::on_stage(model, run, split, index, &each), stage))
+            .collect();
+        Costs {
+            transfer,
+            microbatches: run.microbatches(),
+            virtual_stages: run.layout.virtual_stages,
+            growth: 1.0 + constants.growth * (devices / 8.0).log2().max(0.0),
+            fixed: constants.fixed_s,
+            mean_reduction: reduction(Parameters::mean(model, run, split, &each), &mean),
+            stages,
+            reductions,
+        }
+    }
+
+    /// Seconds of the tensor-parallel transfers of all microbatches on the mean stage, exposed or not.
+    pub fn tensor_transfers(&self) -> f64 {
+        let all: f64 = self.stages.iter().map(|stage| stage.traffic().tensor_s).sum();
+        self.microbatches as f64 * all / self.stages.len() as f64
+    }
+
+    /// Terms of the closed form.
+    pub fn terms(&self) -> Terms {
+        let (p, v) = (self.stages.len() as f64, f64::from(self.virtual_stages));
+        let m = self.microbatches as f64;
+        let largest = self.stages.iter().map(StageTime::total).fold(0.0, f64::max);
+        let mean = self.stages.iter().map(StageTime::total).sum::<f64>() / p;
+        let mut terms = Terms {
+            imbalance: m * (largest - mean),
+            bubble: (p - 1.0) / v * mean,
+            p2p: (m * v + 2.0 * (p - 1.0)) * self.transfer,
+            reduction: self.mean_reduction,
+            ..Terms::default()
+        };
+        for stage in &self.stages {
+            for pass in [&stage.forward, &stage.backward, &stage.again] {
+                terms.layers.add(pass, m / p);
+            }
+            terms.head += m * (stage.head[0] + stage.head[1]);
+            terms.embedding += m * stage.embedding;
+        }
+        let batch = m * largest + terms.bubble + terms.p2p;
+        let after = terms.reduction.data_parallel + terms.reduction.optimizer;
+        terms.iteration = (batch + after) * self.growth + self.fixed;
+        terms
+    }
+}
+
+/// Times of every kind of layer, without and with full recomputation.
+struct LayerTimes {
+    recomputed: usize,
+    kinds: Vec<[LayerTime; 2]>,
+}
+
+impl LayerTimes {
+    fn new(rates: &Rates<'_>, model: &Model, run: &Run) -> Self {
+        let kept = match run.recompute {
+            Recompute::Selective => Recompute::Selective,
+            _ => Recompute::None,
+        };
+        let both = |kind| [rates.layer(kind, kept), rates.layer(kind, Recompute::Full)];
+        LayerTimes { recomputed: recomputed(run.recompute), kinds: model.kinds.iter().map(both).collect() }
+    }
+
+    fn stage(&self, rates: &Rates<'_>, model: &Model, split: &StageSplit, stage: usize) -> StageTime {
+        let mut time = StageTime::default();
+        let mut add = |layer: &LayerTime, count: f64| {
+            time.forward.add(&layer.forward, count);
+            time.backward.add(&layer.backward, count);
+            time.again.add(&layer.again, count);
+            time.weights += count * layer.weights;
+        };
+        for ([whole, again], counts) in self.kinds.iter().zip(split.by_kind(stage, model, self.recomputed)) {
+            if counts[0] > 0.0 {
+                add(whole, counts[0]);
+            }
+            if counts[1] > 0.0 {
+                add(again, counts[1]);
+            }
+        }
+        let last = stage == split.last();
+        if last && model.prediction_layers > 0 {
+            // Each prediction layer equals the last layer, and passes the head again.
+            let kind = usize::from(model.layers[model.layers.len() - 1]);
+            add(&self.kinds[kind][0], f64::from(model.prediction_layers));
+        }
+        if last {
+            let passes = 1.0 + f64::from(model.prediction_layers);
+            time.head = rates.head().map(|seconds| seconds * passes);
+            time.weights += passes * rates.head_weights();
+        }
+        if stage == 0 {
+            time.embedding = rates.embedding();
+        }
+        time
+    }
+}
+
+/// Parameters on one rank: of matrices shared by all ranks of a data-parallel group, and of experts.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Parameters {
+    /// Attention, dense blocks, routers, embeddings.
+    pub shared: f64,
+    /// Routed experts.
+    pub experts: f64,
+}
+
+impl Parameters {
+    /// Parameters of one layer of a kind.
+    pub fn of_layer(model: &Model, run: &Run, kind: &super::LayerKind) -> Self {
+        let (t, h) = (f64::from(run.layout.tensor), model.hidden as f64);
+        let matrices = kind.attention.matrices(model.hidden);
+        let attention: f64 = matrices.iter().map(|matrix| matrix.on_rank(t)).map(|(n, k)| n * k).sum();
+        let mut of = Parameters { shared: attention * (1.0 + f64::from(u8::from(kind.cross))), experts: 0.0 };
+        let block = |width: f64, gated: bool| if gated { 3.0 } else { 2.0 } * width * h;
+        match kind.feed_forward {
+            super::FeedForward::Dense { width, gated } => of.shared += block(width as f64, gated) / t,
+            super::FeedForward::Experts(e) => {
+                of.shared += block(e.shared_width as f64, e.gated) / t + e.count as f64 * h;
+                of.experts = block(e.width as f64, e.gated) * e.count as f64 / f64::from(run.layout.expert);
+            }
+        }
+        of
+    }
+
+    fn add(&mut self, other: Parameters, times: f64) {
+        self.shared += other.shared * times;
+        self.experts += other.experts * times;
+    }
+
+    /// Parameters of the layers of a stage.
+    fn of_layers(model: &Model, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
+        let mut sum = Parameters::default();
+        for (&layer, [count, _]) in each.iter().zip(split.by_kind(stage, model, 0)) {
+            sum.add(layer, count);
+        }
+        if stage == split.last() && model.prediction_layers > 0 {
+            let h = model.hidden as f64;
+            let last = each[usize::from(model.layers[model.layers.len() - 1])];
+            let projection = Parameters { shared: 2.0 * h * h, experts: 0.0 };
+            sum.add(last, model.prediction_layers.into());
+            sum.add(projection, model.prediction_layers.into());
+        }
+        sum
+    }
+
+    /// Parameters of a stage, with the embedding on the first and the projection on the last. Tied ones have a copy on
+    /// each.
+    pub fn of(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> Self {
+        let each: Vec<Parameters> = model.kinds.iter().map(|kind| Parameters::of_layer(model, run, kind)).collect();
+        Parameters::on_stage(model, run, split, stage, &each)
+    }
+
+    /// Like `of`, with the parameters of each kind of layer given.
+    fn on_stage(model: &Model, run: &Run, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
+        let mut of = Parameters::of_layers(model, split, stage, each);
+        let ends = &model.ends;
+        let table = (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);
+        let last = stage == split.last();
+        if stage == 0 {
+            of.shared += table + (ends.positions * model.hidden) as f64;
+        }
+        let copied = ends.projection == Projection::Own || ends.projection == Projection::Tied && stage != 0;
+        if last && copied {
+            of.shared += table;
+        }
+        of
+    }
+
+    /// Parameters of the mean stage, with one vocabulary table, or both if there is one stage.
+    fn mean(model: &Model, run: &Run, split: &StageSplit, each: &[Parameters]) -> Self {
+        if split.stages() == 1 {
+            return Parameters::on_stage(model, run, split, 0, each);
+        }
+        let p = split.stages() as f64;
+        let mut mean = Parameters::default();
+        for stage in 0..split.stages() {
+            mean.add(Parameters::of_layers(model, split, stage, each), 1.0 / p);
+        }
+        let ends = &model.ends;
+        mean.shared += (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);
+        mean
+    }
+}
+
+/// Numbers of ranks over which a rank's shared parameters, and its experts, are replicated.
+pub fn replicas(run: &Run) -> (f64, f64) {
+    let layout = &run.layout;
+    let shared = f64::from(layout.data) * f64::from(layout.context);
+    (shared, (shared * f64::from(layout.tensor) / f64::from(layout.expert)).max(1.0))
+}
+
+/// Busy time of links: a lower bound on time, whatever fraction was fitted as hidden.
+struct LinkTime<'a> {
+    rates: Rates<'a>,
+    run: &'a Run,
+    /// Sends of the busiest rank to other stages, per microbatch.
+    sends: f64,
+    /// Links, each with its fraction of the time of every kind of transfer.
+    links: Vec<LinkShares>,
+}
+
+impl<'a> LinkTime<'a> {
+    fn new(rates: Rates<'a>, run: &'a Run, stages: usize) -> Self {
+        let v = f64::from(run.layout.virtual_stages);
+        // A rank sends activations forward and gradients back; a rank at an end sends only one of them. With two
+        // stages, both are ends. With several virtual stages, the last stage also sends to the first.
+        let sends = match stages {
+            0 | 1 => 0.0,
+            2 if run.zero_bubble.is_some() => v,
+            2 => 2.0 * v - 1.0,
+            _ => 2.0 * v,
+        };
+        LinkTime { sends, links: rates.shared_links(replicas(run).0), rates, run }
+    }
+
+    /// Seconds for which one link is busy with the transfers of a microbatch on a stage.
+    fn busy(&self, stage: &StageTime, link: &LinkShares) -> f64 {
+        let (traffic, rates) = (stage.traffic(), &self.rates);
+        let [tensor, context, expert, next, _] = *link;
+        let times = |share: f64, bytes: f64, rate: f64| if bytes > 0.0 { share * bytes / rate } else { 0.0 };
+        times(tensor, traffic.tensor, rates.tensor_link())
+            + times(context, traffic.context, rates.context_link())
+            + times(expert, traffic.expert, rates.expert_link())
+            + times(next, self.sends * rates.handed_on(), rates.next_stage_link())
+    }
+
+    /// Exposed time of one transfer to the next stage. Half of a rank's sends is hidden, unless its links are busy for
+    /// longer than it computes.
+    fn exposed_transfer(&self, stages: &[StageTime]) -> f64 {
+        if self.sends == 0.0 {
+            return 0.0;
+        }
+        let slowest = stages.iter().map(StageTime::total).fold(0.0, f64::max);
+        let busy = stages.iter().flat_map(|stage| self.links.iter().map(|link| self.busy(stage, link)));
+        let over = busy.fold(0.0, f64::max) - slowest;
+        self.rates.to_next_stage().max(over / f64::from(self.run.layout.virtual_stages))
+    }
+
+    /// Reductions of parameters on a rank of a stage. `slowest` is the slowest stage's time per microbatch.
+    fn reduction(
+        &self,
+        constants: &Constants,
+        of: Parameters,
+        stage: &StageTime,
+        slowest: f64,
+        transfer: f64,
+    ) -> Reduction {
+        let (run, rates) = (self.run, &self.rates);
+        let (shared, experts) = replicas(run);
+        let settings = &run.settings;
+        let m = run.microbatches() as f64;
+        let times = if settings.fsdp { m } else { 1.0 };
+        let (mut all, mut bytes) = (0.0, 0.0);
+        for (elements, ranks) in [(of.shared, shared), (of.experts, experts)] {
+            if ranks > 1.0 && elements > 0.0 {
+                let sent = 6.0 * elements * (ranks - 1.0) / ranks * times;
+                bytes += sent;
+                all += sent / rates.reduction(ranks) + REDUCTION_S;
+            }
+        }
+        let waits = transfer * f64::from(run.layout.virtual_stages);
+        // Remaining time after that of some microbatches, during which links also carry other transfers.
+        let left = |microbatches: f64, seconds: f64| {
+            let busy = |link: &LinkShares| link[4] * all + microbatches * self.busy(stage, link);
+            self.links.iter().map(busy).fold(0.0, f64::max) - microbatches * (seconds + waits)
+        };
+        let data_parallel = if settings.fsdp {
+            (constants.fsdp_exposed * all).max(all - 0.8 * m * slowest).max(left(m, slowest))
+        } else if settings.dp_overlap {
+            // Gradients are final in the last microbatch's backward pass, and the next iteration's first forward pass
+            // waits for weights. Virtual stages spread both over a round of the pipeline.
+            let window = if run.layout.virtual_stages > 1 { m.min(f64::from(run.layout.pipeline)) } else { 1.0 };
+            (constants.data_exposed * all).max(left(window, stage.total()))
+        } else {
+            all
+        };
+        let divided = settings.distributed_optimizer || settings.fsdp;
+        let step = |elements: f64, ranks: f64| (26.0 / if divided { ranks } else { 1.0 } + 8.0) * elements;
+        let optimizer = (step(of.shared, shared) + step(of.experts, experts)) / rates.memory();
+        Reduction { data_parallel: data_parallel.min(all), optimizer, bytes }
+    }
+}

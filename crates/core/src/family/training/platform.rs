@@ -1,0 +1,136 @@
+//! Hardware and software of a model to be trained.
+
+use super::calibrate::Calibration;
+use crate::workload::training::{
+    hardware::{self, Constants},
+    run::{Stack, TrainingSettings},
+};
+use crate::{
+    family::{
+        dial::NotTurned,
+        platform::{Platform, Wiring},
+    },
+    plan::document::TrainingPart,
+    source::LoadError,
+    text::printable,
+    units,
+    workload::{Profile, TrainingProfile, Workload},
+};
+
+impl Platform for TrainingProfile {
+    fn has_platform(&self) -> bool {
+        true
+    }
+
+    fn software_settings(&self) -> &'static [(&'static str, &'static str)] {
+        &TrainingSettings::NAMES
+    }
+
+    fn with_setting(&self, workload: &Workload, name: &str, value: &str) -> Result<Workload, NotTurned> {
+        let mut profile = self.clone();
+        profile.settings.set(name, value).map_err(NotTurned)?;
+        Ok(with(workload, profile))
+    }
+
+    fn with_stack(&self, workload: &Workload, id: &str) -> Result<Workload, NotTurned> {
+        let ids = Stack::ALL.map(Stack::id).join(", ");
+        let unknown = || NotTurned(format!("is `{}`, must be {ids}", printable(id)));
+        let stack = Stack::find(id).ok_or_else(unknown)?;
+        if stack == self.stack {
+            return Ok(workload.clone());
+        }
+        Ok(with(workload, TrainingProfile { stack, settings: stack.settings(), ..self.clone() }))
+    }
+
+    fn calibrated(&self, workload: &Workload, calibration: &Calibration) -> Workload {
+        let mut profile = self.clone();
+        profile.constants = calibration.apply(&profile.constants);
+        profile.remarks.push(format!(
+            "calibrated on {} of {} with {}; left out, each was predicted {:.1}% off",
+            units::counted(calibration.runs as usize, "run"),
+            printable(&calibration.model),
+            printable(&calibration.stack),
+            100.0 * calibration.left_out_error
+        ));
+        with(workload, profile)
+    }
+
+    fn wired(&self, workload: &Workload, wiring: &Wiring) -> Workload {
+        let mut profile = self.clone();
+        profile.accelerator = wiring.around(&profile.accelerator);
+        profile.remarks.push(wiring.told.clone());
+        with(workload, profile)
+    }
+
+    fn model(&self) -> Option<&TrainingProfile> {
+        Some(self)
+    }
+
+    fn told(&self) -> Option<TrainingPart> {
+        Some(self.into())
+    }
+
+    fn as_told(
+        &self,
+        workload: &Workload,
+        part: &TrainingPart,
+        calibrated: bool,
+        source: &str,
+    ) -> Result<Workload, LoadError> {
+        let wrong = |path: String, problem: String| {
+            LoadError::at(source, format!("workload.training.{path}"), problem, "correct it, or leave it out")
+        };
+        let Some(preset) = hardware::find(&part.hardware) else { return Ok(workload.clone()) };
+        let mut profile = self.clone();
+        if preset.id != profile.accelerator.id {
+            profile.accelerator = *preset;
+            profile.constants = Constants::shipped(preset.generation);
+        }
+        for (name, &value) in &part.figures {
+            if !(1.0..=1e18).contains(&value) || !profile.accelerator.set(name, value) {
+                let known = profile.accelerator.named().map(|(name, _)| name).join(", ");
+                let path = format!("figures.{}", printable(name));
+                return Err(wrong(path, format!("is {value}; a figure is one of {known}, from 1 to 1e18")));
+            }
+        }
+        for (name, &value) in part.constants.iter().filter(|_| !calibrated) {
+            let may_be_nothing = matches!(name.as_str(), "fixed_s" | "growth");
+            let taken = (0.0..=1e3).contains(&value) && (value > 0.0 || may_be_nothing);
+            let Some(known) = profile.constants.by_name(name).filter(|_| taken) else {
+                let known = profile.constants.named().map(|(name, _)| name).join(", ");
+                let path = format!("constants.{}", printable(name));
+                return Err(wrong(path, format!("is {value}; a constant is one of {known}, above 0 and at most 1000")));
+            };
+            *known = value;
+        }
+        for remark in &part.remarks {
+            let remark = printable(remark);
+            if !profile.remarks.contains(&remark) {
+                profile.remarks.push(remark);
+            }
+        }
+        Ok(with(workload, profile))
+    }
+
+    fn with_changes(&self, workload: &Workload, before: &Workload, asked: &Workload) -> Workload {
+        let (Some(before), Some(asked)) = (before.training(), asked.training()) else { return workload.clone() };
+        let mut profile = self.clone();
+        if (asked.stack, asked.settings) != (before.stack, before.settings) {
+            (profile.stack, profile.settings) = (asked.stack, asked.settings);
+        }
+        if asked.accelerator != before.accelerator {
+            profile.accelerator = asked.accelerator;
+        }
+        if asked.constants != before.constants {
+            profile.constants = asked.constants;
+        }
+        let told = asked.remarks.iter().filter(|remark| !before.remarks.contains(remark));
+        profile.remarks.extend(told.cloned());
+        with(workload, profile)
+    }
+}
+
+/// Replaces the profile of a workload.
+fn with(workload: &Workload, profile: TrainingProfile) -> Workload {
+    Workload { profile: Profile::Training(Box::new(profile)), ..workload.clone() }
+}

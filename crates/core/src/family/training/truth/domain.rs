@@ -1,0 +1,197 @@
+//! Domain of a measured error: the runs for which it holds.
+//!
+//! An error was measured on runs of one software, device and precision, within ranges of sizes. A run that differs in
+//! any of them has no measured error; the differences are listed instead. `O(kinds of layers)` time.
+
+use crate::{
+    family::training::layer::Rates,
+    units,
+    workload::training::{
+        hardware::{Accelerator, Constants},
+        model::{FeedForward, Model},
+        run::{AttentionKernel, ContextStyle, Run, Stack},
+    },
+};
+
+/// Runs on which an error was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Domain {
+    /// Software stacks.
+    pub stacks: &'static [Stack],
+    /// True if only the shipped settings of the software were measured.
+    pub as_shipped: bool,
+    /// Id of the device, and its power in watts.
+    pub hardware: (&'static str, f64),
+    /// Bits of an operand of a product.
+    pub bits: u32,
+    /// True if weights were divided over replicas.
+    pub fsdp: bool,
+    /// True if the models were mixtures of experts.
+    pub experts: bool,
+    /// Attention kernels.
+    pub attention: &'static [AttentionKernel],
+    /// True if the gradients of weights were delayed.
+    pub zero_bubble: bool,
+    /// Fewest and most parameters.
+    pub parameters: [f64; 2],
+    /// Shortest and longest sequence, tokens.
+    pub sequence: [u64; 2],
+    /// Fewest and most devices.
+    pub devices: [u64; 2],
+    /// Largest degrees: tensor, pipeline, context.
+    pub degrees: [u32; 3],
+}
+
+/// Tolerance of a size outside the measured range, relative.
+const NEAR: f64 = 0.1;
+/// Tolerance of a link's bandwidth below that of the measured runs, relative.
+const SLOWER: f64 = 0.2;
+/// Block size of tensor cores, in elements.
+const BLOCK: u64 = 64;
+
+impl Domain {
+    /// Differences between a run and the measured ones, a phrase each; empty if there are none.
+    pub fn differences(
+        &self,
+        model: &Model,
+        run: &Run,
+        accelerator: &Accelerator,
+        constants: &Constants,
+    ) -> Vec<String> {
+        let mut all = self.of_kind(model, run);
+        all.extend(self.of_hardware(run, accelerator));
+        if *constants != Constants::shipped(accelerator.generation) {
+            all.push("constants that were not fitted on published runs".into());
+        }
+        all.extend(self.of_sizes(model, run));
+        all.extend(slow_links(model, run, accelerator, constants));
+        all
+    }
+
+    /// Differences in the kind of model, software and precision.
+    fn of_kind(&self, model: &Model, run: &Run) -> Vec<String> {
+        let mut all = vec![];
+        if !model.is_decoder() {
+            all.push("a model that is no decoder".to_string());
+        }
+        if model.has_experts() != self.experts {
+            all.push(if self.experts { "a dense model" } else { "a mixture of experts" }.into());
+        }
+        if run.precision.bits() != self.bits {
+            all.push(format!("products in {}, not in {} bits", run.precision.id(), self.bits));
+        }
+        if run.settings.fsdp != self.fsdp {
+            all.push(if self.fsdp { "no FSDP" } else { "FSDP" }.into());
+        }
+        if run.zero_bubble.is_some() != self.zero_bubble {
+            all.push(run.zero_bubble.map_or("no zero-bubble schedule".into(), |own| format!("schedule {}", own.id())));
+        }
+        if !self.stacks.contains(&run.stack) {
+            let known: Vec<&str> = self.stacks.iter().map(|stack| stack.id()).collect();
+            all.push(format!("the software {}, not {}", run.stack.id(), known.join(" or ")));
+        }
+        if !self.attention.contains(&run.settings.attention) {
+            all.push(format!("attention={}", run.settings.text("attention")));
+        }
+        let shipped = run.stack.settings();
+        if self.as_shipped && self.stacks.contains(&run.stack) {
+            // Settings that change the time of this run.
+            let (layout, own) = (&run.layout, &run.settings);
+            let heard = [
+                ("sequence_parallel", layout.tensor > 1),
+                ("tp_overlap", layout.tensor > 1),
+                ("dp_overlap", layout.data * layout.context > 1),
+                ("distributed_optimizer", layout.data * layout.context > 1),
+                ("fused_cross_entropy", true),
+                ("vocab_parallel_loss", layout.tensor > 1),
+                ("fused_elementwise", true),
+                ("context_style", layout.context > 1),
+            ];
+            let changed = heard.into_iter().filter(|(name, heard)| *heard && own.text(name) != shipped.text(name));
+            all.extend(changed.map(|(name, _)| format!("{name}={}", own.text(name))));
+        }
+        all
+    }
+
+    fn of_hardware(&self, run: &Run, accelerator: &Accelerator) -> Vec<String> {
+        let (id, watts) = self.hardware;
+        let mut all = vec![];
+        if accelerator.id != id {
+            return vec![format!("{}, not {id}", accelerator.id)];
+        }
+        if accelerator.watts != watts {
+            all.push(format!("{id} at {} W, not {watts} W", accelerator.watts));
+        }
+        let Some(preset) = super::super::hardware::find(id) else { return all };
+        if accelerator.joined_by != preset.joined_by && run.layout.devices() > 1 {
+            all.push(format!("devices joined by {}, not {}", accelerator.joined_by, preset.joined_by));
+        }
+        let own = Accelerator { inner_link: preset.inner_link, outer_link: preset.outer_link, ..*accelerator };
+        let own = Accelerator { domain: preset.domain, joined_by: preset.joined_by, watts: preset.watts, ..own };
+        // Torchtitan's devices have other memory.
+        let own = Accelerator { memory_bandwidth: preset.memory_bandwidth, memory_bytes: preset.memory_bytes, ..own };
+        if own != *preset {
+            all.push(format!("figures of {id} that are not its data sheet's"));
+        }
+        all
+    }
+
+    fn of_sizes(&self, model: &Model, run: &Run) -> Vec<String> {
+        let mut all = vec![];
+        let parameters = model.parameters() as f64;
+        let [least, most] = self.parameters;
+        if parameters < least * (1.0 - NEAR) || parameters > most * (1.0 + NEAR) {
+            let [own, least, most] = [parameters, least, most].map(units::count_short);
+            all.push(format!("{own} parameters, not {least} to {most}"));
+        }
+        let range = |what: &str, own: u64, [least, most]: [u64; 2]| {
+            let known = if least == most { least.to_string() } else { format!("{least} to {most}") };
+            (own < least || own > most).then(|| format!("{own} {what}, not {known}"))
+        };
+        all.extend(range("tokens", run.sequence, self.sequence));
+        all.extend(range("devices", run.layout.devices(), self.devices));
+        let layout = &run.layout;
+        let degrees = [("tp", layout.tensor), ("pp", layout.pipeline), ("cp", layout.context)];
+        for ((name, own), most) in degrees.into_iter().zip(self.degrees) {
+            if own > most {
+                all.push(format!("{name}={own}, not up to {most}"));
+            }
+        }
+        all.extend(odd_width(model, run));
+        all
+    }
+}
+
+/// Width of a product that is not a multiple of the tensor cores' block size.
+fn odd_width(model: &Model, run: &Run) -> Option<String> {
+    let t = u64::from(run.layout.tensor.max(1));
+    let feed_forward = model.kinds.iter().map(|kind| match kind.feed_forward {
+        FeedForward::Dense { width, .. } => width / t,
+        FeedForward::Experts(experts) => experts.width,
+    });
+    let mut widths = feed_forward.chain([model.hidden]);
+    let odd = widths.find(|width| !width.is_multiple_of(BLOCK))?;
+    Some(format!("products of width {odd}, which is no multiple of {BLOCK}"))
+}
+
+/// Kind of group with the slowest links compared with the hardware's own.
+fn slow_links(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants) -> Option<String> {
+    run.links.as_ref()?;
+    let preset = super::super::hardware::find(accelerator.id)?;
+    let alone = Run { links: None, ..run.clone() };
+    let (own, usual) = (Rates::new(model, run, accelerator, constants), Rates::new(model, &alone, preset, constants));
+    let layout = &run.layout;
+    let replicas = f64::from(layout.data) * f64::from(layout.context);
+    let ring = run.settings.context_style == ContextStyle::Ring;
+    let kinds = [
+        ("tensor groups", layout.tensor > 1, own.tensor_link(), usual.tensor_link()),
+        ("context groups", layout.context > 1 && ring, own.context_link(), usual.context_link()),
+        ("groups of experts", layout.expert > 1, own.expert_link(), usual.expert_link()),
+        ("stages", layout.pipeline > 1, own.next_stage_link(), usual.next_stage_link()),
+        ("replicas", replicas > 1.0, own.reduction(replicas), usual.reduction(replicas)),
+    ];
+    let slow = kinds.into_iter().filter(|(_, used, own, usual)| *used && *own < (1.0 - SLOWER) * usual);
+    let (name, _, own, usual) = slow.min_by(|a, b| (a.2 / a.3).total_cmp(&(b.2 / b.3)))?;
+    let rate = |attained: f64| units::bandwidth_exact((attained / constants.links / 1e8).round() * 1e8);
+    Some(format!("links of {} between {name}, not {}", rate(own), rate(usual)))
+}

@@ -1,0 +1,170 @@
+//! Truth table: predictions with the shipped constants beside published measurements, by source.
+
+use std::fmt::Write;
+
+use super::rows::{Left, PublishedRun, SOURCES};
+use crate::family::training::{check::Refusal, estimate::Estimate};
+
+/// Published run with its prediction.
+#[derive(Debug, Clone)]
+pub struct Predicted<'a> {
+    /// Published run.
+    pub published: &'a PublishedRun,
+    /// Prediction for the run.
+    pub estimate: Estimate,
+}
+
+impl Predicted<'_> {
+    /// Relative error of the time; above 0 if predicted too slow.
+    pub fn time_error(&self) -> f64 {
+        self.estimate.iteration_s / self.published.measured_s - 1.0
+    }
+
+    /// Relative error of the memory, if measured.
+    pub fn memory_error(&self) -> Option<f64> {
+        self.published.measured_bytes.map(|bytes| self.estimate.memory_bytes / bytes - 1.0)
+    }
+}
+
+/// Predicts every run.
+///
+/// # Errors
+/// First [`Refusal`] with the run's name.
+pub fn predict(runs: &[PublishedRun]) -> Result<Vec<Predicted<'_>>, (String, Refusal)> {
+    let one = |published: &'_ PublishedRun| {
+        let devices = published.run.layout.devices();
+        Estimate::of(&published.model, &published.run, &published.accelerator, devices, None)
+            .map_err(|refusal| (published.name.clone(), refusal))
+    };
+    runs.iter().map(|published| Ok(Predicted { published, estimate: one(published)? })).collect()
+}
+
+/// Errors of several runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Errors {
+    /// Number of runs.
+    pub count: usize,
+    /// Mean of the absolute values.
+    pub mean: f64,
+    /// Largest absolute value.
+    pub worst: f64,
+    /// Mean.
+    pub bias: f64,
+}
+
+/// Errors of a list of values; `None` if it is empty.
+pub fn errors(values: impl IntoIterator<Item = f64>) -> Option<Errors> {
+    let values: Vec<f64> = values.into_iter().collect();
+    let count = values.len();
+    (count > 0).then(|| Errors {
+        count,
+        mean: values.iter().map(|v| v.abs()).sum::<f64>() / count as f64,
+        worst: values.iter().map(|v| v.abs()).fold(0.0, f64::max),
+        bias: values.iter().sum::<f64>() / count as f64,
+    })
+}
+
+/// Spearman's rank correlation of two lists of equal length. Ties share their mean rank.
+pub fn rank_correlation(one: &[f64], other: &[f64]) -> f64 {
+    let (a, b) = (ranks(one), ranks(other));
+    let mean = (one.len() as f64 - 1.0) / 2.0;
+    let sum = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| (x - mean) * (y - mean)).sum::<f64>();
+    sum(&a, &b) / (sum(&a, &a) * sum(&b, &b)).sqrt()
+}
+
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let below = |v: f64| values.iter().filter(|&&w| w < v).count() as f64;
+    let equal = |v: f64| values.iter().filter(|&&w| w == v).count() as f64;
+    values.iter().map(|&v| below(v) + (equal(v) - 1.0) / 2.0).collect()
+}
+
+/// Measured and predicted model operations per second and device: they rank configurations of different sizes.
+fn rates(rows: &[&Predicted<'_>]) -> (Vec<f64>, Vec<f64>) {
+    let predicted: Vec<f64> = rows.iter().map(|row| row.estimate.model_flops_per_s_per_device).collect();
+    let measured = rows.iter().zip(&predicted).map(|(row, rate)| rate * (1.0 + row.time_error())).collect();
+    (measured, predicted)
+}
+
+/// Table as Markdown: sources, then every row, then the rows that could not be expressed.
+pub fn markdown(predicted: &[Predicted<'_>], left: &[Left]) -> String {
+    let mut text = String::new();
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let mut line = |row: String| {
+        text += &row;
+        text.push('\n');
+    };
+    line(
+        "| source | runs | mean error | worst | bias | rank correlation of FLOP/s | memory mean | memory worst |"
+            .into(),
+    );
+    line("|---|---|---|---|---|---|---|---|".into());
+    for source in SOURCES {
+        let rows: Vec<&Predicted<'_>> = predicted.iter().filter(|row| row.published.source == source).collect();
+        let Some(time) = errors(rows.iter().map(|row| row.time_error())) else { continue };
+        let memory = errors(rows.iter().filter_map(|row| row.memory_error()));
+        let (measured, ours) = rates(&rows);
+        let [mean, worst] = memory.map_or(["–".into(), "–".into()], |m| [percent(m.mean), percent(m.worst)]);
+        line(format!(
+            "| {source} | {} | {} | {} | {} | {:.2} | {mean} | {worst} |",
+            time.count,
+            percent(time.mean),
+            percent(time.worst),
+            percent(time.bias),
+            rank_correlation(&measured, &ours)
+        ));
+    }
+    text + "\n" + &peers(predicted) + &every_row(predicted) + &left_rows(left)
+}
+
+/// Errors of another predictor on its own runs, beside ours.
+fn peers(predicted: &[Predicted<'_>]) -> String {
+    let rows: Vec<(&Predicted<'_>, (f64, f64))> =
+        predicted.iter().filter_map(|row| row.published.peer.map(|peer| (row, peer))).collect();
+    let time = |(row, peer): &(&Predicted<'_>, (f64, f64))| peer.0 / row.published.measured_s - 1.0;
+    let memory =
+        |(row, peer): &(&Predicted<'_>, (f64, f64))| row.published.measured_bytes.map(|bytes| peer.1 / bytes - 1.0);
+    let mut text = String::from(
+        "| SimuMax's runs | time mean | worst | bias | memory mean | worst |\n|---|---|---|---|---|---|\n",
+    );
+    let lists = [
+        (
+            "predicted here",
+            errors(rows.iter().map(|r| r.0.time_error())),
+            errors(rows.iter().filter_map(|r| r.0.memory_error())),
+        ),
+        ("predicted by SimuMax itself", errors(rows.iter().map(time)), errors(rows.iter().filter_map(memory))),
+    ];
+    for (who, time, memory) in lists {
+        let (Some(time), Some(memory)) = (time, memory) else { continue };
+        let shares =
+            [time.mean, time.worst, time.bias, memory.mean, memory.worst].map(|v| format!("{:.1} %", 100.0 * v));
+        _ = writeln!(text, "| {who} | {} |", shares.join(" | "));
+    }
+    text + "\n"
+}
+
+fn every_row(predicted: &[Predicted<'_>]) -> String {
+    let mut text = String::from("| run | layout | measured s | predicted s | error |\n|---|---|---|---|---|\n");
+    for row in predicted {
+        let published = row.published;
+        _ = writeln!(
+            text,
+            "| {}: {} | {} | {:.4} | {:.4} | {:+.1} % |",
+            published.source,
+            published.name,
+            published.run.layout,
+            published.measured_s,
+            row.estimate.iteration_s,
+            100.0 * row.time_error()
+        );
+    }
+    text + "\n"
+}
+
+fn left_rows(left: &[Left]) -> String {
+    let mut text = String::from("Rows that cannot be expressed:\n\n");
+    for (source, count, reason) in left {
+        _ = writeln!(text, "* {source}: {}, {reason}", crate::units::counted(*count, "row"));
+    }
+    text
+}

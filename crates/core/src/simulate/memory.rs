@@ -1,0 +1,45 @@
+//! Memory of a device over time, and its components.
+
+use super::{
+    order::{Order, Work},
+    pipeline::PipelineStage,
+    program::Clock,
+    run::Record,
+    timeline::EventKind,
+};
+
+/// Memory over time on a device of the first replica, from its computations. No other replica has more microbatches,
+/// and all have equally many in flight. That number follows from the order alone, so computations may be missing.
+pub(super) fn steps(
+    stage: &PipelineStage,
+    order: &Order,
+    parts: usize,
+    clock: &Clock,
+    computed: &[Record<i64>],
+) -> Vec<(f64, f64)> {
+    let mut steps: Vec<(f64, f64)> = vec![(0.0, stage.fixed_bytes)];
+    let mut put = |ticks: i64, held: i64| {
+        let time = clock.seconds(ticks);
+        let bytes = stage.fixed_bytes + stage.activation_bytes * held as f64 / parts as f64;
+        match steps.last_mut() {
+            Some(step) if step.0 == time => step.1 = bytes,
+            _ => steps.push((time, bytes)),
+        }
+    };
+    for record in computed {
+        let work = match record.kind {
+            EventKind::Forward => Work::Forward,
+            EventKind::Backward => Work::Backward,
+            _ => Work::WeightGradient,
+        };
+        let after = order.held_after(record.index);
+        let released = order.releases(work);
+        if work == Work::Forward {
+            put(record.start, after + i64::from(released));
+        }
+        if released {
+            put(record.end, after);
+        }
+    }
+    steps
+}

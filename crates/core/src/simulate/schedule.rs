@@ -1,0 +1,184 @@
+//! Schedules that a pipeline can run, and the assumptions of each.
+
+use super::{pipeline::Pipeline, settings::LinkModel};
+use crate::{
+    plan::{Schedule, interleaved_round},
+    units,
+};
+
+/// Maximum number of simulated operations and transfers if each waits for links or devices. They take some seconds.
+const MOST_CONTENDED: u64 = 1 << 26;
+
+impl Pipeline {
+    /// Schedule that is simulated if `wanted` is requested. A single sample has no choice of schedule. If the pipeline
+    /// cannot run a schedule ([`Pipeline::refusal`]), it runs 1F1B.
+    pub fn schedule(&self, wanted: Schedule) -> Schedule {
+        let own = self.interleaved && wanted == Schedule::OneForwardOneBackward;
+        let wanted = if own { Schedule::Interleaved } else { wanted };
+        if self.single_sample.is_some() {
+            Schedule::SingleSample
+        } else if self.refusal(wanted).is_some() {
+            Schedule::OneForwardOneBackward
+        } else {
+            wanted
+        }
+    }
+
+    /// Schedules that the pipeline can run, in display order.
+    pub fn playable(&self) -> Vec<Schedule> {
+        Schedule::ALL.into_iter().filter(|&schedule| self.refusal(schedule).is_none()).collect()
+    }
+
+    /// True if the plan runs once, in an order that no schedule changes.
+    pub fn runs_once(&self) -> bool {
+        self.single_sample.is_some() || !self.steps.is_empty()
+    }
+
+    /// Assumptions of a schedule under the settings, and the reasons why other schedules cannot run.
+    pub fn schedule_notes(&self, schedule: Schedule) -> Vec<String> {
+        let settings = &self.settings;
+        let mut notes = vec![];
+        if self.runs_once() {
+            return notes;
+        }
+        match schedule {
+            Schedule::Interleaved => notes.push(format!(
+                "each stage's work is taken as {} equal parts of the model, dealt to the stages round robin; from the last stage \
+                 back to the first it sends as much as on the dearest boundary",
+                self.virtual_stages(schedule)
+            )),
+            Schedule::ZeroBubbleV => notes.push(
+                "each stage's work is taken as two equal parts of the model, the second half placed back from the last stage \
+                 to the first"
+                    .into(),
+            ),
+            Schedule::Inference => notes.push("forwards only; the bytes that are always there stay as for training".into()),
+            _ => {}
+        }
+        let told = self.stages.iter().all(|stage| stage.weight_gradient_s.is_some());
+        if schedule.splits_backward() && told {
+            notes.push("the gradient of the weights is put off; it takes what the model's own products take".into());
+        } else if schedule.splits_backward() {
+            let share = units::percent(settings.weight_gradient_share);
+            notes.push(format!("{share} of the backward, recomputation apart, is the gradient of the weights"));
+        }
+        match settings.links {
+            LinkModel::Private => {}
+            LinkModel::Exclusive => notes.push("a link between two stages carries one transfer at a time".into()),
+            LinkModel::Shared => notes.push("transfers on a link between two stages share it fairly".into()),
+        }
+        if settings.links != LinkModel::Private && !self.machines.is_empty() {
+            notes.push(
+                "between machines it is their network ports that carry so much, out of one and into another".into(),
+            );
+        }
+        if settings.buckets > 1 {
+            notes.push(if settings.overlap {
+                format!(
+                    "gradients are all-reduced in {} buckets, each as soon as the last backward has made it",
+                    settings.buckets
+                )
+            } else {
+                "without overlap all gradients are reduced after the last backward".into()
+            });
+        }
+        let refused = Schedule::ALL.into_iter().filter_map(|other| self.refusal(other));
+        let mut refused: Vec<String> = refused.map(|reason| format!("not simulated: {reason}")).collect();
+        refused.dedup();
+        notes.extend(refused);
+        notes
+    }
+
+    /// Number of model parts on each device under a schedule.
+    pub fn virtual_stages(&self, schedule: Schedule) -> u32 {
+        match schedule {
+            Schedule::Interleaved => self.settings.virtual_stages.max(1),
+            Schedule::ZeroBubbleV => 2,
+            _ => 1,
+        }
+    }
+
+    /// Reason why the pipeline cannot run a schedule, in one sentence; `None` if it can.
+    pub fn refusal(&self, schedule: Schedule) -> Option<String> {
+        self.refused(schedule).map(|(reason, _)| reason)
+    }
+
+    /// Repair that lets the pipeline run a refused schedule, in a few words. `None` if it can run, or if there is no
+    /// repair.
+    pub fn repair(&self, schedule: Schedule) -> Option<String> {
+        self.refused(schedule).and_then(|(_, repair)| repair)
+    }
+
+    /// Reason why a schedule cannot be simulated, with its repair.
+    fn refused(&self, schedule: Schedule) -> Option<(String, Option<String>)> {
+        let name = schedule.name();
+        if self.runs_once() {
+            let first = self.single_sample.is_none() && schedule == Schedule::ALL[0];
+            let reason = format!("{name} needs several microbatches; this plan runs once, with nothing to reorder");
+            let repair = self.single_sample.as_ref().map(|_| "a planner for throughput makes a pipeline".to_string());
+            return (!first).then_some((reason, repair));
+        }
+        if let Some((reason, repair)) = self.no_parts(schedule) {
+            return Some((reason, Some(repair)));
+        }
+        let sends: u64 = self.sends().count() as u64 * u64::from(self.virtual_stages(schedule));
+        let work = self.stages.len() as u64 * u64::from(self.virtual_stages(schedule));
+        let operations = 3 * u64::from(self.microbatches) * (sends + work);
+        if self.settings.contended() && operations > MOST_CONTENDED {
+            let most = MOST_CONTENDED / (operations / u64::from(self.microbatches)).max(1);
+            return Some((
+                format!(
+                    "transfers that wait for links or devices are simulated for {most} microbatches at the most here, not {}",
+                    self.microbatches
+                ),
+                Some("private links and transfers that overlap can be simulated at any length".into()),
+            ));
+        }
+        None
+    }
+
+    /// Reason why stages cannot be divided for a schedule that needs it, with its repair.
+    fn no_parts(&self, schedule: Schedule) -> Option<(String, String)> {
+        let name = schedule.name();
+        if !matches!(schedule, Schedule::Interleaved | Schedule::ZeroBubbleV) {
+            return None;
+        }
+        let count = self.stages.len();
+        if count < 2 {
+            return Some((format!("{name} needs at least two stages"), "split the stage in two".into()));
+        }
+        if let Some(skip) = self.sends().find(|t| t.to != t.from + 1) {
+            let (from, to) = (skip.from + 1, skip.to + 1);
+            return Some((
+                format!("{name} needs a chain of stages; stage {from} also sends to stage {to}"),
+                format!("merge stages {} to {to}, or move what sends and what receives together", from + 1),
+            ));
+        }
+        let replicas = self.stages[0].replicas.max(1);
+        if let Some(other) = self.stages.iter().position(|stage| stage.replicas.max(1) != replicas) {
+            return Some((
+                format!(
+                    "{name} needs equally many replicas in all stages; stage 1 has {replicas} and stage {} has {}",
+                    other + 1,
+                    self.stages[other].replicas.max(1)
+                ),
+                "give all stages the same data-parallel degree".into(),
+            ));
+        }
+        let m = self.microbatches;
+        let in_rounds = |m: u32| m.is_multiple_of(replicas) && interleaved_round(count as u32, m / replicas).is_some();
+        if schedule == Schedule::Interleaved && !in_rounds(m) {
+            let of = if replicas > 1 { format!(" with {replicas} replicas") } else { String::new() };
+            let (below, above) = ((1..m).rev().find(|&m| in_rounds(m)), (m + 1..).find(|&m| in_rounds(m)));
+            let either: Vec<String> = below.into_iter().chain(above).map(|m| m.to_string()).collect();
+            return Some((
+                format!(
+                    "{name} over {count} stages{of} cannot part {m} microbatches into equal rounds of at least {count} for each \
+                     replica"
+                ),
+                format!("{} microbatches would do", either.join(" or ")),
+            ));
+        }
+        None
+    }
+}

@@ -1,0 +1,441 @@
+//! Simulator settings that a user can read, step through and type: one list for the screen's rows, the configuration
+//! file and sessions.
+//!
+//! A setting without effect states the reason ([`Setting::unused`]) instead of being omitted. Its value is kept for
+//! another schedule or plan.
+
+use super::{
+    pipeline::Pipeline,
+    settings::{LinkModel, SimulatorSettings},
+    setup::Setup,
+};
+use crate::{plan::Schedule, plan::WarmUp, units};
+
+/// Maximum number of virtual stages of a device, and of buckets of an all-reduce.
+const MOST_PARTS: u32 = 1024;
+
+/// Maximum number of microbatches started early.
+const MOST_WARM_UP: u32 = 1 << 20;
+
+/// One of [`SimulatorSettings`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Setting {
+    /// [`SimulatorSettings::overlap`].
+    Overlap,
+    /// [`SimulatorSettings::links`].
+    Links,
+    /// [`SimulatorSettings::virtual_stages`].
+    VirtualStages,
+    /// [`SimulatorSettings::warm_up`].
+    WarmUp,
+    /// [`SimulatorSettings::extra_warm_up`].
+    ExtraWarmUp,
+    /// [`SimulatorSettings::weight_gradient_share`].
+    WeightGradientShare,
+    /// [`SimulatorSettings::forward_share`].
+    ForwardShare,
+    /// [`SimulatorSettings::buckets`].
+    Buckets,
+    /// [`SimulatorSettings::optimizer_step_s`].
+    OptimizerStep,
+}
+
+impl Setting {
+    /// All settings, in display order.
+    pub const ALL: [Setting; 9] = [
+        Setting::Overlap,
+        Setting::Links,
+        Setting::VirtualStages,
+        Setting::WarmUp,
+        Setting::ExtraWarmUp,
+        Setting::WeightGradientShare,
+        Setting::ForwardShare,
+        Setting::Buckets,
+        Setting::OptimizerStep,
+    ];
+
+    /// Id in files. If `plantui simulate` has a flag for it, the flag's name.
+    pub fn id(self) -> &'static str {
+        match self {
+            Setting::Overlap => "overlap",
+            Setting::Links => "links",
+            Setting::VirtualStages => "virtual-stages",
+            Setting::WarmUp => "warmup",
+            Setting::ExtraWarmUp => "extra-warmup",
+            Setting::WeightGradientShare => "weight-gradient-share",
+            Setting::ForwardShare => "forward-share",
+            Setting::Buckets => "buckets",
+            Setting::OptimizerStep => "optimizer-step",
+        }
+    }
+
+    /// Setting with this id.
+    pub fn find(id: &str) -> Option<Setting> {
+        Setting::ALL.into_iter().find(|setting| setting.id() == id)
+    }
+
+    /// Label for users, at most 15 cells wide.
+    pub fn label(self) -> &'static str {
+        match self {
+            Setting::Overlap => "overlap",
+            Setting::Links => "links",
+            Setting::VirtualStages => "virtual stages",
+            Setting::WarmUp => "warm-up",
+            Setting::ExtraWarmUp => "extra warm-up",
+            Setting::WeightGradientShare => "weight grads",
+            Setting::ForwardShare => "forward share",
+            Setting::Buckets => "buckets",
+            Setting::OptimizerStep => "optimizer",
+        }
+    }
+
+    /// Description in one line, with the unit.
+    pub fn help(self) -> &'static str {
+        match self {
+            Setting::Overlap => "whether a device computes while it sends or receives: yes or no",
+            Setting::Links => {
+                "what transfers share: nothing (private), a link one at a time (exclusive), its bandwidth (shared)"
+            }
+            Setting::VirtualStages => "parts of the model on each device, a count",
+            Setting::WarmUp => {
+                "microbatches before the first backward, rounded up: at every stage (published), or on from the last (cumulative)"
+            }
+            Setting::ExtraWarmUp => "microbatches started early beyond those of 1F1B; `double`: as many again",
+            Setting::WeightGradientShare => "share of the backward that is put off: the gradients of the weights, %",
+            Setting::ForwardShare => "share of a node's time that is forward, %, where the profile gives one time",
+            Setting::Buckets => "parts of the gradient all-reduce; several overlap the last backward",
+            Setting::OptimizerStep => "time of every device's optimizer step at the end, in ms or s",
+        }
+    }
+
+    /// Values that can be typed.
+    pub fn values(self) -> String {
+        match self {
+            Setting::Overlap => "yes or no".into(),
+            Setting::Links => LinkModel::ALL.map(LinkModel::id).join(", "),
+            Setting::VirtualStages | Setting::Buckets => format!("a whole number from 1 to {MOST_PARTS}, such as 4"),
+            Setting::WarmUp => WarmUp::ALL.map(WarmUp::id).join(", "),
+            Setting::ExtraWarmUp => format!("`double`, or a whole number up to {MOST_WARM_UP}, such as 3"),
+            Setting::WeightGradientShare | Setting::ForwardShare => "a share from 0 to 1, such as 0.4 or 40%".into(),
+            Setting::OptimizerStep => "a time such as 20ms".into(),
+        }
+    }
+
+    /// True if it is one of a few words, to step through rather than to type.
+    pub fn is_choice(self) -> bool {
+        matches!(self, Setting::Overlap | Setting::Links | Setting::WarmUp)
+    }
+
+    /// Value as the screen shows it.
+    pub fn show(self, settings: &SimulatorSettings) -> String {
+        match self {
+            Setting::WeightGradientShare => units::percent(settings.weight_gradient_share),
+            Setting::ForwardShare => units::percent(settings.forward_share),
+            Setting::OptimizerStep if settings.optimizer_step_s == 0.0 => "none".into(),
+            Setting::OptimizerStep => units::seconds(settings.optimizer_step_s),
+            _ => self.text(settings),
+        }
+    }
+
+    /// Value as text from which [`Setting::parse`] restores it exactly.
+    pub fn text(self, settings: &SimulatorSettings) -> String {
+        match self {
+            Setting::Overlap => if settings.overlap { "yes" } else { "no" }.into(),
+            Setting::Links => settings.links.id().into(),
+            Setting::VirtualStages => settings.virtual_stages.to_string(),
+            Setting::WarmUp => settings.warm_up.id().into(),
+            Setting::ExtraWarmUp => settings.extra_warm_up.map_or_else(|| "double".into(), |extra| extra.to_string()),
+            Setting::WeightGradientShare => settings.weight_gradient_share.to_string(),
+            Setting::ForwardShare => settings.forward_share.to_string(),
+            Setting::Buckets => settings.buckets.to_string(),
+            Setting::OptimizerStep => format!("{}s", settings.optimizer_step_s),
+        }
+    }
+
+    /// Settings with this one parsed from a text.
+    ///
+    /// # Errors
+    /// Allowed values, in one sentence.
+    pub fn parse(self, text: &str, settings: &SimulatorSettings) -> Result<SimulatorSettings, String> {
+        let text = text.trim();
+        let expected = || format!("expected {}", self.values());
+        let parts = || text.parse().ok().filter(|count| (1..=MOST_PARTS).contains(count)).ok_or_else(expected);
+        let mut new = *settings;
+        match self {
+            Setting::Overlap => {
+                new.overlap = match text {
+                    "yes" | "true" | "on" => true,
+                    "no" | "false" | "off" => false,
+                    _ => return Err(expected()),
+                }
+            }
+            Setting::Links => new.links = LinkModel::find(text).ok_or_else(expected)?,
+            Setting::VirtualStages => new.virtual_stages = parts()?,
+            Setting::WarmUp => new.warm_up = WarmUp::find(text).ok_or_else(expected)?,
+            Setting::ExtraWarmUp if text == "double" => new.extra_warm_up = None,
+            Setting::ExtraWarmUp => {
+                let extra = text.parse().ok().filter(|extra| *extra <= MOST_WARM_UP);
+                new.extra_warm_up = Some(extra.ok_or_else(expected)?);
+            }
+            Setting::WeightGradientShare => new.weight_gradient_share = share(text).ok_or_else(expected)?,
+            Setting::ForwardShare => new.forward_share = share(text).ok_or_else(expected)?,
+            Setting::Buckets => new.buckets = parts()?,
+            Setting::OptimizerStep if matches!(text, "none" | "0") => new.optimizer_step_s = 0.0,
+            Setting::OptimizerStep => {
+                new.optimizer_step_s = units::parse_seconds(text).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(new)
+    }
+
+    /// Settings with this one a step up or down. A number stops at its limits; a choice wraps around.
+    pub fn step(self, settings: &SimulatorSettings, up: bool, large: bool) -> SimulatorSettings {
+        let mut new = *settings;
+        let count = |now: u32| match (up, large) {
+            (true, false) => (now + 1).min(MOST_PARTS),
+            (true, true) => (2 * now).min(MOST_PARTS),
+            (false, false) => (now - 1).max(1),
+            (false, true) => (now / 2).max(1),
+        };
+        let shift = |now: f64| {
+            let by = if large { 0.25 } else { 0.05 };
+            // Steps go to the next multiple, so that values after 1/3 are round.
+            let at = now / by;
+            let next = if up { (at + 1e-9).floor() + 1.0 } else { (at - 1e-9).ceil() - 1.0 };
+            (next * by).clamp(0.0, 1.0)
+        };
+        match self {
+            Setting::Overlap => new.overlap = !settings.overlap,
+            Setting::Links => {
+                let at = LinkModel::ALL.iter().position(|links| *links == settings.links).unwrap_or(0);
+                let count = LinkModel::ALL.len();
+                new.links = LinkModel::ALL[(at + if up { 1 } else { count - 1 }) % count];
+            }
+            Setting::WarmUp => {
+                let at = WarmUp::ALL.iter().position(|rule| *rule == settings.warm_up).unwrap_or(0);
+                new.warm_up = WarmUp::ALL[(at + 1) % WarmUp::ALL.len()];
+            }
+            Setting::VirtualStages => new.virtual_stages = count(settings.virtual_stages.max(1)),
+            Setting::Buckets => new.buckets = count(settings.buckets.max(1)),
+            Setting::ExtraWarmUp => {
+                let by = if large { 8 } else { 1 };
+                // `double` comes before 0.
+                new.extra_warm_up = match (settings.extra_warm_up, up) {
+                    (None, true) => Some(0),
+                    (None | Some(0), false) => None,
+                    (Some(extra), true) => Some((extra + by).min(MOST_WARM_UP)),
+                    (Some(extra), false) => Some(extra.saturating_sub(by)),
+                };
+            }
+            Setting::WeightGradientShare => new.weight_gradient_share = shift(settings.weight_gradient_share),
+            Setting::ForwardShare => new.forward_share = shift(settings.forward_share),
+            Setting::OptimizerStep => {
+                let steps = if large { 3 } else { 1 };
+                new.optimizer_step_s = (0..steps).fold(settings.optimizer_step_s, |now, _| next_time(now, up));
+            }
+        }
+        new
+    }
+
+    /// True if both settings have the same value of this one.
+    pub fn same(self, one: &SimulatorSettings, other: &SimulatorSettings) -> bool {
+        self.text(one) == self.text(other)
+    }
+
+    /// Settings with this one taken from `others`.
+    pub fn from(self, settings: &SimulatorSettings, others: &SimulatorSettings) -> SimulatorSettings {
+        self.parse(&self.text(others), settings).unwrap_or(*settings)
+    }
+
+    /// Difference from the default in a few words; `None` if there is none.
+    pub fn change(self, settings: &SimulatorSettings) -> Option<String> {
+        if self.same(settings, &SimulatorSettings::default()) {
+            return None;
+        }
+        let value = self.show(settings);
+        Some(match self {
+            Setting::Overlap => "no overlap".into(),
+            Setting::Links => format!("{value} links"),
+            Setting::VirtualStages => format!("{value} virtual stages"),
+            Setting::WarmUp => format!("{value} warm-up"),
+            Setting::ExtraWarmUp => format!("warm-up +{value}"),
+            Setting::WeightGradientShare => format!("weight gradients {value} of the backward"),
+            Setting::ForwardShare => format!("forward {value} of a node"),
+            Setting::Buckets => format!("{value} buckets"),
+            Setting::OptimizerStep => format!("optimizer step {value}"),
+        })
+    }
+
+    /// Reason why the setting does not change the simulation, in a few words; `None` if it does. Without a pipeline,
+    /// considers only the schedule and the other settings.
+    pub fn unused(self, setup: &Setup, pipeline: Option<&Pipeline>) -> Option<&'static str> {
+        if pipeline.is_some_and(Pipeline::runs_once) {
+            return Some("this plan runs once, in an order that nothing changes");
+        }
+        let schedule = setup.schedule;
+        let lacks = |is_there: fn(&Pipeline) -> bool| pipeline.is_some_and(|pipeline| !is_there(pipeline));
+        match self {
+            Setting::Overlap | Setting::Links => {
+                lacks(|pipeline| pipeline.sends().next().is_some()).then_some("no stage sends anything to another")
+            }
+            Setting::VirtualStages => {
+                (schedule != Schedule::Interleaved).then_some("only interleaved 1F1B deals the model out in parts")
+            }
+            Setting::WarmUp if !warms_up(schedule) => Some("only 1F1B, eager 1F1B and ZB-H1 have a warm-up to round"),
+            Setting::WarmUp => {
+                lacks(Pipeline::is_uneven).then_some("all stages have equally many replicas: both rules are the same")
+            }
+            Setting::ExtraWarmUp => (schedule != Schedule::EagerOneForwardOneBackward)
+                .then_some("only eager 1F1B starts more microbatches early"),
+            Setting::WeightGradientShare => {
+                (!schedule.splits_backward()).then_some("only ZB-H1 and ZB-V part the backward")
+            }
+            Setting::ForwardShare => {
+                lacks(|pipeline| pipeline.assumes_forward_share).then_some("the profile tells both passes apart")
+            }
+            Setting::Buckets | Setting::OptimizerStep if !schedule.has_backward() => Some("inference has no backward"),
+            Setting::Buckets if !setup.settings.overlap => {
+                Some("without overlap gradients are reduced at the end, at once")
+            }
+            Setting::Buckets => lacks(|pipeline| pipeline.stages.iter().any(|stage| stage.all_reduce_s > 0.0))
+                .then_some("no stage has gradients to reduce"),
+            Setting::OptimizerStep => None,
+        }
+    }
+}
+
+/// True if a schedule's warm-up depends on the replicas of later stages.
+fn warms_up(schedule: Schedule) -> bool {
+    use Schedule::{EagerOneForwardOneBackward, OneForwardOneBackward, ZeroBubbleH1};
+    matches!(schedule, OneForwardOneBackward | EagerOneForwardOneBackward | ZeroBubbleH1)
+}
+
+/// Parses a fraction of 1, or a percentage with `%`.
+fn share(text: &str) -> Option<f64> {
+    let value = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,
+        None => text.parse().ok()?,
+    };
+    (0.0..=1.0).contains(&value).then_some(value)
+}
+
+/// Next of 0, 1, 2, 5, 10, 20, .. milliseconds.
+fn next_time(now_s: f64, up: bool) -> f64 {
+    let times = (-3..=3).flat_map(|power| [1.0, 2.0, 5.0].map(|m: f64| m * 10f64.powi(power)));
+    let mut times = std::iter::once(0.0).chain(times);
+    let found = if up {
+        times.find(|time| *time > now_s * (1.0 + 1e-9))
+    } else {
+        times.take_while(|time| *time < now_s * (1.0 - 1e-9)).last()
+    };
+    found.unwrap_or(now_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Settings that all differ from the default.
+    fn other() -> SimulatorSettings {
+        SimulatorSettings {
+            forward_share: 0.1 + 0.2,
+            virtual_stages: 4,
+            warm_up: WarmUp::Cumulative,
+            extra_warm_up: Some(3),
+            weight_gradient_share: 1.0 / 3.0,
+            overlap: false,
+            links: LinkModel::Shared,
+            buckets: 8,
+            optimizer_step_s: 0.1 + 0.02,
+        }
+    }
+
+    #[test]
+    fn texts_are_read_back_as_they_were() {
+        let read = Setting::ALL.into_iter().fold(SimulatorSettings::default(), |settings, setting| {
+            assert_eq!(Setting::find(setting.id()), Some(setting));
+            assert!(!setting.same(&settings, &other()), "{setting:?}");
+            setting.from(&settings, &other())
+        });
+        assert_eq!(read, other());
+        let changes: Vec<String> = Setting::ALL.iter().filter_map(|setting| setting.change(&other())).collect();
+        assert_eq!(
+            changes.join(", "),
+            "no overlap, shared links, 4 virtual stages, cumulative warm-up, warm-up +3, weight gradients 33.3% of the backward, \
+             forward 30.0% of a node, 8 buckets, optimizer step 120.0 ms"
+        );
+        assert!(Setting::ALL.iter().all(|setting| setting.change(&SimulatorSettings::default()).is_none()));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_can() {
+        for (setting, text) in [
+            (Setting::Overlap, "maybe"),
+            (Setting::Links, "none"),
+            (Setting::VirtualStages, "0"),
+            (Setting::VirtualStages, "1025"),
+            (Setting::WarmUp, "double"),
+            (Setting::ExtraWarmUp, "-1"),
+            (Setting::WeightGradientShare, "140%"),
+            (Setting::ForwardShare, "nan"),
+            (Setting::Buckets, "2.5"),
+            (Setting::OptimizerStep, "-3ms"),
+            (Setting::OptimizerStep, "soon"),
+        ] {
+            let error = setting.parse(text, &SimulatorSettings::default()).unwrap_err();
+            assert!(error.contains("expected") || error.contains("1.5ms"), "{setting:?} {text}: {error}");
+        }
+        let taken = Setting::WeightGradientShare.parse(" 40 %", &SimulatorSettings::default()).unwrap();
+        assert_eq!(taken.weight_gradient_share, 0.4);
+        assert_eq!(Setting::OptimizerStep.parse("20ms", &taken).unwrap().optimizer_step_s, 0.02);
+    }
+
+    #[test]
+    fn every_step_stays_within_what_can_be_typed_and_comes_back() {
+        for setting in Setting::ALL {
+            for (up, large) in [(true, false), (true, true), (false, false), (false, true)] {
+                let mut settings = SimulatorSettings::default();
+                for _ in 0..60 {
+                    settings = setting.step(&settings, up, large);
+                    assert_eq!(
+                        setting.parse(&setting.text(&settings), &SimulatorSettings::default()),
+                        Ok(settings),
+                        "{setting:?}"
+                    );
+                }
+            }
+            let up = setting.step(&other(), true, false);
+            assert!(!setting.same(&up, &other()), "{setting:?}");
+        }
+        let stepped = Setting::ForwardShare.step(&SimulatorSettings::default(), true, false);
+        assert_eq!(Setting::ForwardShare.show(&stepped), "35.0%");
+        let stepped = Setting::OptimizerStep.step(&SimulatorSettings::default(), true, false);
+        assert_eq!(Setting::OptimizerStep.show(&stepped), "1.000 ms");
+        let twice = Setting::OptimizerStep.step(&Setting::OptimizerStep.step(&stepped, true, false), false, false);
+        assert_eq!(twice, stepped);
+    }
+
+    #[test]
+    fn who_listens_depends_on_schedule_and_plan() {
+        let setup = |schedule: Schedule| Setup::from(schedule);
+        let heard = |schedule| -> Vec<&str> {
+            let heard = Setting::ALL.into_iter().filter(|s| s.unused(&setup(schedule), None).is_none());
+            heard.map(Setting::id).collect()
+        };
+        assert_eq!(heard(Schedule::GPipe), ["overlap", "links", "forward-share", "buckets", "optimizer-step"]);
+        assert!(heard(Schedule::Interleaved).contains(&"virtual-stages"));
+        assert!(heard(Schedule::EagerOneForwardOneBackward).contains(&"extra-warmup"));
+        assert!(heard(Schedule::ZeroBubbleV).contains(&"weight-gradient-share"));
+        assert_eq!(heard(Schedule::Inference), ["overlap", "links", "forward-share"]);
+        let alone = Pipeline { stages: vec![Default::default()], ..Pipeline::default() };
+        for setting in [Setting::Overlap, Setting::Links, Setting::Buckets, Setting::ForwardShare] {
+            assert!(setting.unused(&setup(Schedule::GPipe), Some(&alone)).is_some(), "{setting:?}");
+        }
+        let mut waiting = setup(Schedule::GPipe);
+        waiting.settings.overlap = false;
+        assert!(Setting::Buckets.unused(&waiting, None).is_some());
+        waiting.settings.virtual_stages = 5;
+        waiting.settings.buckets = 4;
+        assert_eq!(waiting.changes(), ["no overlap"]);
+    }
+}

@@ -1,0 +1,36 @@
+//! Names of the formats of workloads.
+
+use std::fmt;
+
+/// Formats of workloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Format {
+    /// Piper's JSON.
+    Piper,
+    /// The JSON of device placement.
+    Placement,
+    /// PipeDream's layer profile, the text that DAPPLE reads.
+    #[serde(rename = "pipedream")]
+    PipeDream,
+    /// plantui's own JSON of operator graphs.
+    Operators,
+    /// Hugging Face model configuration, for training.
+    HuggingFace,
+    /// plantui's own JSON of a model and its training settings.
+    Training,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Piper => "piper",
+            Format::Placement => "placement",
+            Format::PipeDream => "pipedream",
+            Format::Operators => "operators",
+            Format::HuggingFace => "hugging-face",
+            Format::Training => "training",
+        })
+    }
+}

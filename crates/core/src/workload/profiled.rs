@@ -1,0 +1,138 @@
+//! The workload itself: nodes, edges, costs, limits and origin.
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    formats::format::Format,
+    layer_profile::LayerProfile,
+    node::{Node, NodeId},
+    node_index::NodeIndex,
+    operators::{Operator, OperatorProfile},
+    piper::PiperProfile,
+    placement::PlacementProfile,
+    recipe::Recipe,
+    training::TrainingProfile,
+};
+use crate::{cluster::GivenLimits, graph::Dag};
+
+/// Costs of all nodes, by the format of the workload's file.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Profile {
+    /// Times and memory by tensor-parallel degree and mode (Piper).
+    Piper(PiperProfile),
+    /// Times on accelerators and CPUs, sizes and transfers (device placement).
+    Placement(PlacementProfile),
+    /// Operators with iteration spaces (PaSE).
+    Operators(OperatorProfile),
+    /// Forward and backward times, activations and parameters of layers (PipeDream, DAPPLE).
+    Layers(LayerProfile),
+    /// A model and its training settings.
+    Training(Box<TrainingProfile>),
+}
+
+/// Origin of a generated workload, as its file states it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provenance {
+    /// Command that made it.
+    pub made_by: String,
+    /// Assumptions of that command, a sentence each.
+    pub assumptions: Vec<String>,
+}
+
+/// A validated workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// Short name: the file's stem.
+    pub name: String,
+    /// Source as shown in messages: a path, `-` or `built-in`.
+    pub source: String,
+    /// Format of the source.
+    pub format: Format,
+    /// Nodes in file order.
+    pub nodes: Vec<Node>,
+    /// Edges in file order. A vertex is the position of a node; [`Workload::edges`] gives both ends as nodes.
+    pub dag: Dag,
+    /// Costs.
+    pub profile: Profile,
+    /// Limits from the file.
+    pub limits: GivenLimits,
+    /// Origin of a generated workload, if the file states it.
+    pub provenance: Option<Provenance>,
+    /// Build and run settings of the network, if the file states them.
+    pub recipe: Option<Recipe>,
+    /// JSON paths of fields that no reader of this format supports; kept only for display.
+    pub unknown_fields: Vec<String>,
+}
+
+impl Workload {
+    /// Piper profile, if the workload has one.
+    pub fn piper(&self) -> Option<&PiperProfile> {
+        match &self.profile {
+            Profile::Piper(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
+    /// Device-placement profile, if the workload has one.
+    pub fn placement(&self) -> Option<&PlacementProfile> {
+        match &self.profile {
+            Profile::Placement(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
+    /// Layer-wise profile, if the workload has one.
+    pub fn layers(&self) -> Option<&LayerProfile> {
+        match &self.profile {
+            Profile::Layers(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
+    /// Operator graph, if the workload has one.
+    pub fn operators(&self) -> Option<&OperatorProfile> {
+        match &self.profile {
+            Profile::Operators(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
+    /// Model to train, if the workload has one.
+    pub fn training(&self) -> Option<&TrainingProfile> {
+        match &self.profile {
+            Profile::Training(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
+    /// Node with this id. `O(nodes)`.
+    pub fn index_of(&self, id: NodeId) -> Option<NodeIndex> {
+        self.nodes.iter().position(|node| node.id == id).map(NodeIndex::new)
+    }
+
+    /// All nodes, by their ids.
+    pub(crate) fn by_id(&self) -> FxHashMap<NodeId, NodeIndex> {
+        self.nodes.iter().enumerate().map(|(at, node)| (node.id, NodeIndex::new(at))).collect()
+    }
+
+    /// Number of parameters at tensor degree 1; 0 if the profile does not state it. Piper's files give it as
+    /// `parameterSize`. If the recipe gives the bytes of state per parameter, the number follows from those. In such
+    /// files, `parameterSize` is set so that the bytes that replicas exchange are right.
+    pub fn parameters(&self) -> f64 {
+        match &self.profile {
+            Profile::Piper(profile) => {
+                let kept = self.recipe.as_ref().and_then(|recipe| recipe.state_bytes_per_parameter);
+                let whole = profile.nodes.iter().filter_map(|node| node.degrees.first()).map(|degree| &degree.modes[0]);
+                match kept.filter(|&bytes| bytes > 0.0) {
+                    Some(bytes) => whole.map(|mode| mode.memory_b).sum::<f64>() / bytes,
+                    None => whole.map(|mode| mode.parameters).sum(),
+                }
+            }
+            Profile::Operators(profile) => profile.operators.iter().map(Operator::parameters).sum(),
+            Profile::Training(profile) => profile.model.parameters() as f64,
+            // Layer profiles give bytes, but not the bytes of one parameter.
+            Profile::Layers(_) | Profile::Placement(_) => 0.0,
+        }
+    }
+}

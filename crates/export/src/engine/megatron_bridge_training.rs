@@ -1,0 +1,110 @@
+//! Configuration of a training workload for Megatron-Bridge: a function that sets a recipe's configuration, in Python.
+//!
+//! Names follow `super::megatron_bridge`, from its documentation. A recipe brings the model, so sizes are checked and
+//! not set.
+
+use super::{
+    megatron_bridge::{self, CHECK},
+    megatron_training, python,
+};
+use plantui_core::{
+    family::training::{AttentionKernel, ContextStyle, Precision, Recompute, Run},
+    plan::Configuration,
+    workload::{TrainingProfile, recipe::ModelShape},
+};
+
+/// Content of the file.
+pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> String {
+    let (layout, settings) = (&run.layout, &run.settings);
+    let mut sets = vec![
+        format!("model.tensor_model_parallel_size = {}", layout.tensor),
+        format!("model.pipeline_model_parallel_size = {}", layout.pipeline),
+        format!("model.context_parallel_size = {}", layout.context),
+        format!("model.sequence_parallel = {}", python::truth(configuration.sequence_parallel && layout.tensor > 1)),
+    ];
+    if profile.model.has_experts() {
+        sets.push(format!("model.expert_model_parallel_size = {}", layout.expert));
+        sets.push("model.expert_tensor_parallel_size = 1".into());
+    }
+    if layout.virtual_stages > 1 {
+        sets.push(format!("model.virtual_pipeline_model_parallel_size = {}", layout.virtual_stages));
+    }
+    if let Some(stages) = megatron_training::layout(profile, run, configuration) {
+        sets.push(format!("model.pipeline_model_parallel_layout = {}", python::string(&stages)));
+    }
+    if layout.context > 1 {
+        let style = if settings.context_style == ContextStyle::AllToAll { "a2a" } else { "p2p" };
+        sets.push(format!("model.cp_comm_type = \"{style}\""));
+    }
+    sets.extend(recomputation(run.recompute));
+    sets.push(format!("model.seq_length = {}", run.sequence));
+    sets.push(format!("config.dataset.sequence_length = {}", run.sequence));
+    sets.push(format!("config.train.micro_batch_size = {}", layout.micro_batch));
+    sets.push(format!("config.train.global_batch_size = {}", run.global_batch));
+    let shards = python::truth(settings.distributed_optimizer && !settings.fsdp);
+    sets.push(format!("config.ddp.use_distributed_optimizer = {shards}"));
+    sets.push(format!("config.optimizer.use_distributed_optimizer = {shards}"));
+    sets.push(format!("config.ddp.overlap_grad_reduce = {}", python::truth(settings.dp_overlap)));
+    let gathers = settings.dp_overlap && settings.distributed_optimizer;
+    sets.push(format!("config.ddp.overlap_param_gather = {}", python::truth(gathers)));
+    sets.push(format!("config.ddp.grad_reduce_in_fp32 = {}", python::truth(settings.gradient_bytes == 4)));
+    if settings.fsdp {
+        sets.push("config.ddp.use_megatron_fsdp = True".into());
+        sets.push("config.ddp.data_parallel_sharding_strategy = \"optim_grads_params\"".into());
+    }
+    sets.push(format!("model.cross_entropy_loss_fusion = {}", python::truth(settings.fused_cross_entropy)));
+    let kernel = if settings.attention == AttentionKernel::Unfused { "unfused" } else { "flash" };
+    sets.push(format!("model.attention_backend = AttnBackend.{kernel}"));
+    sets.push(format!("config.mixed_precision = \"{}\"", precision(run.precision)));
+    if settings.tp_overlap && layout.tensor > 1 {
+        sets.push("config.comm_overlap = CommOverlapConfig(tp_comm_overlap=True)".into());
+    }
+    let sets: String = sets.iter().map(|set| format!("    {set}\n")).collect();
+    let import = if settings.tp_overlap && layout.tensor > 1 { megatron_bridge::COMM_OVERLAP } else { "" };
+    format!(
+        "# {devices} ranks on {id}: {layout}
+# Call it with a recipe's configuration before the training starts: pretrain(planned(recipe()), forward_step).
+# Data parallel follows from the ranks: {data} replicas.
+{import}from megatron.core.transformer.enums import AttnBackend
+{sizes}
+
+def planned(config):
+    model = config.model
+{CHECK}{sets}    return config
+",
+        devices = layout.devices(),
+        id = profile.accelerator.id,
+        data = layout.data,
+        sizes = megatron_bridge::sizes(profile.model.layers.len() as u64, ModelShape::of(&profile.model).as_ref()),
+    )
+}
+
+fn recomputation(recompute: Recompute) -> Vec<String> {
+    let full = |method: &str, layers: u32| {
+        vec![
+            "model.recompute_granularity = \"full\"".to_string(),
+            format!("model.recompute_method = \"{method}\""),
+            format!("model.recompute_num_layers = {layers}"),
+        ]
+    };
+    match recompute {
+        Recompute::None => vec!["model.recompute_granularity = None".into()],
+        Recompute::Selective => vec![
+            "model.recompute_granularity = \"selective\"".into(),
+            "model.recompute_modules = [\"core_attn\"]".into(),
+        ],
+        Recompute::Full => full("uniform", 1),
+        Recompute::Layers(count) => full("block", count),
+    }
+}
+
+/// Name of a recipe for mixed precision.
+fn precision(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Bf16 => "bf16_mixed",
+        Precision::Fp16 => "fp16_mixed",
+        Precision::Fp8 => "bf16_with_fp8_current_scaling_mixed",
+        Precision::MxFp8 => "bf16_with_mxfp8_mixed",
+        Precision::NvFp4 => "bf16_with_nvfp4_mixed",
+    }
+}

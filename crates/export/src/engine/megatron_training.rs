@@ -1,0 +1,255 @@
+//! Megatron-LM's flags for a configuration of a training workload: degrees, batch, recomputation, overlaps, sizes.
+//!
+//! Flags follow `megatron/training/arguments.py` of Megatron-LM. If the layers do not divide evenly, the split is
+//! written as a layout (`E` embedding, `t` decoder layer, `L` loss). Facts that the workload lacks (norms, biases,
+//! data) are listed in a comment, to be filled in.
+
+use plantui_core::{
+    family::training::configured,
+    plan::{Configuration, Plan},
+    workload::{
+        TrainingProfile,
+        recipe::NormKind,
+        training::{
+            Attention, AttentionKernel, ContextStyle, FeedForward, LayerKind, Precision, Projection, Recompute, Run,
+            Span,
+        },
+    },
+};
+
+/// Text with all flags.
+pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String {
+    let configuration = configured::of_plan(profile, plan);
+    let run = profile.run(&configuration, batch);
+    let layout = &run.layout;
+    let mut flags = vec![
+        format!("--tensor-model-parallel-size {}", layout.tensor),
+        format!("--pipeline-model-parallel-size {}", layout.pipeline),
+        format!("--context-parallel-size {}", layout.context),
+    ];
+    if profile.model.has_experts() {
+        flags.push(format!("--expert-model-parallel-size {}", layout.expert));
+        if layout.tensor > 1 {
+            // The figures assume whole experts; by default Megatron divides each over the tensor parts.
+            flags.push("--expert-tensor-parallel-size 1".into());
+        }
+    }
+    flags.extend(split(profile, &run, &configuration));
+    flags.push(format!("--micro-batch-size {}", layout.micro_batch));
+    flags.push(format!("--global-batch-size {batch}"));
+    flags.push(format!("--seq-length {}", run.sequence));
+    flags.push(format!("--max-position-embeddings {}", profile.model.longest_sequence.max(run.sequence)));
+    flags.extend(recomputation(&run));
+    flags.extend(software(&run));
+    flags.extend(precision(&run));
+    flags.extend(sizes(profile));
+    format!("{}{}\n", head(profile, &run), flags.join(" \\\n  "))
+}
+
+/// Comment above the flags.
+fn head(profile: &TrainingProfile, run: &Run) -> String {
+    let layout = &run.layout;
+    let mut head = format!(
+        "# {} ranks on {}: tensor {} x context {} x data {} x pipeline {}, neighbouring ranks tensor first\n",
+        layout.devices(),
+        profile.accelerator.id,
+        layout.tensor,
+        layout.context,
+        layout.data,
+        layout.pipeline
+    );
+    head += if profile.model.details.is_some_and(|details| details.norm.is_some()) {
+        "# fill in what a configuration does not tell: --rotary-base, tokenizer and data\n"
+    } else {
+        "# fill in what a configuration does not tell: kind of norm (--normalization RMSNorm), biases \
+         (--disable-bias-linear, --add-qkv-bias), --rotary-base, tokenizer and data\n"
+    };
+    if profile.model.kinds.len() > 1 {
+        head += "# layers are of several kinds: the flags below give the commonest; see the model's own script\n";
+    }
+    head
+}
+
+/// Virtual stages, or a layout if the layers do not divide evenly.
+fn split(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> Vec<String> {
+    let (p, v) = (run.layout.pipeline as usize, run.layout.virtual_stages as usize);
+    if let Some(layout) = layout(profile, run, configuration) {
+        return vec![format!("--pipeline-model-parallel-layout \"{layout}\"")];
+    }
+    let each = profile.model.layers.len() / (p * v).max(1);
+    if p > 1 && v > 1 { vec![format!("--num-layers-per-virtual-pipeline-stage {each}")] } else { vec![] }
+}
+
+/// Layout of the stages if the layers do not divide evenly; `None` if they do, or without a pipeline.
+pub(super) fn layout(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> Option<String> {
+    let layers = profile.model.layers.len();
+    let (p, v) = (run.layout.pipeline as usize, run.layout.virtual_stages as usize);
+    if p < 2 || run.layers.is_empty() && layers.is_multiple_of(p * v) {
+        return None;
+    }
+    let split = configured::split(profile, configuration)?;
+    // In model order: part j of stage i has number j·p + i.
+    let parts: Vec<usize> = (0..v)
+        .flat_map(|part| {
+            (0..p).filter_map({
+                let split = &split;
+                move |stage| split.chunks(stage).nth(part).map(ExactSizeIterator::len)
+            })
+        })
+        .collect();
+    let last = parts.len() - 1;
+    let letters = |(index, &count): (usize, &usize)| {
+        let blocks = match count {
+            0 => String::new(),
+            1 => "t".into(),
+            count => format!("t*{count}"),
+        };
+        format!("{}{blocks}{}", if index == 0 { "E" } else { "" }, if index == last { "L" } else { "" })
+    };
+    let layout: Vec<String> = parts.iter().enumerate().map(letters).collect();
+    Some(layout.join("|"))
+}
+
+fn recomputation(run: &Run) -> Vec<String> {
+    let flags = match run.recompute {
+        Recompute::None => return vec![],
+        Recompute::Selective => "--recompute-granularity selective --recompute-modules core_attn".to_string(),
+        Recompute::Full => "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1".into(),
+        Recompute::Layers(count) => {
+            format!("--recompute-granularity full --recompute-method block --recompute-num-layers {count}")
+        }
+    };
+    vec![flags]
+}
+
+/// Flags of the software's settings.
+fn software(run: &Run) -> Vec<String> {
+    let (settings, layout) = (&run.settings, &run.layout);
+    let mut flags = vec![];
+    let mut add = |wanted: bool, flag: &str| {
+        if wanted {
+            flags.push(flag.to_string());
+        }
+    };
+    add(settings.sequence_parallel && layout.tensor > 1, "--sequence-parallel");
+    add(settings.fsdp, "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params");
+    add(settings.distributed_optimizer && !settings.fsdp, "--use-distributed-optimizer");
+    add(settings.tp_overlap && layout.tensor > 1, "--tp-comm-overlap");
+    add(settings.dp_overlap && !settings.fsdp, "--overlap-grad-reduce");
+    add(settings.dp_overlap && settings.distributed_optimizer && !settings.fsdp, "--overlap-param-gather");
+    add(settings.fused_cross_entropy, "--cross-entropy-loss-fusion");
+    add(settings.gradient_bytes == 2, "--grad-reduce-in-bf16");
+    add(settings.attention == AttentionKernel::Unfused, "--attention-backend unfused");
+    add(settings.attention != AttentionKernel::Unfused, "--attention-backend flash");
+    let all_to_all = settings.context_style == ContextStyle::AllToAll;
+    add(layout.context > 1, if all_to_all { "--cp-comm-type a2a" } else { "--cp-comm-type p2p" });
+    flags
+}
+
+fn precision(run: &Run) -> Vec<String> {
+    let flags = match run.precision {
+        Precision::Bf16 => "--bf16",
+        Precision::Fp16 => "--fp16",
+        Precision::Fp8 => "--bf16 --fp8-format hybrid",
+        Precision::MxFp8 => "--bf16 --fp8-format e4m3 --fp8-recipe mxfp8",
+        Precision::NvFp4 => "--bf16 --fp4-format e2m1",
+    };
+    vec![flags.into()]
+}
+
+/// Sizes of the model.
+fn sizes(profile: &TrainingProfile) -> Vec<String> {
+    let model = &profile.model;
+    let mut of_kind = vec![0usize; model.kinds.len()];
+    model.layers.iter().for_each(|&kind| of_kind[usize::from(kind)] += 1);
+    let commonest = (0..of_kind.len()).rev().max_by_key(|&kind| of_kind[kind]).unwrap_or(0);
+    let kind = &model.kinds[commonest];
+    let mut flags = vec![
+        format!("--num-layers {}", model.layers.len()),
+        format!("--hidden-size {}", model.hidden),
+        format!("--num-attention-heads {}", kind.attention.heads()),
+    ];
+    flags.extend(attention(model.hidden, kind));
+    flags.extend(feed_forward(profile, kind));
+    flags.extend(details(profile));
+    if let Span::Window(tokens) = kind.span {
+        flags.push(format!("--window-size {tokens},0"));
+    }
+    let ends = &model.ends;
+    flags.push(format!("--position-embedding-type {}", if ends.positions > 0 { "learned_absolute" } else { "rope" }));
+    if ends.projection == Projection::Own {
+        flags.push("--untie-embeddings-and-output-weights".into());
+    }
+    if model.prediction_layers > 0 {
+        flags.push(format!("--mtp-num-layers {}", model.prediction_layers));
+    }
+    flags
+}
+
+/// Norms and biases, if the model's source states them.
+fn details(profile: &TrainingProfile) -> Vec<String> {
+    let Some(details) = profile.model.details else { return vec![] };
+    let flags = [
+        (details.head_norm, "--qk-layernorm"),
+        (details.norm == Some(NormKind::Rms), "--normalization RMSNorm"),
+        (!details.bias, "--disable-bias-linear"),
+        (details.query_key_value_bias && !details.bias, "--add-qkv-bias"),
+    ];
+    flags.into_iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| flag.to_string()).collect()
+}
+
+fn attention(hidden: u64, kind: &LayerKind) -> Vec<String> {
+    match kind.attention {
+        Attention::Grouped { heads, key_value_heads, head_size } => {
+            let mut flags = vec![];
+            if heads * head_size != hidden {
+                flags.push(format!("--kv-channels {head_size}"));
+            }
+            if key_value_heads != heads {
+                flags.push(format!("--group-query-attention --num-query-groups {key_value_heads}"));
+            }
+            flags
+        }
+        Attention::Latent { query_rank, key_value_rank, rope, nope, value, .. } => {
+            let mut flags = vec!["--multi-latent-attention".to_string()];
+            flags.extend(query_rank.map(|rank| format!("--q-lora-rank {rank}")));
+            flags.push(format!("--kv-lora-rank {key_value_rank}"));
+            flags.push(format!("--qk-head-dim {nope} --qk-pos-emb-head-dim {rope} --v-head-dim {value}"));
+            flags
+        }
+    }
+}
+
+fn feed_forward(profile: &TrainingProfile, kind: &LayerKind) -> Vec<String> {
+    let dense = profile.model.kinds.iter().find_map(|kind| match kind.feed_forward {
+        FeedForward::Dense { width, .. } => Some(width),
+        FeedForward::Experts(_) => None,
+    });
+    let mut flags = vec![];
+    let gated = match kind.feed_forward {
+        FeedForward::Dense { width, gated } => {
+            flags.push(format!("--ffn-hidden-size {width}"));
+            gated
+        }
+        FeedForward::Experts(experts) => {
+            flags.push(format!("--ffn-hidden-size {}", dense.unwrap_or(experts.width)));
+            flags.push(format!("--num-experts {}", experts.count));
+            flags.push(format!("--moe-router-topk {}", experts.chosen));
+            flags.push(format!("--moe-ffn-hidden-size {}", experts.width));
+            if experts.shared_width > 0 {
+                flags.push(format!("--moe-shared-expert-intermediate-size {}", experts.shared_width));
+            }
+            let sparse = |&kind: &u16| u8::from(profile.model.kinds[usize::from(kind)].experts().is_some()).to_string();
+            if dense.is_some() {
+                let pattern: Vec<String> = profile.model.layers.iter().map(sparse).collect();
+                flags.push(format!("--moe-layer-freq \"[{}]\"", pattern.join(",")));
+            }
+            flags.push("--moe-grouped-gemm".into());
+            experts.gated
+        }
+    };
+    if gated {
+        flags.push("--swiglu".into());
+    }
+    flags
+}

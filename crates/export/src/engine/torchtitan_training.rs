@@ -1,0 +1,92 @@
+//! Configuration of a training workload for torchtitan: a function of its registry of configurations.
+//!
+//! The file sets degrees, schedule and the modules of every part; the model itself is one of torchtitan's. Names follow
+//! torchtitan 0.3, as in `super::torchtitan`. Parts are listed in model order: the schedule decides which rank has
+//! which, round robin or, under ZB-V, down and back up.
+
+use super::{
+    Names, python,
+    torchtitan::{self, Registered},
+    torchtitan_model::Base,
+};
+use plantui_core::{
+    family::training::{Precision, Recompute, Run, ZeroBubble, configured},
+    plan::Configuration,
+    workload::{TrainingProfile, recipe::ModelShape},
+};
+
+/// torchtitan's word for the schedule.
+fn word(run: &Run) -> &'static str {
+    match run.zero_bubble {
+        Some(ZeroBubble::V) => "ZBVZeroBubble",
+        _ if run.layout.virtual_stages > 1 => "Interleaved1F1B",
+        _ => "1F1B",
+    }
+}
+
+/// Module names of every part, in model order.
+fn parts(profile: &TrainingProfile, configuration: &Configuration, names: &Names) -> Vec<Vec<String>> {
+    let Some(split) = configured::split(profile, configuration) else { return vec![] };
+    let mut parts: Vec<(usize, Vec<String>)> = (0..split.stages())
+        .flat_map(|stage| split.chunks(stage))
+        .map(|chunk| (chunk.start, chunk.clone().map(|layer| names.block.replace("{}", &layer.to_string())).collect()))
+        .collect();
+    // A part without layers begins where the next one does, and comes before it.
+    parts.sort_by_key(|(start, modules)| (*start, modules.len()));
+    let mut parts: Vec<Vec<String>> = parts.into_iter().map(|(_, modules)| modules).collect();
+    if let Some(first) = parts.first_mut() {
+        first.splice(0..0, names.first.iter().cloned());
+    }
+    if let Some(last) = parts.last_mut() {
+        last.extend(names.last.iter().cloned());
+    }
+    parts
+}
+
+/// Text of the file.
+pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configuration, names: &Names) -> String {
+    let (layout, settings) = (&run.layout, &run.settings);
+    let stages = layout.pipeline;
+    let parts = parts(profile, configuration, names);
+    let base = Base {
+        layers: profile.model.layers.len() as u64,
+        model: ModelShape::of(&profile.model),
+        in_8_bits: run.precision.bits() < 16,
+    };
+    let shards = settings.fsdp || settings.distributed_optimizer;
+    let (replicate, shard) = if shards { (1, layout.data) } else { (layout.data, 1) };
+    let recompute = run.recompute == Recompute::Full;
+    let micro = u64::from(layout.micro_batch);
+    let mut sets = vec![
+        format!("parallelism.pipeline_parallel_degree = {stages}"),
+        format!("parallelism.pipeline_parallel_schedule = {}", python::string(word(run))),
+        format!("parallelism.module_fqns_per_model_part = {}", if stages > 1 { "MODEL_PARTS" } else { "None" }),
+        format!("parallelism.tensor_parallel_degree = {}", layout.tensor),
+        format!(
+            "parallelism.enable_sequence_parallel = {}",
+            python::truth(configuration.sequence_parallel && layout.tensor > 1)
+        ),
+        format!("parallelism.context_parallel_degree = {}", layout.context),
+        format!("parallelism.expert_parallel_degree = {}", layout.expert),
+        format!("parallelism.data_parallel_replicate_degree = {replicate}"),
+        format!("parallelism.data_parallel_shard_degree = {shard}"),
+    ];
+    if shards {
+        let after = if settings.fsdp { "always" } else { "never" };
+        sets.push(format!("parallelism.fsdp_reshard_after_forward = \"{after}\""));
+    }
+    let replicas = u64::from(layout.data);
+    sets.extend(torchtitan::batch(stages as usize, Some(micro), run.microbatches(), replicas));
+    sets.push(format!("config.training.seq_len = {}", run.sequence));
+    sets.push(torchtitan::checkpoint(recompute));
+    if run.precision.bits() < 16 {
+        sets.push(format!("# fill in: a converter of the model for {} (torchao)", run.precision.id()));
+    } else if run.precision == Precision::Fp16 {
+        sets.push(torchtitan::FP16.into());
+    }
+    if settings.tp_overlap && layout.tensor > 1 {
+        sets.extend(torchtitan::ASYNC.map(String::from));
+    }
+    let head = vec![format!("{} ranks: {layout}", layout.devices()), torchtitan::SAVE.into()];
+    Registered { head, base, recompute, parts: &parts, sets }.text()
+}

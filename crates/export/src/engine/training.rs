@@ -1,0 +1,120 @@
+//! Export of training workloads: the parts of a configuration that an engine cannot express, the nearest one that it
+//! can run, and its cost by the family's own check.
+//!
+//! `O(layers)`, and a simulation if something is lost.
+
+use super::{
+    Engine, EngineSettings, ExportError, Exported, headed, loss, megatron_bridge_training, megatron_training,
+    torchtitan_training,
+};
+use crate::fullness;
+use plantui_core::{
+    cluster::Limits,
+    family::{
+        check,
+        training::{AttentionKernel, ContextStyle, Recompute, Run, ZeroBubble, configured, program},
+    },
+    plan::{Configuration, Plan},
+    workload::{TrainingProfile, Workload},
+};
+
+/// Writes a configuration for an engine.
+///
+/// # Errors
+/// [`ExportError`] if the plan breaks a rule, or the engine can run neither it nor a nearest configuration.
+pub(super) fn export(
+    engine: Engine,
+    workload: &Workload,
+    profile: &TrainingProfile,
+    limits: &Limits,
+    plan: &Plan,
+    settings: &EngineSettings,
+) -> Result<Exported, ExportError> {
+    let score = check(workload, limits, plan);
+    if let Some(violation) = score.violations.first() {
+        return Err(ExportError::Invalid(violation.to_string()));
+    }
+    let impossible = |losses: Vec<String>| ExportError::Impossible { engine: engine.title(), losses };
+    let own = configured::of_plan(profile, plan);
+    let runs = program::schedule(&profile.run(&own, limits.samples()));
+    if let Some(asked) = settings.schedule.filter(|asked| *asked != runs) {
+        let reason = format!("the configuration that was planned runs {}, and memory was counted for that", runs.id());
+        return Err(ExportError::Schedule { engine: engine.title(), schedule: asked.id(), reason });
+    }
+    if let Some(reason) = refused(engine, own.zero_bubble) {
+        let schedule = own.zero_bubble.map_or("1f1b", ZeroBubble::id);
+        return Err(ExportError::Schedule { engine: engine.title(), schedule, reason });
+    }
+    let (near, losses) = nearest(engine, &own);
+    if settings.exact && !losses.is_empty() {
+        return Err(impossible(losses));
+    }
+    let (mut written, mut value) = (plan.clone(), score.value);
+    if near != own {
+        let Some(split) = configured::split(profile, &near) else { return Err(impossible(losses)) };
+        written = configured::plan(profile, near.clone(), &split);
+        let other = check(workload, limits, &written);
+        if let Some(violation) = other.violations.first() {
+            return Err(impossible([losses, vec![format!("the nearest configuration: {violation}")]].concat()));
+        }
+        value = other.value;
+    }
+    let run = profile.run(&near, limits.samples());
+    let own_notes = match engine {
+        Engine::TorchTitan => unlike(&run),
+        _ => vec![],
+    };
+    let notes: Vec<String> = fullness::warning(&score, limits).into_iter().chain(own_notes).collect();
+    let cost = (!losses.is_empty()).then(|| loss((score.value, value), score.measure));
+    let text = match engine {
+        Engine::MegatronBridge => megatron_bridge_training::text(profile, &run, &near),
+        Engine::TorchTitan => torchtitan_training::text(profile, &run, &near, &settings.names),
+        _ => megatron_training::text(profile, limits.samples(), &written),
+    };
+    let text = headed(engine, &losses, cost, &notes, "") + &text;
+    Ok(Exported { text, losses, notes, plan: written, values: (score.value, value) })
+}
+
+/// Reason why an engine cannot run a schedule.
+fn refused(engine: Engine, schedule: Option<ZeroBubble>) -> Option<String> {
+    match (engine, schedule?) {
+        (Engine::TorchTitan, ZeroBubble::V) => None,
+        (Engine::TorchTitan, ZeroBubble::H1) => Some("of zero-bubble schedules it runs zb-v only".into()),
+        _ => Some("it puts no gradients off; torchtitan runs zb-v".into()),
+    }
+}
+
+/// Nearest configuration that the engine can run, and the losses.
+fn nearest(engine: Engine, own: &Configuration) -> (Configuration, Vec<String>) {
+    let (mut near, mut losses) = (own.clone(), vec![]);
+    if engine == Engine::TorchTitan
+        && let Recompute::Layers(layers) = own.recompute
+    {
+        losses.push(format!("it recomputes all layers or none, not {layers} of each part: all recompute"));
+        near.recompute = Recompute::Full;
+    }
+    (near, losses)
+}
+
+/// Differences between torchtitan and the assumptions of the figures.
+fn unlike(run: &Run) -> Vec<String> {
+    let settings = &run.settings;
+    let mut notes = vec![];
+    let mut add = |unlike: bool, note: &str| {
+        if unlike {
+            notes.push(note.to_string());
+        }
+    };
+    let (d, t, c) = (run.layout.data, run.layout.tensor, run.layout.context);
+    add(
+        !settings.fsdp && settings.distributed_optimizer && d > 1,
+        "it divides gradients and weights with the optimizer's state (FSDP2); figures divide that state alone: --stack torchtitan counts as it does",
+    );
+    add(settings.attention == AttentionKernel::Unfused, "attention is fused there; figures are of unfused scores");
+    add(t > 1 && !settings.sequence_parallel, "figures are without sequence parallelism, which is switched off here");
+    add(
+        c > 1 && settings.context_style == ContextStyle::AllToAll,
+        "context parallelism passes keys and values there (all-gather or ring); figures exchange heads",
+    );
+    notes
+}

@@ -1,0 +1,324 @@
+//! Table of the formats that a plan can be exported to. The command line, the screen, completions and help use it.
+
+use std::{
+    io::{self, Write},
+    sync::LazyLock,
+};
+
+use super::{
+    chrome_trace,
+    engine::{self, Engine},
+    jax_sharding, operator_dot, pipedream_graph, pipeline_dot, piper_result, plan_csv, plan_json, plan_svg, rank_file,
+    split,
+};
+use plantui_core::{
+    cluster::Limits,
+    family,
+    plan::{Plan, Score},
+    workload::Workload,
+};
+
+/// Export format for plans.
+#[derive(Debug)]
+pub struct Format {
+    /// Name for scripts, such as `plan-json`.
+    pub id: &'static str,
+    /// Former names for scripts; accepted, not shown.
+    pub aliases: &'static [&'static str],
+    /// Title for people.
+    pub title: &'static str,
+    /// Purpose in one line.
+    pub help: &'static str,
+    /// Further words that a search finds it by.
+    pub keywords: &'static str,
+    /// Suffix of its files, after the name of the workload.
+    pub suffix: &'static str,
+    /// Families whose plans it can hold, by [`Family::id`](plantui_core::family::Family::id); empty for all.
+    pub families: &'static [&'static str],
+    /// Further families of which it can hold some plans, as the format's own rules decide.
+    pub perhaps: &'static [&'static str],
+    /// Function that writes it.
+    pub writes: Writes,
+}
+
+/// Input and function of a format.
+#[derive(Clone, Copy)]
+pub enum Writes {
+    /// The whole run: the problem and its outcome. A plan is not required.
+    Run,
+    /// A valid plan with its score.
+    Plan(fn(&Scored<'_>) -> String),
+    /// One simulated batch.
+    Trace,
+    /// Input of an engine: the nearest plan that it can run, and the losses.
+    Engine(Engine),
+}
+
+impl std::fmt::Debug for Writes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Writes::Run => "Run",
+            Writes::Plan(_) => "Plan",
+            Writes::Trace => "Trace",
+            Writes::Engine(_) => "Engine",
+        })
+    }
+}
+
+/// Plan with its score.
+#[derive(Debug, Clone, Copy)]
+pub struct Scored<'a> {
+    /// Workload of the plan.
+    pub workload: &'a Workload,
+    /// Limits that it was planned under.
+    pub limits: &'a Limits,
+    /// Plan to write.
+    pub plan: &'a Plan,
+    /// Check of the plan.
+    pub score: &'a Score,
+}
+
+/// Defaults that most formats share.
+const PLAIN: Format = Format {
+    id: "",
+    aliases: &[],
+    title: "",
+    help: "",
+    keywords: "",
+    suffix: "",
+    families: &[],
+    perhaps: &[],
+    writes: Writes::Run,
+};
+
+/// All formats in the order shown: the plan document first, engines last.
+pub static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
+    let mut all = vec![
+        Format {
+            id: "plan-json",
+            title: "plan JSON",
+            help: "everything about the plan; `plantui check` reads it",
+            suffix: "plan.json",
+            ..PLAIN
+        },
+        Format {
+            id: "chrome-trace",
+            title: "Chrome trace",
+            help: "the timeline, for ui.perfetto.dev or chrome://tracing",
+            keywords: "perfetto timeline",
+            suffix: "trace.json",
+            writes: Writes::Trace,
+            ..PLAIN
+        },
+        Format {
+            id: "svg",
+            title: "SVG picture",
+            help: "the stages with their load, memory and transfers, for papers and slides",
+            keywords: "drawing chart",
+            suffix: "svg",
+            writes: Writes::Plan(|it| plan_svg::to_svg(it.workload, it.limits, it.plan, it.score)),
+            ..PLAIN
+        },
+        Format {
+            id: "csv",
+            title: "CSV",
+            help: "a row per node with its costs",
+            keywords: "spreadsheet table",
+            suffix: "csv",
+            writes: Writes::Plan(|it| plan_csv::to_csv(it.workload, it.plan, it.score)),
+            ..PLAIN
+        },
+        Format {
+            id: "dot",
+            title: "Graphviz dot",
+            help: "stages as clusters of nodes; `dot -Tsvg` draws it",
+            suffix: "dot",
+            writes: Writes::Plan(to_dot),
+            ..PLAIN
+        },
+        Format {
+            id: "piper-result",
+            aliases: &["piper"],
+            title: "Piper result",
+            help: "stages as the published program writes them",
+            suffix: "piper.json",
+            families: &["pipelines", "layers", "placements"],
+            writes: Writes::Plan(|it| piper_result::to_json(it.workload, it.plan)),
+            ..PLAIN
+        },
+        Format {
+            id: "pipedream",
+            title: "PipeDream graph",
+            help: "the profile as it came, each line with its stage_id, for PipeDream's own tools",
+            suffix: "graph.txt",
+            families: &["layers"],
+            writes: Writes::Plan(pipedream_graph::to_text),
+            ..PLAIN
+        },
+        Format {
+            id: "rank-file",
+            title: "rank file",
+            help: "which machine and device every rank runs on, for launchers; CSV",
+            keywords: "mapping launch slurm torchrun CUDA_VISIBLE_DEVICES",
+            suffix: "ranks.csv",
+            families: &["pipelines", "layers", "placements"],
+            writes: Writes::Plan(rank_file::to_csv),
+            ..PLAIN
+        },
+        Format {
+            id: "placement-split",
+            title: "placement split",
+            help: "accelerators and CPUs as the published programs write them",
+            suffix: "split.json",
+            families: &["placements"],
+            writes: Writes::Plan(|it| split::to_json(it.workload, it.limits, it.plan)),
+            ..PLAIN
+        },
+        Format {
+            id: "jax",
+            title: "JAX sharding",
+            help: "a PartitionSpec for every operator, in Python",
+            suffix: "jax.py",
+            families: &["operators"],
+            writes: Writes::Plan(|it| jax_sharding::to_python(it.workload, it.plan)),
+            ..PLAIN
+        },
+    ];
+    all.extend(Engine::ALL.into_iter().map(|engine| Format {
+        id: engine.id(),
+        title: engine.title(),
+        help: engine.help(),
+        keywords: engine.id(),
+        suffix: engine.suffix(),
+        families: match engine {
+            Engine::Megatron | Engine::MegatronBridge | Engine::TorchTitan => &["pipelines", "layers", "training"],
+            _ => &["pipelines", "layers"],
+        },
+        // A device placement whose devices hold consecutive whole layers runs as a pipeline.
+        perhaps: &["placements"],
+        writes: Writes::Engine(engine),
+        ..PLAIN
+    }));
+    all
+});
+
+fn to_dot(it: &Scored<'_>) -> String {
+    operator_dot::to_dot(it.workload, it.plan, it.score)
+        .unwrap_or_else(|| pipeline_dot::to_dot(it.workload, it.plan, it.score))
+}
+
+/// Format with this id or former id.
+pub fn find(id: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.id == id || format.aliases.contains(&id))
+}
+
+/// Formats that can hold plans of a workload, in the order shown.
+pub fn of(workload: &Workload) -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter().filter(|format| format.suits(workload))
+}
+
+fn of_family(id: &'static str) -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter().filter(move |format| format.families.is_empty() || format.families.contains(&id))
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Format {}
+
+/// Run to export.
+#[derive(Debug, Clone, Copy)]
+pub struct Exported<'a> {
+    /// Run to write.
+    pub run: plan_json::Run<'a>,
+    /// Settings for engine exports.
+    pub engine: &'a engine::EngineSettings,
+}
+
+/// Format of the plan document.
+pub fn plan_json() -> &'static Format {
+    &FORMATS[0]
+}
+
+impl Format {
+    /// True if every plan of this workload can be exported.
+    pub fn suits(&self, workload: &Workload) -> bool {
+        self.families.is_empty() || self.families.contains(&family::of(workload).id())
+    }
+
+    /// True if some plan of this workload may be exportable.
+    pub fn may_suit(&self, workload: &Workload) -> bool {
+        self.suits(workload) || self.perhaps.contains(&family::of(workload).id())
+    }
+
+    /// Reason why a workload does not suit the format, and the repair.
+    pub fn refusal(&self, workload: &Workload) -> (String, String) {
+        let name = &workload.name;
+        let of = self.families.first().copied().unwrap_or("plans");
+        let others = of_family(family::of(workload).id()).map(|format| format.id);
+        let others: Vec<&str> = others.collect();
+        let repair = format!("its plans leave as {}", others.join(", "));
+        match of {
+            "operators" => (
+                format!("is for operator graphs, and {name} is none"),
+                "make one with `plantui generate transformer`".into(),
+            ),
+            "placements" => (format!("holds a device placement's split, and {name} is no device placement"), repair),
+            _ if family::of(workload).nodes_are_operators() => {
+                (format!("takes a pipeline, and {name} is an operator graph"), repair)
+            }
+            _ => (format!("takes a pipeline of layers, and {name} is none"), repair),
+        }
+    }
+
+    /// Writes a run.
+    ///
+    /// # Errors
+    /// Errors of `out`. A sentence if there is no plan, no simulation, or no plan that the engine can run.
+    pub fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let plan_json::Run { workload, limits, outcome, score, simulation, .. } = exported.run;
+        let plan = || outcome.plan.as_ref().ok_or_else(|| io::Error::other("there is no plan"));
+        match self.writes {
+            Writes::Run => out.write_all(plan_json::to_json(&plan_json::document(&exported.run)).as_bytes()),
+            Writes::Plan(text) => {
+                let score = score.ok_or_else(|| io::Error::other("there is no plan"))?;
+                out.write_all(text(&Scored { workload, limits, plan: plan()?, score }).as_bytes())
+            }
+            Writes::Engine(engine) => {
+                let exported = engine::export(engine, workload, limits, plan()?, exported.engine);
+                out.write_all(exported.map_err(io::Error::other)?.text.as_bytes())
+            }
+            Writes::Trace => {
+                let simulated = simulation.ok_or_else(|| io::Error::other("the schedule is not simulated yet"))?;
+                chrome_trace::write(&mut { out }, plan()?, simulated.pipeline, simulated.schedule, simulated.timeline)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_has_a_name_of_its_own_and_says_what_it_is() {
+        let ids: std::collections::BTreeSet<_> = FORMATS.iter().flat_map(|f| f.aliases.iter().chain([&f.id])).collect();
+        assert_eq!(ids.len(), FORMATS.len() + 1);
+        assert!(FORMATS.iter().all(|f| !f.title.is_empty() && !f.help.is_empty() && !f.suffix.is_empty()));
+        assert!(ids.iter().all(|id| find(id).is_some()));
+        assert_eq!(find("piper"), find("piper-result"));
+    }
+
+    #[test]
+    fn what_a_workload_cannot_leave_as_is_refused_with_the_reason() {
+        let workload = plantui_core::workload::builtin();
+        let ids: Vec<&str> = of(&workload).map(|format| format.id).collect();
+        assert!(ids.contains(&"megatron") && ids.contains(&"piper-result") && !ids.contains(&"jax"), "{ids:?}");
+        for format in FORMATS.iter().filter(|format| !format.suits(&workload)) {
+            assert!(format.refusal(&workload).0.contains(&workload.name), "{}", format.id);
+        }
+    }
+}

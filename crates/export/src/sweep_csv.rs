@@ -1,0 +1,304 @@
+//! Sweep as a table with a row per point: first the columns that identify the point, then its outcome.
+//!
+//! A sweep also resumes from this table: [`read`] returns the rows of a file, and [`Table::answers`] finds those that
+//! answer a sweep's points. Numbers are written so that they read back exactly. Rows of other sweeps in the file are
+//! kept. So are rows with another seed, another deadline, or a workload that has changed since. A stopped point is read
+//! as unanswered, even with a plan; its row stays until another replaces it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use plantui_core::{
+    text::{printable, single_line},
+    units::exact_number,
+};
+use plantui_planners::Status;
+use plantui_study::sweep::{Answer, Objective, Point, Simulated, Sweep};
+
+/// Number of columns that identify a point: workload, planner, options, every limit, and all else that the answer
+/// depends on.
+const KEYS: usize = 15;
+
+/// Identity of a point, in the order of the columns.
+type Key = [String; KEYS];
+
+/// Outcome of a point. The order of the fields is that of the columns after the key's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Outcome {
+    status: Status,
+    objective: Option<String>,
+    unit: Option<String>,
+    value: Option<f64>,
+    bound: Option<f64>,
+    stages: Option<usize>,
+    devices_used: Option<u32>,
+    iteration_s: Option<f64>,
+    samples_per_s: Option<f64>,
+    bubble: Option<f64>,
+    peak_memory_bytes: Option<f64>,
+    seconds: Option<f64>,
+    why: String,
+}
+
+/// Row of the file.
+#[derive(Debug, Clone, PartialEq)]
+struct Row {
+    key: Key,
+    outcome: Outcome,
+}
+
+/// Columns in their order.
+pub const COLUMNS: [&str; 28] = [
+    "workload",
+    "series",
+    "planner",
+    "options",
+    "devices",
+    "cpus",
+    "memory_bytes",
+    "microbatches",
+    "bandwidth_bytes_per_s",
+    "batch",
+    "machines",
+    "flops_per_s",
+    "seed",
+    "deadline_s",
+    "workload_hash",
+    "status",
+    "objective",
+    "unit",
+    "value",
+    "bound",
+    "stages",
+    "devices_used",
+    "iteration_s",
+    "samples_per_s",
+    "bubble",
+    "peak_memory_bytes",
+    "seconds",
+    "why",
+];
+
+/// Columns that first versions did not write.
+const LATER: [&str; 3] = ["seed", "deadline_s", "workload_hash"];
+
+impl Outcome {
+    fn new(answer: &Answer) -> Self {
+        let (objective, simulated) = (answer.objective.as_ref(), answer.simulated.as_ref());
+        Outcome {
+            status: answer.status,
+            objective: objective.map(|objective| objective.name.clone()),
+            unit: objective.map(|objective| objective.unit.clone()),
+            value: objective.map(|objective| objective.value),
+            bound: answer.bound,
+            stages: answer.stages,
+            devices_used: answer.devices_used,
+            iteration_s: simulated.map(|simulated| simulated.iteration_s),
+            samples_per_s: simulated.map(|simulated| simulated.samples_per_s),
+            bubble: simulated.map(|simulated| simulated.bubble),
+            peak_memory_bytes: simulated.map(|simulated| simulated.peak_memory_bytes),
+            seconds: Some(answer.seconds),
+            why: answer.why.clone(),
+        }
+    }
+
+    fn answer(&self) -> Answer {
+        let objective = self.objective.clone().zip(self.unit.clone()).zip(self.value);
+        let simulated = self.iteration_s.zip(self.samples_per_s).zip(self.bubble).zip(self.peak_memory_bytes);
+        Answer {
+            status: self.status,
+            objective: objective.map(|((name, unit), value)| Objective { name, unit, value }),
+            bound: self.bound,
+            stages: self.stages,
+            devices_used: self.devices_used,
+            simulated: simulated.map(|(((iteration_s, samples_per_s), bubble), peak_memory_bytes)| Simulated {
+                iteration_s,
+                samples_per_s,
+                bubble,
+                peak_memory_bytes,
+            }),
+            seconds: self.seconds.unwrap_or_default(),
+            why: self.why.clone(),
+            mapped: None,
+            fault: None,
+        }
+    }
+}
+
+fn key(sweep: &Sweep, run: &Run, point: &Point) -> Key {
+    let (series, limits) = (&sweep.series[point.series], &point.limits);
+    [
+        sweep.workload_label(point.workload),
+        series.label.clone(),
+        series.planner.info().id.into(),
+        series.settings(),
+        limits.devices.to_string(),
+        limits.cpus.to_string(),
+        exact_number(limits.memory()),
+        limits.microbatches.to_string(),
+        exact_number(limits.bandwidth()),
+        limits.batch.unwrap_or_default().to_string(),
+        if limits.machines.is_empty() { String::new() } else { limits.machines.to_string() },
+        exact_number(limits.flops_per_s.unwrap_or_default()),
+        run.seed.clone(),
+        run.deadline_s.clone(),
+        run.workloads[point.workload].clone(),
+    ]
+}
+
+/// Facts that a sweep's answers depend on, in addition to its points.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    seed: String,
+    /// Empty if there is none.
+    deadline_s: String,
+    /// [Fingerprint](plantui_core::workload::Workload::fingerprint) of each workload of the sweep.
+    workloads: Vec<String>,
+    /// True if tables include the planning time.
+    seconds: bool,
+}
+
+impl Run {
+    /// Run of a sweep with this seed and deadline per point.
+    pub fn new(sweep: &Sweep, seed: u64, deadline: Option<Duration>) -> Self {
+        Run {
+            seed: seed.to_string(),
+            deadline_s: deadline.map(|deadline| exact_number(deadline.as_secs_f64())).unwrap_or_default(),
+            workloads: sweep.workloads.iter().map(|workload| workload.fingerprint()).collect(),
+            seconds: true,
+        }
+    }
+
+    /// The same with an empty column of seconds: the rest is equal for equal problems.
+    #[must_use]
+    pub fn without_seconds(self) -> Self {
+        Run { seconds: false, ..self }
+    }
+}
+
+/// Rows of a file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Table {
+    rows: Vec<Row>,
+}
+
+impl Table {
+    /// Adds the rows of another table. Of rows about the same point one stays: the first answered one, else the first.
+    pub fn join(&mut self, other: Table) {
+        self.rows.extend(other.rows);
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_by(|&a, &b| {
+            let (left, right) = (&self.rows[a], &self.rows[b]);
+            left.key.cmp(&right.key).then(is_answered(right).cmp(&is_answered(left))).then(a.cmp(&b))
+        });
+        order.dedup_by(|later, kept| self.rows[*later].key == self.rows[*kept].key);
+        order.sort_unstable();
+        self.rows = order.into_iter().map(|place| self.rows[place].clone()).collect();
+    }
+
+    /// Answer to every point of the sweep, if the table has one.
+    pub fn answers(&self, sweep: &Sweep, run: &Run) -> Vec<Option<Answer>> {
+        let mut rows: Vec<&Row> = self.rows.iter().filter(|row| is_answered(row)).collect();
+        rows.sort_by(|a, b| a.key.cmp(&b.key));
+        let find = |point: &Point| {
+            let key = key(sweep, run, point);
+            rows.binary_search_by(|row| row.key.cmp(&key)).ok().map(|at| rows[at].outcome.answer())
+        };
+        sweep.points.iter().map(find).collect()
+    }
+}
+
+/// True unless the point was stopped, before it had a plan or with a plan that could still improve. Stopped points are
+/// planned again.
+fn is_answered(row: &Row) -> bool {
+    row.outcome.status != Status::Cancelled
+}
+
+/// Table of a sweep: its answered points in order, then the rows of `before` that have no newer answer.
+pub fn to_csv(sweep: &Sweep, run: &Run, answers: &[Option<Answer>], before: &Table) -> String {
+    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(vec![]);
+    let keys: Vec<Key> = sweep.points.iter().map(|point| key(sweep, run, point)).collect();
+    // A stopped point is planned again, but its row stays until it has another answer.
+    let mut answered: Vec<&Key> =
+        keys.iter().zip(answers).filter(|(_, answer)| answer.is_some()).map(|(key, _)| key).collect();
+    answered.sort();
+    let ours = keys.iter().zip(answers).filter_map(|(key, answer)| Some((key, Outcome::new(answer.as_ref()?))));
+    let others = before.rows.iter().filter(|row| answered.binary_search(&&row.key).is_err());
+    writer.write_record(COLUMNS).expect("writing to memory does not fail");
+    for (key, mut outcome) in ours.chain(others.map(|row| (&row.key, row.outcome.clone()))) {
+        outcome.seconds = outcome.seconds.filter(|_| run.seconds);
+        writer.serialize((key, outcome)).expect("writing to memory does not fail");
+    }
+    let bytes = writer.into_inner().expect("writing to memory does not fail");
+    String::from_utf8(bytes).expect("all fields are text")
+}
+
+/// Reason why a text is not such a table.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TableError {
+    /// The table has the columns of an older version.
+    #[error("line 1 lacks {lacks}: an older version wrote it, and what it rests on is not known")]
+    Older {
+        /// Missing columns.
+        lacks: String,
+    },
+    /// The table has other columns.
+    #[error("line 1 has other columns than a sweep's table")]
+    OtherColumns,
+    /// A line cannot be read.
+    #[error("line {line}{problem}")]
+    Line {
+        /// Line number, from 1.
+        line: u64,
+        /// Error in the line.
+        problem: String,
+    },
+}
+
+/// Reads a table; an empty text is an empty table.
+///
+/// # Errors
+/// [`TableError`] with the line and its error.
+pub fn read(text: &str) -> Result<Table, TableError> {
+    if text.trim().is_empty() {
+        return Ok(Table::default());
+    }
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().map_err(|error| at(&error))?;
+    if header.iter().eq(COLUMNS.into_iter().filter(|column| !LATER.contains(column))) {
+        return Err(TableError::Older { lacks: LATER.join(", ") });
+    }
+    if header.iter().ne(COLUMNS) {
+        return Err(TableError::OtherColumns);
+    }
+    let rows = reader.records().map(|record| row(&record?)).collect::<Result<Vec<Row>, _>>();
+    Ok(Table { rows: rows.map_err(|error| at(&error))? })
+}
+
+fn row(record: &csv::StringRecord) -> Result<Row, csv::Error> {
+    let mut fields = record.iter();
+    let key = std::array::from_fn(|_| fields.next().unwrap_or_default().to_string());
+    let mut rest: csv::StringRecord = fields.collect();
+    rest.set_position(record.position().cloned());
+    let outcome: Outcome = rest.deserialize(Some(&COLUMNS[KEYS..].to_vec().into()))?;
+    let objective = outcome.objective.as_deref().map(printable);
+    let (unit, why) = (outcome.unit.as_deref().map(printable), single_line(&outcome.why));
+    Ok(Row { key, outcome: Outcome { objective, unit, why, ..outcome } })
+}
+
+fn at(error: &csv::Error) -> TableError {
+    let line = error.position().map_or(1, csv::Position::line);
+    let problem = match error.kind() {
+        csv::ErrorKind::Deserialize { err, .. } => {
+            let column = err.field().and_then(|field| COLUMNS.get(KEYS + field as usize)).copied().unwrap_or("a field");
+            format!(": {column} cannot be read: {}", err.kind())
+        }
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!(" has {len} fields in place of {expected_len}")
+        }
+        _ => " cannot be read".into(),
+    };
+    TableError::Line { line, problem }
+}

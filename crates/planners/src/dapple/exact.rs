@@ -1,0 +1,467 @@
+//! Pipeline with the least synchronous length, over all cuts, replica counts and placements.
+//!
+//! Stages are added from the network's end to its start, between any two positions (see [`Costs`]) of which one
+//! includes the other. Links count as stages. With pivot stage `Q`, a suffix of the pipeline is summarised by
+//!
+//! ```text
+//! X = max over Q of    sum of F up to Q + (M − 1)(F_Q + B_Q) + sum of B up to Q        its length without all-reduces
+//! Z = max over Q, s of the same with the all-reduce of s in place of the drain         its length (see `family::layers::check`)
+//! V = max over s of    AR_s − sum of B up to s
+//! ```
+//!
+//! A stage `p` in front changes them to
+//!
+//! ```text
+//! X' = max(X + F_p + B_p, M (F_p + B_p))
+//! Z' = max(Z + F_p, X' + AR_p, F_p + (M − 1)(F_p + B_p) + V − B_p)
+//! V' = max(AR_p, V) − B_p
+//! ```
+//!
+//! All three grow with X, Z and V. So for each position and place only Pareto-optimal suffixes (labels) are kept. The
+//! number of stages is a fourth criterion if memory is tight, because it determines what is in flight in earlier
+//! stages. It must be equal for a comparison if the user prescribes it, or if it decides which stages recompute (V'
+//! falls as B_p grows). This multiplies the number of labels.
+//!
+//! Pruning:
+//!
+//! * A suffix is dropped if its length plus a lower bound on the stages before it is not below the incumbent.
+//! * Most positions and places have no useful suffix; only the others are visited.
+//! * For a stage, places behind it with equal links are equivalent. So suffixes are kept per kind of place.
+//! * A stage end is removed once no stage from an earlier position can reach it within the bound. Places without ends
+//!   are skipped.
+//!
+//! Time `O(positions · places · (positions + kinds) · labels²)`, memory `O(positions · places · labels)`, both in the
+//! worst case.
+
+use std::ops::Range;
+
+use super::{
+    costs::{Costs, Recompute},
+    places::{Place, Places},
+};
+use plantui_core::search::Search;
+
+/// Summary of a suffix.
+#[derive(Debug, Clone, Copy)]
+struct Label {
+    x: f64,
+    z: f64,
+    v: f64,
+    /// Number of stages in the suffix.
+    stages: u32,
+    /// Place of its first stage, and position where that stage ends.
+    place: u32,
+    end: u32,
+    /// Suffix behind the first stage (or behind the link, if the suffix begins with a link): its index among all that
+    /// begin there behind that place. Unused after the last stage.
+    next: u32,
+}
+
+/// Upper bound on the relative rounding error of compute sums.
+const ROUNDING: f64 = 1e-9;
+/// The empty suffix.
+const NOTHING: Label =
+    Label { x: f64::NEG_INFINITY, z: f64::NEG_INFINITY, v: f64::NEG_INFINITY, stages: 0, place: 0, end: 0, next: 0 };
+
+impl Label {
+    /// Returns the suffix with a stage or link in front of it.
+    fn behind(&self, microbatches: f64, forward: f64, backward: f64, all_reduce: f64) -> Label {
+        let both = forward + backward;
+        let x = (self.x + both).max(microbatches * both);
+        let pivot = forward + (microbatches - 1.0) * both;
+        let z = (self.z + forward).max(x + all_reduce).max(pivot + self.v - backward);
+        let v = self.v.max(all_reduce) - backward;
+        Label { x, z, v, ..*self }
+    }
+
+    fn beats(&self, other: &Label, stages: StageCount) -> bool {
+        let comparable = match stages {
+            StageCount::Any => true,
+            StageCount::FewerIsBetter => self.stages <= other.stages,
+            StageCount::Decides { most } => self.stages.min(most) == other.stages.min(most),
+        };
+        comparable && self.x <= other.x && self.z <= other.z && self.v <= other.v
+    }
+}
+
+/// Effect of a suffix's number of stages on the stages before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StageCount {
+    /// No effect.
+    Any,
+    /// More stages behind a stage mean more microbatches in flight, which may exceed memory.
+    FewerIsBetter,
+    /// The number decides the stages before, up to `most`. A stage that recomputes because of more microbatches in
+    /// flight may shorten the length: its longer backward pass hides more of the all-reduces behind it.
+    Decides { most: u32 },
+}
+
+/// Pareto front: labels that do not dominate each other.
+#[derive(Debug, Clone, Default)]
+struct Front {
+    labels: Vec<Label>,
+}
+
+impl Front {
+    /// Adds a label unless it is dominated. Keeps at most `most` labels, the shortest ones.
+    fn add(&mut self, label: Label, stages: StageCount, most: usize) {
+        if self.labels.iter().any(|known| known.beats(&label, stages)) {
+            return;
+        }
+        self.labels.retain(|known| !label.beats(known, stages));
+        self.labels.push(label);
+        if self.labels.len() > most
+            && let Some(worst) =
+                (0..self.labels.len()).reduce(|a, b| if self.labels[b].z > self.labels[a].z { b } else { a })
+        {
+            self.labels.swap_remove(worst);
+        }
+    }
+}
+
+/// Several fronts, each with a number: a kind of place, or the position where a stage ends.
+#[derive(Debug, Clone, Default)]
+struct Fronts {
+    /// Number of each front and range of its labels.
+    of: Vec<(usize, Range<usize>)>,
+    labels: Vec<Label>,
+}
+
+impl Fronts {
+    /// Inserts a front at index `at` unless it is empty.
+    fn insert(&mut self, at: usize, of: usize, front: &mut Front) {
+        if !front.labels.is_empty() {
+            let start = self.labels.len();
+            self.labels.append(&mut front.labels);
+            self.of.insert(at, (of, start..self.labels.len()));
+        }
+    }
+
+    /// Removes the fronts from index `at` on.
+    fn forget_from(&mut self, at: usize) {
+        self.of.truncate(at);
+        if at == 0 {
+            self.labels = vec![];
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (usize, &[Label])> {
+        self.of.iter().map(|(of, own)| (*of, &self.labels[own.clone()]))
+    }
+}
+
+/// A stage of the resulting plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FoundStage {
+    /// Position where it begins.
+    pub(super) from: usize,
+    /// Position where it ends.
+    pub(super) to: usize,
+    /// Index of its place.
+    pub(super) place: usize,
+}
+
+/// Resulting plan.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ExactPlan {
+    /// Iteration time, seconds.
+    pub(super) length_s: f64,
+    /// Stages in pipeline order.
+    pub(super) stages: Vec<FoundStage>,
+}
+
+/// Search parameters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    /// Labels kept per suffix; `usize::MAX` proves the optimum.
+    pub(super) labels: usize,
+    /// Only plans shorter than this are searched, seconds.
+    pub(super) below_s: f64,
+    /// Recomputation policy.
+    pub(super) recompute: Recompute,
+    /// Required number of stages.
+    pub(super) stages: Option<u32>,
+}
+
+impl Effort {
+    /// True if a suffix with this many stages may belong to a plan. `whole`: the suffix is the whole plan.
+    fn allows(&self, stages: u32, whole: bool) -> bool {
+        self.stages.is_none_or(|asked| if whole { stages == asked } else { stages < asked })
+    }
+}
+
+/// Result of a search.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Ended {
+    /// Best plan below the bound, if any, and the number of stage ends and labels tried.
+    Done(Option<ExactPlan>, u64),
+    /// Cancelled.
+    Cancelled,
+}
+
+/// Runs the search.
+pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effort, search: &Search) -> Ended {
+    let end = costs.end();
+    let stages = match (effort.stages, effort.recompute) {
+        (Some(_), _) => StageCount::Decides { most: u32::MAX },
+        // With this many stages behind it, a stage has all microbatches in flight.
+        (None, Recompute::Auto) if effort.labels == usize::MAX => StageCount::Decides { most: costs.microbatches / 2 },
+        (None, _) => StageCount::FewerIsBetter,
+    };
+    // Rounding must not admit a plan as long as the incumbent.
+    let below = effort.below_s * (1.0 - 1e-12);
+    let look = |from: usize| {
+        let any = effort.stages.is_none() && effort.recompute != Recompute::Always;
+        let stages = if any && costs.memory_is_plenty(from, devices) { StageCount::Any } else { stages };
+        Look { costs, places, devices, effort, stages, below, search }
+    };
+    // For each position and beginning: suffixes that start there with a stage, by kind of its place. Empty ones are
+    // left out.
+    let mut begins: Vec<Vec<(usize, Fronts)>> = vec![vec![]; end + 1];
+    let mut parts: Vec<Part> = places.beginnings.iter().map(|own| Part::new(places, own.clone(), end)).collect();
+    let mut behind = Begun { at: end, fronts: vec![], numbers: vec![None; parts.len()] };
+    let (mut scratch, mut all) = (Scratch::default(), 0);
+    for from in (0..end).rev() {
+        let (here, later) = (look(from), (from + 1 < end).then(|| look(from + 1)));
+        let mut begun = vec![];
+        for (at, part) in parts.iter_mut().enumerate() {
+            let Some((fronts, tried)) = part.go_on(from, &here, later.as_ref(), &behind, &mut scratch) else {
+                return Ended::Cancelled;
+            };
+            all += tried;
+            if !fronts.of.is_empty() {
+                begun.push((at, fronts));
+            }
+        }
+        begins[from + 1] = behind.replace(from, begun);
+        search.report_fraction(1.0 - from as f64 / end as f64);
+    }
+    begins[0] = behind.fronts;
+    Ended::Done(traced(&begins, places, end), all)
+}
+
+/// Places with the same devices occupied before them.
+struct Part {
+    places: Range<usize>,
+    /// For each place, the beginning of the next stage.
+    next: Vec<usize>,
+    /// For each place, the positions where a stage may end, sorted by compute, with the suffixes behind it and the link
+    /// to them.
+    ends: Vec<Fronts>,
+    /// Indices of the places with such ends, ascending.
+    open: Vec<usize>,
+}
+
+impl Part {
+    fn new(all: &Places, places: Range<usize>, end: usize) -> Self {
+        let nothing = Fronts { of: vec![(end, 0..1)], labels: vec![NOTHING] };
+        let next = all.all[places.clone()].iter().map(|place| place.next).collect();
+        Part { next, ends: vec![nothing; places.len()], open: (0..places.len()).collect(), places }
+    }
+
+    /// Adds the position behind `from` as an end of stages, unless it is the end of the network. Returns the suffixes
+    /// that begin at `from`, and the number of ends and labels tried; `None` if cancelled.
+    fn go_on(
+        &mut self,
+        from: usize,
+        here: &Look<'_>,
+        later: Option<&Look<'_>>,
+        behind: &Begun,
+        scratch: &mut Scratch,
+    ) -> Option<(Fronts, u64)> {
+        if let Some(later) = later {
+            for (at, &next) in self.next.iter().enumerate() {
+                let Some(number) = behind.numbers[next] else { continue };
+                let (place, ends) = (&here.places.all[self.places.start + at], &mut self.ends[at]);
+                let was_open = !ends.of.is_empty();
+                later.arrive(behind.at, &behind.fronts[number as usize].1, place, ends, &mut scratch.own)?;
+                if !was_open && !ends.of.is_empty() {
+                    self.open.insert(self.open.partition_point(|&other| other < at), at);
+                }
+            }
+        }
+        here.begin(from, self, scratch)
+    }
+}
+
+/// Suffixes that begin at one position.
+struct Begun {
+    at: usize,
+    /// Suffixes by beginning, ascending; empty ones are left out.
+    fronts: Vec<(usize, Fronts)>,
+    /// Index in `fronts` for each beginning.
+    numbers: Vec<Option<u32>>,
+}
+
+impl Begun {
+    /// Replaces the suffixes with those of another position. Returns the old ones.
+    fn replace(&mut self, at: usize, fronts: Vec<(usize, Fronts)>) -> Vec<(usize, Fronts)> {
+        self.at = at;
+        self.fronts.iter().for_each(|(beginning, _)| self.numbers[*beginning] = None);
+        (0..).zip(&fronts).for_each(|(number, (beginning, _))| self.numbers[*beginning] = Some(number));
+        std::mem::replace(&mut self.fronts, fronts)
+    }
+}
+
+/// Reused buffers: a front for the current place, and a front for each kind of place.
+#[derive(Default)]
+struct Scratch {
+    own: Front,
+    kinds: Vec<Front>,
+}
+
+/// Inputs of the search at one position.
+struct Look<'a> {
+    costs: &'a Costs,
+    places: &'a Places,
+    devices: u32,
+    effort: &'a Effort,
+    stages: StageCount,
+    /// Length of the incumbent, seconds: plans of this length or longer are dropped.
+    below: f64,
+    search: &'a Search,
+}
+
+impl Look<'_> {
+    /// Returns the suffixes that begin at `from` with a stage on one of the part's places, by kind of place, the
+    /// shortest first. Also returns the number of ends and labels tried. `None` if cancelled.
+    fn begin(&self, from: usize, part: &mut Part, scratch: &mut Scratch) -> Option<(Fronts, u64)> {
+        let (mut fronts, mut tried) = (Fronts::default(), 0);
+        if self.search.cancelled() {
+            return None;
+        }
+        let Part { places, ends, open, .. } = part;
+        let Some(occupied) = self.places.all[places.clone()].first().map(|place| place.occupied_before) else {
+            return Some((fronts, tried));
+        };
+        if (occupied == 0) != (from == 0) || !self.may_come_before(from, occupied) {
+            return Some((fronts, tried));
+        }
+        let Scratch { own, kinds } = scratch;
+        let mut any = 0;
+        for &at in &*open {
+            tried += self.begin_at(from, places.start + at, &mut ends[at], own)?;
+            if !own.labels.is_empty() {
+                let kind = self.places.all[places.start + at].kind;
+                any = any.max(kind + 1);
+                if kinds.len() < any {
+                    kinds.resize_with(any, Front::default);
+                }
+                own.labels.drain(..).for_each(|label| kinds[kind].add(label, self.stages, usize::MAX));
+            }
+        }
+        open.retain(|&at| !ends[at].of.is_empty());
+        let kinds = &mut kinds[..any];
+        fronts.labels.reserve_exact(kinds.iter().map(|front| front.labels.len()).sum());
+        for (kind, front) in kinds.iter_mut().enumerate() {
+            front.labels.sort_by(|a, b| a.z.total_cmp(&b.z));
+            fronts.insert(fronts.of.len(), kind, front);
+        }
+        Some((fronts, tried))
+    }
+
+    /// True if the stages before a position can be short enough on `devices` devices in total.
+    fn may_come_before(&self, from: usize, devices: u32) -> bool {
+        self.costs.compute_s(0, from) / f64::from(devices.max(1)) < self.below
+    }
+
+    /// Lower bound on what the stages before a position add to the length, without and with the drain.
+    fn before(&self, from: usize, devices: u32) -> (f64, f64) {
+        let share = f64::from(devices.max(1)) * f64::from(self.costs.microbatches);
+        (self.costs.forward_up_to(from) / share, self.costs.compute_s(0, from) / share)
+    }
+
+    /// True if a suffix can belong to a plan below the bound.
+    fn counts(&self, label: &Label, (filled, filled_and_drained): (f64, f64)) -> bool {
+        (label.z + filled).max(label.x + filled_and_drained) < self.below
+    }
+
+    /// Collects the suffixes that begin at `from` with a stage on one place. Returns the number of ends and labels
+    /// tried; `None` if cancelled. Removes ends that no stage from here on can reach.
+    fn begin_at(&self, from: usize, at: usize, ends: &mut Fronts, front: &mut Front) -> Option<u64> {
+        let Look { costs, devices, effort, below, .. } = *self;
+        let (place, end, m) = (&self.places.all[at], costs.end(), f64::from(costs.microbatches));
+        let (left, before) = (devices - place.occupied_after, self.before(from, place.occupied_before));
+        let longest_s = below * f64::from(place.count);
+        let later = costs.later(from);
+        let (mut tried, mut too_far) = (0, None);
+        for (number, (to, behind)) in ends.iter().enumerate().filter(|&(_, (to, _))| later.contains(to)) {
+            tried += 1;
+            if costs.compute_s(from, to) / f64::from(place.count) >= below {
+                too_far = (costs.least_compute_s(from, to) > longest_s * (1.0 + ROUNDING)).then_some(number);
+                break;
+            }
+            let all_reduce = place.all_reduce * costs.parameters(from, to);
+            if to < end && (left == 0 || costs.compute_s(to, end) / f64::from(left) >= below) {
+                continue;
+            }
+            if self.search.cancelled() {
+                return None;
+            }
+            for rest in behind {
+                tried += 1;
+                if !effort.allows(rest.stages + 1, from == 0) {
+                    continue;
+                }
+                let Some(time) = costs.stage(from, to, place.count, rest.stages as usize, effort.recompute) else {
+                    continue;
+                };
+                let label = rest.behind(m, time.forward_s, time.backward_s, all_reduce);
+                if self.counts(&label, before) {
+                    let label = Label { stages: rest.stages + 1, place: at as u32, end: to as u32, ..label };
+                    front.add(label, self.stages, effort.labels);
+                }
+            }
+        }
+        if let Some(number) = too_far {
+            ends.forget_from(number);
+        }
+        Some(tried)
+    }
+
+    /// Adds position `from`, with the suffixes that begin there, to the ends of stages on a place; `None` if cancelled.
+    /// `front` is empty before and after.
+    fn arrive(&self, from: usize, begun: &Fronts, place: &Place, ends: &mut Fronts, front: &mut Front) -> Option<()> {
+        let Look { costs, effort, .. } = *self;
+        if self.search.cancelled() {
+            return None;
+        }
+        let before = self.before(from, place.occupied_after);
+        for (kind, own) in &begun.of {
+            let seconds = costs.cut_bytes[from] * place.per_byte[*kind];
+            for next in own.clone() {
+                let label = &begun.labels[next];
+                // Labels are sorted by length.
+                if label.z + seconds + before.0 >= self.below {
+                    break;
+                }
+                let label = label.behind(f64::from(costs.microbatches), seconds, seconds, 0.0);
+                if self.counts(&label, before) {
+                    front.add(Label { next: next as u32, ..label }, self.stages, effort.labels);
+                }
+            }
+        }
+        let rank = ends.of.partition_point(|&(to, _)| costs.rank(to) < costs.rank(from));
+        ends.insert(rank, from, front);
+        Some(())
+    }
+}
+
+/// Traces back the shortest whole pipeline.
+fn traced(begins: &[Vec<(usize, Fronts)>], places: &Places, end: usize) -> Option<ExactPlan> {
+    let whole = begins.first()?.iter().flat_map(|(_, begun)| &begun.labels);
+    let mut label = whole.reduce(|best, other| if other.z < best.z { other } else { best })?;
+    let length_s = label.z;
+    let mut stages = vec![];
+    let mut from = 0;
+    loop {
+        let (place, to) = (label.place as usize, label.end as usize);
+        stages.push(FoundStage { from, to, place });
+        if to == end {
+            return Some(ExactPlan { length_s, stages });
+        }
+        let begun = begins[to].binary_search_by_key(&places.all[place].next, |&(beginning, _)| beginning).ok()?;
+        label = &begins[to][begun].1.labels[label.next as usize];
+        from = to;
+    }
+}

@@ -1,0 +1,287 @@
+//! Answers without a plan: the limits that would let one fit, or the rule that every number of stages and replicas
+//! breaks.
+
+use super::{
+    Costs, Engine, JointSettings, Line, NO_COMMON_DEGREE, Outcome, Status, Task, kind::Kind, search::Scope,
+    table::Table,
+};
+use crate::{
+    Infeasible, Problem,
+    engine_layers::{self, Rule},
+    pipeline_options::Recompute,
+};
+use plantui_core::{
+    cluster::{LimitKind, Limits, MOST_DEVICES},
+    family,
+    plan::{Plan, Schedule},
+    search::Search,
+    units,
+};
+
+/// Limits that would let a plan fit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Enough {
+    /// Bytes of memory that are enough on these devices.
+    pub(super) memory: Option<f64>,
+    /// Number of devices that is enough with this memory.
+    pub(super) devices: Option<u32>,
+    /// Sentence on the rule that forbids every plan on these devices, for any memory.
+    pub(super) rule: Option<String>,
+}
+
+impl Enough {
+    /// Combines two searches: limits that are enough for one are enough.
+    pub(super) fn or(self, other: Enough) -> Enough {
+        Enough {
+            memory: self.memory.into_iter().chain(other.memory).reduce(f64::min),
+            devices: self.devices.into_iter().chain(other.devices).min(),
+            rule: self.rule.or(other.rule),
+        }
+    }
+}
+
+/// Rules on the number of stages and replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bar {
+    /// Rule of the schedule, or of the engine for it.
+    Schedule,
+    /// Whole machines only.
+    Machines,
+    /// Enough layers in a stage for its parts, and a chain of stages.
+    Parts,
+    /// At least as many microbatches per replica as stages.
+    Microbatches,
+}
+
+impl Bar {
+    /// Sentence on the rule, for a number of stages and of microbatches per replica.
+    fn told(self, scope: Scope, kind: Kind, stages: usize, m: u32) -> String {
+        let (name, counted) = (kind.schedule.name(), units::counted(stages, "stage"));
+        match self {
+            Bar::Schedule if stages < 2 => format!("{name} needs at least two stages"),
+            Bar::Schedule if kind.schedule == Schedule::ZeroBubbleV => {
+                format!(
+                    "{name} over {counted} needs {} microbatches on each replica, and there are {m}",
+                    2 * stages - 1
+                )
+            }
+            Bar::Schedule => {
+                let refused = scope.runner.and_then(|runner| runner.refuses(kind.schedule, stages as u32, m));
+                let needs = || {
+                    format!(
+                        "{name} over {counted} needs equal rounds of at least {stages} microbatches, and {m} make none"
+                    )
+                };
+                refused.unwrap_or_else(needs)
+            }
+            Bar::Parts if kind.parts == 1 => format!("{counted} cannot be cut"),
+            Bar::Parts => format!(
+                "{name} with {} virtual stages needs as many repeated layers on each of {counted}, and stages that send to the next only",
+                kind.parts
+            ),
+            Bar::Machines => {
+                let (machine, devices) = (scope.machine.unwrap_or(1), units::counted(scope.devices as usize, "device"));
+                format!(
+                    "engines are started on whole machines of {machine} devices or a part of one, and {counted} on {devices} are not"
+                )
+            }
+            Bar::Microbatches => {
+                format!("{counted} need {stages} microbatches on each replica, and there are {m}")
+            }
+        }
+    }
+}
+
+impl Task<'_> {
+    /// Outcome if no tensor degree can be used, with the reason.
+    pub(super) fn no_degree(&self, engine: Option<&Engine>) -> Outcome {
+        let line = Line::of(&self.workload.dag);
+        let how = (Recompute::Auto, Rule::Free);
+        let usual = |t: &u32| Costs::new(&self.workload.dag, self.profile, &line, *t, how, 1.0).is_some();
+        let devices = self.limits.devices;
+        let refusal =
+            |engine: &Engine| engine.obeys(self.workload, self.settings, *self.profile.degrees().first()?).err();
+        if let Some(why) = engine.and_then(refusal) {
+            return engine_layers::refused(self.workload, &why);
+        }
+        if let Some(asked) = self.settings.degree {
+            return Outcome::refused(format!(
+                "Tensor degree {asked} is asked for, and not all nodes offer it on {}: tensor_degree=any leaves it open.",
+                units::counted(devices as usize, "device")
+            ));
+        }
+        let explanation = match self.profile.degrees().into_iter().find(usual) {
+            None => NO_COMMON_DEGREE.into(),
+            Some(least) if least > devices => {
+                let explanation =
+                    format!("Tensor degree {least} is the least that all nodes offer: {least} devices would do.");
+                let infeasible = Infeasible {
+                    limits: vec![LimitKind::Devices],
+                    fewest_devices: Some(least),
+                    explanation,
+                    ..Infeasible::default()
+                };
+                return Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) };
+            }
+            Some(least) if !self.settings.tensor_parallel && least > 1 => {
+                "Not all nodes offer tensor degree 1: switch tensor parallel on.".into()
+            }
+            Some(_) => "Some node has no mode of the kind that recompute asks for: set recompute to auto.".to_string(),
+        };
+        Outcome::refused(explanation)
+    }
+
+    /// Limits that would let a plan fit, as far as known when the search is stopped.
+    pub(super) fn enough(&self, tables: &[Table<'_>], scope: Scope, kinds: &[Kind]) -> Enough {
+        let mut enough = Enough::default();
+        for table in tables {
+            for &kind in kinds {
+                let parts = kind.parts;
+                let (units, t) = (table.costs.len(), table.costs.t);
+                let m = |d: u32| scope.microbatches / d;
+                let flight = |stages: usize, d: u32| move |behind: usize| kind.in_flight(stages, behind, m(d));
+                let chain = |stages: usize| parts == 1 || table.costs.may_be_chain(stages);
+                for (stages, d) in scope.shapes(kind, t, units, scope.devices) {
+                    if self.search.cancelled() {
+                        return enough;
+                    }
+                    let least = table.least_memory(stages, parts, &flight(stages, d)).filter(|_| chain(stages));
+                    enough.memory = enough.memory.into_iter().chain(least).reduce(f64::min);
+                }
+                for (stages, d) in scope.shapes(kind, t, units, MOST_DEVICES) {
+                    let used = stages as u32 * d * t;
+                    let fewer = used > scope.devices && enough.devices.is_none_or(|known| used < known);
+                    if fewer && chain(stages) && table.holds(stages, parts, table.memory().0, &flight(stages, d)) {
+                        enough.devices = Some(used);
+                    }
+                }
+            }
+        }
+        let share = 1.0 - self.settings.headroom;
+        enough.memory = enough.memory.map(|bytes| (bytes / share).ceil());
+        enough.rule = if enough.memory.is_none() { self.barred(tables, scope, kinds) } else { None };
+        enough
+    }
+
+    /// Rules broken by every number of stages and replicas, for one that breaks the fewest.
+    fn barred(&self, tables: &[Table<'_>], scope: Scope, kinds: &[Kind]) -> Option<String> {
+        let mut nearest: Option<(Vec<Bar>, Kind, usize, u32)> = None;
+        for (table, &kind) in tables.iter().flat_map(|table| kinds.iter().map(move |kind| (table, kind))) {
+            let (t, units) = (table.costs.t, table.costs.len());
+            for stages in scope.stages.map_or(1..=units, |asked| asked..=asked.min(units)) {
+                let parts = kind.parts == 1
+                    || (table.costs.has_parts(0, units, stages as u32 * kind.parts)
+                        && table.costs.may_be_chain(stages));
+                for d in scope.replicas() {
+                    let (used, m) = ((stages as u32).saturating_mul(d * t), scope.microbatches / d);
+                    if used > scope.devices {
+                        continue;
+                    }
+                    let machine = scope.machine.is_none_or(|machine| used <= machine || used.is_multiple_of(machine));
+                    let keeps = [
+                        (Bar::Schedule, scope.runs(kind, stages, m)),
+                        (Bar::Parts, parts),
+                        (Bar::Machines, machine),
+                        (Bar::Microbatches, stages as u32 <= m),
+                    ];
+                    let broken: Vec<Bar> = keeps.into_iter().filter(|(_, kept)| !kept).map(|(bar, _)| bar).collect();
+                    // A single stage breaks few rules, which explains little.
+                    let rank = (broken.len(), stages < 2);
+                    if nearest.as_ref().is_none_or(|(known, _, count, _)| rank < (known.len(), *count < 2)) {
+                        nearest = Some((broken, kind, stages, m));
+                    }
+                }
+            }
+        }
+        let (broken, kind, stages, m) = nearest.filter(|(broken, ..)| !broken.is_empty())?;
+        let told: Vec<String> = broken.into_iter().map(|bar| bar.told(scope, kind, stages, m)).collect();
+        Some(told.join("; "))
+    }
+
+    /// Outcome without a plan, with the limits that would let one fit.
+    pub(super) fn infeasible(&self, enough: Enough) -> Outcome {
+        let Enough { memory, devices, rule } = enough;
+        let each = units::bytes_exact(self.limits.memory_limit());
+        let have = units::counted(self.limits.devices as usize, "device");
+        let mut explanation = match rule.filter(|_| memory.is_none()) {
+            Some(rule) => format!("No plan on {have} keeps the rules: {rule}."),
+            None => format!(
+                "No plan fits on {have} with {each} each whose stages are cut from one row of nodes where one feeds the next, with one tensor degree \
+                 and one number of replicas for all."
+            ),
+        };
+        let (sentences, limits) = suggestions(self.limits, memory, devices);
+        explanation += &sentences;
+        let (smallest_memory_bytes, fewest_devices) = (memory, devices);
+        let infeasible = Infeasible { limits, smallest_memory_bytes, fewest_devices, explanation };
+        Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
+    }
+}
+
+/// Sentences on memory and devices that would be enough, and the limits they concern.
+fn suggestions(limits: &Limits, memory: Option<f64>, devices: Option<u32>) -> (String, Vec<LimitKind>) {
+    let (mut sentences, mut kinds) = (String::new(), vec![]);
+    if let Some(bytes) = memory {
+        kinds.push(LimitKind::Memory);
+        let have = units::counted(limits.devices as usize, "device");
+        let enough = units::bytes_enough(bytes, limits.memory_limit());
+        sentences += &format!(" With {have}, {enough} each would do.");
+    }
+    if let Some(devices) = devices {
+        kinds.push(LimitKind::Devices);
+        let each = units::bytes_exact(limits.memory_limit());
+        sentences += &format!(" With {each} each, {devices} devices would do.");
+    }
+    (sentences, kinds)
+}
+
+/// Replaces suggested limits under which a search finds no plan. Outside 1F1B the memory of a stage depends on the
+/// whole plan, and [`Task::enough`] gives only a lower bound. Bisection finds the least memory; a wrong number of
+/// devices is dropped.
+pub(super) fn confirmed(
+    problem: &Problem,
+    outcome: Outcome,
+    search: &Search,
+    plan: &dyn Fn(&Problem) -> Outcome,
+) -> Outcome {
+    let Some(infeasible) = outcome.infeasible.as_ref() else { return outcome };
+    let Infeasible { smallest_memory_bytes: memory, fewest_devices: devices, explanation, .. } = infeasible;
+    let under = |limits: Limits| plan(&Problem { limits, ..problem.clone() }).plan;
+    let with_memory = |bytes: f64| under(Limits { memory_bytes: Some(bytes), ..problem.limits.clone() });
+    let with_devices = |devices: u32| under(Limits { devices, ..problem.limits.clone() });
+    let known = (*memory, *devices);
+    let base = explanation.strip_suffix(&suggestions(&problem.limits, known.0, known.1).0).unwrap_or(explanation);
+    let memory = memory.and_then(|lower| match with_memory(lower) {
+        Some(_) => Some(lower),
+        None => least_memory(problem, lower, search, &with_memory),
+    });
+    let devices = devices.filter(|&devices| with_devices(devices).is_some());
+    if (memory, devices) == known {
+        return outcome;
+    }
+    let (sentences, limits) = suggestions(&problem.limits, memory, devices);
+    let explanation = format!("{base}{sentences}");
+    let infeasible = Infeasible { limits, smallest_memory_bytes: memory, fewest_devices: devices, explanation };
+    Outcome { infeasible: Some(infeasible), ..outcome }
+}
+
+/// Least memory per device with which a plan is found, bytes, within 0.1 %. `none_with` is too little.
+fn least_memory(problem: &Problem, none_with: f64, search: &Search, plan: &dyn Fn(f64) -> Option<Plan>) -> Option<f64> {
+    let share = 1.0 - JointSettings::new(&problem.options).headroom;
+    let needed = |plan: &Plan| {
+        let score = family::check(&problem.workload, &problem.limits, plan);
+        score.stages.iter().map(|stage| stage.memory_bytes).fold(0.0, f64::max) / share
+    };
+    let mut enough = needed(&plan(units::LARGEST)?);
+    let mut least = none_with.max(1.0);
+    while enough > least * 1.001 && !search.cancelled() {
+        let middle = (least * enough).sqrt();
+        match plan(middle) {
+            Some(plan) => enough = needed(&plan).min(middle),
+            None => least = middle,
+        }
+    }
+    // Rounding may put a plan above what it needs.
+    let enough = enough.ceil();
+    (!search.cancelled() && plan(enough).is_some()).then_some(enough)
+}

@@ -1,0 +1,174 @@
+//! Options of the planner, parsed from the user's settings.
+
+use super::kind::{PARTS, Wanted};
+use crate::{
+    Bearing, OptionKind, OptionSpec, Options, Tunable,
+    pipeline_options::{self, Recompute},
+};
+use plantui_core::plan::{Schedule, runner::Runner};
+use plantui_core::units;
+
+/// Values of all options.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct JointSettings {
+    pub(super) data_parallel: bool,
+    pub(super) tensor_parallel: bool,
+    /// Tensor degree of all stages; `None` leaves it free.
+    pub(super) degree: Option<u32>,
+    pub(super) recompute: Recompute,
+    /// True if the plan may be one that engines cannot run.
+    pub(super) anywhere: bool,
+    /// Engine that must run the plan unchanged, if any.
+    pub(super) engine: Option<Runner>,
+    /// Schedule and parts of the model on each device.
+    pub(super) wanted: Wanted,
+    /// Exact number of stages; `None` leaves it free.
+    pub(super) stages: Option<usize>,
+    /// Gap within which a plan is good enough, as a fraction of its time.
+    pub(super) gap: f64,
+    /// Fraction of the memory that stays free.
+    pub(super) headroom: f64,
+}
+
+/// Options that the planner declares.
+pub(super) static OPTIONS: [OptionSpec; 11] = [
+    OptionSpec {
+        name: "space",
+        label: "space",
+        help: "which plans are searched",
+        kind: OptionKind::Choice {
+            choices: &[
+                ("runnable", "what engines run: one tensor degree, one number of replicas, stages in a row"),
+                (
+                    "any",
+                    "also stages of different degrees and replicas, as other planners cut them; its bound is weaker",
+                ),
+                (
+                    "engine",
+                    "what the engine named by `engine` runs unchanged; naming one other than `any` asks for it too",
+                ),
+            ],
+            default: "runnable",
+        },
+    },
+    OptionSpec {
+        name: "schedule",
+        label: "schedule",
+        help: "the schedule that the plan is made for, and carries",
+        kind: OptionKind::Choice {
+            choices: &[
+                ("auto", "whichever is fastest; the proof is of all of them, and weaker"),
+                ("1f1b", "one forward, one backward in turn: the tightest proof"),
+                ("gpipe", "all forwards, then all backwards"),
+                ("interleaved", "1F1B over several parts of the model on each device"),
+                ("zb-h1", "zero bubble H1: gradients of the weights fill the bubble"),
+                ("zb-v", "zero bubble V: two parts on each device, down and back up"),
+            ],
+            default: "1f1b",
+        },
+    },
+    OptionSpec {
+        name: "virtual_stages",
+        label: "virtual stages",
+        help: "parts of the model on each device where the schedule interleaves them; auto: 2 to 8 are tried",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: 64.0, whole: true, zero: Some("auto") },
+    },
+    pipeline_options::DATA_PARALLEL,
+    pipeline_options::TENSOR_PARALLEL,
+    OptionSpec {
+        name: "tensor_degree",
+        label: "tensor degree",
+        help: "devices over which every stage splits its tensors; any: whichever is fastest",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_DEGREE, whole: true, zero: Some("any") },
+    },
+    pipeline_options::RECOMPUTE,
+    pipeline_options::STAGES,
+    pipeline_options::ENGINE,
+    OptionSpec {
+        name: "gap",
+        label: "gap",
+        help: "stop at a plan proven to be within so many percent of the fastest",
+        kind: OptionKind::Number { default: 0.1, least: 0.01, most: 50.0, whole: false, zero: None },
+    },
+    OptionSpec {
+        name: "headroom",
+        label: "headroom",
+        help: "percent of every device's memory that stays free",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: 90.0, whole: false, zero: None },
+    },
+];
+
+/// Effect of each option on the plans that a proof covers.
+pub(super) static BEARINGS: [(&str, Bearing); 11] = [
+    ("space", Bearing::Told),
+    ("schedule", Bearing::Told),
+    ("virtual_stages", Bearing::Narrows(parts_of_a_device)),
+    pipeline_options::OF_DATA_PARALLEL,
+    pipeline_options::OF_TENSOR_PARALLEL,
+    (
+        "tensor_degree",
+        Bearing::Narrows(|options| JointSettings::new(options).degree.map(|t| format!("with tensor degree {t}"))),
+    ),
+    pipeline_options::OF_RECOMPUTE,
+    pipeline_options::OF_STAGES,
+    pipeline_options::OF_ENGINE,
+    // The gap says how near to the best a plan is.
+    ("gap", Bearing::Search),
+    (
+        "headroom",
+        Bearing::Narrows(|options| {
+            let free = options.number("headroom");
+            (free > 0.0).then(|| format!("with {}% of memory left free", units::number(free)))
+        }),
+    ),
+];
+
+/// Numbers of virtual stages that are tried, if a schedule interleaves them.
+fn parts_of_a_device(options: &Options) -> Option<String> {
+    let parts = match JointSettings::new(options).wanted.parts {
+        Some(parts) => parts.to_string(),
+        None => format!("{} to {}", PARTS.start(), PARTS.end()),
+    };
+    match options.choice("schedule") {
+        "interleaved" => Some(format!("with {parts} virtual stages")),
+        "auto" => Some(format!("with {parts} virtual stages where they interleave")),
+        _ => None,
+    }
+}
+
+/// Upper limit on the degree; no node offers a higher one.
+const MOST_DEGREE: f64 = 10_000.0;
+
+/// Options that determine which plans exist.
+pub(super) static TUNABLES: [Tunable; 6] = [
+    Tunable::Freedom("schedule"),
+    Tunable::Freedom("data_parallel"),
+    Tunable::Freedom("tensor_parallel"),
+    Tunable::Freedom("recompute"),
+    Tunable::Stages("stages"),
+    Tunable::Degree("tensor_degree"),
+];
+
+impl JointSettings {
+    /// Reads the declared options.
+    pub(super) fn new(options: &Options) -> Self {
+        let engine = pipeline_options::engine(options, options.choice("space") == "engine");
+        JointSettings {
+            data_parallel: options.flag("data_parallel"),
+            tensor_parallel: options.flag("tensor_parallel"),
+            degree: Some(options.number("tensor_degree") as u32).filter(|&degree| degree > 0),
+            recompute: pipeline_options::recompute(options),
+            anywhere: engine.is_none() && options.choice("space") == "any",
+            engine,
+            wanted: Wanted {
+                schedule: Schedule::find(options.choice("schedule")),
+                parts: Some(options.number("virtual_stages") as u32)
+                    .filter(|&parts| parts > 0)
+                    .map(|parts| parts.max(2)),
+            },
+            stages: pipeline_options::stages(options),
+            gap: options.number("gap") / 100.0,
+            headroom: options.number("headroom") / 100.0,
+        }
+    }
+}

@@ -1,0 +1,494 @@
+//! Joint for models to be trained: the configuration with the least simulated iteration time.
+//!
+//! An exhaustive search over degrees (tensor, context, expert, pipeline, data), virtual stages, micro-batch, sequence
+//! parallelism, splits that are even or nearly so, and recomputation. Each layout is tried with the least recomputation
+//! that fits, since memory falls and time grows with every recomputed layer. Full recomputation is added for users with
+//! less memory. Candidates are simulated in the order of a lower bound (`candidate::bound`, with its proof), which also
+//! ends the search. The closed form ([`plantui_core::family::training::iteration`]) ranks them for the trade-off with memory.
+//! A distributed optimizer is both smaller and faster than a replicated one, so that setting is not searched.
+//!
+//! With `C` layouts of `p` stages and `L` layers: `O(C · (p + L) · log L)` time, `O(C)` memory.
+
+mod candidate;
+mod space;
+#[cfg(test)]
+mod tests;
+mod zero_bubble;
+
+use candidate::{Bench, Candidate, bound_of_any_split};
+
+use crate::{Alternative, Infeasible, Outcome, Status, pipeline_options};
+use plantui_core::{
+    cluster::{LimitKind, Limits, MOST_DEVICES},
+    family::training::{Layout, Recompute, Run, Stack, ZeroBubble, check::Refusal, configured, iteration::Costs},
+    plan::{Plan, Schedule},
+    search::Search,
+    units,
+    workload::TrainingProfile,
+};
+
+use super::{engine_of, settings::JointSettings};
+
+/// Options that the planner ignores for these models: the stack determines the engine, virtual stages are searched, and
+/// the search is exhaustive. NVIDIA's stacks ignore the schedule too: they run 1F1B, interleaved if the configuration
+/// has virtual stages, and nothing else.
+pub(super) fn unheard(profile: &TrainingProfile) -> &'static [&'static str] {
+    const UNHEARD: [&str; 6] = ["schedule", "space", "virtual_stages", "engine", "gap", "tensor_degree"];
+    match profile.stack {
+        Stack::Torchtitan | Stack::Plain => &UNHEARD[1..],
+        Stack::Megatron2025 | Stack::Nemo24 => &UNHEARD,
+    }
+}
+
+/// Addition to the description of a proof if fewer devices were searched, too.
+const ALSO_FEWER: &str = " on all devices, or on the most of them that 2, 4, 8 and so on divide";
+/// Number of machines that are added one by one in search of enough devices.
+const MORE_MACHINES: u32 = 24;
+/// Number of configurations kept and reported.
+const KEPT: usize = 10;
+/// Maximum number of reported configurations on the Pareto front of time and memory.
+const FRONT: usize = 12;
+/// Number of candidates between two checks for cancellation.
+const STRIDE: usize = 64;
+
+/// Result of the search over layouts.
+#[derive(Default)]
+struct FoundLayouts {
+    /// All configurations that fit.
+    candidates: Vec<Candidate>,
+    /// Least memory that any configuration needs, bytes, if none fits.
+    least_memory: Option<f64>,
+    /// Reason for the first configuration that the engine refused.
+    refusal: Option<Refusal>,
+    /// Fastest in closed form of those that fit, but not with the error of the memory model.
+    close: Option<Candidate>,
+    layouts: usize,
+    stopped: bool,
+    /// Least simulated time so far, seconds.
+    best: Option<f64>,
+}
+
+/// Plans a model to be trained.
+pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointSettings, search: &Search) -> Outcome {
+    let mut task = Task { bench: Bench::new(profile, limits, settings.headroom), settings, search };
+    let schedules = match zero_bubble::searched(profile, settings) {
+        Ok(schedules) => schedules,
+        Err(why) => return Outcome::refused(why),
+    };
+    let (mut devices, mut found) = task.on_most(limits.devices, schedules);
+    if found.candidates.is_empty() && !found.stopped {
+        // A plan that fits as predicted, but not with the error of the prediction, is better than none.
+        task.bench.with_error = false;
+        (devices, found) = task.on_most(limits.devices, schedules);
+    }
+    if found.candidates.is_empty() {
+        return if found.stopped {
+            Outcome::new(Status::Cancelled)
+        } else {
+            task.infeasible(limits, schedules, &found)
+        };
+    }
+    // Sixty-three devices have few divisors. Fewer of them are faster if they divide better.
+    for fewer in rounder(devices) {
+        if found.stopped {
+            break;
+        }
+        found.join(task.candidates(fewer, schedules));
+    }
+    let mut outcome = task.decide(found);
+    outcome.proven_among = Some(task.searched(rounder(devices).next().is_some()));
+    let used = outcome.plan.as_ref().map_or(devices, Plan::devices_used);
+    if used < limits.devices {
+        let why = match used < devices {
+            true => "no configuration that was searched on more is faster",
+            false => "the engine's rules let no configuration use more",
+        };
+        outcome.notes.push(format!("{used} of {} devices are used: {why}", limits.devices));
+    }
+    outcome
+}
+
+/// Largest multiples of 2, 4, 8 and so on below a number of devices, each once.
+fn rounder(devices: u32) -> impl Iterator<Item = u32> {
+    let largest = (1..u32::BITS).map(move |bits| devices >> bits << bits).take_while(|&count| count > 0);
+    let mut before = devices;
+    largest.filter(move |&count| std::mem::replace(&mut before, count) != count)
+}
+
+impl FoundLayouts {
+    /// Adds the result for other devices.
+    fn join(&mut self, other: FoundLayouts) {
+        self.candidates.extend(other.candidates);
+        self.layouts += other.layouts;
+        self.stopped |= other.stopped;
+        self.close = self.close.take().into_iter().chain(other.close).min_by(|a, b| a.closed_s.total_cmp(&b.closed_s));
+        self.best = self.best.into_iter().chain(other.best).reduce(f64::min);
+    }
+}
+
+struct Task<'a> {
+    bench: Bench<'a>,
+    settings: &'a JointSettings,
+    search: &'a Search,
+}
+
+impl Task<'_> {
+    /// Number of devices and the configurations on them. If `devices` allow no configuration, the largest number that
+    /// does.
+    fn on_most(&self, devices: u32, schedules: (bool, Option<ZeroBubble>)) -> (u32, FoundLayouts) {
+        for count in (1..=devices).rev() {
+            let found = self.candidates(count, schedules);
+            if !found.candidates.is_empty() || found.least_memory.is_some() || found.stopped {
+                return (count, found);
+            }
+        }
+        (0, FoundLayouts::default())
+    }
+
+    /// Description of the configurations that a proof covers.
+    fn searched(&self, also_fewer: bool) -> String {
+        let devices = if also_fewer { ALSO_FEWER } else { "" };
+        let fit = if self.bench.with_error { " and that fit" } else { " and that fit closely" };
+        let routes = self.bench.topology.map(|topology| format!(", with ranks in order on {}", topology.name));
+        let routes = routes.unwrap_or_default();
+        format!("configurations that the engine runs{devices}{fit}, split evenly or nearly so{routes}")
+    }
+
+    /// Plan of a candidate, on the devices in order if there is a topology.
+    fn plan_of(&self, candidate: &Candidate) -> Plan {
+        let plan = configured::plan(self.bench.profile, candidate.configuration.clone(), &candidate.split);
+        let Some(topology) = self.bench.topology else { return plan };
+        let in_order: Vec<usize> = (0..plan.devices().count()).collect();
+        plan.on(topology, &in_order)
+    }
+
+    /// All configurations on `devices` devices that fit.
+    fn candidates(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> FoundLayouts {
+        let mut found = FoundLayouts::default();
+        let layouts = space::layouts(self.bench.profile, devices, self.bench.batch, self.settings);
+        found.layouts = layouts.len();
+        for (number, layout) in layouts.iter().enumerate() {
+            if number % STRIDE == 0 {
+                if self.search.cancelled() {
+                    found.stopped = true;
+                    break;
+                }
+                self.search.report_fraction(0.8 * number as f64 / layouts.len() as f64);
+            }
+            let own = self.bench.profile.settings.sequence_parallel;
+            let other =
+                zero_bubble.and_then(|schedule| Some((zero_bubble::layout(*layout, schedule)?, Some(schedule))));
+            let interleaved = self.settings.wanted.schedule == Some(Schedule::Interleaved);
+            let usual = usual && (layout.virtual_stages > 1 || !interleaved);
+            for (layout, schedule) in usual.then_some((*layout, None)).into_iter().chain(other) {
+                self.layout(layout, schedule, own, &mut found);
+                if own && layout.tensor > 1 {
+                    self.layout(layout, schedule, false, &mut found);
+                }
+            }
+        }
+        found
+    }
+
+    /// Adds the splits of a layout to `found`.
+    fn layout(&self, layout: Layout, schedule: Option<ZeroBubble>, sequence_parallel: bool, found: &mut FoundLayouts) {
+        let mut configuration = self.bench.profile.configuration(layout, Recompute::None);
+        configuration.sequence_parallel = sequence_parallel;
+        configuration.zero_bubble = schedule;
+        let even = self.bench.taken(&configuration);
+        let mut promising = true;
+        match &even {
+            Ok((run, split)) => {
+                self.recomputations(run, split, found);
+                let profile = self.bench.profile;
+                let costs = Costs::of(&profile.model, run, &profile.accelerator, &profile.constants, split);
+                // If no split of this layout can be faster, the even one is enough.
+                promising = found.best.is_none_or(|best| bound_of_any_split(&costs) < best);
+            }
+            Err(refusal) => found.refusal = found.refusal.take().or_else(|| Some(refusal.clone())),
+        }
+        if !promising {
+            return;
+        }
+        for layers in space::uneven(self.bench.profile.model.layers.len(), &layout) {
+            configuration.layers = layers;
+            if let Ok((run, split)) = self.bench.taken(&configuration) {
+                self.recomputations(&run, &split, found);
+            }
+        }
+    }
+
+    /// Adds the recomputation that a split needs, and more of it for users with less memory.
+    fn recomputations(
+        &self,
+        run: &Run,
+        split: &plantui_core::family::training::split::StageSplit,
+        found: &mut FoundLayouts,
+    ) {
+        use pipeline_options::Recompute as Asked;
+        let bench = &self.bench;
+        let with = |recompute| Run { recompute, ..run.clone() };
+        let fits = |run: &Run| bench.fits(run, split);
+        let asked = self.settings.recompute;
+        let mut runs = vec![];
+        if asked != Asked::Always {
+            runs.push(with(Recompute::None));
+            if bench.keeps_scores() {
+                runs.push(with(Recompute::Selective));
+            }
+            let all = runs.len();
+            runs.retain(fits);
+            if bench.with_error && runs.len() < all {
+                self.close(&with(Recompute::None), split, found);
+            }
+        }
+        let kept = runs.first().is_some_and(|run| run.recompute == Recompute::None);
+        if asked == Asked::Auto && !kept {
+            runs.extend(bench.least_layers(run, split).map(with));
+        }
+        if asked != Asked::Never {
+            let full = with(Recompute::Full);
+            if !runs.iter().any(|run| run.recompute == Recompute::Full) && fits(&full) {
+                runs.push(full);
+            }
+        }
+        if runs.is_empty() {
+            let least = if asked == Asked::Never { Recompute::None } else { Recompute::Full };
+            let needed = bench.fullest(&with(least), split);
+            found.least_memory = Some(found.least_memory.map_or(needed, |known| known.min(needed)));
+        }
+        for run in runs {
+            let candidate = bench.candidate(&run, split);
+            if found.best.is_none_or(|best| candidate.bound_s < best) && found.candidates.len().is_multiple_of(STRIDE) {
+                self.publish(&candidate, found);
+            }
+            found.candidates.push(candidate);
+        }
+    }
+
+    /// Keeps a run that fits without the error of the memory model, if it is the fastest of those.
+    fn close(&self, run: &Run, split: &plantui_core::family::training::split::StageSplit, found: &mut FoundLayouts) {
+        if self.bench.fullest(run, split) > self.bench.memory_bytes {
+            return;
+        }
+        let candidate = self.bench.candidate(run, split);
+        if found.close.as_ref().is_none_or(|known| candidate.closed_s < known.closed_s) {
+            found.close = Some(candidate);
+        }
+    }
+
+    /// Simulates a candidate and publishes it if it is the fastest so far.
+    fn publish(&self, candidate: &Candidate, found: &mut FoundLayouts) -> f64 {
+        let seconds = self.bench.simulated(candidate);
+        if found.best.is_none_or(|best| seconds < best) {
+            found.best = Some(seconds);
+            self.search.improve(seconds, &self.plan_of(candidate));
+        }
+        seconds
+    }
+
+    /// Simulates candidates in the order of their bounds until no other can be among the best.
+    fn decide(&self, mut found: FoundLayouts) -> Outcome {
+        let mut order: Vec<usize> = (0..found.candidates.len()).collect();
+        let candidates = std::mem::take(&mut found.candidates);
+        order.sort_by(|&a, &b| candidates[a].bound_s.total_cmp(&candidates[b].bound_s).then(a.cmp(&b)));
+        let mut simulated: Vec<(f64, usize)> = vec![];
+        let mut lower = f64::INFINITY;
+        for (done, &index) in order.iter().enumerate() {
+            let candidate = &candidates[index];
+            let (best, last) = (simulated.first(), simulated.get(KEPT - 1));
+            if last.is_some_and(|last| candidate.bound_s >= last.0) {
+                lower = lower.min(candidate.bound_s);
+                break;
+            }
+            if self.search.cancelled() && best.is_some() {
+                found.stopped = true;
+                lower = candidate.bound_s;
+                break;
+            }
+            self.search.report_bound(best.map_or(candidate.bound_s, |best| candidate.bound_s.min(best.0)));
+            self.search.report_fraction(0.8 + 0.2 * done as f64 / order.len() as f64);
+            let seconds = self.publish(candidate, &mut found);
+            let place = simulated.partition_point(|known| (known.0, known.1) < (seconds, index));
+            simulated.insert(place, (seconds, index));
+        }
+        self.outcome(&candidates, &simulated, lower, &found)
+    }
+
+    fn outcome(
+        &self,
+        candidates: &[Candidate],
+        simulated: &[(f64, usize)],
+        lower: f64,
+        found: &FoundLayouts,
+    ) -> Outcome {
+        let (seconds, best) = simulated[0];
+        let plan_of = |index: usize| self.plan_of(&candidates[index]);
+        // A stopped search has not covered all layouts.
+        let lower = if found.stopped { None } else { Some(lower.min(seconds)) };
+        let status = match found.stopped {
+            false => Status::Optimal,
+            true if self.search.deadline_passed() => Status::Feasible,
+            true => Status::Cancelled,
+        };
+        let alternative = |&(value, index): &(f64, usize)| Alternative {
+            plan: plan_of(index),
+            value,
+            memory_bytes: candidates[index].memory_bytes,
+        };
+        let mut alternatives: Vec<Alternative> = simulated.iter().take(KEPT).map(alternative).collect();
+        for index in front(candidates, best) {
+            if !simulated.iter().take(KEPT).any(|known| known.1 == index) {
+                alternatives.push(alternative(&(self.bench.simulated(&candidates[index]), index)));
+            }
+        }
+        let mut outcome = Outcome {
+            plan: Some(plan_of(best)),
+            objective: Some(seconds),
+            lower_bound: lower,
+            alternatives,
+            ..Outcome::new(status)
+        };
+        outcome.statistics.counts = vec![
+            ("layouts", found.layouts as f64),
+            ("configurations", candidates.len() as f64),
+            ("simulated", simulated.len() as f64),
+        ];
+        outcome.notes = self.notes();
+        if !self.bench.with_error {
+            outcome.notes.push(
+                "nothing fits with the error of the memory model: the plan fits as predicted, closely (fits: close)"
+                    .into(),
+            );
+        }
+        if let Some(close) = found.close.as_ref().filter(|close| close.bound_s < seconds) {
+            let faster = self.bench.simulated(close);
+            let (time, memory) = (units::seconds(faster), units::bytes(close.memory_bytes));
+            outcome.notes.extend((faster < seconds).then(|| {
+                format!(
+                    "{} would take {time}, but fits closely: {memory} of {}",
+                    close.configuration,
+                    units::bytes_exact(self.bench.memory_bytes)
+                )
+            }));
+        }
+        outcome
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let profile = self.bench.profile;
+        let mut notes = vec![format!(
+            "{} of memory on every device are kept free for the allocator, NCCL and the context",
+            units::bytes_exact(profile.settings.reserve_bytes)
+        )];
+        notes.push(format!(
+            "tensor groups stay within {} devices, which {} joins; the plan is for {} as --stack {} runs it",
+            profile.accelerator.domain,
+            profile.accelerator.joined_by,
+            engine_of(profile.stack).title(),
+            profile.stack.id()
+        ));
+        notes.extend(profile.model.remarks.iter().chain(&profile.remarks).cloned());
+        notes
+    }
+}
+
+/// Pareto front of closed-form time and memory, fastest first.
+fn front(candidates: &[Candidate], best: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by(|&a, &b| {
+        let (a, b) = (&candidates[a], &candidates[b]);
+        a.closed_s.total_cmp(&b.closed_s).then(a.memory_bytes.total_cmp(&b.memory_bytes))
+    });
+    let mut least = candidates[best].memory_bytes;
+    let mut front = vec![];
+    for index in order {
+        // A saving of one percent does not justify a slower plan.
+        if candidates[index].memory_bytes < 0.99 * least {
+            least = candidates[index].memory_bytes;
+            front.push(index);
+        }
+    }
+    thinned(front)
+}
+
+/// At most [`FRONT`] entries of a list, including the last.
+fn thinned(list: Vec<usize>) -> Vec<usize> {
+    if list.len() <= FRONT {
+        return list;
+    }
+    (1..=FRONT).map(|number| list[number * list.len() / FRONT - 1]).collect()
+}
+
+impl Task<'_> {
+    /// Outcome without a plan, with limits that would be enough: more whole machines, or more memory per device.
+    fn infeasible(&self, limits: &Limits, schedules: (bool, Option<ZeroBubble>), found: &FoundLayouts) -> Outcome {
+        let devices = units::counted(limits.devices as usize, "device");
+        let Some(needed) = found.least_memory else {
+            let rule = found.refusal.as_ref().map(|refusal| format!(": {refusal}")).unwrap_or_default();
+            return Outcome::refused(format!(
+                "An engine takes no configuration for {devices} and a batch of {}{rule}.",
+                limits.samples()
+            ));
+        };
+        let bytes = (needed / (1.0 - self.settings.headroom)).ceil();
+        let each = units::bytes_exact(limits.memory_limit());
+        let more = self.enough_machines(limits, schedules);
+        let mut explanation = format!("No configuration fits {each} on {devices}, the reserve included.");
+        if let Some(more) = more {
+            explanation += &format!(" {more} devices of {each} would do.");
+        }
+        explanation +=
+            &format!(" {} of memory on {devices} would do.", units::bytes_enough(bytes, limits.memory_limit()));
+        let infeasible = Infeasible {
+            limits: more.map(|_| LimitKind::Devices).into_iter().chain([LimitKind::Memory]).collect(),
+            smallest_memory_bytes: Some(bytes),
+            fewest_devices: more,
+            explanation,
+        };
+        Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
+    }
+
+    /// Fewest devices, by whole machines, on which something fits as predicted. `None` if the topology has no more, or
+    /// the search is stopped. Feasibility is not monotone, so machines are first added one by one.
+    fn enough_machines(&self, limits: &Limits, schedules: (bool, Option<ZeroBubble>)) -> Option<u32> {
+        let machine = self.bench.profile.accelerator.domain.max(1);
+        let there = limits.topology.as_ref().map_or(MOST_DEVICES, |wired| wired.topology.devices() as u32);
+        let first = limits.devices / machine + 1;
+        let last = first.saturating_add(MORE_MACHINES);
+        // Later numbers have many divisors: 2, 3, 4, 6, 8, 12 and so on.
+        let round = (0..u32::BITS - 2).flat_map(|bits| [2u32 << bits, (2u32 << bits).saturating_add(1 << bits)]);
+        let counts =
+            (first..=last).chain(round.filter(|&count| count > last)).map(|count| count.saturating_mul(machine));
+        for devices in counts.take_while(|&devices| devices <= there) {
+            if self.search.cancelled() {
+                return None;
+            }
+            if self.anything_fits(devices, schedules) {
+                return Some(devices);
+            }
+        }
+        None
+    }
+
+    /// True if some configuration on these devices fits, with full recomputation if allowed.
+    fn anything_fits(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> bool {
+        let never = self.settings.recompute == pipeline_options::Recompute::Never;
+        let recompute = if never { Recompute::None } else { Recompute::Full };
+        let layouts = space::layouts(self.bench.profile, devices, self.bench.batch, self.settings);
+        let layers = self.bench.profile.model.layers.len();
+        let fits = |layout: Layout, schedule: Option<ZeroBubble>| {
+            let mut configuration = self.bench.profile.configuration(layout, recompute);
+            configuration.zero_bubble = schedule;
+            let uneven = if schedule.is_none() { space::uneven(layers, &layout) } else { vec![] };
+            std::iter::once(vec![]).chain(uneven).any(|layers| {
+                configuration.layers = layers;
+                self.bench.taken(&configuration).is_ok_and(|(run, split)| self.bench.fits(&run, &split))
+            })
+        };
+        layouts.into_iter().any(|layout| {
+            let other = zero_bubble.and_then(|schedule| zero_bubble::layout(layout, schedule));
+            usual && fits(layout, None) || other.is_some_and(|layout| fits(layout, zero_bubble))
+        })
+    }
+}

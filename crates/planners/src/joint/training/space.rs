@@ -1,0 +1,112 @@
+//! Space of configurations: every layout that takes all devices, and every split of its layers that is even or nearly
+//! so.
+
+use crate::joint::settings::JointSettings;
+use plantui_core::{
+    family::training::{Layout, split::StageSplit},
+    workload::TrainingProfile,
+};
+
+/// Largest micro-batch, sequences.
+const MOST_SEQUENCES: u32 = 64;
+/// Largest context-parallel degree.
+const MOST_CONTEXT: u32 = 64;
+/// Maximum number of virtual stages per stage.
+const MOST_VIRTUAL: u32 = 32;
+/// Maximum number of layers by which the last stage is shorter in uneven splits.
+const FEWER_AT_THE_END: usize = 4;
+
+/// Layouts on exactly `devices` devices for a batch, in a fixed order. `O(divisors⁴)`.
+pub(super) fn layouts(profile: &TrainingProfile, devices: u32, batch: u32, settings: &JointSettings) -> Vec<Layout> {
+    let model = &profile.model;
+    let mut all = vec![];
+    for tensor in divisors(devices).filter(|&t| t <= profile.accelerator.domain) {
+        if tensor > 1 && !settings.tensor_parallel || !model.kinds.iter().all(|kind| divides(tensor, kind)) {
+            continue;
+        }
+        let rest = devices / tensor;
+        for context in divisors(rest).filter(|c| *c <= MOST_CONTEXT && c.is_power_of_two()) {
+            if context > 1 && !model.is_decoder() {
+                continue;
+            }
+            let rest = rest / context;
+            for pipeline in divisors(rest).filter(|&p| p as usize <= model.layers.len()) {
+                let data = rest / pipeline;
+                let asked = settings.stages.is_none_or(|stages| stages == pipeline as usize);
+                if !asked || !batch.is_multiple_of(data) || data > 1 && !settings.data_parallel {
+                    continue;
+                }
+                let layout = Layout { tensor, context, pipeline, data, ..Layout::ONE };
+                let own = batch / data;
+                for micro_batch in divisors(own).filter(|&b| b <= MOST_SEQUENCES) {
+                    for expert in expert_degrees(profile, data * context) {
+                        let layout = Layout { micro_batch, expert, ..layout };
+                        all.extend(virtual_stages(model.layers.len(), layout, own / micro_batch));
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Divisors in ascending order.
+fn divisors(of: u32) -> impl Iterator<Item = u32> {
+    (1..=of).filter(move |d| of.is_multiple_of(*d))
+}
+
+fn divides(tensor: u32, kind: &plantui_core::family::training::LayerKind) -> bool {
+    let t = u64::from(tensor);
+    kind.attention.heads().is_multiple_of(t) && kind.attention.key_value_heads().is_multiple_of(t)
+}
+
+/// Degrees that divide the experts, within this number of ranks.
+fn expert_degrees(profile: &TrainingProfile, ranks: u32) -> Vec<u32> {
+    let counts: Vec<u64> =
+        profile.model.kinds.iter().filter_map(|kind| kind.experts()).map(|experts| experts.count).collect();
+    if counts.is_empty() {
+        return vec![1];
+    }
+    divisors(ranks).filter(|&e| counts.iter().all(|count| count.is_multiple_of(u64::from(e)))).collect()
+}
+
+/// Layout with each number of virtual stages that splits the layers evenly and suits the microbatches.
+fn virtual_stages(layers: usize, layout: Layout, microbatches: u32) -> Vec<Layout> {
+    let p = layout.pipeline;
+    let most = if p > 1 && microbatches.is_multiple_of(p) { (layers as u32).div_ceil(p).min(MOST_VIRTUAL) } else { 1 };
+    let with = |virtual_stages| Layout { virtual_stages, ..layout };
+    let even = |layout: &Layout| layout.virtual_stages == 1 || StageSplit::even(layers, layout).is_some();
+    (1..=most).map(with).filter(even).collect()
+}
+
+/// Splits without virtual stages that are nearly even. The first and the last stage have a few layers fewer. If the
+/// others cannot be equal, the earlier ones, which hold more activations, have one fewer.
+pub(super) fn uneven(layers: usize, layout: &Layout) -> Vec<Vec<u32>> {
+    let p = layout.pipeline as usize;
+    if p < 2 || layout.virtual_stages > 1 {
+        return vec![];
+    }
+    let even = StageSplit::even(layers, layout);
+    let mut all: Vec<Vec<u32>> = vec![];
+    for first in 0..=1 {
+        for last in 0..=FEWER_AT_THE_END {
+            let whole = layers + first + last;
+            let (each, more) = (whole / p, whole % p);
+            let mut counts: Vec<usize> = (0..p).map(|stage| each + usize::from(stage >= p - more)).collect();
+            let (Some(head), Some(tail)) = (counts[0].checked_sub(first), counts[p - 1].checked_sub(last)) else {
+                continue;
+            };
+            counts[0] = head;
+            counts[p - 1] = tail;
+            let same = even.as_ref().is_some_and(|even| (0..p).all(|stage| even.layers(stage) == counts[stage]));
+            if counts.contains(&0) || same {
+                continue;
+            }
+            let counts: Vec<u32> = counts.into_iter().map(|count| count as u32).collect();
+            if !all.contains(&counts) {
+                all.push(counts);
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,356 @@
+//! Table of the best contiguous split: for every closed set the least max-load below a bound, by CPUs and accelerators.
+//!
+//! From each closed set a walk goes down to those below it ([`Walk`]). It turns back where a device cannot hold what it took
+//! out, and where no closed set below has a value that an entry without one can build on ([`Near`]): for the numbers of devices
+//! that matter, each closed set keeps the most compute of a closed set within it that has a value.
+//!
+//! Memory `O(sets · (c + 1)(f + 1))` at worst, with cells only for devices that a set is of use with ([`windows`]). Time
+//! `O(pairs · degree)` at worst; far fewer pairs are visited.
+
+mod near;
+mod values;
+mod windows;
+
+use std::ops::Range;
+
+use self::{near::Near, values::Values, windows::Span};
+use super::{
+    super::{
+        DeviceKind, PlacementLimits,
+        lattice::{Lattice, Onward, Refused, Visit, Walk},
+        load::{ClassCosts, Sums},
+        need::Need,
+    },
+    Stage, devices,
+};
+use plantui_core::search::Search;
+
+/// Values of all closed sets, by CPUs and accelerators.
+pub(super) struct Table<'a> {
+    lattice: &'a Lattice,
+    costs: &'a ClassCosts,
+    /// Sums over the classes of every closed set.
+    sums: Vec<Sums>,
+    cpus: usize,
+    accelerators: usize,
+    upper: f64,
+    memory: f64,
+    /// Least max-load of each closed set by CPUs and accelerators; infinite if not below the bound.
+    values: Values,
+    /// Compute within each closed set that a device may build on.
+    near: Near,
+    /// Least value of each closed set.
+    least: Vec<f64>,
+    need: Need,
+    full: Sums,
+}
+
+/// Memory of a filled table, for the next one.
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    values: Values,
+    near: Near,
+    least: Vec<f64>,
+    sums: Vec<Sums>,
+}
+
+/// Entries of a closed set: a number of CPUs, and a range of numbers of accelerators beside them.
+#[derive(Debug, Clone, Copy)]
+struct Useful {
+    c: usize,
+    from: usize,
+    to: usize,
+}
+
+impl Useful {
+    /// Positions in a table of values with `row` numbers of accelerators per number of CPUs.
+    fn places(self, row: usize) -> Range<usize> {
+        self.c * row + self.from..self.c * row + self.to
+    }
+}
+
+/// Entries of a closed set that have no good enough value yet. Values with more accelerators are no larger, so entries with good
+/// enough values come last.
+#[derive(Debug, Default)]
+struct Open(Vec<Useful>);
+
+impl Open {
+    /// Drops entries with a value below the bound and at most `enough`.
+    fn keep_open(&mut self, here: &mut [f64], row: usize, upper: f64, enough: f64) {
+        self.0.retain_mut(|entries| {
+            entries.places(row).for_each(|at| take_fewer(here, at, row));
+            let open = |&value: &f64| value >= upper || value > enough;
+            entries.to = entries.from + here[entries.places(row)].iter().take_while(|value| open(value)).count();
+            entries.from < entries.to
+        });
+    }
+}
+
+/// Walk down from a closed set that finds its values.
+struct Descent<'t, 'a> {
+    table: &'t Table<'a>,
+    /// Entries without a good enough value.
+    open: &'t mut Open,
+    /// Values so far.
+    here: &'t mut [f64],
+    /// Compute of the set beyond that of one accelerator and of one CPU.
+    reach: (f64, f64),
+    enough: f64,
+    /// Closed sets visited.
+    pairs: u64,
+}
+
+/// Least compute of a closed set below on which an accelerator or a CPU can build; infinite if the device already holds too
+/// much.
+type Aim = (f64, f64);
+
+impl Visit<Aim> for Descent<'_, '_> {
+    #[inline(always)]
+    fn is_worth(&mut self, set: usize, aim: Aim) -> bool {
+        self.pairs += 1;
+        !self.table.near.far(set, &self.open.0, aim)
+    }
+
+    #[inline(always)]
+    fn visit(&mut self, set: usize, held: &Sums) -> Onward<Aim> {
+        let table = self.table;
+        let (load, cpu) = table.loads(held);
+        if table.least[set] < table.upper && table.build(set, (load, cpu), &self.open.0, self.here) {
+            self.open.keep_open(self.here, table.accelerators + 1, table.upper, self.enough);
+            if self.open.0.is_empty() {
+                return Onward::Stop;
+            }
+        }
+        let by_accelerator = if load == f64::INFINITY { load } else { self.reach.0 + held.locked };
+        let by_cpu = if cpu < table.upper { self.reach.1 } else { f64::INFINITY };
+        if by_accelerator == f64::INFINITY && by_cpu == f64::INFINITY {
+            return Onward::Past;
+        }
+        Onward::Below((by_accelerator, by_cpu))
+    }
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(
+        lattice: &'a Lattice,
+        costs: &'a ClassCosts,
+        limits: &PlacementLimits,
+        upper: f64,
+        Space { values, near, mut least, mut sums }: Space,
+    ) -> Self {
+        let [cpus, accelerators] = devices(limits, costs);
+        debug_assert!(accelerators + 1 < usize::from(u16::MAX), "a table of so many devices is refused");
+        let memory = limits.memory_bytes;
+        least.clear();
+        least.resize(lattice.len(), f64::INFINITY);
+        least[0] = 0.0;
+        lattice.sum_up(costs, &mut sums);
+        let full = sums[lattice.len() - 1];
+        let need = Need::new(costs, cpus, upper, memory);
+        let mut table =
+            Table { lattice, costs, sums, cpus, accelerators, upper, memory, values, near, least, need, full };
+        table.begin();
+        table
+    }
+
+    /// Finds the numbers of devices with which each closed set is of use, and lays out the cells.
+    fn begin(&mut self) {
+        let row = self.cpus + 1;
+        let mut useful: Vec<Span> =
+            (0..row * self.lattice.len()).map(|at| self.useful(at % row, &self.sums[at / row])).collect();
+        self.near.begin(self.lattice, &useful, row);
+        // The empty set takes no devices, so any number will do.
+        useful[..row].fill(Span::new(0, self.accelerators));
+        self.values.begin(&useful, row);
+    }
+
+    /// Memory of the table, for the next one.
+    pub(super) fn into_space(self) -> Space {
+        Space { values: self.values, near: self.near, least: self.least, sums: self.sums }
+    }
+
+    /// Numbers of accelerators with which a closed set is of use beside `c` CPUs: enough for it, and enough left for the rest.
+    fn useful(&self, c: usize, inside: &Sums) -> Span {
+        let outside = Sums {
+            cpu: 0.0,
+            accelerator: self.full.accelerator - inside.accelerator,
+            cut: inside.cut,
+            size: self.full.size - inside.size,
+            ..Sums::default()
+        };
+        let least = self.need.accelerators(c, inside);
+        let rest = self.need.accelerators(self.cpus - c, &outside);
+        self.accelerators.checked_sub(rest).map_or(Span::NONE, |most| Span::new(least, most))
+    }
+
+    /// Fills the table by size of closed set, unless the whole obviously needs more devices. Values up to `enough` need not be
+    /// the least. Returns the number of pairs visited.
+    ///
+    /// # Errors
+    /// [`Refused::Cancelled`].
+    pub(super) fn fill(&mut self, enough: f64, round: i32, search: &Search) -> Result<u64, Refused> {
+        if self.values.useful(self.lattice.len() - 1).all(|entries| entries.c < self.cpus) {
+            return Ok(0);
+        }
+        // The number of rounds is not known: each counts for half of what is left.
+        let share = 0.5_f64.powi(round);
+        let mut walk = Walk::new(self.lattice, self.costs);
+        let (mut open, mut here, mut pairs) = (Open::default(), vec![], 0);
+        for set in 1..self.lattice.len() {
+            if search.cancelled() {
+                return Err(Refused::Cancelled);
+            }
+            search.report_fraction(1.0 - share * (2.0 - set as f64 / self.lattice.len() as f64));
+            if self.near.approach(self.lattice, set) {
+                pairs += self.find_values(set, enough, &mut walk, &mut open, &mut here);
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// Finds and writes the values of one closed set from those of smaller ones; the number of pairs visited.
+    fn find_values(
+        &mut self,
+        set: usize,
+        enough: f64,
+        walk: &mut Walk<'a, Aim>,
+        open: &mut Open,
+        here: &mut Vec<f64>,
+    ) -> u64 {
+        let row = self.accelerators + 1;
+        let inside = self.sums[set];
+        let useful: Vec<Useful> = self.values.useful(set).collect();
+        open.0.clone_from(&useful);
+        // A little less, so that rounding rules out nothing.
+        let reach = |sum: f64| sum - self.upper * (1.0 + 1e-9);
+        let reach = (reach(inside.accelerator), reach(inside.cpu));
+        if self.near.far(set, &open.0, reach) {
+            return 0;
+        }
+        here.clear();
+        here.resize((self.cpus + 1) * row, f64::INFINITY);
+        let mut descent = Descent { table: self, open, here, reach, enough, pairs: 0 };
+        walk.down(set, reach, &mut descent);
+        let pairs = descent.pairs;
+        // More devices than are good enough are as good. Values at or above the bound do not count.
+        let mut least = f64::INFINITY;
+        for at in useful.iter().flat_map(|entries| entries.places(row)) {
+            take_fewer(here, at, row);
+            if here[at] >= self.upper {
+                here[at] = f64::INFINITY;
+            }
+            least = least.min(here[at]);
+        }
+        if least.is_finite() {
+            self.least[set] = least;
+            let compute = near::compute(&inside);
+            for &entries in &useful {
+                let own = &here[entries.places(row)];
+                self.values.of_mut(set, entries).copy_from_slice(own);
+                let finite = (entries.from..).zip(own).filter(|(_, value)| value.is_finite());
+                finite.for_each(|(accelerators, _)| self.near.arrive(set, compute, entries.c, accelerators));
+            }
+        }
+        pairs
+    }
+
+    /// Loads of a device on an accelerator and on a CPU; infinite if no accelerator may hold that much or more, or there is none.
+    #[inline(always)]
+    fn loads(&self, sums: &Sums) -> (f64, f64) {
+        let none = sums.accelerator + sums.locked >= self.upper || sums.size > self.memory;
+        let none = none || sums.unsupported > 0 || self.accelerators == 0;
+        let accelerator = if none { f64::INFINITY } else { sums.accelerator + sums.cut };
+        (accelerator, if self.cpus > 0 { sums.cpu } else { f64::INFINITY })
+    }
+
+    /// Improves the open entries by a device of these loads on top of a closed set below; true if any is better.
+    #[inline(always)]
+    fn build(&self, below: usize, (load, cpu): (f64, f64), open: &[Useful], here: &mut [f64]) -> bool {
+        let row = self.accelerators + 1;
+        let mut better = false;
+        for &Useful { c, from, to } in open {
+            if load < self.upper {
+                let (first, there) = self.values.within(below, c, from.saturating_sub(1), to - 1);
+                better |= improve(&mut here[c * row + first + 1..], there, load);
+            }
+            if c > 0 && cpu < self.upper {
+                let (first, there) = self.values.within(below, c - 1, from, to);
+                better |= improve(&mut here[c * row + first..], there, cpu);
+            }
+        }
+        better
+    }
+
+    /// Value of the best split below the bound.
+    pub(super) fn best(&self) -> Option<f64> {
+        Some(self.values.get(self.lattice.len() - 1, self.cpus, self.accelerators)).filter(|value| value.is_finite())
+    }
+
+    /// Stages of the best split, first to last. The choices are found again by one walk per stage.
+    pub(super) fn stages(&self) -> Vec<Stage> {
+        let mut walk = Walk::new(self.lattice, self.costs);
+        let mut stages = vec![];
+        let (mut set, mut c, mut f) = (self.lattice.len() - 1, self.cpus, self.accelerators);
+        while set > 0 {
+            let value = self.values.get(set, c, f);
+            if f > 0 && self.values.get(set, c, f - 1) == value {
+                f -= 1;
+                continue;
+            }
+            if c > 0 && self.values.get(set, c - 1, f) == value {
+                c -= 1;
+                continue;
+            }
+            let mut choice = None;
+            let (upper, memory) = (self.upper, self.memory);
+            let mut find = |j: usize, sums: &Sums| {
+                let load = sums.on_accelerator(memory);
+                if f > 0 && self.values.get(j, c, f - 1).max(load) == value {
+                    choice = Some((j, DeviceKind::Accelerator));
+                }
+                if choice.is_none() && c > 0 && self.values.get(j, c - 1, f).max(sums.cpu) == value {
+                    choice = Some((j, DeviceKind::Cpu));
+                }
+                if choice.is_some() {
+                    Onward::Stop
+                } else if (f > 0 && sums.accelerator < upper && sums.unsupported == 0 && sums.size <= memory)
+                    || (c > 0 && sums.cpu < upper)
+                {
+                    Onward::Below(())
+                } else {
+                    Onward::Past
+                }
+            };
+            walk.down(set, (), &mut find);
+            let (below, kind) = choice.expect("every value of the table comes from a pair");
+            stages.push(Stage { kind, classes: self.lattice.between(set, below) });
+            match kind {
+                DeviceKind::Accelerator => f -= 1,
+                DeviceKind::Cpu => c -= 1,
+            }
+            set = below;
+        }
+        stages.reverse();
+        stages
+    }
+}
+
+/// Improves values by a device of a load on top of values below; true if any is better.
+#[inline]
+fn improve(target: &mut [f64], source: &[f64], load: f64) -> bool {
+    let mut better = false;
+    for (target, &source) in target.iter_mut().zip(source) {
+        let value = source.max(load);
+        better |= value < *target;
+        *target = target.min(value);
+    }
+    better
+}
+
+/// Takes over the value of one accelerator or CPU less: a device may stay empty.
+#[inline]
+fn take_fewer(here: &mut [f64], at: usize, row: usize) {
+    let fewer_accelerators = if !at.is_multiple_of(row) { here[at - 1] } else { f64::INFINITY };
+    let fewer_cpus = if at >= row { here[at - row] } else { f64::INFINITY };
+    here[at] = here[at].min(fewer_accelerators).min(fewer_cpus);
+}

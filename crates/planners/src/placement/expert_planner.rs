@@ -1,0 +1,117 @@
+//! A given split as a registered planner: the paper's human expert.
+//!
+//! The file may name only nodes of the forward pass, or one node of each colour class; the others follow their class
+//! ([`baselines::expert`]). Linear time.
+
+use std::path::PathBuf;
+
+use super::{
+    Asked, Placed, Split, baselines,
+    latency_planners::{accelerators, scored},
+    planners::{PAPER, outcome, placement_profile},
+};
+use crate::{
+    Bearing, CannotPlan, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status,
+};
+use plantui_core::{
+    cluster::LimitKind,
+    search::Search,
+    source::{LoadError, error::printable},
+    workload::{
+        Workload,
+        formats::{self, detect},
+    },
+};
+
+static INFO: PlannerInfo = PlannerInfo {
+    id: "placement-expert",
+    name: "Placement: expert",
+    paper: PAPER,
+    summary: "a split that you give as a file, extended to the whole graph and scored",
+    objective: "max_load",
+    unit: "ms",
+};
+
+static OPTIONS: [OptionSpec; 2] = [
+    OptionSpec {
+        name: "split",
+        label: "split",
+        help: "file with the nodes of each accelerator and CPU, as the published programs write it",
+        kind: OptionKind::File { example: "split.json" },
+    },
+    OptionSpec {
+        name: "objective",
+        label: "objective",
+        help: "what the split is scored by",
+        kind: OptionKind::Choice {
+            choices: &[("max-load", "the load of the busiest device"), ("latency", "the time that one sample takes")],
+            default: "max-load",
+        },
+    },
+];
+
+/// The expert planner.
+#[derive(Debug)]
+pub(crate) struct Expert;
+
+/// Split of the file, extended to the whole graph.
+fn extended(problem: &Problem) -> Result<Placed, OptionError> {
+    let Some(path): Option<PathBuf> = problem.options.file("split") else {
+        return Err(OptionError::Missing {
+            planner: INFO.id.into(),
+            name: "split".into(),
+            example: "split.json".into(),
+        });
+    };
+    let source = printable(&path.display().to_string());
+    let workload = &problem.workload;
+    let profile = placement_profile(workload).map_err(|reason| LoadError::file(&source, reason.to_string(), ""))?;
+    let bytes = formats::read_file(&path)?;
+    let named = Split::read(detect::text(&bytes, &source, &detect::PLAN)?, &source, &workload.nodes)?;
+    let Asked { profile, limits } = Asked::with(profile, &problem.limits);
+    baselines::expert(&workload.dag, &profile, &limits, &named, &workload.nodes)
+        .map_err(|reason| LoadError::file(&source, reason.to_string(), "").into())
+}
+
+impl Planner for Expert {
+    fn info(&self) -> &'static PlannerInfo {
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &OPTIONS
+    }
+
+    fn proves(&self) -> Proves {
+        Proves::Among(&[("split", Bearing::Question), ("objective", Bearing::Question)])
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::PLACEMENT
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
+        placement_profile(workload).map(drop)
+    }
+
+    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
+        extended(problem).map(drop)
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let placed = match extended(problem) {
+            Ok(placed) => placed,
+            Err(refused) => return Outcome::refused(refused.to_string()),
+        };
+        let mut found = match problem.options.choice("objective") {
+            "latency" => scored(problem, &asked, &placed.split.as_ref().map(accelerators).unwrap_or_default()),
+            _ => outcome(problem, &asked, placed, search),
+        };
+        if let (Some(plan), Some(value)) = (&found.plan, found.objective) {
+            search.improve(value, plan);
+        }
+        found.statistics.seconds = search.elapsed().as_secs_f64();
+        found
+    }
+}

@@ -1,0 +1,158 @@
+//! Graph partitioners as registered planners: Scotch if it is installed, and our own.
+//!
+//! Their splits need not be contiguous and prove nothing. Either is scored by max-load or by single-sample latency.
+
+use super::{
+    Asked, Placed, Split,
+    latency_planners::{accelerators, scored},
+    multilevel,
+    planners::{PAPER, outcome, placement_profile, plan},
+    scotch,
+};
+use crate::{Bearing, CannotPlan, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status};
+use plantui_core::{cluster::LimitKind, search::Search, workload::Workload};
+
+const OBJECTIVE: OptionSpec = OptionSpec {
+    name: "objective",
+    label: "objective",
+    help: "what the split is scored by",
+    kind: OptionKind::Choice {
+        choices: &[("max-load", "the load of the busiest device"), ("latency", "the time that one sample takes")],
+        default: "max-load",
+    },
+};
+
+static SCOTCH_OPTIONS: [OptionSpec; 1] = [OBJECTIVE];
+static MULTILEVEL_OPTIONS: [OptionSpec; 2] = [
+    OBJECTIVE,
+    OptionSpec {
+        name: "restarts",
+        label: "restarts",
+        help: "runs with different random matchings, of which the best is kept",
+        kind: OptionKind::Number { default: 16.0, least: 1.0, most: 10_000.0, whole: true, zero: None },
+    },
+];
+
+static SCOTCH_INFO: PlannerInfo = PlannerInfo {
+    id: "placement-scotch",
+    name: "Placement: Scotch",
+    paper: PAPER,
+    summary: "the partition of Scotch's gpart: balanced times, few transfers; heeds no memory",
+    objective: "max_load",
+    unit: "ms",
+};
+static MULTILEVEL_INFO: PlannerInfo = PlannerInfo {
+    id: "placement-multilevel",
+    name: "Placement: multilevel",
+    paper: "Karypis and Kumar: A Fast and High Quality Multilevel Scheme for Partitioning Irregular Graphs, SIAM J. Sci. \
+            Comput. 1998",
+    summary: "coarsened, split and refined by the load of the busiest device; need not be contiguous",
+    objective: "max_load",
+    unit: "ms",
+};
+
+/// Scotch's `gpart`.
+#[derive(Debug)]
+pub(crate) struct Scotch;
+
+/// Our own multilevel partitioner.
+#[derive(Debug)]
+pub(crate) struct Multilevel;
+
+/// Path of the program, or the reason why Scotch cannot plan.
+fn installed() -> Result<std::path::PathBuf, CannotPlan> {
+    let missing = "it runs Scotch's gpart, which is not on the PATH: install it (Debian: apt-get install scotch)";
+    scotch::program().ok_or_else(|| missing.into())
+}
+
+/// Outcome of a split, by the chosen objective.
+fn finished(problem: &Problem, asked: &Asked<'_>, placed: Placed, search: &Search) -> Outcome {
+    let counts = placed.counts.clone();
+    let mut found = match (problem.options.choice("objective"), &placed.split) {
+        ("latency", Some(split)) => {
+            let notes = placed.notes.clone();
+            let mut found = scored(problem, asked, &accelerators(split));
+            found.notes.extend(notes);
+            if let (Some(plan), Some(value)) = (&found.plan, found.objective) {
+                search.improve(value, plan);
+            }
+            found
+        }
+        _ => outcome(problem, asked, placed, search),
+    };
+    found.statistics.counts = counts;
+    found.statistics.seconds = search.elapsed().as_secs_f64();
+    found
+}
+
+impl Planner for Scotch {
+    fn info(&self) -> &'static PlannerInfo {
+        &SCOTCH_INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &SCOTCH_OPTIONS
+    }
+
+    fn proves(&self) -> Proves {
+        Proves::Among(&[("objective", Bearing::Question)])
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::PLACEMENT
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
+        placement_profile(workload)?;
+        installed().map(drop)
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let (dag, profile, limits) = (&problem.workload.dag, &asked.profile, &asked.limits);
+        let placed = installed()
+            .map_err(|reason| format!("No split: {reason}."))
+            .and_then(|program| scotch::plan(&program, dag, profile, limits, search));
+        match placed {
+            Ok(placed) => finished(problem, &asked, placed, search),
+            Err(explanation) => Outcome::refused(explanation),
+        }
+    }
+}
+
+impl Planner for Multilevel {
+    fn info(&self) -> &'static PlannerInfo {
+        &MULTILEVEL_INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &MULTILEVEL_OPTIONS
+    }
+
+    fn proves(&self) -> Proves {
+        Proves::Among(&[("objective", Bearing::Question), ("restarts", Bearing::Search)])
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::PLACEMENT
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
+        placement_profile(workload).map(drop)
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let (dag, profile, limits) = (&problem.workload.dag, &asked.profile, &asked.limits);
+        let runs = problem.options.number("restarts") as u32;
+        let by_load = problem.options.choice("objective") == "max-load";
+        let improved = |value: f64, split: &Split| {
+            if by_load {
+                search.improve(value, &plan(split, limits));
+            }
+        };
+        let handle = if by_load { search.clone() } else { search.quiet() };
+        let placed = multilevel::plan(dag, profile, limits, runs, &handle, &improved);
+        finished(problem, &asked, placed, search)
+    }
+}

@@ -1,0 +1,17 @@
+//! Analyses of a workload and its plans that go beyond a single planner.
+
+#![forbid(unsafe_code)]
+
+pub mod columns;
+pub mod compare;
+pub mod explain;
+pub mod generate;
+pub mod links;
+pub mod losses;
+pub mod promise;
+pub mod rivals;
+pub mod run;
+pub mod seek;
+pub mod side_by_side;
+pub mod sweep;
+pub mod why;

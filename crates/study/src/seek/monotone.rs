@@ -1,0 +1,50 @@
+//! Cases in which more of a limit never makes a planner's proven optimum worse.
+//!
+//! A proven optimum is the best of a set of plans. If the limit only restricts the set (devices may stay unused; memory
+//! is a bound), more of it allows every plan that less of it allows. If it is a rate (bandwidth), no plan becomes
+//! slower. In both cases the optimum cannot become worse. This does not hold in three cases: for the number of
+//! microbatches, which the number of replicas must divide; for plans scored by a simulation, where a limit may change
+//! the order of events; and for machines, whose shape depends on the number of devices.
+
+use super::{Question, Step};
+use plantui_core::{cluster::LimitKind, plan::Measure};
+use plantui_planners::Status;
+
+/// Reason why bisection would be unsound; `None` if it is sound. `first` is the step at the current value.
+pub(super) fn objection(question: &Question, first: &Step) -> Option<String> {
+    let kind = question.least;
+    if question.goal.is_simulated() {
+        return Some(format!(
+            "the planner does not plan for {}, so it may go up and down with {}",
+            question.goal.title(),
+            kind.label()
+        ));
+    }
+    if !question.goal.is_what_is_planned_for() {
+        return Some("the goal asks for less of what the planner strives for".into());
+    }
+    let monotone = match question.goal.measure {
+        Measure::TimePerSample => {
+            matches!(kind, LimitKind::Devices | LimitKind::Memory | LimitKind::Bandwidth)
+        }
+        Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => {
+            matches!(kind, LimitKind::Devices | LimitKind::Cpus | LimitKind::Memory)
+        }
+        Measure::OperatorCost(_) => matches!(kind, LimitKind::Memory | LimitKind::Bandwidth),
+        Measure::Speedup(_) => kind == LimitKind::Memory,
+        Measure::IterationTime => false,
+    };
+    if !monotone {
+        return Some(match kind {
+            LimitKind::Microbatches => "replicas must divide the microbatches, so more of them may be worse".into(),
+            kind => format!("more {} may make plans of this kind worse", kind.label()),
+        });
+    }
+    match first.status {
+        Status::Optimal | Status::Infeasible => None,
+        Status::Feasible | Status::Cancelled if first.ruled_out => None,
+        Status::Feasible | Status::Cancelled => {
+            Some(format!("the plans are not proven to be the best, so more {} may give a worse one", kind.label()))
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Test of values until the least is found: by bisection if that is sound, else from the least upwards.
+
+use std::time::Duration;
+
+use super::{Certainty, Method, Question, Sought, Step, monotone, places};
+use crate::run::Run;
+use plantui_core::{
+    cluster::LimitKind,
+    plan::{Measure, Score},
+    search::Search,
+    simulate::{LEAST_TIME, Setup},
+    units,
+};
+use plantui_planners::{self as planner, Fault, Outcome, Planner, Problem, REPORT, Status};
+
+/// Problem of a search, and its settings.
+#[derive(Clone)]
+pub struct Asked<'a> {
+    /// Planner of the re-plans.
+    pub planner: &'static dyn Planner,
+    /// Problem without the sought limit; the limit's value in it is the start of the search.
+    pub problem: &'a Problem,
+    /// Settings of the simulation.
+    pub setup: Setup,
+    /// Time limit of each re-plan.
+    pub each: Option<Duration>,
+}
+
+/// Most refinements of an answer that is a plan's own memory; each is a re-plan.
+const SHARPENINGS: usize = 24;
+/// Factor to a size just below: a plan that needs all of it no longer fits.
+const JUST_BELOW: f64 = 1.0 - 1e-9;
+
+/// Finds the least value. `told` is called with each tested value. A search that ends early returns its results so far.
+pub fn seek(asked: &Asked<'_>, question: &Question, search: &Search, told: &mut dyn FnMut(&Step)) -> Sought {
+    let mut walk = Walk { asked, question, search, told, curve: vec![], run: None, nearest: None, stopped: false };
+    let now = asked.problem.limits.get(question.least);
+    let begin = match question.among.as_deref() {
+        Some([]) | None => now,
+        Some(values) => values[values.len() / 2],
+    };
+    let objection = walk.ask(begin).and_then(|first| monotone::objection(question, &first));
+    let (method, certainty) = match (objection, question.among.as_deref()) {
+        (Some(why), values) => (Method::Sweep(why), walk.upwards(values, now)),
+        (None, Some(values)) => (Method::Bisection, walk.halve_list(values)),
+        (None, None) => (Method::Bisection, walk.halve(now)),
+    };
+    walk.finish(method, certainty)
+}
+
+struct Walk<'a> {
+    asked: &'a Asked<'a>,
+    question: &'a Question,
+    search: &'a Search,
+    told: &'a mut dyn FnMut(&Step),
+    curve: Vec<Step>,
+    /// Run of the least value that reaches the goal.
+    run: Option<(f64, Run)>,
+    /// Run of the value nearest to the goal, as long as none reaches it.
+    nearest: Option<(f64, f64, Run)>,
+    stopped: bool,
+}
+
+impl Walk<'_> {
+    /// Plans with one value, at most once. `None` if the search has ended.
+    fn ask(&mut self, value: f64) -> Option<Step> {
+        if let Some(known) = self.curve.iter().find(|step| step.value == value) {
+            return Some(known.clone());
+        }
+        if self.stopped || self.search.cancelled() {
+            self.stopped = true;
+            return None;
+        }
+        let Asked { planner, problem, setup, each } = self.asked;
+        let part = self.search.part(*each);
+        let limits = problem.limits.with(self.question.least, value);
+        let found = Run::new(*planner, Problem { limits, ..(*problem).clone() }, &part);
+        // A re-plan that ended with the whole search is not evidence for the value.
+        let whole = |run: &Run| matches!(run.outcome.status, Status::Optimal | Status::Infeasible);
+        if self.search.cancelled() && !found.as_ref().is_ok_and(whole) {
+            self.stopped = true;
+            return None;
+        }
+        let seconds = part.elapsed().as_secs_f64();
+        let step = match found {
+            Err(fault) => failed(value, fault, seconds),
+            Ok(mut run) => {
+                run.simulate(*setup, &part.follow(LEAST_TIME));
+                let step = self.step(value, &run, seconds);
+                self.keep(&step, run);
+                step
+            }
+        };
+        (self.told)(&step);
+        self.curve.push(step.clone());
+        Some(step)
+    }
+
+    fn step(&self, value: f64, run: &Run, seconds: f64) -> Step {
+        let goal = &self.question.goal;
+        let (figure, outcome) = (goal.of(run), &run.outcome);
+        let plan = outcome.plan.as_ref().filter(|_| run.score.as_ref().is_some_and(Score::is_valid));
+        let bound_fails = !goal.is_simulated()
+            && goal.is_what_is_planned_for()
+            && outcome.lower_bound.is_some_and(|bound| !goal.holds(bound));
+        let holds = figure.is_some_and(|figure| goal.holds(figure));
+        Step {
+            value,
+            status: outcome.status,
+            figure,
+            holds,
+            ruled_out: !holds && (outcome.status == Status::Infeasible || bound_fails),
+            stages: plan.map(|plan| plan.stages.len()),
+            devices: plan.map(plantui_core::plan::Plan::devices_used),
+            seconds,
+            why: if figure.is_some() { String::new() } else { why(outcome) },
+            fault: None,
+        }
+    }
+
+    fn keep(&mut self, step: &Step, mut run: Run) {
+        if step.holds {
+            if self.run.as_ref().is_none_or(|(least, _)| step.value < *least) {
+                self.run = Some((step.value, run));
+            }
+        } else if let Some(figure) = step.figure {
+            // Nearer to the goal, or as near with a smaller value.
+            let nearer = self.nearest.as_ref().is_none_or(|(value, than, _)| {
+                self.question.goal.is_nearer(figure, *than) || (figure == *than && step.value < *value)
+            });
+            if nearer {
+                run.simulation = None;
+                self.nearest = Some((step.value, figure, run));
+            }
+        }
+    }
+
+    /// Finds the least value of a list by bisection.
+    fn halve_list(&mut self, values: &[f64]) -> Certainty {
+        let (mut fails, mut holds) = (None, values.len());
+        loop {
+            let first = fails.map_or(0, |place: usize| place + 1);
+            if first >= holds {
+                break;
+            }
+            let middle = first.midpoint(holds - 1);
+            match self.ask(values[middle]) {
+                None => return stopped(),
+                Some(step) if step.holds => holds = middle,
+                Some(_) => fails = Some(middle),
+            }
+        }
+        fails.map_or(Certainty::Proven, |place| self.proven_at(values[place]))
+    }
+
+    /// Finds the least value by doubling or halving from the current one, and then by bisection.
+    fn halve(&mut self, now: f64) -> Certainty {
+        let kind = self.question.least;
+        let (least, most) = (places::least(kind, now), places::most(kind, now));
+        let Some(first) = self.ask(now) else { return stopped() };
+        let (mut fails, mut holds) = (None, None);
+        if first.holds {
+            holds = Some(self.snapped(&first));
+            let mut next = now;
+            while next > least && fails.is_none() {
+                next = self.further(kind, next.min(holds.unwrap_or(next)), least, false);
+                let Some(step) = self.ask(next) else { return stopped() };
+                if step.holds { holds = Some(self.snapped(&step)) } else { fails = Some(next) }
+            }
+        } else {
+            fails = Some(now);
+            if !kind.is_count() {
+                // Test without any limit first: if that fails, every value fails.
+                let Some(step) = self.ask(most) else { return stopped() };
+                if !step.holds {
+                    return self.proven_at(most);
+                }
+                holds = Some(self.snapped(&step)).filter(|&size| size < most);
+            }
+            let mut next = now;
+            while next < most && holds.is_none_or(|holds| next * 2.0 < holds) {
+                next = self.further(kind, next, most, true);
+                let Some(step) = self.ask(next) else { return stopped() };
+                if step.holds {
+                    holds = Some(self.snapped(&step));
+                    break;
+                }
+                fails = Some(next);
+            }
+        }
+        let Some(mut holds) = holds else { return self.proven_at(most) };
+        let Some(mut fails) = fails else { return Certainty::Proven };
+        while let Some(middle) = places::middle(kind, fails, holds) {
+            let Some(step) = self.ask(middle) else { return stopped() };
+            if step.holds { holds = self.snapped(&step) } else { fails = middle }
+        }
+        self.settle(holds, fails)
+    }
+
+    /// Next value outwards: double or half, and finally the end.
+    fn further(&self, kind: LimitKind, from: f64, end: f64, up: bool) -> f64 {
+        // Doubling the largest size would mean no limit, and half of no limit is no limit.
+        let next = match (up, from * 2.0) {
+            (true, twice) if twice > units::LARGEST => end,
+            (true, twice) => twice.max(1.0),
+            (false, _) => from.min(units::LARGEST) / 2.0,
+        };
+        let next = if kind.is_count() { next.floor() } else { next };
+        if up { next.min(end) } else { next.max(end) }
+    }
+
+    /// Amount of the limit that a successful plan uses: the plan is valid with this amount too.
+    fn snapped(&self, step: &Step) -> f64 {
+        let Some((_, run)) = self.run.as_ref().filter(|(value, _)| *value == step.value) else { return step.value };
+        let Some(score) = &run.score else { return step.value };
+        match self.question.least {
+            LimitKind::Memory if self.question.goal.measure != Measure::IterationTime => {
+                let peak = score.peak_memory_bytes();
+                if peak > 0.0 { peak.min(step.value) } else { step.value }
+            }
+            LimitKind::Devices if score.measure == Measure::TimePerSample => {
+                step.devices.map_or(step.value, f64::from).min(step.value)
+            }
+            _ => step.value,
+        }
+    }
+
+    /// Makes the answer a tested value; for memory, refines it to the last byte.
+    fn settle(&mut self, mut holds: f64, mut fails: f64) -> Certainty {
+        for _ in 0..SHARPENINGS {
+            let Some(step) = self.ask(holds) else { return stopped() };
+            if !step.holds || self.question.least != LimitKind::Memory {
+                break;
+            }
+            let below = holds * JUST_BELOW;
+            if below <= fails {
+                break;
+            }
+            let Some(step) = self.ask(below) else { return stopped() };
+            if !step.holds {
+                fails = below;
+                break;
+            }
+            holds = self.snapped(&step);
+        }
+        self.proven_at(fails)
+    }
+
+    /// Certainty that a value and every smaller one fail.
+    fn proven_at(&self, fails: f64) -> Certainty {
+        let ruled_out = self.curve.iter().any(|step| step.value >= fails && step.ruled_out && !step.holds);
+        if ruled_out {
+            return Certainty::Proven;
+        }
+        let shown = self.question.least.format(fails);
+        let kind = self.question.least.label();
+        Certainty::Open(format!(
+            "the re-plan with {kind} {shown} was cut short or failed, so less might do; more time for each may tell"
+        ))
+    }
+
+    /// Tests values upwards until one reaches the goal, then the values just below it.
+    fn upwards(&mut self, values: Option<&[f64]>, now: f64) -> Certainty {
+        let kind = self.question.least;
+        let all = values.map_or_else(|| places::ladder(kind, now), <[f64]>::to_vec);
+        let (mut before, mut found) = (None, None);
+        for &value in &all {
+            let Some(step) = self.ask(value) else { return stopped() };
+            if step.holds {
+                found = Some(value);
+                break;
+            }
+            before = Some(value);
+        }
+        if let (Some(low), Some(high), None) = (before, found, values) {
+            for value in places::between(kind, low, high) {
+                let Some(step) = self.ask(value) else { return stopped() };
+                if step.holds {
+                    found = Some(value);
+                    break;
+                }
+            }
+        }
+        let below = |step: &&Step| found.is_none_or(|found| step.value < found);
+        let asked = self.curve.iter().filter(below).count();
+        let Some(found) = found else {
+            return Certainty::Open(format!("{asked} values of {} were asked", kind.label()));
+        };
+        let there_are = values.map_or_else(
+            || if kind.is_count() { found - places::least(kind, now) } else { f64::INFINITY },
+            |values| values.iter().filter(|&&value| value < found).count() as f64,
+        );
+        if asked as f64 >= there_are {
+            return Certainty::EveryAsked;
+        }
+        Certainty::Open(format!("of the smaller values {asked} were asked, and fail; one between them may do"))
+    }
+
+    fn finish(mut self, method: Method, certainty: Certainty) -> Sought {
+        self.curve.sort_by(|a, b| a.value.total_cmp(&b.value));
+        let answer = self.run.as_ref().map(|(value, _)| *value);
+        let fails = |step: &&Step| !step.holds && answer.is_none_or(|answer| step.value < answer);
+        let below = self.curve.iter().filter(fails).map(|step| step.value).next_back();
+        let run = self.run.map(|(_, run)| run).or(self.nearest.map(|(_, _, run)| run));
+        let Problem { workload, options, .. } = self.asked.problem;
+        let own = run.as_ref().and_then(|run| run.outcome.proven_among.clone());
+        let among = own.or_else(|| planner::among(self.asked.planner, workload, options, None));
+        Sought {
+            question: self.question.clone(),
+            planner: self.asked.planner,
+            stood: self.asked.problem.limits.get(self.question.least),
+            method,
+            answer,
+            below,
+            certainty,
+            among,
+            run,
+            stopped: self.stopped,
+            curve: self.curve,
+        }
+    }
+}
+
+fn stopped() -> Certainty {
+    Certainty::Open("stopped before every value was asked that tells".into())
+}
+
+fn why(outcome: &Outcome) -> String {
+    match (&outcome.infeasible, outcome.status) {
+        (Some(story), _) => story.explanation.clone(),
+        (None, Status::Cancelled) => "stopped before there was a plan".into(),
+        (None, _) => "no figure".into(),
+    }
+}
+
+fn failed(value: f64, fault: Fault, seconds: f64) -> Step {
+    Step {
+        value,
+        status: Status::Cancelled,
+        figure: None,
+        holds: false,
+        ruled_out: false,
+        stages: None,
+        devices: None,
+        seconds,
+        why: format!("a bug of plantui: {fault}; {REPORT}"),
+        fault: Some(fault),
+    }
+}

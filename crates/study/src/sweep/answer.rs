@@ -1,0 +1,241 @@
+//! Result of a sweep's point, and its figures for charts.
+
+use crate::compare::SimulatedFigures;
+use plantui_core::{
+    plan::{Score, document::MappingPart},
+    units,
+};
+use plantui_planners::{Fault, Outcome, REPORT, Status};
+
+/// Planner's objective at a point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Objective {
+    /// Name in the plan JSON: `time_per_sample`.
+    pub name: String,
+    /// Unit: `s`.
+    pub unit: String,
+    /// Value of the plan by the independent check.
+    pub value: f64,
+}
+
+impl Objective {
+    /// Value with its unit, for people.
+    pub fn show(&self) -> String {
+        show(&self.name, &self.unit, self.value)
+    }
+}
+
+fn show(name: &str, unit: &str, value: f64) -> String {
+    match (unit, name) {
+        ("s", "time_per_sample") => format!("{}/sample", units::seconds(value)),
+        ("s", _) => units::seconds(value),
+        ("ms", _) => units::seconds(value / 1e3),
+        ("operations", _) => units::operations(value),
+        ("x", _) => format!("{}x", units::number(value)),
+        (unit, _) => format!("{} {unit}", units::number(value)),
+    }
+}
+
+/// Simulated figures of a point's plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Simulated {
+    /// Iteration time, seconds.
+    pub iteration_s: f64,
+    /// Samples (or microbatches) per second.
+    pub samples_per_s: f64,
+    /// Idle share of device time, 0 to 1.
+    pub bubble: f64,
+    /// Peak memory over all devices, bytes.
+    pub peak_memory_bytes: f64,
+}
+
+/// Result of a point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Status of the run.
+    pub status: Status,
+    /// Objective of the plan, if there is one.
+    pub objective: Option<Objective>,
+    /// Proven bound on the objective.
+    pub bound: Option<f64>,
+    /// Number of stages of the plan.
+    pub stages: Option<usize>,
+    /// Number of devices that it uses.
+    pub devices_used: Option<u32>,
+    /// Simulated figures of the plan.
+    pub simulated: Option<Simulated>,
+    /// Wall-clock seconds of planning.
+    pub seconds: f64,
+    /// Reason why there is no plan or no simulation; else empty.
+    pub why: String,
+    /// Description of the heaviest communication on the topology, if the plan was mapped; not stored in files.
+    pub mapped: Option<String>,
+    /// Bug of the planner; there is no plan then. Not stored in files: such a point is planned again.
+    pub fault: Option<Fault>,
+}
+
+/// Figure of an answer for a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Figure {
+    /// Planner's objective.
+    #[default]
+    Objective,
+    /// Simulated iteration time.
+    Iteration,
+    /// Simulated samples per second.
+    Throughput,
+    /// Simulated idle share of device time.
+    Bubble,
+    /// Simulated peak memory.
+    Memory,
+    /// Number of devices that the plan uses.
+    Devices,
+    /// Time spent planning.
+    Seconds,
+}
+
+impl Figure {
+    /// All figures, the objective first.
+    pub const ALL: [Figure; 7] = [
+        Figure::Objective,
+        Figure::Iteration,
+        Figure::Throughput,
+        Figure::Bubble,
+        Figure::Memory,
+        Figure::Devices,
+        Figure::Seconds,
+    ];
+
+    /// Id for flags.
+    pub fn id(self) -> &'static str {
+        match self {
+            Figure::Objective => "objective",
+            Figure::Iteration => "iteration",
+            Figure::Throughput => "throughput",
+            Figure::Bubble => "bubble",
+            Figure::Memory => "memory",
+            Figure::Devices => "devices",
+            Figure::Seconds => "seconds",
+        }
+    }
+
+    /// Title for axes.
+    pub fn title(self) -> &'static str {
+        match self {
+            Figure::Objective => "objective",
+            Figure::Iteration => "simulated time of a batch",
+            Figure::Throughput => "simulated samples per second",
+            Figure::Bubble => "simulated idle share",
+            Figure::Memory => "simulated peak memory",
+            Figure::Devices => "devices used",
+            Figure::Seconds => "planning time",
+        }
+    }
+
+    /// Value of the figure.
+    pub fn of(self, answer: &Answer) -> Option<f64> {
+        let simulated = answer.simulated.as_ref();
+        match self {
+            Figure::Objective => answer.objective.as_ref().map(|objective| objective.value),
+            Figure::Iteration => simulated.map(|simulated| simulated.iteration_s),
+            Figure::Throughput => simulated.map(|simulated| simulated.samples_per_s),
+            Figure::Bubble => simulated.map(|simulated| simulated.bubble),
+            Figure::Memory => simulated.map(|simulated| simulated.peak_memory_bytes),
+            Figure::Devices => answer.devices_used.map(f64::from),
+            Figure::Seconds => Some(answer.seconds),
+        }
+    }
+
+    /// Value with its unit; `objective` is the objective's name and unit. Memory is shown in the unit of
+    /// `memory_limit`.
+    pub fn show(self, value: f64, objective: Option<(&str, &str)>, memory_limit: f64) -> String {
+        match self {
+            Figure::Objective => match objective {
+                Some((name, unit)) => show(name, unit, value),
+                None => units::number(value),
+            },
+            Figure::Iteration | Figure::Seconds => units::seconds(value),
+            Figure::Throughput => format!("{}/s", units::number(value)),
+            Figure::Bubble => units::percent(value),
+            Figure::Memory => units::bytes_beside(value, memory_limit),
+            Figure::Devices => format!("{value:.0}"),
+        }
+    }
+}
+
+impl Answer {
+    /// Answer for a planner's outcome.
+    pub(super) fn new(
+        outcome: &Outcome,
+        score: Option<&Score>,
+        simulated: Option<Result<SimulatedFigures, String>>,
+        seconds: f64,
+    ) -> Self {
+        let (simulated, given_up) = match simulated {
+            Some(Ok(simulated)) => (Some(simulated), String::new()),
+            Some(Err(given_up)) => (None, given_up),
+            None => (None, String::new()),
+        };
+        let why = match (&outcome.plan, &outcome.infeasible) {
+            (Some(_), _) => given_up,
+            (None, Some(story)) => story.explanation.clone(),
+            (None, None) if outcome.status == Status::Cancelled => "stopped before there was a plan".into(),
+            (None, None) => "no plan".into(),
+        };
+        Answer {
+            status: outcome.status,
+            objective: score.map(|score| Objective {
+                name: score.measure.name().into(),
+                unit: score.measure.unit().into(),
+                value: score.value,
+            }),
+            bound: outcome.lower_bound.filter(|bound| bound.is_finite()),
+            stages: outcome.plan.as_ref().map(|plan| plan.stages.len()),
+            devices_used: outcome.plan.as_ref().map(plantui_core::plan::Plan::devices_used),
+            simulated: simulated.map(|simulated| Simulated {
+                iteration_s: simulated.iteration_s,
+                samples_per_s: simulated.samples_per_s,
+                bubble: simulated.bubble,
+                peak_memory_bytes: simulated.peak_memory_bytes,
+            }),
+            seconds,
+            why,
+            mapped: outcome.mapping.as_ref().map(MappingPart::told),
+            fault: None,
+        }
+    }
+
+    /// Answer for a planner that failed.
+    pub(super) fn failed(fault: Fault, seconds: f64) -> Self {
+        let nothing = Answer::new(&Outcome::new(Status::Cancelled), None, None, seconds);
+        Answer { why: format!("a bug of plantui: {fault}; {REPORT}"), fault: Some(fault), ..nothing }
+    }
+
+    /// True if there is a plan.
+    pub fn has_plan(&self) -> bool {
+        self.objective.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::run;
+    use plantui_core::family;
+    use plantui_core::{cluster::GivenLimits, search::Search, workload};
+    use plantui_planners::{self as planner, Options, Problem};
+
+    #[test]
+    fn a_point_whose_simulation_was_given_up_has_its_plan_and_the_reason() {
+        let workload = Arc::new(workload::builtin());
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
+        let planner = planner::find("equal-partition").unwrap();
+        let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
+        let outcome = planner.plan(&problem, &Search::default());
+        let score = run::verified(planner, &problem, outcome.plan.as_ref().unwrap(), outcome.objective).unwrap();
+        let answer = Answer::new(&outcome, Some(&score), Some(Err("not simulated: why".into())), 1.0);
+        assert!(answer.has_plan() && answer.simulated.is_none() && answer.why == "not simulated: why");
+    }
+}

@@ -1,8 +1,0 @@
-//! Piper's own result format, for tools that read the published program's results.
-
-use crate::{plan::Plan, workload::Workload};
-
-/// Plan as `{"stages": [{"nodes", "dataParallelDegree", "tensorParallelDegree", "TMPCids"}]}`, ending in a newline.
-pub(crate) fn to_json(workload: &Workload, plan: &Plan) -> String {
-    crate::family::pipeline::result_file::to_json(workload, plan)
-}
