@@ -1,4 +1,4 @@
-"""The Python of README and docs/ runs as it stands, each page's blocks in their order."""
+"""The Python of README and of the book in docs/ runs as it stands, each page's blocks in their order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "src").rglob("*.md"))]
 
 
 def blocks(page: Path) -> list[str]:
@@ -17,7 +17,7 @@ def blocks(page: Path) -> list[str]:
 
 
 def test_there_are_examples() -> None:
-    assert len(blocks(ROOT / "docs" / "python.md")) >= 4
+    assert len(blocks(ROOT / "docs" / "src" / "how-to" / "python.md")) >= 4
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)

@@ -1,8 +1,9 @@
-//! The calls of README and of docs/ give the output they show.
+//! The calls of README and of the book in docs/ give the output they show.
 //!
 //! Every `console` block is replayed: a line that starts with `$ plantui` is run by a shell, the lines below it must be the start
 //! of its output (`...` stands for the rest), with times of planning left out of the comparison. Each page has a folder
-//! of its own with `inputs/` in it, so that a page may use the files that it wrote, and no other's.
+//! of its own with `inputs/` in it, so that a page may use the files that it wrote, and no other's. A block that begins
+//! with a language and a name (`csv runs.csv`) is such a file.
 
 use std::{
     env, fs,
@@ -31,6 +32,30 @@ fn calls(text: &str) -> Vec<Call> {
     calls
 }
 
+/// Files that a page shows: name and content of each block that begins with a language and a name.
+fn files(text: &str) -> Vec<(&str, String)> {
+    let mut files: Vec<(&str, String)> = vec![];
+    let mut block: Option<&str> = None;
+    for line in text.lines() {
+        match (line.strip_prefix("```"), block) {
+            (Some(info), None) => {
+                block = Some(info);
+                if let Some((_, name)) = info.split_once(' ') {
+                    files.push((name, String::new()));
+                }
+            }
+            (Some(_), Some(_)) => block = None,
+            (None, Some(info)) if info.contains(' ') => {
+                let (_, content) = files.last_mut().expect("a named block has begun");
+                content.push_str(line);
+                content.push('\n');
+            }
+            (None, _) => {}
+        }
+    }
+    files
+}
+
 /// The line without the time that planning took.
 fn timeless(line: &str) -> String {
     match line.rsplit_once(", in ") {
@@ -39,11 +64,20 @@ fn timeless(line: &str) -> String {
     }
 }
 
-/// README.md and the pages in docs/, by name.
+/// README.md and all pages below docs/src, sorted by path.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages: Vec<PathBuf> = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let (mut pages, mut folders) = (vec![], vec![root.join("docs/src")]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
     pages.sort();
     pages.push(root.join("README.md"));
     pages
@@ -61,9 +95,13 @@ fn replay(page: &Path) -> usize {
     let program = Path::new(env!("CARGO_BIN_EXE_plantui")).parent().unwrap().to_path_buf();
     let elsewhere = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([program].into_iter().chain(env::split_paths(&elsewhere))).unwrap();
-    let calls = calls(&fs::read_to_string(page).unwrap());
+    let text = fs::read_to_string(page).unwrap();
+    for (name, content) in files(&text) {
+        fs::write(folder.path().join(name), content).unwrap();
+    }
+    let calls = calls(&text);
     for call in &calls {
-        let name = format!("{}: {}", page.file_name().unwrap().to_string_lossy(), call.command);
+        let name = format!("{}: {}", page.display(), call.command);
         let mut shell = Command::new("sh");
         shell.args(["-c", &call.command]).current_dir(folder.path()).env("PATH", &path).stdin(Stdio::null());
         let output = shell.output().unwrap();
@@ -97,7 +135,7 @@ fn the_calls_of_the_readme_and_the_docs_give_the_output_they_show() {
 fn the_readme_is_short_and_every_link_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    assert!(readme.lines().count() <= 200, "README.md has {} lines: the rest goes to docs/", readme.lines().count());
+    assert!(readme.lines().count() <= 100, "README.md has {} lines: the rest goes to docs/", readme.lines().count());
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

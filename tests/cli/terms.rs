@@ -38,6 +38,6 @@ fn an_explanation_says_what_its_words_mean() {
 
 #[test]
 fn the_page_is_up_to_date() {
-    let page = include_str!("../../docs/terms.md");
-    assert!(page == stdout(&["terms", "--markdown"], 0), "plantui terms --markdown > docs/terms.md");
+    let page = include_str!("../../docs/src/background/terms.md");
+    assert!(page == stdout(&["terms", "--markdown"], 0), "plantui terms --markdown > docs/src/background/terms.md");
 }

@@ -55,7 +55,7 @@ fn row(published: PublishedRun) -> Row {
     Row { theirs_s: theirs.simulated_s, ours_s: outcome.objective.unwrap(), ours, published }
 }
 
-/// The lines of the table in docs/headroom.md.
+/// The lines of the table in docs/src/background/headroom.md.
 fn table(rows: &[Row]) -> String {
     let mut text = String::new();
     let less = |row: &Row| row.theirs_s / row.ours_s - 1.0;
@@ -89,8 +89,8 @@ fn joint_is_never_slower_than_what_experts_published() {
     }
     let table = table(&rows);
     println!("{table}");
-    let documented = include_str!("../../docs/headroom.md");
+    let documented = include_str!("../../docs/src/background/headroom.md");
     for line in table.lines() {
-        assert!(documented.contains(line), "docs/headroom.md lacks: {line}");
+        assert!(documented.contains(line), "docs/src/background/headroom.md lacks: {line}");
     }
 }

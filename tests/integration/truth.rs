@@ -33,10 +33,10 @@ fn published_runs_are_predicted_within_their_targets() {
     let memory = errors(of(SOURCES[5]).filter_map(Predicted::memory_error)).unwrap();
     assert!(memory.count == 22 && memory.mean <= 0.03, "{memory:?}");
     let table = summary::markdown(&predicted, &left);
-    let documented = include_str!("../../docs/truth.md");
+    let documented = include_str!("../../docs/src/background/truth.md");
     let lines = table.lines().filter(|line| line.starts_with('|') || line.starts_with('*'));
     for line in lines {
-        assert!(documented.contains(line), "docs/truth.md lacks: {line}");
+        assert!(documented.contains(line), "docs/src/background/truth.md lacks: {line}");
     }
 }
 
