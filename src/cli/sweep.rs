@@ -56,7 +56,7 @@ may have a name in front: NAME:PLANNER,SETTING=VALUE,.. The ends and the middle 
 there. --resume takes up a table again: points that are in it are not computed twice, if seed, deadline and workload \
 are what they were, and it is kept up to date; several of them are read and joined, points that none of them has are \
 computed, and --output takes the whole. Where a planner answers many numbers of devices in one run, one run is made. \
---shard 3/16 answers the third of sixteen shares of the points: docs/many-machines.md shows how a cluster runs them all.
+--shard 3/16 answers the third of sixteen shares of the points: docs/src/how-to/sweep.md shows how a cluster runs them all.
 Exit codes: 0 some point has a plan, or a share is answered, 1 none has, 2 wrong use or input, 3 stopped before any plan, \
 70 a bug of plantui.";
 

@@ -27,7 +27,7 @@ pub(crate) struct TermsArgs {
     /// Prints a JSON array in place of the text
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
-    /// Prints all of them as the page docs/terms.md
+    /// Prints all of them as the page docs/src/background/terms.md
     #[arg(long, conflicts_with = "word")]
     markdown: bool,
 }

@@ -131,7 +131,7 @@ fn a_model_is_generated_as_training_and_read_again() {
     let folder = Folder::new();
     let made = ["generate", MODEL, "--as", "training", "--hardware", "h100", "--devices", "8", "--global-batch", "16"];
     let text = stdout(&made, 0);
-    assert!(text.contains("\"plantui.training/1\"") && text.contains("docs/truth.md"), "{text}");
+    assert!(text.contains("\"plantui.training/1\"") && text.contains("docs/src/background/truth.md"), "{text}");
     let file = folder.file("model.json", text);
     let own = json(&["plan", &file, "--json"], 0);
     let (_, named) = plan_of(&folder, &[]);

@@ -1,5 +1,5 @@
 //! Terms of the field, each with two sentences and a small picture. One source for `plantui help terms`,
-//! `plantui explain --why`, docs/terms.md and the screen.
+//! `plantui explain --why`, docs/src/background/terms.md and the screen.
 //!
 //! Pictures are ASCII, at most 72 columns wide, so that they look the same on every terminal and page.
 
@@ -64,7 +64,7 @@ fn spaced(text: &str) -> String {
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
-/// Text of docs/terms.md: every term under the heading of its part.
+/// Text of docs/src/background/terms.md: every term under the heading of its part.
 pub fn markdown() -> String {
     let mut text = String::from(
         "# Terms\n\nThe words of plantui's reports and screen. `plantui help terms` prints this page, `plantui help terms \

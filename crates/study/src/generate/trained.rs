@@ -219,7 +219,7 @@ impl Maker<'_> {
                 units::count_short(model.parameters() as f64),
                 model.source
             ),
-            format!("Hardware: {}; times are those that docs/truth.md holds against published runs.", accelerator.id),
+            format!("Hardware: {}; times are those that docs/src/background/truth.md holds against published runs.", accelerator.id),
             format!("A microbatch is {} x {sequence} tokens, software as {} runs it.", self.micro_batch, stack.id()),
             match self.optimizer_shards {
                 1 => "Memory counts 16-bit weights, gradients as the engine keeps them, and 12 bytes of optimizer a \

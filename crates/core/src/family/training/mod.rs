@@ -8,7 +8,7 @@
 //!
 //! The formulas follow the units of Megatron-LM's execution: matrix products by a roofline with a penalty for small
 //! sides, fused attention, bytes of elementwise kernels, collectives with an exposed fraction. Their constants were
-//! fitted on published measurements, not derived; `docs/truth.md` has their range of validity. Complexity: `O(layers)`
+//! fitted on published measurements, not derived; `docs/src/background/truth.md` has their range of validity. Complexity: `O(layers)`
 //! time and memory for a stage's costs, `O(stages)` for an iteration.
 //!
 //! One surprise: power, not the data sheet's peak, sets the rate of matrix products within a generation.

@@ -238,7 +238,7 @@ pub struct Constants {
 }
 
 /// Source of the shipped constants.
-const FITTED: &str = "fitted on 168 published runs (docs/truth.md)";
+const FITTED: &str = "fitted on 168 published runs (docs/src/background/truth.md)";
 
 impl Constants {
     /// All constants by name.

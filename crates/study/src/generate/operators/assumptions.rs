@@ -89,7 +89,7 @@ fn accelerator(hardware: &Hardware, settings: &OperatorSettings) -> Vec<String> 
         return vec![longer.into(), attained];
     };
     let kernels = format!(
-        "Accelerator: {}; products, attention and memory attain what they attain in the training runs that docs/truth.md \
+        "Accelerator: {}; products, attention and memory attain what they attain in the training runs that docs/src/background/truth.md \
          holds, software as {} runs it.",
         trained.accelerator.id,
         trained.stack.id()

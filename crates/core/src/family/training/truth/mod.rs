@@ -1,6 +1,6 @@
 //! Errors of predictions with the shipped constants on published runs, by class of runs.
 //!
-//! The figures come from the truth table (`docs/truth.md`, `examples/truth_table.rs`); a test compares them. A run
+//! The figures come from the truth table (`docs/src/background/truth.md`, `examples/truth_table.rs`); a test compares them. A run
 //! outside all classes has no figure: every error is measured.
 
 mod domain;
