@@ -13,7 +13,7 @@ use crate::{
 /// promise.
 pub(super) fn broken(workload: &Workload, limits: &Limits, loaded: &LoadedPlan) -> Option<String> {
     let runner = promised(loaded)?;
-    let settings = EngineSettings { exact: true, micro_batch_size: Some(1), ..EngineSettings::default() };
+    let settings = EngineSettings { micro_batch_size: Some(1), ..EngineSettings::default() };
     // The schedule table describes less than the engine runs.
     let whole = Engine::ALL.into_iter().filter(|&engine| engine != Engine::TorchSchedule);
     let engines = whole.filter(|engine| match (runner, engine.runner()) {

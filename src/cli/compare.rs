@@ -246,7 +246,7 @@ impl CompareArgs {
         for &planner in planner::all() {
             let id = planner.info().id;
             let named = self.planner.iter().any(|wanted| wanted == id);
-            if !named && (!self.planner.is_empty() || planner.asks_others()) {
+            if !named && (!self.planner.is_empty() || !planner.stands_alone()) {
                 continue;
             }
             let settings = planning::settings(planner, &self.limits, &[]);

@@ -30,6 +30,7 @@ use crate::{
     run::{Simulation, no_routes},
     simulate::{Asked, Schedule, Setting, Setup, SimulatorSettings},
     source::LoadError,
+    study::nearest::{self, Finder},
     text::{is_hostile, visible_line},
     workload::{self, Workload},
 };
@@ -124,8 +125,8 @@ impl ExportArgs {
             let (reason, repair) = format.refusal(&workload);
             return Err(Failure::refused(format!("--to {} {reason}", self.to), repair));
         }
-        let unheard = self.schedule().map(|schedule| Setting::VirtualStages.unused(&Setup::from(schedule), None));
-        if let (Some(_), Some(Some(reason))) = (self.virtual_stages, unheard) {
+        let ignored = self.schedule().map(|schedule| Setting::VirtualStages.unused(&Setup::from(schedule), None));
+        if let (Some(_), Some(Some(reason))) = (self.virtual_stages, ignored) {
             notice::note(&format!("--virtual-stages changes nothing here: {reason}"));
         }
         match format.writes {
@@ -201,7 +202,7 @@ impl ExportArgs {
             schedule: self.schedule(),
             virtual_stages: self.virtual_stages,
             recipe: loaded.recipe,
-            exact: self.exact,
+            nearest: (!self.exact).then_some(nearest::plans as Finder),
             deadline: self.deadline,
         };
         match engine::export(engine, workload, limits, plan, &settings) {

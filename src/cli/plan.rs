@@ -18,6 +18,7 @@ use crate::{
     notice,
     plan::document::Document,
     run::Run,
+    study::nearest,
     workload::Workload,
 };
 use clap::{
@@ -188,7 +189,10 @@ fn write(planned: &Run, format: &'static Format, destination: &Destination) -> R
         destination.write(&plan_json::to_json(&document(planned)))?;
         return Ok(true);
     }
-    let exported = Exported { run: planned.into(), engine: &EngineSettings::default() };
+    let exported = Exported {
+        run: planned.into(),
+        engine: &EngineSettings { nearest: Some(nearest::plans), ..EngineSettings::default() },
+    };
     let pieces = |out: &mut dyn std::io::Write| format.write(&exported, out);
     match format.writes {
         Writes::Trace => destination.trace(pieces)?,

@@ -88,7 +88,7 @@ fn entry(planner: &dyn Planner) -> PlannerEntry {
         summary: info.summary,
         paper: info.paper,
         objective: ObjectiveEntry { name: info.objective, unit: info.unit },
-        limits: planner.limits().iter().map(|kind| kind.label()).collect(),
+        limits: planner.declaration().limits.iter().map(|kind| kind.label()).collect(),
         options: planner.options().iter().map(option).collect(),
     }
 }

@@ -47,7 +47,7 @@ impl Task {
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
         // Planners that search on routes, or have an option for them, do not need a bandwidth instead.
-        let own = planner.searches_routes() || planner.options().iter().any(|spec| spec.name == "topology");
+        let own = planner.declaration().searches_routes || planner.options().iter().any(|spec| spec.name == "topology");
         let told = limit_args.topology.iter().filter(|_| !own && !family::of(&workload).has_platform());
         assumed.extend(told.map(|topology| topology.rule(family::of(&workload).on_machines())));
         let settings = settings(planner, limit_args, &args.settings);

@@ -17,7 +17,7 @@ use crate::{
         plan_json::{Run, Simulation},
     },
     simulate::Schedule,
-    study::compare::TIME_FOR_EACH,
+    study::{compare::TIME_FOR_EACH, nearest},
 };
 
 /// Export format.
@@ -74,6 +74,7 @@ impl Source {
                 .filter(|own| *own != self.planned_for()),
             virtual_stages: self.simulated.as_ref().map(|simulated| simulated.pipeline.settings.virtual_stages),
             recipe: shown.workload.recipe,
+            nearest: Some(nearest::plans),
             ..EngineSettings::default()
         };
         format.write(&Exported { run, engine: &engine }, out)

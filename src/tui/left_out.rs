@@ -56,10 +56,10 @@ impl Model {
         let others = (0..self.planners.len()).filter(|&other| other != self.planner && self.is_native(other));
         let planners: Vec<usize> = std::iter::once(self.planner).chain(others).collect();
         let offers = |planner: usize, schedule: Schedule| {
-            let unheard = self.planners[planner].unheard(&self.workload);
+            let ignored = self.planners[planner].ignores(&self.workload);
             let spec = self.planners[planner].options().iter().find(|spec| spec.name == SCHEDULE)?;
             let OptionKind::Choice { choices, .. } = spec.kind else { return None };
-            let (id, _) = choices.iter().find(|(id, _)| *id == schedule.id() && !unheard.contains(&SCHEDULE))?;
+            let (id, _) = choices.iter().find(|(id, _)| *id == schedule.id() && !ignored.contains(&SCHEDULE))?;
             let value = OptionValue::Choice(id);
             // Do not retry a schedule that the planner already plans for without reaching it.
             let tried = planner == self.planner && self.option_value(spec) == value;

@@ -211,7 +211,7 @@ impl Model {
     /// True if a planner gets its own lines and answers in studies of all planners: it converts nothing and uses no
     /// other planner.
     pub(super) fn stands_alone(&self, planner: usize) -> bool {
-        self.is_native(planner) && !self.planners[planner].asks_others()
+        self.is_native(planner) && self.planners[planner].stands_alone()
     }
 
     /// True if the left panel is visible.

@@ -88,9 +88,9 @@ impl Model {
         }
         rows.extend(limits_of(self.current_planner(), &self.workload).iter().map(|&kind| PanelRow::Limit(kind)));
         rows.extend((0..self.dials.len()).map(PanelRow::Dial));
-        let unheard = self.current_planner().unheard(&self.workload);
-        let heard = |&i: &usize| !unheard.contains(&self.specs()[i].name);
-        rows.extend((0..self.specs().len()).filter(heard).map(PanelRow::Option));
+        let ignored = self.current_planner().ignores(&self.workload);
+        let offered = |&i: &usize| !ignored.contains(&self.specs()[i].name);
+        rows.extend((0..self.specs().len()).filter(offered).map(PanelRow::Option));
         // Simulator settings have no effect in views without simulation.
         if self.view.room().uses().simulator {
             rows.push(PanelRow::Schedule);
@@ -111,7 +111,7 @@ impl Model {
     }
 
     /// Reason why a simulator row has no effect on the shown plan; `None` if it has one.
-    pub(super) fn unheard(&self, row: PanelRow) -> Option<String> {
+    pub(super) fn ignored(&self, row: PanelRow) -> Option<String> {
         let pipeline = self.simulated.as_ref().map(|simulated| &simulated.pipeline);
         match row {
             PanelRow::Setting(setting) => setting.unused(&self.setup, pipeline).map(str::to_string),

@@ -258,7 +258,7 @@ mod tests {
     use crate::{
         cluster::GivenLimits,
         family,
-        planner::{OptionSpec, Options, Outcome, PlannerInfo, Status, liar::Liar},
+        planner::{Declaration, Options, Outcome, Status, liar::Liar},
         workload,
     };
 
@@ -266,16 +266,8 @@ mod tests {
     struct Patient;
 
     impl Planner for Patient {
-        fn info(&self) -> &'static PlannerInfo {
-            planner::all()[0].info()
-        }
-
-        fn options(&self) -> &'static [OptionSpec] {
-            &[]
-        }
-
-        fn can_plan(&self, _: &Workload) -> Result<(), crate::planner::CannotPlan> {
-            Ok(())
+        fn declaration(&self) -> &'static Declaration {
+            &Declaration::NEW
         }
 
         fn plan(&self, _: &Problem, search: &Search) -> Outcome {

@@ -15,6 +15,11 @@ use plantui::{
     workload::{Workload, load},
 };
 
+/// Settings with which an engine takes the nearest plan that it can run.
+fn nearest() -> EngineSettings {
+    EngineSettings { nearest: Some(plantui::study::nearest::plans), ..EngineSettings::default() }
+}
+
 fn planned(workload: &Workload, limits: &Limits, settings: &[&str]) -> Plan {
     let options = Options::parse("joint", Joint.options(), settings.iter().copied()).unwrap();
     let problem = Problem { workload: Arc::new(workload.clone()), limits: limits.clone(), options };
@@ -36,7 +41,7 @@ impl Case {
     }
 
     fn to(&self, engine: Engine) -> Exported {
-        export(engine, &self.workload, &self.limits, &self.plan, &EngineSettings::default()).unwrap()
+        export(engine, &self.workload, &self.limits, &self.plan, &nearest()).unwrap()
     }
 }
 
@@ -163,7 +168,7 @@ fn the_nearest_plan_is_one_that_the_schedule_runs() {
         .with(LimitKind::Memory, 30.0 * 1024f64.powi(3));
     let limits = family::resolve(&workload, &given).unwrap();
     let plan = planned(&workload, &limits, &["data_parallel=false", "tensor_parallel=false", "stages=2"]);
-    let settings = EngineSettings { schedule: Some(Schedule::Interleaved), ..EngineSettings::default() };
+    let settings = EngineSettings { schedule: Some(Schedule::Interleaved), ..nearest() };
     let exported = export(Engine::Megatron, &workload, &limits, &plan, &settings).unwrap();
     assert_eq!((exported.plan.stages.len(), engine_rules::megatron(&exported.text).stages.len()), (2, 4));
     // Where no plan of several stages is left, the refusal says what it is of.
@@ -178,7 +183,7 @@ fn a_plan_for_any_engine_is_one_of_those_that_take_the_workload() {
     let workload = load("inputs/tiny-branch.json".as_ref()).unwrap();
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let plan = planned(&workload, &limits, &["space=engine", "engine=any"]);
-    let exact = EngineSettings { exact: true, micro_batch_size: Some(2), ..EngineSettings::default() };
+    let exact = EngineSettings { micro_batch_size: Some(2), ..EngineSettings::default() };
     let taken = |engine| export(engine, &workload, &limits, &plan, &exact);
     for engine in [Engine::DeepSpeed, Engine::Torch, Engine::TorchTitan] {
         assert!(taken(engine).is_ok_and(|exported| exported.losses.is_empty()), "{engine:?}");
@@ -195,9 +200,7 @@ fn equal_stages_carry_the_model_to_maxtext() {
     let workload = generated("generate mixtral-8x7b --devices 16 --microbatches 64 --memory 900GiB");
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let plan = Plan { execution: None, ..planned(&workload, &limits, &["space=engine", "stages=1"]) };
-    let rows = engine_rules::maxtext(
-        &export(Engine::MaxText, &workload, &limits, &plan, &EngineSettings::default()).unwrap().text,
-    );
+    let rows = engine_rules::maxtext(&export(Engine::MaxText, &workload, &limits, &plan, &nearest()).unwrap().text);
     assert_eq!((rows["num_experts"].as_str(), rows["num_experts_per_tok"].as_str()), ("8", "2"));
     assert_eq!((rows["base_moe_mlp_dim"].as_str(), rows["base_num_kv_heads"].as_str()), ("14336", "8"));
 }

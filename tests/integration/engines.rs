@@ -18,6 +18,11 @@ use plantui::{
 };
 use serde_json::Value;
 
+/// Settings with which an engine takes the nearest plan that it can run.
+fn nearest() -> EngineSettings {
+    EngineSettings { nearest: Some(plantui::study::nearest::plans), ..EngineSettings::default() }
+}
+
 fn limits(workload: &Workload, devices: u32, gib: f64) -> Limits {
     let memory_bytes = Some(gib * 1024f64.powi(3));
     family::resolve(
@@ -64,7 +69,7 @@ fn cases() -> Vec<(Workload, Limits, Plan)> {
 
 fn written(engine: Engine, case: &(Workload, Limits, Plan)) -> (Exported, Cut) {
     let (workload, limits, plan) = case;
-    let exported = export(engine, workload, limits, plan, &EngineSettings::default()).unwrap();
+    let exported = export(engine, workload, limits, plan, &nearest()).unwrap();
     let score = check(workload, limits, &exported.plan);
     assert!(score.is_valid(), "{:?}", score.violations);
     assert_eq!(exported.values, (check(workload, limits, plan).value, score.value));
@@ -153,7 +158,7 @@ fn what_is_lost_is_said_and_scored() {
         assert!(exported.losses.iter().any(|loss| loss.contains("the same degrees")), "{:?}", exported.losses);
         assert!(exported.values.1 > exported.values.0, "the best plan of all cannot be beaten");
         assert!(exported.text.contains("above the plan's"), "{}", exported.text);
-        let exact = EngineSettings { exact: true, ..EngineSettings::default() };
+        let exact = EngineSettings::default();
         let error = export(engine, &case.0, &case.1, &case.2, &exact).unwrap_err();
         assert!(matches!(error, ExportError::Impossible { .. }), "{error}");
     }
@@ -300,7 +305,7 @@ fn a_schedule_that_the_engine_cannot_run_is_refused_with_the_reason() {
     ];
     for (engine, known) in known {
         let written = Schedule::ALL.into_iter().filter(|&schedule| {
-            let settings = EngineSettings { schedule: Some(schedule), ..EngineSettings::default() };
+            let settings = EngineSettings { schedule: Some(schedule), ..nearest() };
             match export(engine, &workload, &limits, &plan, &settings) {
                 Err(ExportError::Schedule { schedule: refused, reason, .. }) => {
                     assert!(refused == schedule.id() && reason.contains("only"), "{engine:?}: {reason}");
@@ -325,7 +330,7 @@ fn interleaved_plans_have_several_parts_on_every_rank() {
     let settings = |schedule, virtual_stages| EngineSettings {
         schedule: Some(schedule),
         virtual_stages: Some(virtual_stages),
-        ..EngineSettings::default()
+        ..nearest()
     };
     for each in [2, 3] {
         let settings = settings(Schedule::Interleaved, each);
@@ -350,8 +355,7 @@ fn interleaved_plans_have_several_parts_on_every_rank() {
     let torch = engine_rules::torch("interleaved", &torch, &engine_rules::llama(32)).unwrap();
     assert_eq!((torch.schedule.as_str(), torch.stages[0].as_slice()), ("ScheduleZBVZeroBubble", &[0, 7][..]));
     // A stage with fewer layers than virtual stages, and a batch that the ranks do not divide.
-    let many =
-        EngineSettings { schedule: Some(Schedule::Interleaved), virtual_stages: Some(33), ..EngineSettings::default() };
+    let many = EngineSettings { schedule: Some(Schedule::Interleaved), virtual_stages: Some(33), ..nearest() };
     let error = export(Engine::Megatron, &workload, &limits, &plan, &many).unwrap_err().to_string();
     assert!(error.contains("too few for 33 virtual stages"), "{error}");
     let odd = Limits { microbatches: 1921, ..limits.clone() };
@@ -380,7 +384,7 @@ fn batch_model_and_assumptions_reach_every_engine() {
     );
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let plan = for_engine(&workload, &limits, &["space=engine", "stages=2"]);
-    let text = |engine| export(engine, &workload, &limits, &plan, &EngineSettings::default()).unwrap();
+    let text = |engine| export(engine, &workload, &limits, &plan, &nearest()).unwrap();
     let megatron = text(Engine::Megatron).text;
     let read = engine_rules::megatron(&megatron);
     assert_eq!(read.samples, Some((384, 4)), "{megatron}");
@@ -416,7 +420,7 @@ fn batch_model_and_assumptions_reach_every_engine() {
     assert!(text(Engine::Vllm).notes[0].contains("made for training") || text(Engine::Vllm).notes.len() > 1);
     // The document of the plan carries the recipe on: the workload may have lost it.
     let lost = Workload { recipe: None, ..workload.clone() };
-    let settings = EngineSettings { recipe: workload.recipe, ..EngineSettings::default() };
+    let settings = EngineSettings { recipe: workload.recipe, ..nearest() };
     assert_eq!(export(Engine::Megatron, &lost, &limits, &plan, &settings).unwrap().text, megatron);
 }
 
@@ -425,7 +429,7 @@ fn what_nobody_states_is_asked_for_and_not_made_up() {
     let workload = Workload { recipe: None, ..builtin() };
     let limits = limits(&workload, 8, 80.0);
     let plan = for_engine(&workload, &limits, &["space=engine"]);
-    let settings = EngineSettings::default();
+    let settings = nearest();
     let text = |engine| export(engine, &workload, &limits, &plan, &settings).unwrap().text;
     let megatron = engine_rules::megatron(&text(Engine::Megatron));
     assert_eq!(megatron.samples, None);
@@ -434,7 +438,7 @@ fn what_nobody_states_is_asked_for_and_not_made_up() {
     assert!(galvatron.get("global_bsz").is_none() && galvatron["default_dp_type"] == "ddp", "{galvatron}");
     assert!(text(Engine::DeepSpeed).contains("# fill in: \"train_micro_batch_size_per_gpu\""));
     assert!(text(Engine::Torch).contains("# fill in: micro_batch_size"));
-    let given = EngineSettings { micro_batch_size: Some(8), ..EngineSettings::default() };
+    let given = EngineSettings { micro_batch_size: Some(8), ..nearest() };
     let told = export(Engine::Megatron, &workload, &limits, &plan, &given).unwrap().text;
     assert_eq!(engine_rules::megatron(&told).samples, Some((8 * 1920, 8)));
 }
@@ -447,7 +451,7 @@ fn full_devices_are_told_before_anybody_starts_them() {
     let peak = check(&workload, &roomy, &plan).peak_memory_bytes();
     for (share, told) in [(0.96, true), (0.94, false)] {
         let limits = Limits { memory_bytes: Some(peak / share), ..roomy.clone() };
-        let exported = export(Engine::Megatron, &workload, &limits, &plan, &EngineSettings::default()).unwrap();
+        let exported = export(Engine::Megatron, &workload, &limits, &plan, &nearest()).unwrap();
         assert_eq!(exported.text.contains("need room too"), told, "{}", exported.text);
         assert_eq!(exported.notes.iter().any(|note| note.contains("need room too")), told);
     }
@@ -465,7 +469,7 @@ fn names_cannot_leave_their_place_in_a_script() {
         first: vec![hostile.into()],
         last: vec![format!("{hostile}2")],
     };
-    let settings = EngineSettings { names, ..EngineSettings::default() };
+    let settings = EngineSettings { names, ..nearest() };
     for engine in Engine::ALL {
         let exported = export(engine, &workload, &limits, &plan, &settings).unwrap();
         let raw = |text: &str| text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}');
@@ -479,8 +483,8 @@ fn a_workload_without_repeated_layers_has_no_layout() {
     let workload = plantui::workload::load("inputs/tiny-branch.json".as_ref()).unwrap();
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let plan = piper(&workload, &limits, &[]);
-    let error = export(Engine::Megatron, &workload, &limits, &plan, &EngineSettings::default()).unwrap_err();
+    let error = export(Engine::Megatron, &workload, &limits, &plan, &nearest()).unwrap_err();
     assert!(error.to_string().contains("--layers"), "{error}");
-    let torch = export(Engine::Torch, &workload, &limits, &plan, &EngineSettings::default());
+    let torch = export(Engine::Torch, &workload, &limits, &plan, &nearest());
     assert!(torch.is_ok(), "{torch:?}");
 }

@@ -32,8 +32,7 @@ fn engine_of(runner: Runner) -> Vec<Engine> {
 fn leaves_unchanged(workload: &Workload, limits: &Limits, plan: &Plan, runner: Runner, told: &str) {
     let numbered = Layering::of(workload, None).unwrap().blocks() > 0;
     for engine in engine_of(runner).into_iter().filter(|_| numbered) {
-        let settings =
-            engine::EngineSettings { exact: true, micro_batch_size: Some(2), ..engine::EngineSettings::default() };
+        let settings = engine::EngineSettings { micro_batch_size: Some(2), ..engine::EngineSettings::default() };
         let exported = engine::export(engine, workload, limits, plan, &settings)
             .unwrap_or_else(|error| panic!("{told}, {engine:?}: {error}"));
         assert!(exported.losses.is_empty() && exported.plan == *plan, "{told}, {engine:?}: {:?}", exported.losses);

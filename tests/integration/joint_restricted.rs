@@ -73,7 +73,7 @@ fn with_single_modes(random: &mut Random, mut workload: Workload) -> Workload {
 fn broken(workload: &Workload, limits: &Limits, plan: &Plan, settings: &[String]) -> Option<String> {
     let engine = settings.iter().find_map(|own| own.strip_prefix("engine="))?;
     let engine = Engine::ALL.into_iter().find(|own| own.id() == engine)?;
-    let exact = EngineSettings { exact: true, micro_batch_size: Some(1), ..EngineSettings::default() };
+    let exact = EngineSettings { micro_batch_size: Some(1), ..EngineSettings::default() };
     match engine::export(engine, workload, limits, plan, &exact) {
         Ok(exported) => exported.losses.into_iter().next(),
         Err(ExportError::NoBlocks(_)) => None,

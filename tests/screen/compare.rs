@@ -68,7 +68,7 @@ fn every_planner_that_can_has_the_figures_of_the_command_line() {
     let text = screen.text();
     let limits = plantui::family::resolve(&tiny(), &plantui::cluster::GivenLimits::default()).unwrap();
     let mut seen = 0;
-    for &planner in planner::all().iter().filter(|planner| planner.can_plan(&tiny()).is_ok() && !planner.asks_others())
+    for &planner in planner::all().iter().filter(|planner| planner.can_plan(&tiny()).is_ok() && planner.stands_alone())
     {
         let search = planner::Search::default();
         let options = planner::Options::defaults(planner.options());

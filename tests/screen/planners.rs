@@ -4,21 +4,16 @@ use plantui::{
     cluster::LimitKind,
     family,
     plan::{Plan, Stage},
-    planner::{CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
-    workload::{Choice, NodeIndex, Workload},
+    planner::{
+        Declaration, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    },
+    workload::{Choice, NodeIndex},
 };
 
-macro_rules! info {
-    ($id:literal) => {
-        PlannerInfo {
-            id: $id,
-            name: concat!("The ", $id, " one"),
-            paper: "none",
-            summary: "a planner of the tests",
-            objective: "time_per_sample",
-            unit: "s",
-        }
-    };
+/// Declaration of a planner of the tests.
+const fn declared(id: &'static str, name: &'static str, objective: &'static str) -> Declaration {
+    let info = PlannerInfo { id, name, paper: "none", summary: "a planner of the tests", objective, unit: "s" };
+    Declaration { info, ..Declaration::NEW }
 }
 
 /// Everything in one stage on one device; needs at least two devices, so that there is an infeasible side.
@@ -83,17 +78,10 @@ fn one_stage(problem: &Problem, last: bool) -> (Plan, f64) {
 }
 
 impl Planner for OneStage {
-    fn info(&self) -> &'static PlannerInfo {
-        static INFO: PlannerInfo = info!("one");
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &OPTIONS
-    }
-
-    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
-        Ok(())
+    fn declaration(&self) -> &'static Declaration {
+        static DECLARATION: Declaration =
+            Declaration { options: &OPTIONS, ..declared("one", "The one one", "time_per_sample") };
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, _: &Search) -> Outcome {
@@ -117,17 +105,10 @@ impl Planner for OneStage {
 }
 
 impl Planner for Quick {
-    fn info(&self) -> &'static PlannerInfo {
-        static INFO: PlannerInfo = PlannerInfo { objective: "latency", ..info!("quick") };
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &OPTIONS
-    }
-
-    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
-        Ok(())
+    fn declaration(&self) -> &'static Declaration {
+        static DECLARATION: Declaration =
+            Declaration { options: &OPTIONS, ..declared("quick", "The quick one", "latency") };
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
@@ -136,17 +117,12 @@ impl Planner for Quick {
 }
 
 impl Planner for Refusing {
-    fn info(&self) -> &'static PlannerInfo {
-        static INFO: PlannerInfo = info!("refusing");
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &[]
-    }
-
-    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
-        Err("it has no moon in it; load one that has".into())
+    fn declaration(&self) -> &'static Declaration {
+        static DECLARATION: Declaration = Declaration {
+            can_plan: |_| Err("it has no moon in it; load one that has".into()),
+            ..declared("refusing", "The refusing one", "time_per_sample")
+        };
+        &DECLARATION
     }
 
     fn plan(&self, _: &Problem, _: &Search) -> Outcome {
@@ -155,17 +131,9 @@ impl Planner for Refusing {
 }
 
 impl Planner for Panicking {
-    fn info(&self) -> &'static PlannerInfo {
-        static INFO: PlannerInfo = info!("panicking");
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &[]
-    }
-
-    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
-        Ok(())
+    fn declaration(&self) -> &'static Declaration {
+        static DECLARATION: Declaration = declared("panicking", "The panicking one", "time_per_sample");
+        &DECLARATION
     }
 
     fn plan(&self, _: &Problem, _: &Search) -> Outcome {
@@ -174,17 +142,9 @@ impl Planner for Panicking {
 }
 
 impl Planner for Endless {
-    fn info(&self) -> &'static PlannerInfo {
-        static INFO: PlannerInfo = info!("endless");
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &[]
-    }
-
-    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
-        Ok(())
+    fn declaration(&self) -> &'static Declaration {
+        static DECLARATION: Declaration = declared("endless", "The endless one", "time_per_sample");
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {

@@ -9,9 +9,8 @@ use std::{
 };
 
 use plantui::{
-    planner::{CannotPlan, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{Declaration, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     tui::ScreenRequest,
-    workload::Workload,
 };
 use portable_pty::CommandBuilder;
 
@@ -25,17 +24,9 @@ struct BreaksTheScreen;
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
 impl Planner for FallsOver {
-    fn info(&self) -> &'static PlannerInfo {
-        static INFO: PlannerInfo = info("falls-over", "Falls over");
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &[]
-    }
-
-    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
-        Ok(())
+    fn declaration(&self) -> &'static Declaration {
+        static DECLARATION: Declaration = declared("falls-over", "Falls over");
+        &DECLARATION
     }
 
     fn plan(&self, _: &Problem, _: &Search) -> Outcome {
@@ -44,18 +35,10 @@ impl Planner for FallsOver {
 }
 
 impl Planner for BreaksTheScreen {
-    fn info(&self) -> &'static PlannerInfo {
-        static INFO: PlannerInfo = info("breaks", "Breaks the screen");
+    fn declaration(&self) -> &'static Declaration {
+        static DECLARATION: Declaration = declared("breaks", "Breaks the screen");
         assert!(!BROKEN.load(Ordering::Relaxed), "the screen broke on purpose");
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &[]
-    }
-
-    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
-        Ok(())
+        &DECLARATION
     }
 
     fn plan(&self, _: &Problem, _: &Search) -> Outcome {
@@ -64,8 +47,9 @@ impl Planner for BreaksTheScreen {
     }
 }
 
-const fn info(id: &'static str, name: &'static str) -> PlannerInfo {
-    PlannerInfo { id, name, paper: "none", summary: "breaks", objective: "time_per_sample", unit: "s" }
+const fn declared(id: &'static str, name: &'static str) -> Declaration {
+    let info = PlannerInfo { id, name, paper: "none", summary: "breaks", objective: "time_per_sample", unit: "s" };
+    Declaration { info, ..Declaration::NEW }
 }
 
 static PLANNERS: [&dyn Planner; 2] = [&FallsOver, &BreaksTheScreen];

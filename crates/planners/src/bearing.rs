@@ -34,10 +34,10 @@ pub enum Proves {
 /// Describes the plans that a proof covers under these options, or returns `None` if it covers all. `own` is the
 /// planner's own description. Every narrowing option that applies to the workload is added. `O(options)`.
 pub fn among(planner: &dyn Planner, workload: &Workload, options: &Options, own: Option<String>) -> Option<String> {
-    let Proves::Among(bearings) = planner.proves() else { return own };
-    let unheard = planner.unheard(workload);
+    let Proves::Among(bearings) = planner.declaration().proves else { return own };
+    let ignored = planner.ignores(workload);
     let narrowed =
-        bearings.iter().filter(|(name, _)| !unheard.contains(name)).filter_map(|(_, bearing)| match bearing {
+        bearings.iter().filter(|(name, _)| !ignored.contains(name)).filter_map(|(_, bearing)| match bearing {
             Bearing::Narrows(left) => left(options),
             Bearing::Search | Bearing::Question | Bearing::Told => None,
         });
@@ -52,7 +52,7 @@ pub fn among(planner: &dyn Planner, workload: &Workload, options: &Options, own:
 
 /// Completes the description of an outcome's proof. Withdraws the status optimal if the planner declares no proof.
 pub fn tell(planner: &dyn Planner, problem: &Problem, outcome: &mut Outcome) {
-    if matches!(planner.proves(), Proves::Nothing) && outcome.status == Status::Optimal {
+    if matches!(planner.declaration().proves, Proves::Nothing) && outcome.status == Status::Optimal {
         outcome.status = Status::Feasible;
     }
     let own = outcome.proven_among.take();
@@ -77,7 +77,7 @@ mod tests {
         for planner in planner::all() {
             let id = planner.info().id;
             let own: BTreeSet<&str> = planner.options().iter().map(|spec| spec.name).collect();
-            match planner.proves() {
+            match planner.declaration().proves {
                 Proves::Nothing => assert!(own.is_empty() || PROVE_NOTHING.contains(&id), "{id} declares nothing"),
                 Proves::Among(bearings) => {
                     let declared: BTreeSet<&str> = bearings.iter().map(|(name, _)| *name).collect();
@@ -91,7 +91,7 @@ mod tests {
     fn an_option_that_narrows_says_so_at_some_value_and_nothing_of_other_options() {
         let workload = workload::builtin();
         for planner in planner::all() {
-            let Proves::Among(bearings) = planner.proves() else { continue };
+            let Proves::Among(bearings) = planner.declaration().proves else { continue };
             let specs = planner.options();
             let said = |options: &Options| among(*planner, &workload, options, None);
             for spec in specs {

@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use super::{
-    CannotPlan, Infeasible, ManyRuns, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Search,
-    Status, Tunable, equal_partition, even, one_by_one, piper, placement,
+    CannotPlan, Declaration, Infeasible, ManyRuns, OptionError, Outcome, Planner, Problem, Search, Status,
+    equal_partition, even, one_by_one, piper, placement,
 };
 use plantui_core::{
     cluster::{LimitKind, Limits},
@@ -52,28 +52,8 @@ pub(crate) static PLACEMENT_PIPEDREAM: Converted = Converted { planner: &placeme
 pub(crate) static PLACEMENT_ONE: Converted = Converted { planner: &placement::planners::ONE };
 
 impl Planner for Converted {
-    fn info(&self) -> &'static PlannerInfo {
-        self.planner.info()
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        self.planner.options()
-    }
-
-    fn proves(&self) -> Proves {
-        self.planner.proves()
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        self.planner.tunables()
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        self.planner.limits()
-    }
-
-    fn is_native(&self, workload: &Workload) -> bool {
-        self.planner.is_native(workload)
+    fn declaration(&self) -> &'static Declaration {
+        self.planner.declaration()
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {

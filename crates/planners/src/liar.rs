@@ -1,9 +1,9 @@
 //! Planners with bugs, to test how callers react.
 
 use super::{
-    CannotPlan, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, converted::EQUAL_PARTITION,
+    Declaration, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, converted::EQUAL_PARTITION,
 };
-use plantui_core::{cluster::LimitKind, workload::Workload};
+use plantui_core::cluster::LimitKind;
 
 /// Kind of bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,24 +19,24 @@ pub enum Liar {
 }
 
 impl Planner for Liar {
-    fn info(&self) -> &'static PlannerInfo {
-        static INFO: PlannerInfo = PlannerInfo {
-            id: "liar",
-            name: "Liar",
-            paper: "none",
-            summary: "has a bug",
-            objective: "time_per_sample",
-            unit: "s",
+    fn declaration(&self) -> &'static Declaration {
+        static DECLARATION: Declaration = Declaration {
+            info: PlannerInfo {
+                id: "liar",
+                name: "Liar",
+                paper: "none",
+                summary: "has a bug",
+                objective: "time_per_sample",
+                unit: "s",
+            },
+            can_plan: |workload| EQUAL_PARTITION.can_plan(workload),
+            ..Declaration::NEW
         };
-        &INFO
+        &DECLARATION
     }
 
     fn options(&self) -> &'static [OptionSpec] {
         EQUAL_PARTITION.options()
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        EQUAL_PARTITION.can_plan(workload)
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {

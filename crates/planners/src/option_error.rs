@@ -39,7 +39,7 @@ pub enum OptionError {
     },
     /// The option has no effect on this workload.
     #[error("option {name} of planner {planner} means nothing for {workload}; leave it out")]
-    Unheard {
+    Ignored {
         /// Id of the planner.
         planner: String,
         /// Name of the option.

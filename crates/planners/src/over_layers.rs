@@ -13,13 +13,12 @@
 use std::sync::Arc;
 
 use super::{
-    CannotPlan, OptionError, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
-    Tunable,
+    CannotPlan, Declaration, OptionError, Options, Outcome, Planner, Problem, Search, Statistics, Status,
     converted::{INDIVISIBLE, NOMINAL_BANDWIDTH},
     even, parmesan,
 };
 use plantui_core::{
-    cluster::{LimitKind, Limits, Machines},
+    cluster::{Limits, Machines},
     family,
     mapping::{self, Consider, Keep, Parallel},
     plan::{Plan, Score, Stage, Violation},
@@ -34,24 +33,8 @@ use plantui_core::{
 pub(super) struct OverLayers;
 
 impl Planner for OverLayers {
-    fn info(&self) -> &'static PlannerInfo {
-        parmesan::Parmesan.info()
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        parmesan::Parmesan.options()
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        parmesan::Parmesan.tunables()
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        parmesan::Parmesan.limits()
-    }
-
-    fn is_native(&self, workload: &Workload) -> bool {
-        parmesan::Parmesan.is_native(workload)
+    fn declaration(&self) -> &'static Declaration {
+        parmesan::Parmesan.declaration()
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {

@@ -8,6 +8,7 @@ pub mod explain;
 pub mod generate;
 pub mod links;
 pub mod losses;
+pub mod nearest;
 pub mod promise;
 pub mod rivals;
 pub mod run;

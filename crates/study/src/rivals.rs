@@ -65,7 +65,7 @@ pub fn asked(own: &Base) -> Vec<&'static dyn planner::Planner> {
     }
     let other = |planner: &&dyn planner::Planner| {
         let measures = planner.measure(workload, &Options::defaults(planner.options()));
-        planner.is_native(workload) && !planner.asks_others() && measures != Measure::IterationTime
+        planner.is_native(workload) && planner.stands_alone() && measures != Measure::IterationTime
     };
     planner::all().iter().copied().filter(other).collect()
 }

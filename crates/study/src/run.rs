@@ -13,7 +13,9 @@ use plantui_core::{
     units,
     workload::Workload,
 };
-use plantui_planners::{self as planner, Fault, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Status, guarded};
+use plantui_planners::{
+    self as planner, Fault, ManyRuns, Others, Outcome, Planner, PlannerInfo, Problem, Status, guarded,
+};
 
 mod onto;
 
@@ -165,7 +167,14 @@ pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result
     if let Some(why) = onto::too_many_devices(problem) {
         return Ok((Outcome::refused(why), None));
     }
-    let mut outcome = guarded(planner, || planner.plan(problem, search))?;
+    let mut outcome = guarded(planner, || {
+        // Planners do not call one another: their plans are made here and handed in.
+        let independent = plantui_planners::independent();
+        let plan = |planner: &'static dyn Planner, problem: &Problem, search: &Search| {
+            guarded(planner, || planner.plan(problem, search))
+        };
+        planner.plan_from(problem, &Others::new(&independent, &plan), search)
+    })?;
     // A planner that was stopped early may not have recorded its time.
     if outcome.statistics.seconds == 0.0 {
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
@@ -264,9 +273,9 @@ mod tests {
         cluster::{GivenLimits, LimitKind},
         plan::Stage,
         simulate::{PipelineStage, Transfer},
-        workload::{self, Choice, NodeIndex, Workload},
+        workload::{self, Choice, NodeIndex},
     };
-    use plantui_planners::{OptionSpec, Options, liar::Liar};
+    use plantui_planners::{Declaration, Options, liar::Liar};
 
     fn fault(liar: Liar) -> Fault {
         let workload = std::sync::Arc::new(workload::builtin());
@@ -295,16 +304,10 @@ mod tests {
     struct Stopped;
 
     impl Planner for Stopped {
-        fn info(&self) -> &'static PlannerInfo {
-            Liar::Claims.info()
-        }
-
-        fn options(&self) -> &'static [OptionSpec] {
-            &[]
-        }
-
-        fn can_plan(&self, _workload: &Workload) -> Result<(), plantui_planners::CannotPlan> {
-            Ok(())
+        fn declaration(&self) -> &'static Declaration {
+            static DECLARATION: Declaration =
+                Declaration { info: PlannerInfo { id: "stopped", ..Declaration::NEW.info }, ..Declaration::NEW };
+            &DECLARATION
         }
 
         fn plan(&self, problem: &Problem, search: &Search) -> Outcome {

@@ -49,7 +49,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     let height = inner.height as usize;
     let refused = match model.panel_row() {
         Some(PanelRow::Planner(i)) => model.refusals[i].is_some(),
-        Some(row) => model.unheard(row).is_some(),
+        Some(row) => model.ignored(row).is_some(),
         None => false,
     };
     let simulated = focused && model.panel_row().is_some_and(|row| row.section() == PanelSection::Setup);
@@ -135,7 +135,7 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
             format!("{}{}", spec.help, more.unwrap_or_default())
         }
         Some(row @ PanelRow::Schedule) => {
-            let refused = match (model.unheard(row), &model.simulated) {
+            let refused = match (model.ignored(row), &model.simulated) {
                 (Some(_), _) | (_, None) => String::new(),
                 (None, Some(simulated)) => {
                     let refused = Schedule::ALL.into_iter().filter(|s| simulated.pipeline.refusal(*s).is_some());
@@ -157,7 +157,7 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
 
 /// Help of a row, after the reason why it has no effect now.
 fn not_used(model: &Model, row: PanelRow, help: &str) -> String {
-    model.unheard(row).map_or_else(|| help.to_string(), |reason| format!("not used: {reason}. {help}"))
+    model.ignored(row).map_or_else(|| help.to_string(), |reason| format!("not used: {reason}. {help}"))
 }
 
 fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, seen: String, focused: bool) {
@@ -291,7 +291,7 @@ fn simulator_pair(
     changed: bool,
     width: usize,
 ) -> Vec<Span<'static>> {
-    if model.unheard(row).is_none() {
+    if model.ignored(row).is_none() {
         return pair(model, label, value, changed, width);
     }
     let muted = model.theme.fg(Role::Muted);

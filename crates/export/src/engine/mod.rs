@@ -2,7 +2,7 @@
 //!
 //! Engines cut a network between layers, and most treat all stages alike. [`export`] first checks whether the engine
 //! can run the plan as it is. If not, it says why and takes the nearest plan that the engine can run: the same stages
-//! with equal recomputation, or the best plan for the engine. It scores this plan with [`check()`], so the loss is a
+//! with equal recomputation, or one that [`EngineSettings::nearest`] finds. It scores this plan with [`check()`], so the loss is a
 //! figure.
 //!
 //! One file per engine turns a [`Cut`] into text, with the batch and model facts of the workload's [`Recipe`]. Sources:
@@ -31,7 +31,7 @@ mod virtual_stages;
 mod vllm;
 mod warm_up;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -46,7 +46,6 @@ use plantui_core::{
     cluster::Limits,
     family::{self, check},
     plan::{Plan, Score, runner::Runner},
-    search::Search,
     simulate::Schedule,
     text::single_line,
     units,
@@ -55,7 +54,7 @@ use plantui_core::{
         layering::{Layering, LayeringError},
     },
 };
-use plantui_planners::{Options, Planner, Problem, joint::Joint};
+use plantui_study::nearest::{Finder, Found, Wanted};
 
 /// Names of the user's modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +78,7 @@ impl Default for Names {
 }
 
 /// Settings of an export, except the plan.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct EngineSettings {
     /// Names of modules.
     pub names: Names,
@@ -93,8 +92,8 @@ pub struct EngineSettings {
     pub virtual_stages: Option<u32>,
     /// Facts of the network from the plan's document, used where the workload has none.
     pub recipe: Option<Recipe>,
-    /// Refuse parts that cannot be expressed; do not take the nearest plan.
-    pub exact: bool,
+    /// Finds the nearest plans that the engine can run; `None`: refuse a plan that it cannot run.
+    pub nearest: Option<Finder>,
     /// Time limit for the search of the nearest plan; `None`: no limit.
     pub deadline: Option<Duration>,
 }
@@ -199,7 +198,7 @@ pub fn export(
             let mut losses = engine.losses(&cut);
             if losses.is_empty() {
                 let (written, more) = task.write(&mut cut, plan)?;
-                if more.is_empty() || !settings.exact {
+                if more.is_empty() || settings.nearest.is_some() {
                     return Ok(task.exported(written, more, plan.clone(), (score.value, score.value), None));
                 }
                 losses = more;
@@ -210,11 +209,11 @@ pub fn export(
     };
     losses.extend(warm_up::note(engine, plan));
     // No planner plans equal stages under GPipe, so there is no nearest plan.
-    if settings.exact || engine == Engine::MaxText {
+    if settings.nearest.is_none() || engine == Engine::MaxText {
         return Err(impossible(losses));
     }
-    let search = Search::new(settings.deadline, 0);
-    let mut nearest: Vec<(Score, Plan)> = candidates(&task, plan, &layering, &search)
+    let (plans, stopped) = candidates(&task, plan, &layering);
+    let mut nearest: Vec<(Score, Plan)> = plans
         .into_iter()
         .map(|plan| (check(workload, limits, &plan), plan))
         .filter(|(score, _)| score.is_valid())
@@ -224,7 +223,7 @@ pub fn export(
         let known = !family::of(workload).tensor_degrees().is_empty();
         let why = if !known {
             "the nearest plan is known only where nodes have times by tensor degree (Piper's JSON)"
-        } else if search.cancelled() {
+        } else if stopped {
             "no plan that it can run was found before the deadline"
         } else {
             "no plan that it can run keeps the limits"
@@ -261,9 +260,6 @@ fn substituted(losses: &[String], nearest: &Plan, reason: &str) -> String {
         losses.join("; ")
     )
 }
-
-/// Most stages that a planner accepts.
-const MOST_STAGES: usize = 1000;
 
 fn refused(engine: Engine, schedule: Schedule, reason: String) -> ExportError {
     ExportError::Schedule { engine: engine.title(), schedule: schedule.id(), reason }
@@ -348,31 +344,19 @@ impl Task<'_> {
     }
 }
 
-/// Plans that the engine can run: the best by simulated iteration time, and the given plan with its recomputation evened out.
-/// All carry the measure of the given plan.
-fn candidates(task: &Task<'_>, plan: &Plan, layering: &Layering, search: &Search) -> Vec<Plan> {
-    let Task { engine, workload, limits, schedule, .. } = *task;
-    let runner = engine.runner().unwrap_or(Runner::Any);
-    let own = plan.execution.unwrap_or_default().schedule;
-    let own = if runner.schedules().contains(&own) { own } else { Schedule::OneForwardOneBackward };
-    let settings = vec![format!("engine={}", runner.id()), "space=engine".into(), format!("schedule={}", own.id())];
-    let best = |settings: &[String]| {
-        let options = Options::parse(Joint.info().id, Joint.options(), settings.iter().map(String::as_str));
-        let options = options.expect("the planner takes these options");
-        Joint.can_plan(workload).ok()?;
-        let problem = Problem { workload: Arc::new(workload.clone()), limits: limits.clone(), options };
-        let found = search.quiet();
-        let planned = Joint.plan(&problem, &found).plan;
-        let planned = planned.or_else(|| found.incumbent().map(|best| best.plan.clone()))?;
-        Some(Plan { measure: plan.measure, ..planned })
+/// Plans that the engine can run, and whether the search for them was stopped: those that the finder gives, and the given
+/// plan with its recomputation evened out. All carry the measure of the given plan.
+fn candidates(task: &Task<'_>, plan: &Plan, layering: &Layering) -> (Vec<Plan>, bool) {
+    let Task { engine, workload, limits, schedule, settings, .. } = *task;
+    let wanted = Wanted {
+        workload,
+        limits,
+        plan,
+        runner: engine.runner().unwrap_or(Runner::Any),
+        several_stages: matches!(schedule, Schedule::Interleaved | Schedule::ZeroBubbleV),
+        deadline: settings.deadline,
     };
-    let mut plans: Vec<Plan> = best(&settings).into_iter().collect();
-    // Interleaving requires several stages, and the best plan may have one.
-    let interleaves = matches!(schedule, Schedule::Interleaved | Schedule::ZeroBubbleV);
-    if interleaves && plans.iter().all(|best| best.stages.len() < 2) {
-        let stages = plan.stages.len().clamp(2, MOST_STAGES);
-        plans.extend(best(&[settings, vec![format!("stages={stages}")]].concat()));
-    }
+    let Found { mut plans, stopped } = settings.nearest.map(|find| find(&wanted)).unwrap_or_default();
     if let Ok(cut) = Cut::of(workload, limits, layering, plan)
         && engine.uneven(&cut).is_none()
     {
@@ -381,7 +365,7 @@ fn candidates(task: &Task<'_>, plan: &Plan, layering: &Layering, search: &Search
         );
     }
     plans.retain(|plan| Cut::of(workload, limits, layering, plan).is_ok_and(|cut| engine.losses(&cut).is_empty()));
-    plans
+    (plans, stopped)
 }
 
 /// Comment above the text, if the format has comments: title, losses, notes, launch commands.

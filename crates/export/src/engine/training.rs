@@ -46,7 +46,7 @@ pub(super) fn export(
         return Err(ExportError::Schedule { engine: engine.title(), schedule, reason });
     }
     let (near, losses) = nearest(engine, &own);
-    if settings.exact && !losses.is_empty() {
+    if settings.nearest.is_none() && !losses.is_empty() {
         return Err(impossible(losses));
     }
     let (mut written, mut value) = (plan.clone(), score.value);

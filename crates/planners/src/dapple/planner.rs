@@ -15,8 +15,8 @@ use super::{
 use rustc_hash::FxHashSet;
 
 use crate::{
-    Bearing, CannotPlan, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status,
-    Tunable, pipeline_options,
+    Bearing, Declaration, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status, Tunable,
+    pipeline_options,
 };
 use plantui_core::{
     cluster::{LimitKind, Limits},
@@ -29,15 +29,6 @@ use plantui_core::{
         Choice, LayerProfile, NodeIndex, Workload,
         states::{self, States, StatesError},
     },
-};
-
-static INFO: PlannerInfo = PlannerInfo {
-    id: "dapple",
-    name: "DAPPLE",
-    paper: "Fan et al.: DAPPLE: A Pipelined Data Parallel Approach for Training Large Models, PPoPP 2021",
-    summary: "stages with replicas of their own over machines with fast and slow links, the shortest batch, proven",
-    objective: "speedup",
-    unit: "x",
 };
 
 static OPTIONS: [OptionSpec; 10] = [
@@ -95,44 +86,41 @@ static BEARINGS: [(&str, Bearing); 10] = [
 /// Upper limit of the option: there are never more stages than devices.
 const MOST_STAGES: f64 = 1000.0;
 
+/// Options that decide which plans exist.
+static TUNABLES: [Tunable; 5] = [
+    Tunable::Freedom("recompute"),
+    settings::LINKS[0],
+    settings::LINKS[1],
+    settings::LINKS[2],
+    Tunable::Stages("stages"),
+];
+
+/// Declaration of the planner.
+static DECLARATION: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "dapple",
+        name: "DAPPLE",
+        paper: "Fan et al.: DAPPLE: A Pipelined Data Parallel Approach for Training Large Models, PPoPP 2021",
+        summary: "stages with replicas of their own over machines with fast and slow links, the shortest batch, proven",
+        objective: "speedup",
+        unit: "x",
+    },
+    options: &OPTIONS,
+    proves: Proves::Among(&BEARINGS),
+    tunables: &TUNABLES,
+    limits: &LimitKind::LAYERS,
+    can_plan: |workload| settings::layers(workload).map(drop),
+    check_options: settings::check_states,
+    ..Declaration::NEW
+};
+
 /// DAPPLE's planner.
 #[derive(Debug, Clone, Copy)]
 pub struct Dapple;
 
 impl Planner for Dapple {
-    fn info(&self) -> &'static PlannerInfo {
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &OPTIONS
-    }
-
-    fn proves(&self) -> Proves {
-        Proves::Among(&BEARINGS)
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        const TUNABLES: [Tunable; 5] = [
-            Tunable::Freedom("recompute"),
-            settings::LINKS[0],
-            settings::LINKS[1],
-            settings::LINKS[2],
-            Tunable::Stages("stages"),
-        ];
-        &TUNABLES
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::LAYERS
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        settings::layers(workload).map(drop)
-    }
-
-    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
-        settings::check_states(problem)
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {

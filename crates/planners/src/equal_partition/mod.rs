@@ -19,7 +19,9 @@ mod estimate;
 
 use std::collections::BTreeSet;
 
-use super::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable};
+use super::{
+    Declaration, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable,
+};
 use crate::{Bearing, CannotPlan, Proves, pipeline_options};
 use estimate::{Estimate, Line};
 use plantui_core::{
@@ -28,15 +30,6 @@ use plantui_core::{
     plan::{Plan, Stage, Violation},
     units,
     workload::{Choice, NodeIndex, PiperProfile, Workload, piper::TRANSFORMER_LAYER},
-};
-
-static INFO: PlannerInfo = PlannerInfo {
-    id: "equal-partition",
-    name: "Equal partition",
-    paper: "Baseline of Piper (NeurIPS 2021) after Narayanan et al.: Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
-    summary: "the same number of layers, replicas and tensor degree on every stage",
-    objective: "time_per_sample",
-    unit: "s",
 };
 
 static OPTIONS: [OptionSpec; 3] = [
@@ -89,32 +82,30 @@ static BEARINGS: [(&str, Bearing); 3] = [
     pipeline_options::OF_TENSOR_PARALLEL,
 ];
 
+/// Declaration of the planner.
+static DECLARATION: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "equal-partition",
+        name: "Equal partition",
+        paper: "Baseline of Piper (NeurIPS 2021) after Narayanan et al.: Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
+        summary: "the same number of layers, replicas and tensor degree on every stage",
+        objective: "time_per_sample",
+        unit: "s",
+    },
+    options: &OPTIONS,
+    proves: Proves::Among(&BEARINGS),
+    tunables: &[Tunable::Freedom("tensor_parallel")],
+    can_plan,
+    ..Declaration::NEW
+};
+
 /// Planner of equal partitions.
 #[derive(Debug, Clone, Copy)]
 pub struct EqualPartition;
 
 impl Planner for EqualPartition {
-    fn info(&self) -> &'static PlannerInfo {
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &OPTIONS
-    }
-
-    fn proves(&self) -> Proves {
-        Proves::Among(&BEARINGS)
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        &[Tunable::Freedom("tensor_parallel")]
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        match workload.piper() {
-            Some(_) => Ok(()),
-            None => Err("equal partition needs a profile with times and memory by tensor degree (Piper's JSON)".into()),
-        }
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
@@ -143,6 +134,13 @@ impl Planner for EqualPartition {
         let complete = trial.all(&dealt, false) && (!ends || trial.all(&dealt, true));
         trial.decide(&dealt, complete);
         trial.outcome(complete, layered)
+    }
+}
+
+fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
+    match workload.piper() {
+        Some(_) => Ok(()),
+        None => Err("equal partition needs a profile with times and memory by tensor degree (Piper's JSON)".into()),
     }
 }
 

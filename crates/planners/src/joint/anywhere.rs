@@ -17,7 +17,7 @@
 //! Cost: two Piper runs for each number of stages, one more without transfers, and a simulation for each plan.
 
 use super::{CLOSED, JointSettings, build, kind::Plans, line::Line};
-use crate::{self as planner, Infeasible, Options, Outcome, Planner, Problem, Status, pipeline_options::Recompute};
+use crate::{Infeasible, Options, Others, Outcome, Planner, Problem, Status, pipeline_options::Recompute};
 use plantui_core::{
     cluster::{LimitKind, Limits},
     family,
@@ -40,25 +40,33 @@ struct Asked<'a> {
     /// Limits of the problem, with the memory reduced by the headroom.
     limits: Limits,
     schedules: Vec<Schedule>,
+    others: &'a Others<'a>,
     search: &'a Search,
 }
 
 /// Adds the plans of other planners to the outcome of the search over plans that engines run.
-pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, search: &Search) -> Outcome {
+pub(super) fn plan(
+    problem: &Problem,
+    settings: JointSettings,
+    own: Outcome,
+    others: &Others<'_>,
+    search: &Search,
+) -> Outcome {
     let headroom = problem.limits.memory() * (1.0 - settings.headroom);
     let asked = Asked {
         problem,
         settings,
         limits: problem.limits.with(LimitKind::Memory, headroom),
         schedules: settings.wanted.of_any_stages(),
+        others,
         search,
     };
     let (own_plan, own_s) = (own.plan.clone(), own.objective.unwrap_or(f64::INFINITY));
-    let mut best: Option<(f64, Plan, &'static str)> = None;
+    let mut best: Option<(f64, Plan, &'static dyn Planner)> = None;
     // Piper's proof that no plan fits, for any stages.
     let (mut asked_piper, mut refuted) = (false, None);
     asked.candidates(&mut |planner, outcome| {
-        if planner == PIPER && !std::mem::replace(&mut asked_piper, true) {
+        if planner.info().id == PIPER && !std::mem::replace(&mut asked_piper, true) {
             refuted = outcome.infeasible.clone();
         }
         let Some(plan) = &outcome.plan else { return };
@@ -84,7 +92,7 @@ pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, sea
     };
     let stopped = search.cancelled();
     let note =
-        best.as_ref().map(|(seconds, plan, planner)| told(&problem.workload, plan, planner, *seconds, own.objective));
+        best.as_ref().map(|(seconds, plan, planner)| told(&problem.workload, plan, *planner, *seconds, own.objective));
     let (plan, objective) = match best {
         Some((seconds, plan, _)) => (Some(plan), Some(seconds)),
         None => (own_plan, own.objective),
@@ -114,8 +122,8 @@ pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, sea
 }
 
 /// Note that names the planner of the plan and says if engines can run it.
-fn told(workload: &Workload, plan: &Plan, planner: &str, seconds: f64, own: Option<f64>) -> String {
-    let name = planner::find(planner).map_or(planner, |planner| planner.info().name);
+fn told(workload: &Workload, plan: &Plan, planner: &dyn Planner, seconds: f64, own: Option<f64>) -> String {
+    let name = planner.info().name;
     let instead = match own {
         Some(own) => format!("the fastest that Joint finds for engines takes {}", units::seconds(own)),
         None => "no plan that engines run fits".into(),
@@ -153,8 +161,8 @@ const PIPER: &str = "piper";
 
 impl Asked<'_> {
     /// Passes every plan of another planner to `found`, as soon as it exists.
-    fn candidates(&self, found: &mut dyn FnMut(&'static str, &Outcome)) {
-        let Some(piper) = planner::find(PIPER) else { return };
+    fn candidates(&self, found: &mut dyn FnMut(&'static dyn Planner, &Outcome)) {
+        let Some(piper) = self.piper_planner() else { return };
         let most = self.problem.workload.nodes.len().min(self.limits.devices as usize).min(MOST_STAGES);
         let counts: Vec<usize> = match self.settings.stages {
             Some(stages) => vec![stages],
@@ -170,8 +178,8 @@ impl Asked<'_> {
                     continue;
                 }
                 self.search.report_fraction((2 * i + j) as f64 / rounds);
-                let outcome = self.piper(piper, stages, warm_up, self.limits.clone());
-                found(PIPER, &outcome);
+                let Some(outcome) = self.piper(piper, stages, warm_up, self.limits.clone()) else { continue };
+                found(piper, &outcome);
                 before = outcome.plan;
             }
         }
@@ -181,7 +189,9 @@ impl Asked<'_> {
             }
             let options = Options::defaults(planner.options());
             let problem = Problem { limits: self.limits.clone(), options, ..self.problem.clone() };
-            found(planner.info().id, &planner.plan(&problem, &self.search.quiet()));
+            if let Ok(outcome) = self.others.plan(planner, &problem, &self.search.quiet()) {
+                found(planner, &outcome);
+            }
         }
     }
 
@@ -194,15 +204,17 @@ impl Asked<'_> {
         let workload = &self.problem.workload;
         let other = |planner: &&dyn Planner| {
             let measure = planner.measure(workload, &Options::defaults(planner.options()));
-            planner.is_native(workload)
-                && !planner.asks_others()
-                && planner.info().id != PIPER
-                && measure != Measure::IterationTime
+            planner.is_native(workload) && planner.info().id != PIPER && measure != Measure::IterationTime
         };
-        planner::all().iter().copied().filter(other).collect()
+        self.others.planners().iter().copied().filter(other).collect()
     }
 
-    fn piper(&self, piper: &dyn Planner, stages: usize, warm_up: WarmUp, limits: Limits) -> Outcome {
+    fn piper_planner(&self) -> Option<&'static dyn Planner> {
+        self.others.planners().iter().copied().find(|planner| planner.info().id == PIPER)
+    }
+
+    /// Piper's outcome for a number of stages (0 for any) and a warm-up rule; `None` if Piper failed.
+    fn piper(&self, piper: &'static dyn Planner, stages: usize, warm_up: WarmUp, limits: Limits) -> Option<Outcome> {
         let settings = [
             format!("data_parallel={}", self.settings.data_parallel),
             format!("tensor_parallel={}", self.settings.tensor_parallel),
@@ -212,7 +224,7 @@ impl Asked<'_> {
         ];
         let options = Options::parse(PIPER, piper.options(), settings.iter().map(String::as_str));
         let options = options.expect("Piper takes these options");
-        piper.plan(&Problem { limits, options, ..self.problem.clone() }, &self.search.quiet())
+        self.others.plan(piper, &Problem { limits, options, ..self.problem.clone() }, &self.search.quiet()).ok()
     }
 
     /// Explanation that no plan fits: none that engines run, and the known facts about others.
@@ -270,7 +282,7 @@ impl Asked<'_> {
 
     /// Lower bound on the iteration time of any plan in the space, seconds.
     fn bound(&self) -> f64 {
-        let (Some(piper), Some(profile)) = (planner::find(PIPER), self.problem.workload.piper()) else { return 0.0 };
+        let (Some(piper), Some(profile)) = (self.piper_planner(), self.problem.workload.piper()) else { return 0.0 };
         // If the weights' part of the backward is delayed, the path contains only a part of the backward.
         let whole = !self.settings.wanted.splits_backward();
         let path = if whole { slowest_path(&self.problem.workload, profile) * SURE } else { 0.0 };
@@ -279,7 +291,8 @@ impl Asked<'_> {
         }
         let limits = self.limits.with(LimitKind::Bandwidth, f64::INFINITY);
         let stages = self.settings.stages.unwrap_or(0);
-        let load = self.piper(piper, stages, WarmUp::Published, limits).lower_bound.unwrap_or(0.0);
+        let outcome = self.piper(piper, stages, WarmUp::Published, limits);
+        let load = outcome.and_then(|outcome| outcome.lower_bound).unwrap_or(0.0);
         path.max(f64::from(self.limits.microbatches) * load * SURE)
     }
 }
@@ -313,7 +326,7 @@ mod tests {
         let given =
             GivenLimits::default().with(LimitKind::Microbatches, 4_000_000_000u32).with(LimitKind::Memory, 1e30);
         let limits = family::resolve(&workload, &given).unwrap();
-        let joint = planner::find("joint").unwrap();
+        let joint = crate::find("joint").unwrap();
         let options = Options::parse("joint", joint.options(), ["space=any"]).unwrap();
         let settings = JointSettings::new(&options);
         let problem = Problem { workload: Arc::clone(&workload), limits: limits.clone(), options };
@@ -330,7 +343,7 @@ mod tests {
         let plan = Plan { stages, ..Plan::default() };
         let search = Search::default();
         let schedules = vec![Schedule::OneForwardOneBackward, Schedule::GPipe];
-        let asked = Asked { problem: &problem, settings, limits, schedules, search: &search };
+        let asked = Asked { problem: &problem, settings, limits, schedules, others: &Others::NONE, search: &search };
         assert_eq!(asked.runs_of(&plan).len(), 4, "two schedules, two rules of the warm-up");
     }
 }

@@ -88,7 +88,7 @@ impl Wanted {
     }
 
     /// Note that a requested number of parts is ignored, since the schedule has a fixed one.
-    pub(super) fn unheard_parts(self) -> Option<String> {
+    pub(super) fn ignored_parts(self) -> Option<String> {
         let schedule = self.schedule.filter(|schedule| self.parts.is_some() && *schedule != Schedule::Interleaved)?;
         let parts = plantui_core::units::counted(schedule.least_parts() as usize, "part");
         Some(format!(

@@ -43,7 +43,10 @@ mod whole;
 
 use std::cell::Cell;
 
-use crate::{CannotPlan, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status, Tunable};
+use crate::{
+    CannotPlan, Declaration, OptionError, OptionSpec, Others, Outcome, Planner, PlannerInfo, Problem, Proves, Status,
+    Uses,
+};
 use plantui_core::{
     cluster::{LimitKind, Limits},
     family::{self, training::Stack},
@@ -77,15 +80,6 @@ const ROUNDING: f64 = 1e-12;
 /// Relative gap below which a plan counts as optimal.
 const CLOSED: f64 = 1e-9;
 
-static INFO: PlannerInfo = PlannerInfo {
-    id: "joint",
-    name: "Joint",
-    paper: "plantui's own; schedule after Narayanan et al.: Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
-    summary: "stages, replicas, tensor degree and recomputation with the least simulated time of a batch",
-    objective: "iteration_time",
-    unit: "s",
-};
-
 /// Engine that runs the configurations of a training stack.
 pub(crate) fn engine_of(stack: Stack) -> Runner {
     match stack {
@@ -94,82 +88,42 @@ pub(crate) fn engine_of(stack: Stack) -> Runner {
     }
 }
 
+/// Declaration of the planner.
+static DECLARATION: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "joint",
+        name: "Joint",
+        paper: "plantui's own; schedule after Narayanan et al.: Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
+        summary: "stages, replicas, tensor degree and recomputation with the least simulated time of a batch",
+        objective: "iteration_time",
+        unit: "s",
+    },
+    options: &settings::OPTIONS,
+    proves: Proves::Among(&settings::BEARINGS),
+    tunables: &settings::TUNABLES,
+    can_plan,
+    ignores: |workload| workload.training().map_or(&[], training::ignored),
+    other_limits: |workload| workload.training().map(|_| &LimitKind::LAYERS[..]),
+    check_options,
+    searches_routes: true,
+    uses: Uses::Optional,
+    ..Declaration::NEW
+};
+
 /// Joint planner.
 #[derive(Debug, Clone, Copy)]
 pub struct Joint;
 
 impl Planner for Joint {
-    fn info(&self) -> &'static PlannerInfo {
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &settings::OPTIONS
-    }
-
-    fn proves(&self) -> Proves {
-        Proves::Among(&settings::BEARINGS)
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        &settings::TUNABLES
-    }
-
-    fn unheard(&self, workload: &Workload) -> &'static [&'static str] {
-        workload.training().map_or(&[], training::unheard)
-    }
-
-    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
-        let options = &problem.options;
-        let set = |spec: &&OptionSpec| options.get(spec.name).is_some_and(|value| value != spec.default_value());
-        let unheard = self.unheard(&problem.workload);
-        let settings = JointSettings::new(options);
-        let stack = problem.workload.training().map(|profile| profile.stack);
-        let asked_for = |spec: &&OptionSpec| match stack {
-            Some(stack) if spec.name == "engine" => settings.engine.is_some_and(|engine| engine != engine_of(stack)),
-            _ => set(spec),
-        };
-        let found = settings::OPTIONS.iter().filter(|spec| unheard.contains(&spec.name)).find(asked_for);
-        if let Some((spec, stack)) = found.zip(stack) {
-            let (engine, id) = (engine_of(stack).title(), stack.id());
-            let why = match spec.name {
-                "engine" => format!(
-                    "its software is --stack {id}, so that the plan is for {engine} (--stack torchtitan is torchtitan, all others are \
-                     Megatron-LM)"
-                ),
-                _ => "its configurations are those of the engine named by --stack".into(),
-            };
-            let workload = format!("a model that is trained: {why}");
-            return Err(OptionError::Unheard { planner: INFO.id.into(), name: spec.name.into(), workload });
-        }
-        match settings.engine.filter(|_| problem.workload.piper().is_some()) {
-            Some(runner) => engine::check(problem, runner, settings),
-            None => Ok(()),
-        }
-    }
-
-    fn limits_for(&self, workload: &Workload) -> &'static [LimitKind] {
-        if workload.training().is_some() { &LimitKind::LAYERS } else { self.limits() }
-    }
-
-    fn searches_routes(&self) -> bool {
-        true
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        match workload.piper() {
-            Some(profile) if profile.has_common_degree() => Ok(()),
-            Some(_) => Err(NO_COMMON_DEGREE.into()),
-            None if workload.training().is_some() => Ok(()),
-            None => {
-                Err("Joint needs a profile with times and memory by tensor degree (Piper's JSON), or a model to be \
-                         trained (config.json)"
-                    .into())
-            }
-        }
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        self.plan_from(problem, &Others::NONE, search)
+    }
+
+    fn plan_from(&self, problem: &Problem, others: &Others<'_>, search: &Search) -> Outcome {
         if let Some(profile) = problem.workload.training() {
             let mut outcome = training::plan(profile, &problem.limits, &JointSettings::new(&problem.options), search);
             outcome.statistics.seconds = search.elapsed().as_secs_f64();
@@ -186,11 +140,51 @@ impl Planner for Joint {
             outcome = none::confirmed(problem, outcome, search, &plan);
         }
         if settings.anywhere {
-            outcome = anywhere::plan(problem, settings, outcome, search);
+            outcome = anywhere::plan(problem, settings, outcome, others, search);
         }
-        outcome.notes.extend(settings.wanted.unheard_parts());
+        outcome.notes.extend(settings.wanted.ignored_parts());
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
+    }
+}
+
+fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
+    match workload.piper() {
+        Some(profile) if profile.has_common_degree() => Ok(()),
+        Some(_) => Err(NO_COMMON_DEGREE.into()),
+        None if workload.training().is_some() => Ok(()),
+        None => Err("Joint needs a profile with times and memory by tensor degree (Piper's JSON), or a model to be \
+                     trained (config.json)"
+            .into()),
+    }
+}
+
+fn check_options(problem: &Problem) -> Result<(), OptionError> {
+    let options = &problem.options;
+    let set = |spec: &&OptionSpec| options.get(spec.name).is_some_and(|value| value != spec.default_value());
+    let ignored = (DECLARATION.ignores)(&problem.workload);
+    let settings = JointSettings::new(options);
+    let stack = problem.workload.training().map(|profile| profile.stack);
+    let asked_for = |spec: &&OptionSpec| match stack {
+        Some(stack) if spec.name == "engine" => settings.engine.is_some_and(|engine| engine != engine_of(stack)),
+        _ => set(spec),
+    };
+    let found = settings::OPTIONS.iter().filter(|spec| ignored.contains(&spec.name)).find(asked_for);
+    if let Some((spec, stack)) = found.zip(stack) {
+        let (engine, id) = (engine_of(stack).title(), stack.id());
+        let why = match spec.name {
+            "engine" => format!(
+                "its software is --stack {id}, so that the plan is for {engine} (--stack torchtitan is torchtitan, all others are \
+                 Megatron-LM)"
+            ),
+            _ => "its configurations are those of the engine named by --stack".into(),
+        };
+        let workload = format!("a model that is trained: {why}");
+        return Err(OptionError::Ignored { planner: DECLARATION.info.id.into(), name: spec.name.into(), workload });
+    }
+    match settings.engine.filter(|_| problem.workload.piper().is_some()) {
+        Some(runner) => engine::check(problem, runner, settings),
+        None => Ok(()),
     }
 }
 

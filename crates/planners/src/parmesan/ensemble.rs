@@ -7,8 +7,8 @@
 
 use super::wiring;
 use crate::{
-    self as planner, CannotPlan, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem,
-    Status, guarded,
+    self as planner, CannotPlan, Declaration, OptionError, OptionKind, OptionSpec, Options, Others, Outcome, Planner,
+    PlannerInfo, Problem, Status, Uses,
 };
 use plantui_core::{
     cluster::LimitKind,
@@ -19,15 +19,6 @@ use plantui_core::{
     simulate::{Schedule, SimulatorSettings, length_unless},
     units,
     workload::{Workload, formats::Wired},
-};
-
-static INFO: PlannerInfo = PlannerInfo {
-    id: "ensemble",
-    name: "Ensemble",
-    paper: "Liu et al.: Parmesan: Efficient Partitioning and Mapping Flow for DNN Training on General Device Topology, TCAD 2024 (the method `ensemble` of its optimizer)",
-    summary: "asks the planners that you name, maps and simulates each plan, and keeps the fastest",
-    objective: "iteration_time",
-    unit: "s",
 };
 
 static OPTIONS: [OptionSpec; 2] = [
@@ -45,57 +36,68 @@ static OPTIONS: [OptionSpec; 2] = [
     },
 ];
 
+static LIMITS: [LimitKind; 5] =
+    [LimitKind::Devices, LimitKind::Memory, LimitKind::Microbatches, LimitKind::Bandwidth, LimitKind::Batch];
+
+/// Declaration of the planner.
+static DECLARATION: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "ensemble",
+        name: "Ensemble",
+        paper: "Liu et al.: Parmesan: Efficient Partitioning and Mapping Flow for DNN Training on General Device Topology, TCAD 2024 (the method `ensemble` of its optimizer)",
+        summary: "asks the planners that you name, maps and simulates each plan, and keeps the fastest",
+        objective: "iteration_time",
+        unit: "s",
+    },
+    options: &OPTIONS,
+    limits: &LIMITS,
+    can_plan,
+    check_options,
+    uses: Uses::Only,
+    ..Declaration::NEW
+};
+
 /// The ensemble planner.
 #[derive(Debug, Clone, Copy)]
 pub struct Ensemble;
 
+fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
+    if workload.piper().is_none() && workload.layers().is_none() {
+        return Err("its plans are compared by the simulated time of a batch: it needs a pipeline's profile (Piper's, or PipeDream's graph.txt)".into());
+    }
+    Ok(())
+}
+
+fn check_options(problem: &Problem) -> Result<(), OptionError> {
+    wiring(&problem.options).map_err(OptionError::File)?;
+    for member in members(problem, &planner::independent())? {
+        member.planner.check_options(&member.problem(problem))?;
+    }
+    Ok(())
+}
+
 impl Planner for Ensemble {
-    fn info(&self) -> &'static PlannerInfo {
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &OPTIONS
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        const LIMITS: [LimitKind; 5] =
-            [LimitKind::Devices, LimitKind::Memory, LimitKind::Microbatches, LimitKind::Bandwidth, LimitKind::Batch];
-        &LIMITS
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        if workload.piper().is_none() && workload.layers().is_none() {
-            return Err("its plans are compared by the simulated time of a batch: it needs a pipeline's profile (Piper's, or PipeDream's graph.txt)".into());
-        }
-        Ok(())
-    }
-
-    fn asks_others(&self) -> bool {
-        true
-    }
-
-    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
-        wiring(&problem.options).map_err(OptionError::File)?;
-        for member in members(problem)? {
-            member.planner.check_options(&member.problem(problem))?;
-        }
-        Ok(())
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        self.plan_from(problem, &Others::NONE, search)
+    }
+
+    fn plan_from(&self, problem: &Problem, others: &Others<'_>, search: &Search) -> Outcome {
         let wired = match wiring(&problem.options) {
             Ok(wired) => wired,
             Err(error) => return Outcome::refused(error.to_string()),
         };
-        let members = match members(problem) {
+        let members = match members(problem, others.planners()) {
             Ok(members) => members,
             Err(error) => return Outcome::refused(error.to_string()),
         };
         let (mut best, mut told): (Option<Candidate>, Vec<String>) = (None, vec![]);
         for (at, member) in members.iter().enumerate() {
             let share = search.remaining().map(|left| left / (members.len() - at) as u32);
-            match member.candidate(problem, wired.as_ref(), &search.part(share)) {
+            match member.candidate(problem, others, wired.as_ref(), &search.part(share)) {
                 Ok(found) => {
                     told.push(format!("{}: {} a batch", member.name, units::seconds(found.seconds)));
                     if best.as_ref().is_none_or(|best| found.seconds < best.seconds) {
@@ -151,13 +153,13 @@ struct Candidate {
 }
 
 /// Members named by the option `members`; if it is empty, all planners that plan the workload without conversion.
-fn members(problem: &Problem) -> Result<Vec<Member>, OptionError> {
+fn members(problem: &Problem, planners: &[&'static dyn Planner]) -> Result<Vec<Member>, OptionError> {
     let text = problem.options.text("members");
-    let able = |planner: &&'static dyn Planner| !planner.asks_others() && planner.is_native(&problem.workload);
+    let able = |planner: &&'static dyn Planner| planner.is_native(&problem.workload);
     let wrong = |value: &str| OptionError::Value {
         name: "members".into(),
         value: value.into(),
-        known: planner::all()
+        known: planners
             .iter()
             .filter(|planner| able(planner))
             .map(|planner| planner.info().id)
@@ -166,14 +168,14 @@ fn members(problem: &Problem) -> Result<Vec<Member>, OptionError> {
     };
     let mut members = vec![];
     if text.trim().is_empty() {
-        for planner in planner::all().iter().copied().filter(able) {
+        for planner in planners.iter().copied().filter(able) {
             members.push(Member::new(problem, planner.info().id, planner, &[])?);
         }
     }
     for name in text.split([',', '+']).map(str::trim).filter(|name| !name.is_empty()) {
         let mut words = name.split(';').map(str::trim);
         let id = words.next().unwrap_or_default();
-        let found = planner::find(id).filter(|planner| !planner.asks_others());
+        let found = planners.iter().copied().find(|planner| planner.info().id == id);
         let planner = found.filter(|planner| planner.can_plan(&problem.workload).is_ok()).ok_or_else(|| wrong(id))?;
         members.push(Member::new(problem, name, planner, &words.collect::<Vec<_>>())?);
     }
@@ -201,9 +203,15 @@ impl Member {
     }
 
     /// Runs the member and simulates its plan on the topology; else returns the reason why there is no plan.
-    fn candidate(&self, problem: &Problem, wired: Option<&Wired>, search: &Search) -> Result<Candidate, String> {
+    fn candidate(
+        &self,
+        problem: &Problem,
+        others: &Others<'_>,
+        wired: Option<&Wired>,
+        search: &Search,
+    ) -> Result<Candidate, String> {
         let asked = self.problem(problem);
-        let outcome = guarded(self.planner, || self.planner.plan(&asked, search)).map_err(|fault| fault.to_string())?;
+        let outcome = others.plan(self.planner, &asked, search).map_err(|fault| fault.to_string())?;
         let why = outcome.infeasible.as_ref().map_or("no plan in its time", |story| story.explanation.as_str());
         let mut plan = outcome.plan.ok_or_else(|| format!("no plan: {why}"))?;
         let (workload, limits) = (&problem.workload, &problem.limits);

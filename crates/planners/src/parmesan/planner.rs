@@ -23,7 +23,7 @@ use super::{
     stages::Machine,
     wiring,
 };
-use crate::{CannotPlan, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Status, Tunable};
+use crate::{CannotPlan, Declaration, OptionError, Outcome, Planner, PlannerInfo, Problem, Status, Tunable};
 use plantui_core::{
     cluster::{
         LimitKind, Limits,
@@ -38,15 +38,6 @@ use plantui_core::{
     workload::{Choice, LayerProfile, LoadError, NodeIndex, Workload, formats::Wired, states},
 };
 
-static INFO: PlannerInfo = PlannerInfo {
-    id: "parmesan",
-    name: "Parmesan",
-    paper: "Liu et al.: Parmesan: Efficient Partitioning and Mapping Flow for DNN Training on General Device Topology, TCAD 2024 (design reconstructed)",
-    summary: "coarsening, chain of stages, refinement; then devices of any topology by search, scored by simulated time",
-    objective: "speedup",
-    unit: "x",
-};
-
 /// Multiples of the number of devices that `search_k` tries, besides all vertices.
 const CLUSTERS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
 /// Most clusters by default: four per device for 64 devices.
@@ -58,40 +49,41 @@ const MAPPED: usize = 3;
 /// Largest number of devices for which every partition's mapping is improved by exchanges.
 const POLISHED: usize = 64;
 
+/// Declaration of the planner.
+static DECLARATION: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "parmesan",
+        name: "Parmesan",
+        paper: "Liu et al.: Parmesan: Efficient Partitioning and Mapping Flow for DNN Training on General Device Topology, TCAD 2024 (design reconstructed)",
+        summary: "coarsening, chain of stages, refinement; then devices of any topology by search, scored by simulated time",
+        objective: "speedup",
+        unit: "x",
+    },
+    options: &OPTIONS,
+    tunables: &[Tunable::Freedom("replicas"), Tunable::Stages("stages")],
+    limits: &LimitKind::LAYERS,
+    can_plan,
+    check_options: |problem| wired(problem).map(drop).map_err(OptionError::File),
+    ..Declaration::NEW
+};
+
 /// The Parmesan planner.
 #[derive(Debug, Clone, Copy)]
 pub struct Parmesan;
 
 impl Planner for Parmesan {
-    fn info(&self) -> &'static PlannerInfo {
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &OPTIONS
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        const TUNABLES: [Tunable; 2] = [Tunable::Freedom("replicas"), Tunable::Stages("stages")];
-        &TUNABLES
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::LAYERS
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        workload.layers().ok_or("it needs forward and backward times of layers (PipeDream's graph.txt)")?;
-        if states::kept(workload).contains(&true) { Ok(()) } else { Err("it has no node that computes".into()) }
-    }
-
-    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
-        wired(problem).map(drop).map_err(OptionError::File)
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         self.planned(problem, search, false)
     }
+}
+
+fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
+    workload.layers().ok_or("it needs forward and backward times of layers (PipeDream's graph.txt)")?;
+    if states::kept(workload).contains(&true) { Ok(()) } else { Err("it has no node that computes".into()) }
 }
 
 impl Parmesan {

@@ -15,8 +15,8 @@ use super::{
     space::Space,
 };
 use crate::{
-    Bearing, CannotPlan, Infeasible, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Proves,
-    Statistics, Status,
+    Bearing, CannotPlan, Declaration, Infeasible, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo,
+    Problem, Proves, Statistics, Status,
 };
 use plantui_core::{
     cluster::LimitKind,
@@ -31,31 +31,47 @@ use plantui_core::{
 
 const PAPER: &str = "Elango: PaSE: Parallelization Strategies for Efficient DNN Training, IPDPS 2021";
 
+/// Declaration of the planner.
+static PASE: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "pase",
+        name: "PaSE",
+        paper: PAPER,
+        summary: "how many ways to split every dimension of every operator: least cost of a step, proven",
+        objective: "cost",
+        unit: "operations",
+    },
+    options: &PASE_OPTIONS,
+    proves: Proves::Among(&PASE_BEARINGS),
+    limits: &LimitKind::OPERATORS,
+    can_plan,
+    ..Declaration::NEW
+};
+
 /// Planner for the exact minimum.
 #[derive(Debug)]
 pub(crate) struct Pase;
 
+/// Declaration of the planner.
+static DATA_PARALLEL: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "pase-data-parallel",
+        name: "PaSE: data parallel",
+        paper: PAPER,
+        summary: "the batch of every operator split over the devices, and nothing else: the paper's baseline",
+        objective: "cost",
+        unit: "operations",
+    },
+    options: &DATA_PARALLEL_OPTIONS,
+    proves: Proves::Among(&DATA_PARALLEL_BEARINGS),
+    limits: &LimitKind::OPERATORS,
+    can_plan,
+    ..Declaration::NEW
+};
+
 /// Planner that splits only the batch, over all devices.
 #[derive(Debug)]
 pub(crate) struct DataParallel;
-
-static PASE: PlannerInfo = PlannerInfo {
-    id: "pase",
-    name: "PaSE",
-    paper: PAPER,
-    summary: "how many ways to split every dimension of every operator: least cost of a step, proven",
-    objective: "cost",
-    unit: "operations",
-};
-
-static DATA_PARALLEL: PlannerInfo = PlannerInfo {
-    id: "pase-data-parallel",
-    name: "PaSE: data parallel",
-    paper: PAPER,
-    summary: "the batch of every operator split over the devices, and nothing else: the paper's baseline",
-    objective: "cost",
-    unit: "operations",
-};
 
 const PARALLEL_EDGES: OptionSpec = OptionSpec {
     name: "parallel_edges",
@@ -266,24 +282,8 @@ fn memory_note() -> String {
 }
 
 impl Planner for Pase {
-    fn info(&self) -> &'static PlannerInfo {
+    fn declaration(&self) -> &'static Declaration {
         &PASE
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &PASE_OPTIONS
-    }
-
-    fn proves(&self) -> Proves {
-        Proves::Among(&PASE_BEARINGS)
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::OPERATORS
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        can_plan(workload)
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
@@ -397,24 +397,8 @@ fn outcome(task: &Task<'_>, solution: &Solution, method: Method, baselines: Base
 }
 
 impl Planner for DataParallel {
-    fn info(&self) -> &'static PlannerInfo {
+    fn declaration(&self) -> &'static Declaration {
         &DATA_PARALLEL
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &DATA_PARALLEL_OPTIONS
-    }
-
-    fn proves(&self) -> Proves {
-        Proves::Among(&DATA_PARALLEL_BEARINGS)
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::OPERATORS
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        can_plan(workload)
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {

@@ -23,7 +23,7 @@ mod search;
 mod settings;
 
 use crate::{
-    CannotPlan, Infeasible, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status, Tunable,
+    CannotPlan, Declaration, Infeasible, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Proves, Status,
     pipeline_options::Recompute,
 };
 use plantui_core::{
@@ -49,13 +49,22 @@ const MANY_NODES: usize = 4_000;
 /// Number of closed sets above which suffixes of topological orders give a warm start, and about how many of them do.
 const WARM_START_SETS: usize = 1_500;
 
-static INFO: PlannerInfo = PlannerInfo {
-    id: "piper",
-    name: "Piper",
-    paper: "Tarnawski, Narayanan, Phanishayee: Piper: Multidimensional Planner for DNN Parallelization, NeurIPS 2021",
-    summary: "stages, replicas, tensor degrees and recomputation with the least time per sample",
-    objective: "time_per_sample",
-    unit: "s",
+/// Declaration of the planner.
+static DECLARATION: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "piper",
+        name: "Piper",
+        paper: "Tarnawski, Narayanan, Phanishayee: Piper: Multidimensional Planner for DNN Parallelization, NeurIPS 2021",
+        summary: "stages, replicas, tensor degrees and recomputation with the least time per sample",
+        objective: "time_per_sample",
+        unit: "s",
+    },
+    options: &settings::OPTIONS,
+    proves: Proves::Among(&settings::BEARINGS),
+    tunables: &settings::TUNABLES,
+    can_plan,
+    plans_many: |problem| problem.workload.piper().is_some(),
+    ..Declaration::NEW
 };
 
 /// The planner.
@@ -63,27 +72,8 @@ static INFO: PlannerInfo = PlannerInfo {
 pub struct Piper;
 
 impl Planner for Piper {
-    fn info(&self) -> &'static PlannerInfo {
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &settings::OPTIONS
-    }
-
-    fn proves(&self) -> Proves {
-        Proves::Among(&settings::BEARINGS)
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        &settings::TUNABLES
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        match workload.piper() {
-            Some(_) => Ok(()),
-            None => Err("Piper needs a profile with times and memory by tensor degree (Piper's JSON)".into()),
-        }
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
@@ -94,12 +84,15 @@ impl Planner for Piper {
         outcome
     }
 
-    fn answers_many(&self, problem: &Problem) -> bool {
-        problem.workload.piper().is_some()
-    }
-
     fn plan_many(&self, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
         many::plan(self, problem, devices, run);
+    }
+}
+
+fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
+    match workload.piper() {
+        Some(_) => Ok(()),
+        None => Err("Piper needs a profile with times and memory by tensor degree (Piper's JSON)".into()),
     }
 }
 

@@ -11,25 +11,13 @@ use super::{
     planners::{PAPER, outcome, placement_profile},
 };
 use crate::{
-    Bearing, CannotPlan, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status,
+    Bearing, Declaration, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status,
 };
 use plantui_core::{
     cluster::LimitKind,
     search::Search,
     source::{LoadError, error::printable},
-    workload::{
-        Workload,
-        formats::{self, detect},
-    },
-};
-
-static INFO: PlannerInfo = PlannerInfo {
-    id: "placement-expert",
-    name: "Placement: expert",
-    paper: PAPER,
-    summary: "a split that you give as a file, extended to the whole graph and scored",
-    objective: "max_load",
-    unit: "ms",
+    workload::formats::{self, detect},
 };
 
 static OPTIONS: [OptionSpec; 2] = [
@@ -50,6 +38,24 @@ static OPTIONS: [OptionSpec; 2] = [
     },
 ];
 
+/// Declaration of the planner.
+static DECLARATION: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "placement-expert",
+        name: "Placement: expert",
+        paper: PAPER,
+        summary: "a split that you give as a file, extended to the whole graph and scored",
+        objective: "max_load",
+        unit: "ms",
+    },
+    options: &OPTIONS,
+    proves: Proves::Among(&[("split", Bearing::Question), ("objective", Bearing::Question)]),
+    limits: &LimitKind::PLACEMENT,
+    can_plan: |workload| placement_profile(workload).map(drop),
+    check_options: |problem| extended(problem).map(drop),
+    ..Declaration::NEW
+};
+
 /// The expert planner.
 #[derive(Debug)]
 pub(crate) struct Expert;
@@ -58,7 +64,7 @@ pub(crate) struct Expert;
 fn extended(problem: &Problem) -> Result<Placed, OptionError> {
     let Some(path): Option<PathBuf> = problem.options.file("split") else {
         return Err(OptionError::Missing {
-            planner: INFO.id.into(),
+            planner: DECLARATION.info.id.into(),
             name: "split".into(),
             example: "split.json".into(),
         });
@@ -74,28 +80,8 @@ fn extended(problem: &Problem) -> Result<Placed, OptionError> {
 }
 
 impl Planner for Expert {
-    fn info(&self) -> &'static PlannerInfo {
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &OPTIONS
-    }
-
-    fn proves(&self) -> Proves {
-        Proves::Among(&[("split", Bearing::Question), ("objective", Bearing::Question)])
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::PLACEMENT
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        placement_profile(workload).map(drop)
-    }
-
-    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
-        extended(problem).map(drop)
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {

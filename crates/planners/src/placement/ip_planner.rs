@@ -7,7 +7,7 @@ use super::{
     smallest_memory,
 };
 use crate::{
-    Bearing, CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status,
+    Bearing, Declaration, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status,
     Tunable,
 };
 use plantui_core::{
@@ -15,21 +15,29 @@ use plantui_core::{
     plan::{Measure, Plan},
     search::Search,
     units,
-    workload::Workload,
+};
+
+/// Declaration of the planner.
+static DECLARATION: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "placement-ip",
+        name: "Placement: IP",
+        paper: PAPER,
+        summary: "splits that need not be contiguous, improved and bounded until proven or out of rounds (up to about a minute)",
+        objective: "max_load",
+        unit: "ms",
+    },
+    options: &OPTIONS,
+    proves: Proves::Among(&BEARINGS),
+    tunables: &[Tunable::Freedom("contiguity")],
+    limits: &LimitKind::PLACEMENT,
+    can_plan: |workload| placement_profile(workload).map(drop),
+    ..Declaration::NEW
 };
 
 /// Planner over all splits, or over those that are contiguous on every device, with a lower bound.
 #[derive(Debug)]
 pub(crate) struct IntegerProgram;
-
-static INFO: PlannerInfo = PlannerInfo {
-    id: "placement-ip",
-    name: "Placement: IP",
-    paper: PAPER,
-    summary: "splits that need not be contiguous, improved and bounded until proven or out of rounds (up to about a minute)",
-    objective: "max_load",
-    unit: "ms",
-};
 
 const CONTIGUITY: OptionSpec = OptionSpec {
     name: "contiguity",
@@ -72,28 +80,8 @@ static BEARINGS: [(&str, Bearing); OPTIONS.len()] = [
 static OPTIONS: [OptionSpec; 2] = [CONTIGUITY, OBJECTIVE];
 
 impl Planner for IntegerProgram {
-    fn info(&self) -> &'static PlannerInfo {
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &OPTIONS
-    }
-
-    fn proves(&self) -> Proves {
-        Proves::Among(&BEARINGS)
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        &[Tunable::Freedom("contiguity")]
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::PLACEMENT
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        placement_profile(workload).map(drop)
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, handle: &Search) -> Outcome {

@@ -19,8 +19,8 @@ use super::{
     planners::{PAPER, placement_profile},
 };
 use crate::{
-    Bearing, CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves,
-    Statistics, Status, Tunable,
+    Bearing, CannotPlan, Declaration, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem,
+    Proves, Statistics, Status, Tunable,
 };
 use plantui_core::{
     cluster::LimitKind,
@@ -42,9 +42,7 @@ enum Algorithm {
 /// One of the algorithms as a planner.
 #[derive(Debug)]
 pub(crate) struct LatencyPlanner {
-    info: PlannerInfo,
-    options: &'static [OptionSpec],
-    limits: &'static [LimitKind],
+    declaration: &'static Declaration,
     algorithm: Algorithm,
 }
 
@@ -77,82 +75,59 @@ static SEARCH_BEARINGS: [(&str, Bearing); SEARCH_OPTIONS.len()] = [
     (ROUNDS.name, Bearing::Search),
 ];
 
-const fn info(id: &'static str, name: &'static str, summary: &'static str) -> PlannerInfo {
-    PlannerInfo { id, name, paper: PAPER, summary, objective: "latency", unit: "ms" }
+const fn declared(id: &'static str, name: &'static str, summary: &'static str) -> Declaration {
+    Declaration {
+        info: PlannerInfo { id, name, paper: PAPER, summary, objective: "latency", unit: "ms" },
+        limits: &LimitKind::PLACEMENT,
+        can_plan: |workload| placement_profile(workload).map(drop),
+        ..Declaration::NEW
+    }
 }
 
 /// Accelerators filled along a topological order.
 pub(crate) static GREEDY: LatencyPlanner = LatencyPlanner {
-    info: info(
+    declaration: &declared(
         "placement-latency-greedy",
         "Latency: greedy",
         "accelerators filled one after the other along a topological order, as far as memory goes",
     ),
-    options: &[],
-    limits: &LimitKind::PLACEMENT,
     algorithm: Algorithm::Greedy,
 };
 /// Split of the max-load DP.
 pub(crate) static MAX_LOAD_DP: LatencyPlanner = LatencyPlanner {
-    info: info(
+    declaration: &declared(
         "placement-latency-dp",
         "Latency: max-load DP",
         "the contiguous split with the least busy busiest device, scored by the time one sample takes",
     ),
-    options: &[],
-    limits: &LimitKind::PLACEMENT,
     algorithm: Algorithm::MaxLoadDp,
 };
 /// Anytime search.
 pub(crate) static SEARCH: LatencyPlanner = LatencyPlanner {
-    info: info(
-        "placement-latency-ip",
-        "Latency: search",
-        "the least time for one sample with so many subgraphs per accelerator: annealing, branch and bound, a lower bound",
-    ),
-    options: &SEARCH_OPTIONS,
-    limits: &LimitKind::PLACEMENT,
+    declaration: &Declaration {
+        options: &SEARCH_OPTIONS,
+        proves: Proves::Among(&SEARCH_BEARINGS),
+        tunables: &[Tunable::Resource("subgraphs")],
+        can_plan: can_schedule,
+        ..declared(
+            "placement-latency-ip",
+            "Latency: search",
+            "the least time for one sample with so many subgraphs per accelerator: annealing, branch and bound, a lower bound",
+        )
+    },
     algorithm: Algorithm::Search,
 };
 
+fn can_schedule(workload: &Workload) -> Result<(), CannotPlan> {
+    if placement_profile(workload)?.nodes.iter().any(|node| node.backward) {
+        return Err("it schedules one inference, and there are backward nodes: give it the inference graph".into());
+    }
+    Ok(())
+}
+
 impl Planner for LatencyPlanner {
-    fn info(&self) -> &'static PlannerInfo {
-        // The planners are statics, so their fields have static lifetime.
-        match self.algorithm {
-            Algorithm::Greedy => &GREEDY.info,
-            Algorithm::MaxLoadDp => &MAX_LOAD_DP.info,
-            Algorithm::Search => &SEARCH.info,
-        }
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        self.options
-    }
-
-    fn proves(&self) -> Proves {
-        match self.algorithm {
-            Algorithm::Search => Proves::Among(&SEARCH_BEARINGS),
-            Algorithm::Greedy | Algorithm::MaxLoadDp => Proves::Nothing,
-        }
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        match self.algorithm {
-            Algorithm::Search => &[Tunable::Resource("subgraphs")],
-            Algorithm::Greedy | Algorithm::MaxLoadDp => &[],
-        }
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        self.limits
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        let profile = placement_profile(workload)?;
-        if self.algorithm == Algorithm::Search && profile.nodes.iter().any(|node| node.backward) {
-            return Err("it schedules one inference, and there are backward nodes: give it the inference graph".into());
-        }
-        Ok(())
+    fn declaration(&self) -> &'static Declaration {
+        self.declaration
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {

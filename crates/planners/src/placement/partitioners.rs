@@ -9,8 +9,10 @@ use super::{
     planners::{PAPER, outcome, placement_profile, plan},
     scotch,
 };
-use crate::{Bearing, CannotPlan, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status};
-use plantui_core::{cluster::LimitKind, search::Search, workload::Workload};
+use crate::{
+    Bearing, CannotPlan, Declaration, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status,
+};
+use plantui_core::{cluster::LimitKind, search::Search};
 
 const OBJECTIVE: OptionSpec = OptionSpec {
     name: "objective",
@@ -33,27 +35,44 @@ static MULTILEVEL_OPTIONS: [OptionSpec; 2] = [
     },
 ];
 
-static SCOTCH_INFO: PlannerInfo = PlannerInfo {
-    id: "placement-scotch",
-    name: "Placement: Scotch",
-    paper: PAPER,
-    summary: "the partition of Scotch's gpart: balanced times, few transfers; heeds no memory",
-    objective: "max_load",
-    unit: "ms",
-};
-static MULTILEVEL_INFO: PlannerInfo = PlannerInfo {
-    id: "placement-multilevel",
-    name: "Placement: multilevel",
-    paper: "Karypis and Kumar: A Fast and High Quality Multilevel Scheme for Partitioning Irregular Graphs, SIAM J. Sci. \
-            Comput. 1998",
-    summary: "coarsened, split and refined by the load of the busiest device; need not be contiguous",
-    objective: "max_load",
-    unit: "ms",
+/// Declaration of the planner.
+static SCOTCH: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "placement-scotch",
+        name: "Placement: Scotch",
+        paper: PAPER,
+        summary: "the partition of Scotch's gpart: balanced times, few transfers; heeds no memory",
+        objective: "max_load",
+        unit: "ms",
+    },
+    options: &SCOTCH_OPTIONS,
+    proves: Proves::Among(&[("objective", Bearing::Question)]),
+    limits: &LimitKind::PLACEMENT,
+    can_plan: |workload| placement_profile(workload).and_then(|_| installed().map(drop)),
+    ..Declaration::NEW
 };
 
 /// Scotch's `gpart`.
 #[derive(Debug)]
 pub(crate) struct Scotch;
+
+/// Declaration of the planner.
+static MULTILEVEL: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "placement-multilevel",
+        name: "Placement: multilevel",
+        paper: "Karypis and Kumar: A Fast and High Quality Multilevel Scheme for Partitioning Irregular Graphs, SIAM J. Sci. \
+                Comput. 1998",
+        summary: "coarsened, split and refined by the load of the busiest device; need not be contiguous",
+        objective: "max_load",
+        unit: "ms",
+    },
+    options: &MULTILEVEL_OPTIONS,
+    proves: Proves::Among(&[("objective", Bearing::Question), ("restarts", Bearing::Search)]),
+    limits: &LimitKind::PLACEMENT,
+    can_plan: |workload| placement_profile(workload).map(drop),
+    ..Declaration::NEW
+};
 
 /// Our own multilevel partitioner.
 #[derive(Debug)]
@@ -86,25 +105,8 @@ fn finished(problem: &Problem, asked: &Asked<'_>, placed: Placed, search: &Searc
 }
 
 impl Planner for Scotch {
-    fn info(&self) -> &'static PlannerInfo {
-        &SCOTCH_INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &SCOTCH_OPTIONS
-    }
-
-    fn proves(&self) -> Proves {
-        Proves::Among(&[("objective", Bearing::Question)])
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::PLACEMENT
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        placement_profile(workload)?;
-        installed().map(drop)
+    fn declaration(&self) -> &'static Declaration {
+        &SCOTCH
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
@@ -121,24 +123,8 @@ impl Planner for Scotch {
 }
 
 impl Planner for Multilevel {
-    fn info(&self) -> &'static PlannerInfo {
-        &MULTILEVEL_INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &MULTILEVEL_OPTIONS
-    }
-
-    fn proves(&self) -> Proves {
-        Proves::Among(&[("objective", Bearing::Question), ("restarts", Bearing::Search)])
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::PLACEMENT
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        placement_profile(workload).map(drop)
+    fn declaration(&self) -> &'static Declaration {
+        &MULTILEVEL
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {

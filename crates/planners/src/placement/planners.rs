@@ -10,8 +10,8 @@ use super::{
     first_plan, linearise, local_search, pipedream, smallest_memory,
 };
 use crate::{
-    Bearing, CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves,
-    Statistics, Status,
+    Bearing, CannotPlan, Declaration, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem,
+    Proves, Statistics, Status,
 };
 use plantui_core::{
     cluster::LimitKind,
@@ -37,8 +37,7 @@ enum Algorithm {
 /// One of the algorithms as a planner.
 #[derive(Debug)]
 pub(crate) struct PlacementPlanner {
-    info: PlannerInfo,
-    options: &'static [OptionSpec],
+    declaration: &'static Declaration,
     algorithm: Algorithm,
 }
 
@@ -65,88 +64,72 @@ static RESTARTS: [OptionSpec; 1] = [OptionSpec {
     kind: OptionKind::Number { default: 10.0, least: 1.0, most: 100_000.0, whole: true, zero: None },
 }];
 
-const fn planner(
-    id: &'static str,
-    name: &'static str,
-    summary: &'static str,
-    options: &'static [OptionSpec],
-    algorithm: Algorithm,
-) -> PlacementPlanner {
-    let info = PlannerInfo { id, name, paper: PAPER, summary, objective: "max_load", unit: "ms" };
-    PlacementPlanner { info, options, algorithm }
+const fn declared(id: &'static str, name: &'static str, summary: &'static str) -> Declaration {
+    Declaration {
+        info: PlannerInfo { id, name, paper: PAPER, summary, objective: "max_load", unit: "ms" },
+        limits: &LimitKind::PLACEMENT,
+        can_plan: |workload| placement_profile(workload).map(drop),
+        ..Declaration::NEW
+    }
 }
 
 /// Optimum over contiguous splits.
-pub(crate) static DP: PlacementPlanner = planner(
-    "placement-dp",
-    "Placement: DP",
-    "the contiguous split over accelerators and CPUs whose busiest device is least busy, proven",
-    &CONTRACT_LAYERS,
-    Algorithm::Dp,
-);
+pub(crate) static DP: PlacementPlanner = PlacementPlanner {
+    declaration: &Declaration {
+        options: &CONTRACT_LAYERS,
+        proves: Proves::Among(&OF_CONTRACT_LAYERS),
+        ..declared(
+            "placement-dp",
+            "Placement: DP",
+            "the contiguous split over accelerators and CPUs whose busiest device is least busy, proven",
+        )
+    },
+    algorithm: Algorithm::Dp,
+};
 /// Optimum along one order.
-pub(crate) static LINEARISED: PlacementPlanner = planner(
-    "placement-dpl",
-    "Placement: linearised DP",
-    "the best split along one topological order: fast, and nearly as good",
-    &[],
-    Algorithm::Linearised,
-);
+pub(crate) static LINEARISED: PlacementPlanner = PlacementPlanner {
+    declaration: &declared(
+        "placement-dpl",
+        "Placement: linearised DP",
+        "the best split along one topological order: fast, and nearly as good",
+    ),
+    algorithm: Algorithm::Linearised,
+};
 /// Everything on one accelerator.
-pub(crate) static ONE: PlacementPlanner = planner(
-    "placement-one",
-    "Placement: one device",
-    "everything on one accelerator, the yardstick of the paper",
-    &[],
-    Algorithm::One,
-);
+pub(crate) static ONE: PlacementPlanner = PlacementPlanner {
+    declaration: &declared(
+        "placement-one",
+        "Placement: one device",
+        "everything on one accelerator, the yardstick of the paper",
+    ),
+    algorithm: Algorithm::One,
+};
 /// Best single moves from random starts.
-pub(crate) static LOCAL_SEARCH: PlacementPlanner = planner(
-    "placement-local-search",
-    "Placement: local search",
-    "from random splits always the best single move; need not be contiguous",
-    &RESTARTS,
-    Algorithm::LocalSearch,
-);
+pub(crate) static LOCAL_SEARCH: PlacementPlanner = PlacementPlanner {
+    declaration: &Declaration {
+        options: &RESTARTS,
+        proves: Proves::Among(&OF_RESTARTS),
+        ..declared(
+            "placement-local-search",
+            "Placement: local search",
+            "from random splits always the best single move; need not be contiguous",
+        )
+    },
+    algorithm: Algorithm::LocalSearch,
+};
 /// Biconnected components, then the linearised DP.
-pub(crate) static PIPEDREAM: PlacementPlanner = planner(
-    "placement-pipedream",
-    "Placement: PipeDream",
-    "branches merged into blocks, then the best split along their order",
-    &[],
-    Algorithm::PipeDream,
-);
+pub(crate) static PIPEDREAM: PlacementPlanner = PlacementPlanner {
+    declaration: &declared(
+        "placement-pipedream",
+        "Placement: PipeDream",
+        "branches merged into blocks, then the best split along their order",
+    ),
+    algorithm: Algorithm::PipeDream,
+};
 
 impl Planner for PlacementPlanner {
-    fn info(&self) -> &'static PlannerInfo {
-        // The planners are statics, so their fields have static lifetime.
-        match self.algorithm {
-            Algorithm::Dp => &DP.info,
-            Algorithm::Linearised => &LINEARISED.info,
-            Algorithm::One => &ONE.info,
-            Algorithm::LocalSearch => &LOCAL_SEARCH.info,
-            Algorithm::PipeDream => &PIPEDREAM.info,
-        }
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        self.options
-    }
-
-    fn proves(&self) -> Proves {
-        match self.algorithm {
-            Algorithm::Dp => Proves::Among(&OF_CONTRACT_LAYERS),
-            Algorithm::LocalSearch => Proves::Among(&OF_RESTARTS),
-            Algorithm::Linearised | Algorithm::One | Algorithm::PipeDream => Proves::Nothing,
-        }
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::PLACEMENT
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        placement_profile(workload).map(drop)
+    fn declaration(&self) -> &'static Declaration {
+        self.declaration
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {

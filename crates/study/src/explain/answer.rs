@@ -12,7 +12,7 @@ use plantui_core::{
     units,
     workload::Workload,
 };
-use plantui_planners::{Fault, Infeasible, Options, Outcome, Problem, REPORT, Status};
+use plantui_planners::{Fault, Infeasible, Options, Outcome, Problem, REPORT, Status, for_engines};
 
 /// Certainty of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,11 +230,11 @@ fn unanswered(fault: &Fault) -> Outcome {
 /// Plan with the least simulated iteration time among those that training engines run unchanged, valued by `measure`. Nothing
 /// is proven about that value.
 fn engine_feasible(problem: &Problem, measure: Measure, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
-    let Some(joint) = plantui_planners::find("joint").filter(|joint| joint.can_plan(&problem.workload).is_ok()) else {
+    let Some(planner) = for_engines(&problem.workload) else {
         return Ok((Outcome::new(Status::Infeasible), None));
     };
-    let options = Options::parse("joint", joint.options(), ["space=engine"]).unwrap_or_default();
-    let (mut outcome, score) = run::plan(joint, &Problem { options, ..problem.clone() }, search)?;
+    let options = Options::parse(planner.info().id, planner.options(), ["space=engine"]).unwrap_or_default();
+    let (mut outcome, score) = run::plan(planner, &Problem { options, ..problem.clone() }, search)?;
     let Some(plan) = &mut outcome.plan else { return Ok((outcome, score)) };
     plan.measure = measure;
     let score = check(&problem.workload, &problem.limits, plan);

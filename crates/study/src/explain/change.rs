@@ -107,7 +107,7 @@ fn limit_label(kind: LimitKind, now: f64, value: f64) -> String {
 
 /// Options that state a resource, with the largest value of each.
 fn resources(planner: &dyn Planner) -> impl Iterator<Item = (&'static OptionSpec, f64)> + '_ {
-    planner.tunables().iter().filter_map(|tunable| match (tunable, spec_of(planner, *tunable)?.kind) {
+    planner.declaration().tunables.iter().filter_map(|tunable| match (tunable, spec_of(planner, *tunable)?.kind) {
         (Tunable::Resource(_), OptionKind::Number { most, .. } | OptionKind::Quantity { most, .. }) => {
             Some((spec_of(planner, *tunable)?, most))
         }

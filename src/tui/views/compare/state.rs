@@ -334,7 +334,7 @@ impl Model {
     pub(in crate::tui) fn compare_all(&mut self) -> Effects {
         let able = (0..self.planners.len()).filter(|&planner| self.refusals[planner].is_none());
         // Planners that use the others would plan the same again.
-        let able = able.filter(|&planner| planner == self.planner || !self.planners[planner].asks_others());
+        let able = able.filter(|&planner| planner == self.planner || self.planners[planner].stands_alone());
         let planning = self.running.as_ref().is_some_and(|running| running.planning).then_some(self.planner);
         let answered = |planner: usize| match self.views.compare.answer(planner) {
             Some(Answer::Plan(compared)) => {

@@ -8,28 +8,16 @@ use super::{
     length::event_speedup,
     placement,
 };
-use crate::{
-    CannotPlan, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Statistics,
-    Status, Tunable,
-};
+use crate::{Declaration, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Statistics, Status};
 use plantui_core::{
     cluster::LimitKind,
     family,
     plan::{Basis, Length, Measure, Plan, SpeedupModel, Stage},
     search::Search,
     workload::{
-        Choice, Workload,
+        Choice,
         states::{States, StatesError},
     },
-};
-
-static INFO: PlannerInfo = PlannerInfo {
-    id: "dapple-hpgo",
-    name: "DAPPLE (as published)",
-    paper: "Fan et al.: DAPPLE, PPoPP 2021; computed as by HPGO, its published planner",
-    summary: "one, two or n stages over machines, by the published recurrence",
-    objective: "speedup",
-    unit: "x",
 };
 
 const fn fault(name: &'static str, label: &'static str, help: &'static str) -> OptionSpec {
@@ -67,6 +55,24 @@ static OPTIONS: [OptionSpec; 15] = [
     fault("memory_unchecked", "memory ignored", "fault: no plan is refused for its memory"),
 ];
 
+/// Declaration of the planner.
+static DECLARATION: Declaration = Declaration {
+    info: PlannerInfo {
+        id: "dapple-hpgo",
+        name: "DAPPLE (as published)",
+        paper: "Fan et al.: DAPPLE, PPoPP 2021; computed as by HPGO, its published planner",
+        summary: "one, two or n stages over machines, by the published recurrence",
+        objective: "speedup",
+        unit: "x",
+    },
+    options: &OPTIONS,
+    tunables: &settings::LINKS,
+    limits: &LimitKind::LAYERS,
+    can_plan: |workload| settings::layers(workload).map(drop),
+    check_options: settings::check_states,
+    ..Declaration::NEW
+};
+
 /// Published planner of DAPPLE.
 #[derive(Debug, Clone, Copy)]
 pub struct Hpgo;
@@ -86,28 +92,8 @@ fn faults(options: &Options) -> Faults {
 }
 
 impl Planner for Hpgo {
-    fn info(&self) -> &'static PlannerInfo {
-        &INFO
-    }
-
-    fn options(&self) -> &'static [OptionSpec] {
-        &OPTIONS
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        &settings::LINKS
-    }
-
-    fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::LAYERS
-    }
-
-    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        settings::layers(workload).map(drop)
-    }
-
-    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
-        settings::check_states(problem)
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {

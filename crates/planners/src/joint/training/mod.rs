@@ -32,7 +32,7 @@ use super::{engine_of, settings::JointSettings};
 /// Options that the planner ignores for these models: the stack determines the engine, virtual stages are searched, and
 /// the search is exhaustive. NVIDIA's stacks ignore the schedule too: they run 1F1B, interleaved if the configuration
 /// has virtual stages, and nothing else.
-pub(super) fn unheard(profile: &TrainingProfile) -> &'static [&'static str] {
+pub(super) fn ignored(profile: &TrainingProfile) -> &'static [&'static str] {
     const UNHEARD: [&str; 6] = ["schedule", "space", "virtual_stages", "engine", "gap", "tensor_degree"];
     match profile.stack {
         Stack::Torchtitan | Stack::Plain => &UNHEARD[1..],
