@@ -54,28 +54,28 @@ impl Model {
         match (row, action) {
             (PanelRow::Planner(i), Action::Edit | Action::Increase) => return self.choose(i),
             (PanelRow::Planner(_), _) => {}
-            (PanelRow::Others, Action::Edit) => self.fold_others(!self.others_unfolded),
+            (PanelRow::Others, Action::Edit) => self.fold_others(!self.panel.others_unfolded),
             (PanelRow::Others, _) => self.fold_others(up),
             (PanelRow::Limit(_), Action::Edit) => self.begin_typing(row),
             (PanelRow::Limit(kind), Action::Reset) => {
-                return self.set_limits(self.limits.with(kind, self.first_limits.get(kind)));
+                return self.set_limits(self.session.limits.with(kind, self.session.first_limits.get(kind)));
             }
             (PanelRow::Limit(kind), _) => {
-                let value = kind.step(self.limits.get(kind), up, large);
-                return self.set_limits(self.limits.with(kind, value));
+                let value = kind.step(self.session.limits.get(kind), up, large);
+                return self.set_limits(self.session.limits.with(kind, value));
             }
             (PanelRow::Dial(_), Action::Edit) => self.begin_typing(row),
             (PanelRow::Dial(i), Action::Reset) => {
-                let first = self.first_dials[i].value.clone();
+                let first = self.session.first_dials[i].value.clone();
                 return self.turn(i, &first);
             }
             (PanelRow::Dial(i), _) => {
-                let next = self.dials[i].step(up, large).to_string();
+                let next = self.session.dials[i].step(up, large).to_string();
                 return self.turn(i, &next);
             }
             (PanelRow::Schedule | PanelRow::Setting(_), _) => return self.act_on_play_row(row, action),
             (PanelRow::Option(i), _) => {
-                let spec = &self.specs()[i];
+                let spec = &self.session.specs()[i];
                 let now = self.option_value(spec);
                 match (spec.kind, action) {
                     (_, Action::Reset) => return self.set_option(spec, spec.default_value()),
@@ -95,11 +95,11 @@ impl Model {
 
     /// Changes a dial of the workload. The result is another workload of the same nodes.
     fn turn(&mut self, dial: usize, value: &str) -> Effects {
-        let now = &self.dials[dial];
+        let now = &self.session.dials[dial];
         if now.value == value {
             return vec![];
         }
-        match dial::turned(&self.workload, now.id, value) {
+        match dial::turned(&self.session.workload, now.id, value) {
             Ok(workload) => self.take_turned(workload),
             Err(error) => {
                 self.message = Some((Tone::Refused, error.to_string()));
@@ -112,10 +112,10 @@ impl Model {
     fn act_on_play_row(&mut self, row: PanelRow, action: Action) -> Effects {
         let up = matches!(action, Action::Increase | Action::IncreaseLarge | Action::Edit);
         let large = matches!(action, Action::DecreaseLarge | Action::IncreaseLarge);
-        let mut setup = self.setup;
+        let mut setup = self.simulation.setup;
         match (row, action) {
             (PanelRow::Setting(setting), Action::Reset) => {
-                setup = setup.reset(setting, &self.first_settings);
+                setup = setup.reset(setting, &self.simulation.first_settings);
             }
             (PanelRow::Setting(setting), Action::Edit) if !setting.is_choice() => {
                 self.begin_typing(row);
@@ -135,10 +135,10 @@ impl Model {
 
     /// Selects a planner and plans with it.
     pub(super) fn choose(&mut self, planner: usize) -> Effects {
-        if planner == self.planner {
+        if planner == self.session.planner {
             return vec![];
         }
-        self.planner = planner;
+        self.session.planner = planner;
         self.remember_planner();
         let mut effects = self.leave_edits();
         effects.append(&mut self.replan());
@@ -147,23 +147,24 @@ impl Model {
 
     /// Stores the planner in force as the last one used for its objective.
     pub(super) fn remember_planner(&mut self) {
-        let objective = self.objective_of(self.planner);
-        self.last_for.retain(|(known, _)| *known != objective);
-        self.last_for.push((objective, self.planner));
+        let objective = self.session.objective_of(self.session.planner);
+        self.session.last_for.retain(|(known, _)| *known != objective);
+        self.session.last_for.push((objective, self.session.planner));
     }
 
     /// Switches to the next objective that the workload supports: to the planner last used for it, else to the first.
     pub(super) fn next_objective(&mut self) -> Effects {
         // Planners that convert the workload have the objectives of the native ones, so they are left out.
-        let able = (0..self.planners.len()).filter(|&i| self.refusals[i].is_none() && self.is_native(i));
+        let able = (0..self.session.planners.len())
+            .filter(|&i| self.session.refusals[i].is_none() && self.session.is_native(i));
         let mut objectives: Vec<(&str, usize)> = vec![];
         for planner in able {
-            let objective = self.objective_of(planner);
+            let objective = self.session.objective_of(planner);
             if !objectives.iter().any(|(known, _)| *known == objective) {
                 objectives.push((objective, planner));
             }
         }
-        let now = self.objective_of(self.planner);
+        let now = self.session.objective_of(self.session.planner);
         let at = objectives.iter().position(|(objective, _)| *objective == now);
         let next = at.map_or(0, |at| (at + 1) % objectives.len());
         let words = |objective: &str| objective.replace('_', " ");
@@ -173,7 +174,7 @@ impl Model {
             return vec![];
         };
         self.remember_planner();
-        let known = self.last_for.iter().find(|(known, _)| *known == objective);
+        let known = self.session.last_for.iter().find(|(known, _)| *known == objective);
         let planner = known.map_or(first, |(_, planner)| *planner);
         let row = self.panel_row();
         let effects = self.choose(planner);
@@ -185,14 +186,14 @@ impl Model {
 
     /// The value of an option of the planner in force.
     pub(super) fn option_value(&self, spec: &OptionSpec) -> OptionValue {
-        self.options[self.planner].get(spec.name).unwrap_or_else(|| spec.default_value())
+        self.session.options[self.session.planner].get(spec.name).unwrap_or_else(|| spec.default_value())
     }
 
     pub(super) fn set_option(&mut self, spec: &OptionSpec, value: OptionValue) -> Effects {
         if self.option_value(spec) == value {
             return vec![];
         }
-        self.options[self.planner].set(spec.name, value);
+        self.session.options[self.session.planner].set(spec.name, value);
         let mut effects = self.leave_edits();
         effects.append(&mut self.replan());
         effects
@@ -200,31 +201,31 @@ impl Model {
 
     fn begin_typing(&mut self, row: PanelRow) {
         let text = match row {
-            PanelRow::Limit(kind) => kind.format(self.limits.get(kind)),
-            PanelRow::Dial(i) => self.dials[i].value.clone(),
-            PanelRow::Option(i) => self.specs()[i].show(&self.option_value(&self.specs()[i])),
-            PanelRow::Setting(setting) => setting.show(&self.setup.settings),
+            PanelRow::Limit(kind) => kind.format(self.session.limits.get(kind)),
+            PanelRow::Dial(i) => self.session.dials[i].value.clone(),
+            PanelRow::Option(i) => self.session.specs()[i].show(&self.option_value(&self.session.specs()[i])),
+            PanelRow::Setting(setting) => setting.show(&self.simulation.setup.settings),
             PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => return,
         };
         self.focus = Focus::Panel;
         let mut editing = Editing { row, input: Input::new(text), untouched: true, error: None, known: None };
         editing.known = self.known_of(&editing);
-        self.editing = Some(editing);
+        self.panel.editing = Some(editing);
     }
 
     /// Handles a key while a value is typed.
     pub(super) fn type_value(&mut self, key: &KeyEvent) -> Effects {
-        let Some(mut editing) = self.editing.take() else { return vec![] };
+        let Some(mut editing) = self.panel.editing.take() else { return vec![] };
         match key.code {
             KeyCode::Esc => return vec![],
             KeyCode::Enter => match self.understand(&editing) {
-                Ok(Typed::Limit(kind, value)) => return self.set_limits(self.limits.with(kind, value)),
+                Ok(Typed::Limit(kind, value)) => return self.set_limits(self.session.limits.with(kind, value)),
                 Ok(Typed::Workload(workload)) => return self.take_turned(*workload),
                 Ok(Typed::Option(name, value)) => {
-                    let spec = self.specs().iter().find(|spec| spec.name == name);
+                    let spec = self.session.specs().iter().find(|spec| spec.name == name);
                     return spec.map_or_else(Vec::new, |spec| self.set_option(spec, value));
                 }
-                Ok(Typed::Simulator(settings)) => return self.set_setup(self.setup.set(settings)),
+                Ok(Typed::Simulator(settings)) => return self.set_setup(self.simulation.setup.set(settings)),
                 Err(error) => editing.error = Some(error),
             },
             _ => {
@@ -239,7 +240,7 @@ impl Model {
                 editing.known = self.known_of(&editing);
             }
         }
-        self.editing = Some(editing);
+        self.panel.editing = Some(editing);
         vec![]
     }
 
@@ -254,11 +255,11 @@ impl Model {
                 kind.parse(text).map(|value| Typed::Limit(kind, value)).map_err(|error| error.to_string())
             }
             PanelRow::Dial(i) => {
-                let turned = dial::turned(&self.workload, self.dials[i].id, text);
+                let turned = dial::turned(&self.session.workload, self.session.dials[i].id, text);
                 turned.map(|workload| Typed::Workload(Box::new(workload))).map_err(|error| error.to_string())
             }
             PanelRow::Option(i) => {
-                let spec = &self.specs()[i];
+                let spec = &self.session.specs()[i];
                 let text = match spec.kind {
                     OptionKind::File { .. } => files::expand_home(text.trim()),
                     _ => text.trim().to_string(),
@@ -271,10 +272,10 @@ impl Model {
                 Ok(Typed::Option(spec.name, value))
             }
             // The shown text may be rounded. Unchanged text keeps the exact value.
-            PanelRow::Setting(setting) if text.trim() == setting.show(&self.setup.settings) => {
-                Ok(Typed::Simulator(self.setup.settings))
+            PanelRow::Setting(setting) if text.trim() == setting.show(&self.simulation.setup.settings) => {
+                Ok(Typed::Simulator(self.simulation.setup.settings))
             }
-            PanelRow::Setting(setting) => setting.parse(text, &self.setup.settings).map(Typed::Simulator),
+            PanelRow::Setting(setting) => setting.parse(text, &self.simulation.setup.settings).map(Typed::Simulator),
             PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => Err(String::new()),
         }
     }
@@ -282,7 +283,7 @@ impl Model {
     /// Note that says if the typed file exists.
     fn known_of(&self, editing: &Editing) -> Option<(Tone, String)> {
         let PanelRow::Option(i) = editing.row else { return None };
-        let OptionKind::File { example } = self.specs()[i].kind else { return None };
+        let OptionKind::File { example } = self.session.specs()[i].kind else { return None };
         let typed = editing.input.value().trim();
         if typed.is_empty() {
             return Some((Tone::Done, format!("no file; a path such as {example}, `~` is your home")));

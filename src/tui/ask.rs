@@ -84,17 +84,21 @@ impl AskForm {
 impl Model {
     /// Opens the form. The initial value is that of the plan on the screen.
     pub(super) fn open_ask(&mut self) {
-        let heeded = limits_of(self.current_planner(), &self.workload);
+        let heeded = limits_of(self.session.current_planner(), &self.session.workload);
         let kinds: Vec<LimitKind> = SOUGHT.into_iter().filter(|kind| heeded.contains(kind)).collect();
-        if kinds.is_empty() || self.refusal.is_some() {
-            let why = self.refusal.clone().unwrap_or_else(|| "this planner heeds no limit to ask the least of".into());
+        if kinds.is_empty() || self.planning.refusal.is_some() {
+            let why = self
+                .planning
+                .refusal
+                .clone()
+                .unwrap_or_else(|| "this planner heeds no limit to ask the least of".into());
             self.message = Some((Tone::Refused, why));
             return;
         }
         let mut form = AskForm {
             kinds,
             kind: 0,
-            figures: seek::names(self.measure(), family::of(&self.workload).predicts()),
+            figures: seek::names(self.session.measure(), family::of(&self.session.workload).predicts()),
             figure: 0,
             value: Input::default(),
             field: Field::Value,
@@ -109,7 +113,7 @@ impl Model {
 
     /// Initial value: the figure of the shown plan, written as in a goal.
     fn suggested(&self, form: &AskForm) -> Input {
-        let example = Goal::parse(&format!("{}{}1", form.figures[form.figure], form.sign()), self.measure());
+        let example = Goal::parse(&format!("{}{}1", form.figures[form.figure], form.sign()), self.session.measure());
         let figure = example.map_or(
             match form.figures[form.figure] {
                 "batch_time" => seek::Figure::BatchTime,
@@ -119,11 +123,20 @@ impl Model {
             },
             |goal| goal.figure,
         );
-        let goal =
-            Goal { figure, measure: self.measure(), at_most: form.sign() == "<=", value: self.limits.memory_limit() };
-        let timeline =
-            self.simulated.as_ref().map(|simulated| &simulated.timeline).filter(|timeline| timeline.iteration_s > 0.0);
-        let score = self.shown.as_ref().and_then(|shown| shown.score.as_ref()).filter(|score| score.is_valid());
+        let goal = Goal {
+            figure,
+            measure: self.session.measure(),
+            at_most: form.sign() == "<=",
+            value: self.session.limits.memory_limit(),
+        };
+        let timeline = self
+            .simulation
+            .simulated
+            .as_ref()
+            .map(|simulated| &simulated.timeline)
+            .filter(|timeline| timeline.iteration_s > 0.0);
+        let score =
+            self.planning.shown.as_ref().and_then(|shown| shown.score.as_ref()).filter(|score| score.is_valid());
         let value = match figure {
             seek::Figure::Planned => score.filter(|score| score.measure == goal.measure).map(|score| score.value),
             seek::Figure::SampleTime => timeline.map(|timeline| 1.0 / timeline.samples_per_s),
@@ -131,7 +144,7 @@ impl Model {
             seek::Figure::Throughput => timeline.map(|timeline| timeline.samples_per_s),
             seek::Figure::Bubble => timeline.map(|timeline| timeline.bubble),
             seek::Figure::Memory => timeline.map(crate::simulate::Timeline::peak_memory),
-            seek::Figure::Tokens | seek::Figure::Utilisation => self.shown.as_ref().and_then(|shown| {
+            seek::Figure::Tokens | seek::Figure::Utilisation => self.planning.shown.as_ref().and_then(|shown| {
                 let (plan, _) = shown.plan()?;
                 goal.predicted(&shown.workload, &shown.limits, plan)
             }),
@@ -191,12 +204,12 @@ impl Model {
             if let Some(value) = sought.answer {
                 let kind = sought.question.least;
                 self.message = Some((Tone::Done, format!("{} {}", kind.label(), kind.format(value))));
-                return self.set_limits(self.limits.with(kind, value));
+                return self.set_limits(self.session.limits.with(kind, value));
             }
             self.overlay = Some(Overlay::Ask(form));
             return vec![];
         }
-        let goal = match Goal::of_workload(&form.goal(), self.measure(), &self.workload) {
+        let goal = match Goal::of_workload(&form.goal(), self.session.measure(), &self.session.workload) {
             Ok(goal) => goal,
             Err(error) => {
                 form.error = Some(error.to_string());
@@ -207,13 +220,13 @@ impl Model {
         let question = Question { least: form.kinds[form.kind], goal, among: None };
         form.question = Some(question.clone());
         self.overlay = Some(Overlay::Ask(form));
-        let planner = self.current_planner();
+        let planner = self.session.current_planner();
         let problem = Problem {
-            workload: self.workload.clone(),
-            limits: self.limits.clone(),
-            options: self.options[self.planner].clone(),
+            workload: self.session.workload.clone(),
+            limits: self.session.limits.clone(),
+            options: self.session.options[self.session.planner].clone(),
         };
-        let setup = self.setup;
+        let setup = self.simulation.setup;
         let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {
             let asked = seek::Asked { planner, problem: &problem, setup, each: Some(EACH) };
             let (sender, receiver) = crossbeam_channel::unbounded();

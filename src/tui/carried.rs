@@ -25,9 +25,9 @@ impl Model {
     /// # Errors
     /// [`MissingLimit`] if neither its file nor the screen states a required limit.
     pub(super) fn carried(&self, workload: &Workload) -> Result<Carried, MissingLimit> {
-        let (here, file) = (GivenLimits::from(&self.limits), &workload.limits);
+        let (here, file) = (GivenLimits::from(&self.session.limits), &workload.limits);
         let by_hand = self.set_by_hand();
-        let unstated = self.defaults.unstated_by(&workload.limits);
+        let unstated = self.session.defaults.unstated_by(&workload.limits);
         let mut stated = file.or(&by_hand).or(&unstated).maybe(LimitKind::Cpus, workload.limits.cpus());
         let mut kept: Vec<LimitKind> = LimitKind::ALL
             .into_iter()
@@ -49,14 +49,14 @@ impl Model {
 
     /// Limits set by flags, and those changed since.
     fn set_by_hand(&self) -> GivenLimits {
-        let mut set = self.asked_limits.clone();
+        let mut set = self.session.asked_limits.clone();
         for kind in LimitKind::ALL {
-            if self.limits.get(kind) != self.first_limits.get(kind) {
-                set.set(kind, Some(self.limits.get(kind)));
+            if self.session.limits.get(kind) != self.session.first_limits.get(kind) {
+                set.set(kind, Some(self.session.limits.get(kind)));
             }
         }
-        if self.limits.machines != self.first_limits.machines {
-            set.machines = Some(self.limits.machines.clone());
+        if self.session.limits.machines != self.session.first_limits.machines {
+            set.machines = Some(self.session.limits.machines.clone());
         }
         set
     }

@@ -77,7 +77,7 @@ impl Changes {
 impl Model {
     /// Time of the next redraw that the change needs.
     pub(super) fn change_due(&self) -> Option<Instant> {
-        self.changes.due(self.now)
+        self.planning.changes.due(self.appearance.now)
     }
 
     /// Records the simulated iteration of a plan.
@@ -94,7 +94,7 @@ impl Model {
             limits: shown.limits.clone(),
         };
         let stages = stages(simulated);
-        let changes = &mut self.changes;
+        let changes = &mut self.planning.changes;
         if changes.now.as_ref() == Some(&worth) && changes.stages == stages {
             return;
         }
@@ -107,17 +107,17 @@ impl Model {
         if !changes.set {
             changes.before = last.or(changes.before.take());
         }
-        changes.at = changes.before.is_some().then_some(self.now);
+        changes.at = changes.before.is_some().then_some(self.appearance.now);
     }
 
     /// Effect of the last change.
     pub(super) fn change(&self) -> Option<Told> {
-        let changes = &self.changes;
+        let changes = &self.planning.changes;
         let (now, before) = (changes.now.as_ref()?, changes.before.as_ref()?);
         let gain = now.samples_per_s / before.samples_per_s;
         let same_batch =
             (now.limits.microbatches, now.limits.samples()) == (before.limits.microbatches, before.limits.samples());
-        let bright = changes.at.is_some_and(|at| self.now < at + BRIGHT);
+        let bright = changes.at.is_some_and(|at| self.appearance.now < at + BRIGHT);
         Some(Told {
             before_s: same_batch.then_some(before.iteration_s),
             difference: units::faster(gain),
@@ -132,7 +132,7 @@ impl Model {
         if now.planner != before.planner {
             return format!("than {}", before.planner);
         }
-        let kinds = family::of(&self.workload).limits().iter();
+        let kinds = family::of(&self.session.workload).limits().iter();
         let changed: Vec<LimitKind> =
             kinds.copied().filter(|&kind| now.limits.get(kind) != before.limits.get(kind)).collect();
         match changed.as_slice() {
@@ -143,15 +143,15 @@ impl Model {
 
     /// Devices that flash now.
     pub(super) fn flashing(&self) -> &[u32] {
-        match self.changes.at {
-            Some(at) if self.now < at + FLASH => &self.changes.moved,
+        match self.planning.changes.at {
+            Some(at) if self.appearance.now < at + FLASH => &self.planning.changes.moved,
             _ => &[],
         }
     }
 
     /// Sets the shown plan as the baseline, or clears the one that was set.
     pub(super) fn set_baseline(&mut self) {
-        let changes = &mut self.changes;
+        let changes = &mut self.planning.changes;
         let text = match (changes.set, changes.now.clone()) {
             (true, now) if now == changes.before => {
                 changes.set = false;

@@ -64,11 +64,11 @@ impl Model {
 
     /// Performs the action that is due.
     pub(super) fn play_demo(&mut self) -> Effects {
-        if self.demo_due().is_none_or(|due| due > self.now) {
+        if self.demo_due().is_none_or(|due| due > self.appearance.now) {
             return vec![];
         }
-        let planning = self.running.is_some();
-        let now = self.now;
+        let planning = self.planning.running.is_some();
+        let now = self.appearance.now;
         let Some(demo) = &mut self.demo else { return vec![] };
         if planning {
             demo.due = now + PACE;
@@ -107,7 +107,7 @@ impl Model {
 
     /// Handles a key during the tour: Space pauses or resumes it, any other key ends it.
     pub(super) fn key_in_demo(&mut self, key: &KeyEvent) {
-        let now = self.now;
+        let now = self.appearance.now;
         match &mut self.demo {
             Some(demo) if key.code == KeyCode::Char(' ') => {
                 demo.held = !demo.held;

@@ -87,13 +87,13 @@ impl Model {
     /// True if the shown plan was edited by hand.
     pub(super) fn edited(&self) -> bool {
         // Previewing a plan of the Compare view shows a plan that is no version of the edited one.
-        let shown = self.shown.as_ref().is_some_and(|shown| shown.standing == Standing::Edited);
-        shown && self.previewed().is_none() && matches!(self.edits.now(), Version::Edited { .. })
+        let shown = self.planning.shown.as_ref().is_some_and(|shown| shown.standing == Standing::Edited);
+        shown && self.previewed().is_none() && matches!(self.planning.edits.now(), Version::Edited { .. })
     }
 
     /// Effect of the last edit.
     pub(super) fn last_edit(&self) -> Option<&str> {
-        match self.edits.now() {
+        match self.planning.edits.now() {
             Version::Edited { what, .. } => Some(what),
             Version::Planners => None,
         }
@@ -101,7 +101,8 @@ impl Model {
 
     /// Comparison of the edited plan with the planner's: `3.4% slower than Piper's`.
     pub(super) fn against(&self) -> Option<String> {
-        let (edited, base) = (self.shown.as_ref().filter(|_| self.edited())?, self.edits.base.as_ref()?);
+        let (edited, base) =
+            (self.planning.shown.as_ref().filter(|_| self.edited())?, self.planning.edits.base.as_ref()?);
         // The planner's plan for these limits, or for the changed file, has not arrived yet.
         if base.limits != edited.limits || !Arc::ptr_eq(&base.workload, &edited.workload) {
             return None;
@@ -120,7 +121,7 @@ impl Model {
 
     /// Drops all edits, with the workload they belong to.
     pub(super) fn forget_edits(&mut self) {
-        self.edits = Edits::default();
+        self.planning.edits = Edits::default();
         self.cancel_study(StudyKind::Edited);
     }
 
@@ -132,31 +133,36 @@ impl Model {
             Action::PlannersPlan => return self.planners_plan(),
             _ => {}
         }
-        let current = |shown: &Arc<ShownRun>| Arc::ptr_eq(&shown.workload, &self.workload) && !self.outdated();
-        let Some(shown) = self.shown.clone().filter(|shown| shown.plan().is_some() && current(shown)) else {
+        let current = |shown: &Arc<ShownRun>| Arc::ptr_eq(&shown.workload, &self.session.workload) && !self.outdated();
+        let Some(shown) = self.planning.shown.clone().filter(|shown| shown.plan().is_some() && current(shown)) else {
             self.message = Some((Tone::Refused, "there is no plan of these limits to edit yet".into()));
             return vec![];
         };
         let Some((plan, _)) = shown.plan() else { return vec![] };
         let Some(edit) = self.meant(action, &shown) else { return vec![] };
-        match edit::apply(&shown.workload, &self.limits, plan, &edit) {
+        match edit::apply(&shown.workload, &self.session.limits, plan, &edit) {
             Ok(edited) => {
                 if let Some(name) = self.previewed().map(str::to_string) {
                     self.note_base();
                     // Undo leads back to the previewed plan.
                     let (plan, what) = (plan.clone(), format!("{name}, unchanged"));
-                    self.edits.push(Version::Edited { plan, what, edits: 0, from: shown.planner });
+                    self.planning.edits.push(Version::Edited { plan, what, edits: 0, from: shown.planner });
                 } else if !self.edited() {
                     self.note_base();
-                    if matches!(self.edits.now(), Version::Edited { .. }) {
-                        self.edits.push(Version::Planners);
+                    if matches!(self.planning.edits.now(), Version::Edited { .. }) {
+                        self.planning.edits.push(Version::Planners);
                     }
                 }
-                let (before, from) = match self.edits.now() {
+                let (before, from) = match self.planning.edits.now() {
                     Version::Edited { edits, from, .. } => (*edits, *from),
                     Version::Planners => (0, shown.planner),
                 };
-                self.edits.push(Version::Edited { plan: edited.plan, what: edited.what, edits: before + 1, from });
+                self.planning.edits.push(Version::Edited {
+                    plan: edited.plan,
+                    what: edited.what,
+                    edits: before + 1,
+                    from,
+                });
                 let effects = self.show_version();
                 self.follow(&edit);
                 effects
@@ -172,11 +178,13 @@ impl Model {
     fn outdated(&self) -> bool {
         !self.edited()
             && self.previewed().is_none()
-            && (self.stopped || self.refusal.is_some() || (self.planning() && !self.best_so_far_shown()))
+            && (self.planning.stopped
+                || self.planning.refusal.is_some()
+                || (self.planning() && !self.best_so_far_shown()))
     }
 
     fn planning(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.planning)
+        self.planning.running.as_ref().is_some_and(|running| running.planning)
     }
 
     /// Edit that an action means for the selected row.
@@ -229,15 +237,15 @@ impl Model {
     }
 
     fn step(&mut self, forwards: bool) -> Effects {
-        let left = !self.edited() && matches!(self.edits.now(), Version::Edited { .. });
+        let left = !self.edited() && matches!(self.planning.edits.now(), Version::Edited { .. });
         let next = if left && !forwards {
-            Some(self.edits.at)
+            Some(self.planning.edits.at)
         } else if forwards {
-            self.edits.at.checked_add(1)
+            self.planning.edits.at.checked_add(1)
         } else {
-            self.edits.at.checked_sub(1)
+            self.planning.edits.at.checked_sub(1)
         };
-        let Some(next) = next.filter(|&next| next < self.edits.versions.len()) else {
+        let Some(next) = next.filter(|&next| next < self.planning.edits.versions.len()) else {
             let what = if forwards { "redo" } else { "undo" };
             self.message = Some((Tone::Refused, format!("there is no edit to {what}")));
             return vec![];
@@ -245,7 +253,7 @@ impl Model {
         if !self.edited() {
             self.note_base();
         }
-        self.edits.at = next;
+        self.planning.edits.at = next;
         let effects = self.show_version();
         let (sign, what) = if forwards { ("redone", "again: ") } else { ("undone", "now: ") };
         let now = self.last_edit().map_or_else(|| "the planner's plan".to_string(), str::to_string);
@@ -255,18 +263,18 @@ impl Model {
 
     /// Stores the baseline of an edited plan: the shown plan, or the one shown before the preview.
     fn note_base(&mut self) {
-        let base = self.stay().or_else(|| self.shown.clone());
+        let base = self.stay().or_else(|| self.planning.shown.clone());
         // An edited plan already has its base.
-        if self.edits.base.is_none() || base.as_ref().is_some_and(|base| base.standing != Standing::Edited) {
-            self.edits.base = base;
+        if self.planning.edits.base.is_none() || base.as_ref().is_some_and(|base| base.standing != Standing::Edited) {
+            self.planning.edits.base = base;
         }
     }
 
     fn planners_plan(&mut self) -> Effects {
         if self.previewed().is_some() {
             self.note_base();
-            if matches!(self.edits.now(), Version::Edited { .. }) {
-                self.edits.push(Version::Planners);
+            if matches!(self.planning.edits.now(), Version::Edited { .. }) {
+                self.planning.edits.push(Version::Planners);
             }
             self.message = Some((Tone::Done, "back to the planner's plan".into()));
             return self.show_version();
@@ -285,15 +293,15 @@ impl Model {
         if !self.edited() {
             return vec![];
         }
-        self.edits.push(Version::Planners);
+        self.planning.edits.push(Version::Planners);
         self.message = Some((Tone::Done, "your edited plan is kept: u on Stages brings it back".into()));
         self.show_version()
     }
 
     /// Sets a planner's new plan as the baseline of the edited plan on the screen.
     pub(super) fn take_base(&mut self, base: Arc<ShownRun>) {
-        self.edits.base = Some(base);
-        self.generation += 1;
+        self.planning.edits.base = Some(base);
+        self.planning.generation += 1;
     }
 
     /// Measures the edited plan, if shown, under the limits in force.
@@ -308,13 +316,13 @@ impl Model {
 
     /// Shows the current version.
     fn show_version(&mut self) -> Effects {
-        let Some(base) = self.edits.base.clone() else { return vec![] };
-        let shown = match self.edits.now() {
+        let Some(base) = self.planning.edits.base.clone() else { return vec![] };
+        let shown = match self.planning.edits.now() {
             Version::Planners => base,
             Version::Edited { plan, what, edits, from } => {
                 let problem = Problem {
-                    workload: self.workload.clone(),
-                    limits: self.limits.clone(),
+                    workload: self.session.workload.clone(),
+                    limits: self.session.limits.clone(),
                     // The measure of a plan may depend on its planner's options.
                     options: base.options.clone(),
                 };
@@ -330,7 +338,7 @@ impl Model {
 
     /// Simulates a shown plan without delaying the planner.
     pub(super) fn play_aside(&mut self, shown: Arc<ShownRun>) -> Effects {
-        let setup = self.setup;
+        let setup = self.simulation.setup;
         let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
             if study.cancelled() {
                 return;
@@ -344,8 +352,8 @@ impl Model {
 
     /// Accepts the timeline of such a simulation, if its plan is still shown.
     pub(super) fn take_timeline(&mut self, simulated: Simulated) {
-        let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &simulated.shown));
-        if current && simulated.setup == self.setup {
+        let current = self.planning.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &simulated.shown));
+        if current && simulated.setup == self.simulation.setup {
             self.show_timeline(Arc::new(simulated));
         }
     }

@@ -58,7 +58,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
     let signals = read_signals()?;
     let mut closed = hangup::listen()?;
     let reports = worker.reports().clone();
-    let watch = model.watch.then(Watch::start).transpose()?;
+    let watch = model.session.watch.then(Watch::start).transpose()?;
     let changes = watch.as_ref().map_or_else(never, |watch| watch.changes().clone());
     let first = model.replan();
     if let Some(end) = perform(tty, model, &mut worker, first)? {
@@ -70,24 +70,24 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
         if let Some(watch) = &watch {
             watch.follow(model.watched());
         }
-        model.now = Instant::now();
+        model.appearance.now = Instant::now();
         let due = drawn + FRAME;
-        if dirty && model.now >= due {
+        if dirty && model.appearance.now >= due {
             model.run_playhead();
             let effects = model.sample();
             if let Some(end) = perform(tty, model, &mut worker, effects)? {
                 return Ok(end);
             }
             tty.draw(model)?;
-            drawn = model.now;
+            drawn = model.appearance.now;
             dirty = false;
         }
         let timer = if dirty {
             crossbeam_channel::at(due)
-        } else if model.running.is_some() {
+        } else if model.planning.running.is_some() {
             crossbeam_channel::after(FRAME)
         } else if let Some(due) =
-            model.would_help.due().into_iter().chain(model.demo_due()).chain(model.motion_due()).min()
+            model.planning.would_help.due().into_iter().chain(model.demo_due()).chain(model.motion_due()).min()
         {
             crossbeam_channel::at(due)
         } else {
@@ -97,7 +97,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
         select! {
             recv(keys) -> event => match event {
                 Ok(event) => {
-                    model.now = Instant::now();
+                    model.appearance.now = Instant::now();
                     effects.append(&mut model.on_event(&event?));
                     // Take all pending events before the next frame; effects keep their order.
                     while let Ok(event) = keys.try_recv() {
@@ -143,11 +143,11 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
             },
             recv(timer) -> _ => {
                 let moves = model.motion_due().is_some_and(|due| due <= Instant::now());
-                dirty |= model.running.is_some() || model.would_help.due().is_some() || moves;
+                dirty |= model.planning.running.is_some() || model.planning.would_help.due().is_some() || moves;
             }
         }
-        model.now = Instant::now();
-        if model.demo_due().is_some_and(|due| due <= model.now) {
+        model.appearance.now = Instant::now();
+        if model.demo_due().is_some_and(|due| due <= model.appearance.now) {
             effects.append(&mut model.play_demo());
             dirty = true;
         }
@@ -181,7 +181,7 @@ fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effec
                 // Stops the process here. SIGCONT resumes it, and the loop then takes the terminal back.
                 emulate_default_handler(SIGTSTP)?;
                 tty.resume()?;
-                model.now = Instant::now();
+                model.appearance.now = Instant::now();
             }
             Effect::Quit => return Ok(Some(End::Quit)),
         }

@@ -15,8 +15,8 @@ use super::{
     overlay::Overlay,
     panel_rows::PanelRow,
     picture,
-    session::Asked,
     side_job::{Exported, SideJob},
+    stored_session::Asked,
     update::{Effect, Effects},
 };
 use crate::{
@@ -30,8 +30,8 @@ use crate::{
 impl Model {
     /// Plan on the screen, for export.
     fn source(&self) -> Option<Source> {
-        let shown = self.shown.clone().filter(|shown| shown.plan().is_some())?;
-        let simulated = self.simulated.clone().filter(|simulated| Arc::ptr_eq(&simulated.shown, &shown));
+        let shown = self.planning.shown.clone().filter(|shown| shown.plan().is_some())?;
+        let simulated = self.simulation.simulated.clone().filter(|simulated| Arc::ptr_eq(&simulated.shown, &shown));
         Some(Source { shown, simulated })
     }
 
@@ -159,7 +159,7 @@ impl Model {
         }
         // Save the current session, so that it returns when its file is opened again.
         let unkept = self.keep_session().err();
-        let session = self.recent.session(&workload).unwrap_or_default().filter(|_| !self.fresh);
+        let session = self.session.recent.session(&workload).unwrap_or_default().filter(|_| !self.session.fresh);
         let first_dials = dial::dials(&workload);
         let as_asked = (Arc::clone(&workload), Arc::clone(&workload));
         let workload = match &session {
@@ -178,8 +178,8 @@ impl Model {
         let kept = session.as_ref().map(|session| session.limits(&GivenLimits::default())).unwrap_or_default();
         match family::resolve(&workload, &kept.or(&stated)) {
             Ok(limits) => {
-                self.limits = limits.clone();
-                self.first_limits = family::resolve(&workload, &stated).unwrap_or(limits);
+                self.session.limits = limits.clone();
+                self.session.first_limits = family::resolve(&workload, &stated).unwrap_or(limits);
             }
             Err(missing) => {
                 self.not_loaded(format!("{} {missing}", workload.name));
@@ -189,15 +189,15 @@ impl Model {
         let origin = match &session {
             Some(_) => "limits of its last session".to_string(),
             None => {
-                origin(&workload, &self.limits, &carried.kept)
+                origin(&workload, &self.session.limits, &carried.kept)
                     + &assumed.iter().map(|a| format!("; {a}")).collect::<String>()
             }
         };
         self.message = Some((Tone::Done, format!("loaded {}; {origin}", workload.name)));
         self.forget_results();
         self.set_workload(workload);
-        (self.first_dials, self.dials_asked, self.asked) = (first_dials, vec![], as_asked);
-        self.last_for.clear();
+        (self.session.first_dials, self.session.dials_asked, self.session.asked) = (first_dials, vec![], as_asked);
+        self.session.last_for.clear();
         // A planner of another kind of workload would plan a converted one.
         self.choose_native();
         if let Some(session) = session {

@@ -10,11 +10,11 @@ use crate::{cluster::LimitKind, units};
 impl Model {
     /// Value of a limit that the planner says makes a plan feasible, if none is now.
     pub(super) fn fitting(&self, kind: LimitKind) -> Option<f64> {
-        let infeasible = self.shown.as_ref()?.outcome.infeasible.as_ref()?;
+        let infeasible = self.planning.shown.as_ref()?.outcome.infeasible.as_ref()?;
         match kind {
             // Rounded up to a short number.
             LimitKind::Memory => infeasible.smallest_memory_bytes.map(|bytes| {
-                let (large, small) = match units::is_decimal(self.limits.memory_limit()) {
+                let (large, small) = match units::is_decimal(self.session.limits.memory_limit()) {
                     true => (1e9, 1e6),
                     false => (f64::from(1 << 30), f64::from(1 << 20)),
                 };
@@ -29,9 +29,9 @@ impl Model {
     /// Sets the limit to that value.
     pub(super) fn fit(&mut self, kind: LimitKind) -> Effects {
         match self.fitting(kind) {
-            Some(value) => self.set_limits(self.limits.with(kind, value)),
+            Some(value) => self.set_limits(self.session.limits.with(kind, value)),
             None => {
-                let ask = self.keymap.of_action(Action::Ask);
+                let ask = self.appearance.keymap.of_action(Action::Ask);
                 let ask = ask.map_or_else(String::new, |key| format!("; {key} asks for the least of it"));
                 let verb = if kind == LimitKind::Devices { "are" } else { "is" };
                 self.message = Some((Tone::Refused, format!("{} {verb} enough for a plan{ask}", kind.label())));

@@ -34,27 +34,28 @@ pub(super) struct Looked {
 impl Model {
     /// Takes a better incumbent from the running search, if there is one.
     pub(super) fn look_for_incumbent(&mut self) -> Effects {
-        let Some(running) = self.running.as_ref().filter(|r| r.planning) else { return vec![] };
+        let Some(running) = self.planning.running.as_ref().filter(|r| r.planning) else { return vec![] };
         let Some(incumbent) = running.search.incumbent() else { return vec![] };
         let (job, search) = (running.job, running.search.clone());
         let bound = search.progress().bound;
-        let early = self.now.saturating_duration_since(running.begun) < LONG || self.studying(StudyKind::Incumbent);
-        let known = self.looked.as_ref().filter(|looked| looked.job == job).is_some_and(|looked| {
+        let early =
+            self.appearance.now.saturating_duration_since(running.begun) < LONG || self.studying(StudyKind::Incumbent);
+        let known = self.planning.looked.as_ref().filter(|looked| looked.job == job).is_some_and(|looked| {
             // A better bound changes the gap of the same plan.
             let same = Arc::ptr_eq(&looked.incumbent, &incumbent) && looked.bound == bound;
-            same || self.now.saturating_duration_since(looked.at) < PACE
+            same || self.appearance.now.saturating_duration_since(looked.at) < PACE
         });
         if early || known {
             return vec![];
         }
-        self.looked = Some(Looked { job, at: self.now, incumbent: incumbent.clone(), bound });
+        self.planning.looked = Some(Looked { job, at: self.appearance.now, incumbent: incumbent.clone(), bound });
         // Any change of these begins another search.
         let problem = Problem {
-            workload: self.workload.clone(),
-            limits: self.limits.clone(),
-            options: self.options[self.planner].clone(),
+            workload: self.session.workload.clone(),
+            limits: self.session.limits.clone(),
+            options: self.session.options[self.session.planner].clone(),
         };
-        let (planner, setup) = (self.current_planner().info(), self.setup);
+        let (planner, setup) = (self.session.current_planner().info(), self.simulation.setup);
         let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
             let mut shown = ShownRun::of_plan(planner, &problem, incumbent.plan.clone());
             if !shown.is_valid() || study.cancelled() {
@@ -75,7 +76,7 @@ impl Model {
     }
 
     fn take_incumbent(&mut self, job: u64, shown: Arc<ShownRun>) {
-        if self.running.as_ref().is_some_and(|running| running.planning && running.job == job) {
+        if self.planning.running.as_ref().is_some_and(|running| running.planning && running.job == job) {
             if self.keep_for_later(&shown, true) {
                 return;
             }
@@ -89,8 +90,8 @@ impl Model {
 
     /// True if the shown plan is the incumbent of the running search.
     pub(super) fn best_so_far_shown(&self) -> bool {
-        let job = self.running.as_ref().filter(|running| running.planning).map(|running| running.job);
-        match self.shown.as_ref().map(|shown| shown.standing) {
+        let job = self.planning.running.as_ref().filter(|running| running.planning).map(|running| running.job);
+        match self.planning.shown.as_ref().map(|shown| shown.standing) {
             Some(Standing::BestSoFar { job: shown }) => job == Some(shown),
             _ => false,
         }

@@ -40,7 +40,7 @@ impl Model {
         if self.demo.is_some() {
             return vec![];
         }
-        if self.overlay.is_none() && self.editing.is_none() {
+        if self.overlay.is_none() && self.panel.editing.is_none() {
             self.message = Some((Tone::Refused, "nothing is typed here: the pasted text is left out".into()));
             return vec![];
         }
@@ -70,11 +70,11 @@ impl Model {
         if let Some(overlay) = self.overlay.take() {
             return self.key_in_overlay(overlay, key);
         }
-        if self.editing.is_some() {
+        if self.panel.editing.is_some() {
             return self.type_value(key);
         }
-        match self.keymap.lookup(key, &self.scopes()) {
-            Some(Action::Back) if had_message && self.running.is_none() => vec![],
+        match self.appearance.keymap.lookup(key, &self.scopes()) {
+            Some(Action::Back) if had_message && self.planning.running.is_none() => vec![],
             Some(action) => self.act(action),
             None => vec![],
         }
@@ -88,7 +88,7 @@ impl Model {
         }
         match overlay {
             Overlay::Help(mut filter) => {
-                let count = filter.matches(&overlay::table_texts(&self.keymap)).len();
+                let count = filter.matches(&overlay::table_texts(&self.appearance.keymap)).len();
                 if key.code != KeyCode::Enter {
                     key_in_list(&mut filter, key, count);
                     self.overlay = Some(Overlay::Help(filter));
@@ -144,7 +144,7 @@ impl Model {
     }
 
     fn hit(&self, position: Position) -> Option<Hit> {
-        self.hits.iter().rev().find(|(area, _)| area.contains(position)).map(|(_, hit)| *hit)
+        self.appearance.hits.iter().rev().find(|(area, _)| area.contains(position)).map(|(_, hit)| *hit)
     }
 
     fn on_mouse(&mut self, mouse: MouseEvent) -> Effects {
@@ -156,7 +156,7 @@ impl Model {
             }
             MouseEventKind::Down(MouseButton::Left) => {
                 self.message = None;
-                if self.overlay.take().is_some() || self.editing.take().is_some() {
+                if self.overlay.take().is_some() || self.panel.editing.take().is_some() {
                     return vec![];
                 }
                 self.click(position)
@@ -184,7 +184,7 @@ impl Model {
                 self.select_panel_row(row);
                 match row {
                     PanelRow::Planner(i) => return self.choose(i),
-                    PanelRow::Others => self.fold_others(!self.others_unfolded),
+                    PanelRow::Others => self.fold_others(!self.panel.others_unfolded),
                     PanelRow::Limit(_)
                     | PanelRow::Dial(_)
                     | PanelRow::Option(_)
@@ -212,7 +212,7 @@ impl Model {
     fn wheel(&mut self, position: Position, down: bool) -> Effects {
         let step = if down { Action::Down } else { Action::Up };
         let listed = match &self.overlay {
-            Some(Overlay::Help(filter)) => filter.matches(&overlay::table_texts(&self.keymap)).len(),
+            Some(Overlay::Help(filter)) => filter.matches(&overlay::table_texts(&self.appearance.keymap)).len(),
             Some(Overlay::Palette(filter)) => self.palette(filter).len(),
             _ => 0,
         };
@@ -235,7 +235,7 @@ impl Model {
         }
         match self.hit(position) {
             Some(Hit::Panel(_) | Hit::PanelArea | Hit::Step(..)) => {
-                self.panel_cursor = moved(self.panel_cursor, step, self.panel_rows().len());
+                self.panel.cursor = moved(self.panel.cursor, step, self.panel_rows().len());
                 vec![]
             }
             Some(Hit::Suggestion(_) | Hit::Suggestions) => {

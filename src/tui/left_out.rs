@@ -16,7 +16,8 @@ const SCHEDULE: &str = "schedule";
 impl Model {
     /// Reports the schedules that the plan cannot run, since the key skips them.
     pub(super) fn tell_left_out(&mut self, playable: &[Schedule], next: Schedule) {
-        let Some(simulated) = self.simulated.as_ref().filter(|simulated| !simulated.pipeline.runs_once()) else {
+        let Some(simulated) = self.simulation.simulated.as_ref().filter(|simulated| !simulated.pipeline.runs_once())
+        else {
             return;
         };
         let left_out: Vec<&str> = Schedule::ALL
@@ -26,7 +27,11 @@ impl Model {
             .collect();
         let why = Schedule::ALL.iter().find_map(|&schedule| simulated.pipeline.refusal(schedule));
         if let Some(why) = why {
-            let key = self.keymap.of_action(Action::PlanForSchedule).filter(|_| self.plannable_schedule().is_some());
+            let key = self
+                .appearance
+                .keymap
+                .of_action(Action::PlanForSchedule)
+                .filter(|_| self.plannable_schedule().is_some());
             let key = key.map(|key| format!("; {key} plans for one of them")).unwrap_or_default();
             let told = format!("{}; left out: {}: {why}{key}", next.name(), left_out.join(", "));
             self.message = Some((Tone::Done, told));
@@ -41,28 +46,29 @@ impl Model {
             self.message = Some((Tone::Refused, why.into()));
             return vec![];
         };
-        self.setup = self.setup.with(schedule);
+        self.simulation.setup = self.simulation.setup.with(schedule);
         let mut effects = self.choose(planner);
         effects.append(&mut self.set_option(spec, value));
-        let name = self.planners[planner].info().name;
+        let name = self.session.planners[planner].info().name;
         self.message = Some((Tone::Done, format!("{name} plans for {}", schedule.name())));
         effects
     }
 
     /// First schedule that the plan refuses and a planner supports, with that planner and its option.
     fn plannable_schedule(&self) -> Option<(usize, &'static OptionSpec, OptionValue, Schedule)> {
-        let simulated = self.simulated.as_ref().filter(|simulated| !simulated.pipeline.runs_once())?;
+        let simulated = self.simulation.simulated.as_ref().filter(|simulated| !simulated.pipeline.runs_once())?;
         let refused = Schedule::ALL.into_iter().filter(|&schedule| simulated.pipeline.refusal(schedule).is_some());
-        let others = (0..self.planners.len()).filter(|&other| other != self.planner && self.is_native(other));
-        let planners: Vec<usize> = std::iter::once(self.planner).chain(others).collect();
+        let others = (0..self.session.planners.len())
+            .filter(|&other| other != self.session.planner && self.session.is_native(other));
+        let planners: Vec<usize> = std::iter::once(self.session.planner).chain(others).collect();
         let offers = |planner: usize, schedule: Schedule| {
-            let ignored = self.planners[planner].ignores(&self.workload);
-            let spec = self.planners[planner].options().iter().find(|spec| spec.name == SCHEDULE)?;
+            let ignored = self.session.planners[planner].ignores(&self.session.workload);
+            let spec = self.session.planners[planner].options().iter().find(|spec| spec.name == SCHEDULE)?;
             let OptionKind::Choice { choices, .. } = spec.kind else { return None };
             let (id, _) = choices.iter().find(|(id, _)| *id == schedule.id() && !ignored.contains(&SCHEDULE))?;
             let value = OptionValue::Choice(id);
             // Do not retry a schedule that the planner already plans for without reaching it.
-            let tried = planner == self.planner && self.option_value(spec) == value;
+            let tried = planner == self.session.planner && self.option_value(spec) == value;
             (!tried).then_some((planner, spec, value, schedule))
         };
         refused.into_iter().find_map(|schedule| planners.iter().find_map(|&planner| offers(planner, schedule)))

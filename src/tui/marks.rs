@@ -29,21 +29,21 @@ pub(super) struct Marks {
 impl Model {
     /// Prepares the model for drawing at a size. Returns the marks to fill.
     pub(super) fn lend_marks(&mut self, size: (u16, u16)) -> Marks {
-        self.size = size;
+        self.appearance.size = size;
         // A change of the view may have removed rows of the left panel.
-        self.panel_cursor = self.panel_cursor.min(self.panel_rows().len().saturating_sub(1));
+        self.panel.cursor = self.panel.cursor.min(self.panel_rows().len().saturating_sub(1));
         let tree = self.view.room().tree(self).map(std::mem::take).unwrap_or_default();
         Marks { tree, ..Marks::default() }
     }
 
     /// Stores the results of drawing.
     pub(super) fn laid_out(&mut self, marks: Marks) {
-        self.hits = marks.hits;
+        self.appearance.hits = marks.hits;
         if let Some(tree) = self.view.room().tree(self) {
             *tree = marks.tree;
         }
-        self.would_help.drawn = marks.help.unwrap_or(self.would_help.drawn);
-        self.would_help.layout = marks.help_layout.unwrap_or(self.would_help.layout);
+        self.planning.would_help.drawn = marks.help.unwrap_or(self.planning.would_help.drawn);
+        self.planning.would_help.layout = marks.help_layout.unwrap_or(self.planning.would_help.layout);
         self.views.laid_out(marks.views);
     }
 }

@@ -92,7 +92,7 @@ impl Offscreen {
 
     /// Advances the time, as the loop does between two frames.
     pub fn wait(&mut self, time: Duration) {
-        self.model.now += time;
+        self.model.appearance.now += time;
         self.model.run_playhead();
         let effects = self.model.sample();
         self.perform(effects);
@@ -102,13 +102,13 @@ impl Offscreen {
 
     /// True if the loop would wake without a key. An idle screen does not.
     pub fn wakes(&self) -> bool {
-        self.model.running.is_some()
-            || self.model.would_help.due().or(self.model.demo_due()).or(self.model.motion_due()).is_some()
+        self.model.planning.running.is_some()
+            || self.model.planning.would_help.due().or(self.model.demo_due()).or(self.model.motion_due()).is_some()
     }
 
     /// Running search, for tests that act as the planner.
     pub fn search(&self) -> Option<Search> {
-        self.model.running.as_ref().map(|running| running.search.clone())
+        self.model.planning.running.as_ref().map(|running| running.search.clone())
     }
 
     /// Handles an event.
@@ -197,7 +197,7 @@ impl Offscreen {
                     }
                 }
                 Effect::Clipboard(text) => self.clipboard = Some(text),
-                Effect::Suspend => self.model.now = Instant::now(),
+                Effect::Suspend => self.model.appearance.now = Instant::now(),
                 Effect::Quit => {
                     self.quit = true;
                     self.unkept = self.model.keep_session().err();

@@ -76,11 +76,11 @@ impl Model {
     pub(super) fn palette(&self, filter: &Filter) -> Vec<Command> {
         // The palette is open already.
         let entries = (0..TABLE.len()).filter(|&i| TABLE[i].action != Action::Palette).map(Command::Entry);
-        let exports = formats::of(&self.workload).map(Command::Export);
+        let exports = formats::of(&self.session.workload).map(Command::Export);
         let mut all: Vec<Command> = entries.chain(exports).collect();
         let scopes = self.scopes();
         all.sort_by_key(|command| command.rank(&scopes));
-        let texts: Vec<String> = all.iter().map(|command| command.text(&self.keymap)).collect();
+        let texts: Vec<String> = all.iter().map(|command| command.text(&self.appearance.keymap)).collect();
         filter.matches(&texts).into_iter().map(|at| all[at]).collect()
     }
 

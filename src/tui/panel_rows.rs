@@ -77,20 +77,22 @@ impl Model {
     /// workload come last.
     pub(super) fn panel_rows(&self) -> Vec<PanelRow> {
         let others = self.other_planners();
-        let mut planners: Vec<usize> = (0..self.planners.len()).filter(|i| !others.contains(i)).collect();
-        planners.sort_by_key(|&i| self.refusals[i].is_none() && !self.is_native(i));
+        let mut planners: Vec<usize> = (0..self.session.planners.len()).filter(|i| !others.contains(i)).collect();
+        planners.sort_by_key(|&i| self.session.refusals[i].is_none() && !self.session.is_native(i));
         let mut rows: Vec<PanelRow> = planners.into_iter().map(PanelRow::Planner).collect();
         if !others.is_empty() {
             rows.push(PanelRow::Others);
-            if self.others_unfolded {
+            if self.panel.others_unfolded {
                 rows.extend(others.into_iter().map(PanelRow::Planner));
             }
         }
-        rows.extend(limits_of(self.current_planner(), &self.workload).iter().map(|&kind| PanelRow::Limit(kind)));
-        rows.extend((0..self.dials.len()).map(PanelRow::Dial));
-        let ignored = self.current_planner().ignores(&self.workload);
-        let offered = |&i: &usize| !ignored.contains(&self.specs()[i].name);
-        rows.extend((0..self.specs().len()).filter(offered).map(PanelRow::Option));
+        rows.extend(
+            limits_of(self.session.current_planner(), &self.session.workload).iter().map(|&kind| PanelRow::Limit(kind)),
+        );
+        rows.extend((0..self.session.dials.len()).map(PanelRow::Dial));
+        let ignored = self.session.current_planner().ignores(&self.session.workload);
+        let offered = |&i: &usize| !ignored.contains(&self.session.specs()[i].name);
+        rows.extend((0..self.session.specs().len()).filter(offered).map(PanelRow::Option));
         // Simulator settings have no effect in views without simulation.
         if self.view.room().uses().simulator {
             rows.push(PanelRow::Schedule);
@@ -112,9 +114,9 @@ impl Model {
 
     /// Reason why a simulator row has no effect on the shown plan; `None` if it has one.
     pub(super) fn ignored(&self, row: PanelRow) -> Option<String> {
-        let pipeline = self.simulated.as_ref().map(|simulated| &simulated.pipeline);
+        let pipeline = self.simulation.simulated.as_ref().map(|simulated| &simulated.pipeline);
         match row {
-            PanelRow::Setting(setting) => setting.unused(&self.setup, pipeline).map(str::to_string),
+            PanelRow::Setting(setting) => setting.unused(&self.simulation.setup, pipeline).map(str::to_string),
             PanelRow::Schedule => pipeline.filter(|pipeline| pipeline.runs_once())?.refusal(self.other_schedule()),
             _ => None,
         }
@@ -122,36 +124,36 @@ impl Model {
 
     /// Schedule other than the first.
     fn other_schedule(&self) -> Schedule {
-        Some(self.setup.schedule).filter(|schedule| *schedule != Schedule::ALL[0]).unwrap_or(Schedule::GPipe)
+        Some(self.simulation.setup.schedule).filter(|schedule| *schedule != Schedule::ALL[0]).unwrap_or(Schedule::GPipe)
     }
 
     /// Planners behind the folding row: those that cannot plan this workload, unless none can.
     pub(super) fn other_planners(&self) -> Vec<usize> {
-        if self.refusals.iter().all(Option::is_some) {
+        if self.session.refusals.iter().all(Option::is_some) {
             return vec![];
         }
-        let refused = (0..self.planners.len()).filter(|&i| self.refusals[i].is_some());
+        let refused = (0..self.session.planners.len()).filter(|&i| self.session.refusals[i].is_some());
         // The planner in force must stay visible.
-        refused.filter(|&i| self.others_unfolded || i != self.planner).collect()
+        refused.filter(|&i| self.panel.others_unfolded || i != self.session.planner).collect()
     }
 
     /// Selected row of the left panel.
     pub(super) fn panel_row(&self) -> Option<PanelRow> {
         let rows = self.panel_rows();
-        rows.get(self.panel_cursor.min(rows.len().saturating_sub(1))).copied()
+        rows.get(self.panel.cursor.min(rows.len().saturating_sub(1))).copied()
     }
 
     /// Selects a row of the left panel, or the first limit if there is no such row.
     pub(super) fn select_panel_row(&mut self, row: PanelRow) {
         let rows = self.panel_rows();
         let first_limit = || rows.iter().position(|r| r.section() == PanelSection::Limits);
-        self.panel_cursor = rows.iter().position(|r| *r == row).or_else(first_limit).unwrap_or(0);
+        self.panel.cursor = rows.iter().position(|r| *r == row).or_else(first_limit).unwrap_or(0);
     }
 
     /// Shows or hides the planners that cannot plan this workload. The selected row stays selected.
     pub(super) fn fold_others(&mut self, unfolded: bool) {
         let row = self.panel_row();
-        self.others_unfolded = unfolded;
+        self.panel.others_unfolded = unfolded;
         self.select_panel_row(row.unwrap_or(PanelRow::Others));
     }
 }

@@ -18,12 +18,12 @@ use crate::{
 
 /// Current screen without its overlay, as SVG.
 pub(super) fn of(model: &mut Model) -> String {
-    let (width, height) = model.size;
+    let (width, height) = model.appearance.size;
     let overlay = model.overlay.take();
     let Ok(mut terminal) = Terminal::new(TestBackend::new(width, height));
     let Ok(_) = terminal.draw(|frame| frame::show(frame, model));
     model.overlay = overlay;
-    svg(terminal.backend().buffer(), model.theme.is_light(), model.view)
+    svg(terminal.backend().buffer(), model.appearance.theme.is_light(), model.view)
 }
 
 fn svg(buffer: &Buffer, light: bool, view: View) -> String {
@@ -87,7 +87,7 @@ pub fn film() -> Result<String, ScreenError> {
         let pace = Duration::from_secs_f32(step.seconds) / step.film;
         frames.push((screen.draw().clone(), pace));
         for _ in 1..step.film {
-            screen.model.now += pace;
+            screen.model.appearance.now += pace;
             screen.model.run_playhead();
             frames.push((screen.draw().clone(), pace));
         }
@@ -127,7 +127,7 @@ impl Offscreen {
 
     /// Picture of the screen, as SVG.
     pub fn svg(&mut self) -> String {
-        let (light, view) = (self.model.theme.is_light(), self.model.view);
+        let (light, view) = (self.model.appearance.theme.is_light(), self.model.view);
         svg(self.draw(), light, view)
     }
 }

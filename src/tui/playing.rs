@@ -61,50 +61,51 @@ impl Playing {
 impl Model {
     /// Time of the playhead, if there is one, and length of a picture, in seconds of the iteration.
     pub(super) fn playhead(&self) -> Option<(f64, f64)> {
-        let batch = self.simulated.as_ref()?.timeline.iteration_s;
-        match self.playing.head {
+        let batch = self.simulation.simulated.as_ref()?.timeline.iteration_s;
+        match self.simulation.playing.head {
             Playhead::Away => None,
-            Playhead::Held => Some((self.playing.at_s, 0.0)),
-            Playhead::Runs(_) => Some((self.playing.at_s, self.pace(batch) / f64::from(FRAMES))),
+            Playhead::Held => Some((self.simulation.playing.at_s, 0.0)),
+            Playhead::Runs(_) => Some((self.simulation.playing.at_s, self.pace(batch) / f64::from(FRAMES))),
         }
     }
 
     /// Seconds of the iteration per second of real time.
     fn pace(&self, batch_s: f64) -> f64 {
-        batch_s / LENGTH_S * 2f64.powi(self.playing.speed)
+        batch_s / LENGTH_S * 2f64.powi(self.simulation.playing.speed)
     }
 
     /// Starts or pauses the playhead. At the end of the iteration it restarts.
     pub(super) fn play_or_hold(&mut self) {
         let Some(batch) = self.batch_to_play() else { return };
-        self.playing.head = match self.playing.head {
+        self.simulation.playing.head = match self.simulation.playing.head {
             Playhead::Runs(_) => Playhead::Held,
             Playhead::Held | Playhead::Away => {
-                if self.playing.at_s >= batch * (1.0 - 1e-9) {
+                if self.simulation.playing.at_s >= batch * (1.0 - 1e-9) {
                     self.put_playhead(0.0, batch);
                 }
-                Playhead::Runs(self.now)
+                Playhead::Runs(self.appearance.now)
             }
         };
     }
 
     /// Length of the iteration, if there is one, seconds.
     fn batch_to_play(&self) -> Option<f64> {
-        let batch = self.simulated.as_ref().map(|simulated| simulated.timeline.iteration_s);
+        let batch = self.simulation.simulated.as_ref().map(|simulated| simulated.timeline.iteration_s);
         batch.filter(|batch| *batch > 0.0 && batch.is_finite())
     }
 
     /// Doubles or halves the speed.
     pub(super) fn change_speed(&mut self, faster: bool) {
         self.run_playhead();
-        self.playing.speed = (self.playing.speed + if faster { 1 } else { -1 }).clamp(-MOST, MOST);
+        self.simulation.playing.speed =
+            (self.simulation.playing.speed + if faster { 1 } else { -1 }).clamp(-MOST, MOST);
     }
 
     /// Time of the next picture; `None` if nothing runs or the view shows no playhead.
     pub(super) fn playing_due(&self) -> Option<Instant> {
         let held = self.demo.as_ref().is_some_and(|demo| demo.held);
         let seen = self.view.room().uses().playhead && !held;
-        match self.playing.head {
+        match self.simulation.playing.head {
             Playhead::Runs(last) if seen => Some(last + Duration::from_secs(1) / FRAMES),
             _ => None,
         }
@@ -117,40 +118,40 @@ impl Model {
 
     /// Moves a running playhead to the current time.
     pub(super) fn run_playhead(&mut self) {
-        let Playhead::Runs(last) = self.playing.head else { return };
+        let Playhead::Runs(last) = self.simulation.playing.head else { return };
         // A paused tour pauses the playback.
         if self.demo.as_ref().is_some_and(|demo| demo.held) {
-            self.playing.head = Playhead::Runs(self.now);
+            self.simulation.playing.head = Playhead::Runs(self.appearance.now);
             return;
         }
         let Some(batch) = self.batch_to_play() else {
-            self.playing.head = Playhead::Away;
+            self.simulation.playing.head = Playhead::Away;
             return;
         };
         // Limit the jump after a long pause without drawing.
-        let passed = self.now.saturating_duration_since(last).as_secs_f64().min(0.5);
-        let at = self.playing.at_s + passed * self.pace(batch);
+        let passed = self.appearance.now.saturating_duration_since(last).as_secs_f64().min(0.5);
+        let at = self.simulation.playing.at_s + passed * self.pace(batch);
         self.put_playhead(at.min(batch), batch);
-        self.playing.head = if at >= batch { Playhead::Held } else { Playhead::Runs(self.now) };
+        self.simulation.playing.head = if at >= batch { Playhead::Held } else { Playhead::Runs(self.appearance.now) };
     }
 
     /// Pauses the playhead at the next or the previous event of any stage.
     pub(super) fn step_event(&mut self, forwards: bool) {
-        let (Some(batch), Some(simulated)) = (self.batch_to_play(), self.simulated.clone()) else { return };
-        let found = neighbour(&simulated, self.playing.at_s, forwards);
+        let (Some(batch), Some(simulated)) = (self.batch_to_play(), self.simulation.simulated.clone()) else { return };
+        let found = neighbour(&simulated, self.simulation.playing.at_s, forwards);
         self.hold_at(found.unwrap_or(if forwards { batch } else { 0.0 }), batch);
     }
 
     /// Pauses the playhead at a time of an iteration, both in seconds.
     pub(super) fn hold_at(&mut self, time_s: f64, batch_s: f64) {
         self.put_playhead(time_s, batch_s);
-        self.playing.head = Playhead::Held;
+        self.simulation.playing.head = Playhead::Held;
     }
 
     /// Sets the playhead to a time of an iteration, both in seconds. Views that show a part of the iteration scroll to
     /// it.
     pub(super) fn put_playhead(&mut self, time_s: f64, batch_s: f64) {
-        self.playing.put(time_s, batch_s);
+        self.simulation.playing.put(time_s, batch_s);
         for view in View::ALL {
             view.room().seek(self, batch_s);
         }

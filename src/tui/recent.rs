@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{files, session::Session};
+use super::{files, stored_session::StoredSession};
 use crate::{
     source::error::printable,
     workload::{BUILTIN, Workload},
@@ -38,12 +38,12 @@ struct Book {
     sessions: Vec<Kept>,
 }
 
-/// Session with its workload.
+/// StoredSession with its workload.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     workload: String,
     #[serde(flatten)]
-    session: Session,
+    session: StoredSession,
 }
 
 /// The user's own folder for sessions, if the environment names a home. `get` reads an environment variable.
@@ -76,11 +76,11 @@ impl Recent {
         Recent { directory }
     }
 
-    /// Session of a workload.
+    /// StoredSession of a workload.
     ///
     /// # Errors
     /// One sentence, if the file is not a list of sessions.
-    pub(super) fn session(&self, workload: &Workload) -> Result<Option<Session>, String> {
+    pub(super) fn session(&self, workload: &Workload) -> Result<Option<StoredSession>, String> {
         let kept = self.read()?;
         let found = key(workload).and_then(|key| kept.into_iter().find(|kept| kept.workload == key));
         Ok(found.map(|kept| kept.session))
@@ -98,7 +98,7 @@ impl Recent {
     ///
     /// # Errors
     /// One sentence, if the file is not a list of sessions or cannot be written.
-    pub(super) fn keep(&self, workload: &Workload, session: Session) -> Result<(), String> {
+    pub(super) fn keep(&self, workload: &Workload, session: StoredSession) -> Result<(), String> {
         let (Some(directory), Some(key)) = (&self.directory, key(workload)) else { return Ok(()) };
         let shown = || printable(&directory.display().to_string());
         fs::create_dir_all(directory).map_err(|error| format!("{} cannot be made: {error}", shown()))?;
@@ -140,8 +140,8 @@ mod tests {
         Recent::new(Some(directory.to_path_buf()))
     }
 
-    fn with_view(view: &str) -> Session {
-        Session { view: view.into(), ..Session::default() }
+    fn with_view(view: &str) -> StoredSession {
+        StoredSession { view: view.into(), ..StoredSession::default() }
     }
 
     fn file(directory: &Path, name: &str) -> Workload {
@@ -194,7 +194,7 @@ mod tests {
             let recent = at(folder.path());
             let told = recent.session(&builtin()).unwrap_err();
             assert!(told.contains(NAME) && told.contains("remove it"), "{told}");
-            assert!(recent.keep(&builtin(), Session::default()).is_err());
+            assert!(recent.keep(&builtin(), StoredSession::default()).is_err());
             assert!(recent.files(&builtin()).is_empty());
             assert_eq!(fs::read_to_string(folder.path().join(NAME)).unwrap(), text);
         }
@@ -203,10 +203,10 @@ mod tests {
     #[test]
     fn nothing_is_kept_without_a_folder_or_a_file() {
         let nowhere = Recent::default();
-        assert_eq!(nowhere.keep(&builtin(), Session::default()), Ok(()));
+        assert_eq!(nowhere.keep(&builtin(), StoredSession::default()), Ok(()));
         let folder = tempfile::tempdir().unwrap();
         let piped = Workload { source: "-".into(), ..builtin() };
-        at(folder.path()).keep(&piped, Session::default()).unwrap();
+        at(folder.path()).keep(&piped, StoredSession::default()).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -215,7 +215,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let recent = at(folder.path());
         for i in 0..MOST + 3 {
-            recent.keep(&file(folder.path(), &format!("{i}.json")), Session::default()).unwrap();
+            recent.keep(&file(folder.path(), &format!("{i}.json")), StoredSession::default()).unwrap();
         }
         assert_eq!(recent.files(&builtin()).len(), MOST);
     }

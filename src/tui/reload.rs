@@ -19,18 +19,18 @@ use crate::{
 impl Model {
     /// File of the workload on the screen; `None` for the built-in one and for standard input.
     pub(super) fn workload_file(&self) -> Option<PathBuf> {
-        let source = self.workload.source.as_str();
+        let source = self.session.workload.source.as_str();
         (!matches!(source, BUILTIN | "-")).then(|| PathBuf::from(source))
     }
 
     /// File to watch, if files are watched.
     pub(super) fn watched(&self) -> Option<PathBuf> {
-        self.workload_file().filter(|_| self.watch)
+        self.workload_file().filter(|_| self.session.watch)
     }
 
     /// Reports that the watched file is gone.
     pub(super) fn file_is_gone(&mut self) {
-        let name = printable(&self.workload.source);
+        let name = printable(&self.session.workload.source);
         let told = format!("{name} is gone: what was read of it stays, and it is read again when it is back");
         self.message = Some((Tone::Refused, told));
     }
@@ -39,11 +39,11 @@ impl Model {
     pub(super) fn reload(&mut self) -> Effects {
         match self.workload_file() {
             Some(path) => {
-                self.readings.0 += 1;
-                vec![Effect::Aside(SideJob::Reload { path, number: self.readings.0 })]
+                self.session.readings.0 += 1;
+                vec![Effect::Aside(SideJob::Reload { path, number: self.session.readings.0 })]
             }
             None => {
-                let why = format!("{} is no file that could be read again", self.workload.name);
+                let why = format!("{} is no file that could be read again", self.session.workload.name);
                 self.message = Some((Tone::Refused, why));
                 vec![]
             }
@@ -53,12 +53,12 @@ impl Model {
     /// Plans the reloaded file. Changed limits are kept. The old plan stays until the new one arrives, or for good if
     /// the file is broken. Results of older reloads than the last accepted one are ignored.
     pub(super) fn take_reloaded(&mut self, number: u64, read: Result<Arc<Workload>, LoadError>) -> Effects {
-        if number < self.readings.1 {
+        if number < self.session.readings.1 {
             return vec![];
         }
-        self.readings.1 = number;
+        self.session.readings.1 = number;
         let workload = match read {
-            Ok(workload) if workload.source == self.workload.source => workload,
+            Ok(workload) if workload.source == self.session.workload.source => workload,
             // Another workload was opened in the meantime.
             Ok(_) => return vec![],
             Err(error) => {
@@ -68,14 +68,14 @@ impl Model {
         };
         let told = format!("read {} again", workload.name);
         // Like limits, dials keep the values of the command line and the user, and so do changes without a dial.
-        let over = turned::over(Arc::clone(&workload), &self.asked);
-        let asked = turned::again(over, &turned::values(&self.first_dials, &self.dials_asked));
+        let over = turned::over(Arc::clone(&workload), &self.session.asked);
+        let asked = turned::again(over, &turned::values(&self.session.first_dials, &self.session.dials_asked));
         let first_dials = dial::dials(&asked);
         let as_asked = (workload, Arc::clone(&asked));
-        let workload = turned::again(asked, &turned::since(&self.first_dials, &self.dials));
+        let workload = turned::again(asked, &turned::since(&self.session.first_dials, &self.session.dials));
         match self.adopt(workload, &told) {
             Ok(effects) => {
-                (self.first_dials, self.asked) = (first_dials, as_asked);
+                (self.session.first_dials, self.session.asked) = (first_dials, as_asked);
                 effects
             }
             Err(missing) => {
@@ -88,7 +88,7 @@ impl Model {
     /// Plans the workload with a changed dial. Limits set by hand are kept.
     pub(super) fn take_turned(&mut self, workload: Workload) -> Effects {
         self.adopt(Arc::new(workload), "").unwrap_or_else(|missing| {
-            self.message = Some((Tone::Refused, format!("{} {missing}", self.workload.name)));
+            self.message = Some((Tone::Refused, format!("{} {missing}", self.session.workload.name)));
             vec![]
         })
     }
@@ -99,15 +99,15 @@ impl Model {
     /// [`MissingLimit`] if it no longer states a required limit; then nothing changes.
     fn adopt(&mut self, workload: Arc<Workload>, told: &str) -> Result<Effects, MissingLimit> {
         let kept = self.session().limits(&GivenLimits::default());
-        let unstated = self.defaults.unstated_by(&workload.limits);
+        let unstated = self.session.defaults.unstated_by(&workload.limits);
         let limits = family::resolve(&workload, &kept.or(&unstated))?;
-        self.first_limits = family::resolve(&workload, &unstated).unwrap_or_else(|_| limits.clone());
-        self.limits = limits;
-        if std::mem::discriminant(&workload.profile) != std::mem::discriminant(&self.workload.profile) {
+        self.session.first_limits = family::resolve(&workload, &unstated).unwrap_or_else(|_| limits.clone());
+        self.session.limits = limits;
+        if std::mem::discriminant(&workload.profile) != std::mem::discriminant(&self.session.workload.profile) {
             self.forget_results();
         }
         // Edits refer to nodes by index, and depend on edges.
-        if !alike(&self.workload, &workload) || self.workload.dag.edges() != workload.dag.edges() {
+        if !alike(&self.session.workload, &workload) || self.session.workload.dag.edges() != workload.dag.edges() {
             self.forget_edits();
         }
         self.compare_outdated();
@@ -190,7 +190,7 @@ mod tests {
             write(model);
             let Some(Effect::Aside(side_job)) = screen.model.reload().pop() else { panic!("it is a file") };
             screen.model.on_report(side_job::perform(side_job));
-            let now = screen.model.workload.training().unwrap().clone();
+            let now = screen.model.session.workload.training().unwrap().clone();
             assert_eq!(now.model, published::find(model).unwrap());
             assert_eq!(TrainingProfile { model: expected.model.clone(), ..now }, *expected);
         }
@@ -209,11 +209,11 @@ mod tests {
         screen.model.focus = Focus::Panel;
         screen.model.select_panel_row(PanelRow::Dial(1));
         screen.act(Action::Edit);
-        assert!(screen.model.editing.is_some());
+        assert!(screen.model.panel.editing.is_some());
         fs::write(&path, include_str!("../../inputs/tiny-branch.json")).unwrap();
         let Some(Effect::Aside(side_job)) = screen.model.reload().pop() else { panic!("it is a file") };
         screen.model.on_report(side_job::perform(side_job));
-        assert!(screen.model.editing.is_none() && screen.model.dials.is_empty());
+        assert!(screen.model.panel.editing.is_none() && screen.model.session.dials.is_empty());
         screen.keys("9");
         screen.draw();
     }

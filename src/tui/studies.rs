@@ -57,39 +57,39 @@ impl Model {
     /// Starts a study and cancels an older one of its kind.
     pub(super) fn begin_study(&mut self, kind: StudyKind, work: Work) -> Effect {
         self.cancel_study(kind);
-        let search = Search::new(None, self.seed);
-        self.studies.count += 1;
-        let id = self.studies.count;
-        self.studies.running[kind as usize] = Some((id, search.clone()));
+        let search = Search::new(None, self.session.seed);
+        self.planning.studies.count += 1;
+        let id = self.planning.studies.count;
+        self.planning.studies.running[kind as usize] = Some((id, search.clone()));
         Effect::Study(Study { kind, id, search, work })
     }
 
     /// Cancels a study, if it is running. Its findings so far are kept.
     pub(super) fn cancel_study(&mut self, kind: StudyKind) {
-        if let Some((_, search)) = self.studies.running[kind as usize].take() {
+        if let Some((_, search)) = self.planning.studies.running[kind as usize].take() {
             search.cancel();
         }
     }
 
     /// Requests a study to end; later findings still count. Returns true if it was running.
     pub(super) fn stop_study(&self, kind: StudyKind) -> bool {
-        let running = self.studies.running[kind as usize].as_ref();
+        let running = self.planning.studies.running[kind as usize].as_ref();
         running.inspect(|(_, search)| search.cancel()).is_some()
     }
 
     /// True if a study of this kind is running.
     pub(super) fn studying(&self, kind: StudyKind) -> bool {
-        self.studies.running[kind as usize].is_some()
+        self.planning.studies.running[kind as usize].is_some()
     }
 
     /// Applies a finding, unless a newer study replaced its own.
     pub(super) fn take_finding(&mut self, kind: StudyKind, id: u64, finding: Option<Finding>) {
-        if self.studies.running[kind as usize].as_ref().is_none_or(|(running, _)| *running != id) {
+        if self.planning.studies.running[kind as usize].as_ref().is_none_or(|(running, _)| *running != id) {
             return;
         }
         match finding {
             Some(finding) => finding(self),
-            None => self.studies.running[kind as usize] = None,
+            None => self.planning.studies.running[kind as usize] = None,
         }
     }
 }

@@ -73,7 +73,7 @@ impl Model {
             }
             Action::FoldPanel => {
                 let visible = self.panel_visible();
-                self.folded = Some(visible);
+                self.panel.folded = Some(visible);
                 self.focus = if visible { Focus::View } else { Focus::Panel };
             }
             Action::PlayBatch => self.play_or_hold(),
@@ -106,7 +106,7 @@ impl Model {
             | Action::PlannersPlan => return self.act_on_plan(action),
             Action::FitMemory => return self.fit(LimitKind::Memory),
             Action::FitDevices => return self.fit(LimitKind::Devices),
-            Action::Convergence => self.chart = !self.chart,
+            Action::Convergence => self.planning.chart = !self.planning.chart,
             Action::NextObjective => return self.next_objective(),
             Action::Find => self.overlay = Some(Overlay::Find(Input::default())),
             Action::NextSchedule => return self.next_schedule(),
@@ -119,7 +119,10 @@ impl Model {
             Action::NextTheme => self.next_theme(),
             Action::Export => return self.open_export(None),
             Action::Open => {
-                self.overlay = Some(Overlay::Open(OpenForm::new(Path::new("."), &self.recent.files(&self.workload))));
+                self.overlay = Some(Overlay::Open(OpenForm::new(
+                    Path::new("."),
+                    &self.session.recent.files(&self.session.workload),
+                )));
             }
             Action::Reload => return self.reload(),
             Action::Copy => return self.copy_plan(),
@@ -135,16 +138,19 @@ impl Model {
             return vec![];
         }
         if self.convergence_shown() {
-            self.chart = false;
+            self.planning.chart = false;
         } else if self.suggestion().is_some() {
-            self.would_help.selected = None;
+            self.planning.would_help.selected = None;
         } else if self.previewed().is_some() {
             return self.end_preview();
-        } else if let Some(running) = &self.running {
+        } else if let Some(running) = &self.planning.running {
             running.search.cancel();
         } else if self.view.room().leave_last(self) {
             return vec![];
-        } else if self.message.is_none() && self.focus == Focus::Panel && self.folded.unwrap_or(self.size.0 < 100) {
+        } else if self.message.is_none()
+            && self.focus == Focus::Panel
+            && self.panel.folded.unwrap_or(self.appearance.size.0 < 100)
+        {
             self.focus = Focus::View;
         }
         vec![]
@@ -152,9 +158,9 @@ impl Model {
 
     fn move_in_panel(&mut self, action: Action) -> bool {
         let last = self.panel_rows().len().saturating_sub(1);
-        self.panel_cursor = match action {
-            Action::Up => self.panel_cursor.saturating_sub(1),
-            Action::Down => (self.panel_cursor + 1).min(last),
+        self.panel.cursor = match action {
+            Action::Up => self.panel.cursor.saturating_sub(1),
+            Action::Down => (self.panel.cursor + 1).min(last),
             Action::PageUp | Action::First => 0,
             Action::PageDown | Action::Last => last,
             _ => return false,
@@ -163,44 +169,50 @@ impl Model {
     }
 
     fn next_schedule(&mut self) -> Effects {
-        let playable =
-            self.simulated.as_ref().map_or(Schedule::ALL.to_vec(), |simulated| simulated.pipeline.playable());
-        let simulated = self.simulated.as_ref().map_or(self.setup.schedule, |simulated| simulated.schedule());
+        let playable = self
+            .simulation
+            .simulated
+            .as_ref()
+            .map_or(Schedule::ALL.to_vec(), |simulated| simulated.pipeline.playable());
+        let simulated =
+            self.simulation.simulated.as_ref().map_or(self.simulation.setup.schedule, |simulated| simulated.schedule());
         let at = playable.iter().position(|s| *s == simulated).map_or(0, |at| at + 1);
-        let next = playable.get(at % playable.len().max(1)).copied().unwrap_or(self.setup.schedule);
-        let effects = self.set_setup(self.setup.with(next));
+        let next = playable.get(at % playable.len().max(1)).copied().unwrap_or(self.simulation.setup.schedule);
+        let effects = self.set_setup(self.simulation.setup.with(next));
         self.tell_left_out(&playable, next);
         effects
     }
 
     /// Changes schedule or settings, and simulates the shown plan and those of Compare again.
     pub(super) fn set_setup(&mut self, setup: Setup) -> Effects {
-        self.setup = setup;
+        self.simulation.setup = setup;
         let mut effects = self.play_again();
         effects.extend(self.compare_again());
         effects
     }
 
     fn play_again(&mut self) -> Effects {
-        if let Some(shown) = self.shown.clone().filter(|_| self.edited() || self.previewed().is_some()) {
+        if let Some(shown) = self.planning.shown.clone().filter(|_| self.edited() || self.previewed().is_some()) {
             return self.play_aside(shown);
         }
         // A running plan could still arrive with the old simulation: request all of it again.
-        if self.running.as_ref().is_some_and(|r| r.planning) {
+        if self.planning.running.as_ref().is_some_and(|r| r.planning) {
             return self.replan();
         }
-        let Some(shown) = self.shown.clone().filter(|shown| shown.outcome.plan.is_some()) else { return vec![] };
-        vec![self.submit(Task::Simulate { shown, setup: self.setup }, None)]
+        let Some(shown) = self.planning.shown.clone().filter(|shown| shown.outcome.plan.is_some()) else {
+            return vec![];
+        };
+        vec![self.submit(Task::Simulate { shown, setup: self.simulation.setup }, None)]
     }
 
     fn next_theme(&mut self) {
-        let names = theme::names(self.theme_directory.as_deref());
-        let at = names.iter().position(|name| *name == self.theme.name).map_or(0, |i| (i + 1) % names.len());
-        match theme::load(&names[at], self.theme_directory.as_deref(), self.depth) {
+        let names = theme::names(self.appearance.theme_directory.as_deref());
+        let at = names.iter().position(|name| *name == self.appearance.theme.name).map_or(0, |i| (i + 1) % names.len());
+        match theme::load(&names[at], self.appearance.theme_directory.as_deref(), self.appearance.depth) {
             Ok(theme) => {
                 self.message = Some((Tone::Done, format!("theme {}", theme.name)));
-                self.theme = theme;
-                self.generation += 1;
+                self.appearance.theme = theme;
+                self.planning.generation += 1;
             }
             Err(error) => self.message = Some((Tone::Refused, error.to_string())),
         }
@@ -208,10 +220,10 @@ impl Model {
 
     /// Sets the limits, and plans again if they differ.
     pub(super) fn set_limits(&mut self, limits: Limits) -> Effects {
-        if limits == self.limits {
+        if limits == self.session.limits {
             return vec![];
         }
-        self.limits = limits;
+        self.session.limits = limits;
         self.compare_outdated();
         let mut effects = self.measure_edited();
         effects.append(&mut self.replan());
@@ -220,46 +232,56 @@ impl Model {
 
     /// Plans with the inputs at the left.
     pub(super) fn replan(&mut self) -> Effects {
-        let planner = self.current_planner();
-        self.stopped = false;
+        let planner = self.session.current_planner();
+        self.planning.stopped = false;
         self.views.compare.preview = None;
         let mut effects = self.sweep_outdated();
-        self.refusal = self.refusals[self.planner].clone();
-        if self.refusal.is_some() {
-            if let Some(running) = self.running.take() {
+        self.planning.refusal = self.session.refusals[self.session.planner].clone();
+        if self.planning.refusal.is_some() {
+            if let Some(running) = self.planning.running.take() {
                 running.search.cancel();
             }
             return effects;
         }
         let problem = Problem {
-            workload: self.workload.clone(),
-            limits: self.limits.clone(),
-            options: self.options[self.planner].clone(),
+            workload: self.session.workload.clone(),
+            limits: self.session.limits.clone(),
+            options: self.session.options[self.session.planner].clone(),
         };
-        effects.push(self.submit(Task::Plan { planner, problem: problem.into(), setup: self.setup }, self.deadline));
+        effects.push(self.submit(
+            Task::Plan { planner, problem: problem.into(), setup: self.simulation.setup },
+            self.session.deadline,
+        ));
         effects
     }
 
     /// Makes a job of a task, and records it as running.
     pub(super) fn submit(&mut self, task: Task, deadline: Option<Duration>) -> Effect {
-        self.jobs += 1;
-        let search = Search::new(deadline, self.seed);
+        self.planning.jobs += 1;
+        let search = Search::new(deadline, self.session.seed);
         // A change before the last plan arrives does not restart the wait: the screen stays in its waiting state.
         let planning = matches!(task, Task::Plan { .. });
-        let since = self.running.as_ref().filter(|r| r.planning && planning).map_or(self.now, |r| r.since);
+        let since =
+            self.planning.running.as_ref().filter(|r| r.planning && planning).map_or(self.appearance.now, |r| r.since);
         if planning {
-            self.convergence = Convergence::of(self.measure());
+            self.planning.convergence = Convergence::of(self.session.measure());
         }
-        self.running = Some(Running { job: self.jobs, search: search.clone(), since, begun: self.now, planning });
-        Effect::Submit(Job { id: self.jobs, task, search })
+        self.planning.running = Some(Running {
+            job: self.planning.jobs,
+            search: search.clone(),
+            since,
+            begun: self.appearance.now,
+            planning,
+        });
+        Effect::Submit(Job { id: self.planning.jobs, task, search })
     }
 
     /// Samples progress and incumbent of the running search; called once per frame.
     pub(super) fn sample(&mut self) -> Effects {
-        if let Some(running) = self.running.as_ref().filter(|running| running.planning) {
+        if let Some(running) = self.planning.running.as_ref().filter(|running| running.planning) {
             let progress = running.search.progress();
-            let at_s = self.now.duration_since(running.begun).as_secs_f64();
-            self.convergence.sample(Point { at_s, best: progress.best, bound: progress.bound });
+            let at_s = self.appearance.now.duration_since(running.begun).as_secs_f64();
+            self.planning.convergence.sample(Point { at_s, best: progress.best, bound: progress.bound });
         }
         let mut effects = self.look_for_incumbent();
         effects.append(&mut self.look_what_would_help());
@@ -268,7 +290,7 @@ impl Model {
 
     /// Handles a report of the worker.
     pub(super) fn on_report(&mut self, report: Report) -> Effects {
-        let latest = self.running.as_ref().is_some_and(|r| r.job == report.job);
+        let latest = self.planning.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
             News::Planned(shown) => self.take_plan(shown, latest),
             News::Simulated(simulated) if self.keep_simulated_for_later(&simulated) => {}
@@ -277,7 +299,7 @@ impl Model {
             }
             News::Unplayed(why) if latest => self.message = Some((Tone::Refused, why)),
             News::Crashed(what) if latest => {
-                self.stopped = true;
+                self.planning.stopped = true;
                 self.message = Some((Tone::Refused, format!("a bug of plantui, please report it: {what}")));
             }
             News::Loaded(Ok(workload)) => return self.take_workload(workload),
@@ -295,7 +317,7 @@ impl Model {
                     Some((Tone::Refused, format!("that failed, which is a bug of plantui, please report it: {what}")));
             }
             News::Found { kind, id, finding } => self.take_finding(kind, id, finding),
-            News::Done if latest => self.running = None,
+            News::Done if latest => self.planning.running = None,
             _ => {}
         }
         vec![]
@@ -303,19 +325,19 @@ impl Model {
 
     /// True if a timeline belongs to the shown plan and to the current setup.
     fn is_wanted(&self, simulated: &Simulated, latest: bool) -> bool {
-        let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &simulated.shown));
-        current && (latest || self.setup == simulated.setup)
+        let current = self.planning.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &simulated.shown));
+        current && (latest || self.simulation.setup == simulated.setup)
     }
 
     /// Shows a new plan. The plan of an older job is also shown while its successor runs, unless it has no plan.
     fn take_plan(&mut self, shown: Arc<ShownRun>, latest: bool) {
         if latest {
             let (best, bound) = (shown.outcome.objective, shown.outcome.lower_bound);
-            self.convergence.sample(Point { at_s: shown.seconds, best, bound });
+            self.planning.convergence.sample(Point { at_s: shown.seconds, best, bound });
         }
         self.note_planned(&shown);
         if self.keep_for_later(&shown, latest) {
-            if latest && let Some(running) = &mut self.running {
+            if latest && let Some(running) = &mut self.planning.running {
                 running.planning = false;
             }
             return;
@@ -323,8 +345,8 @@ impl Model {
         let empty = shown.outcome.plan.is_none();
         if shown.outcome.status == Status::Cancelled && empty {
             if latest {
-                self.stopped = true;
-                let reason = if self.running.as_ref().is_some_and(|r| r.search.deadline_passed()) {
+                self.planning.stopped = true;
+                let reason = if self.planning.running.as_ref().is_some_and(|r| r.search.deadline_passed()) {
                     "the deadline passed before there was a plan"
                 } else {
                     "stopped before there was a plan"
@@ -334,16 +356,16 @@ impl Model {
             return;
         }
         if self.edited() {
-            if latest && let Some(running) = &mut self.running {
+            if latest && let Some(running) = &mut self.planning.running {
                 running.planning = false;
             }
             self.take_base(shown);
             return;
         }
         if empty {
-            self.simulated = None;
+            self.simulation.simulated = None;
         }
-        if latest && let Some(running) = &mut self.running {
+        if latest && let Some(running) = &mut self.planning.running {
             running.planning = false;
         }
         self.show(shown);
@@ -351,8 +373,8 @@ impl Model {
 
     /// Puts a plan on the screen.
     pub(super) fn show(&mut self, shown: Arc<ShownRun>) {
-        self.shown = Some(shown);
-        self.generation += 1;
+        self.planning.shown = Some(shown);
+        self.planning.generation += 1;
         self.tell_plan_changed();
     }
 
@@ -365,13 +387,13 @@ impl Model {
 
     /// Puts a plan's timeline on the screen.
     pub(super) fn show_timeline(&mut self, simulated: Arc<Simulated>) {
-        self.playing.at_s = self.playing.at_s.clamp(0.0, simulated.timeline.iteration_s.max(0.0));
+        self.simulation.playing.at_s = self.simulation.playing.at_s.clamp(0.0, simulated.timeline.iteration_s.max(0.0));
         for view in View::ALL {
             view.room().simulated(self, &simulated);
         }
         self.note_simulated(&simulated);
         self.note_change(&simulated);
-        self.simulated = Some(simulated);
+        self.simulation.simulated = Some(simulated);
     }
 }
 

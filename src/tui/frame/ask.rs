@@ -37,7 +37,7 @@ use crate::{
 const NAME: u16 = 9;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &AskForm) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let inner = modal(frame, area, theme, "Ask", 84, area.height.saturating_sub(2).min(24));
     let kind = form.kinds[form.kind];
     field(frame, rows(inner, 0, 1), theme, "least", kind.label(), form.field == Field::Least);
@@ -84,7 +84,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &AskF
     let from = 5 + told.len() as u16;
     if let Some(question) = &form.question {
         let area = rows(inner, from, inner.height.saturating_sub(from));
-        curve(frame, area, theme, form, (&question.goal, model.limits.memory_limit()));
+        curve(frame, area, theme, form, (&question.goal, model.session.limits.memory_limit()));
     }
 }
 

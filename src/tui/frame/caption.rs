@@ -20,9 +20,9 @@ use crate::tui::{
 const WIDTH: u16 = 96;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, demo: &Demo) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let width = area.width.saturating_sub(4).min(WIDTH);
-    let lines = wrap(&demo::caption(demo.shown(), &model.keymap), width.saturating_sub(6) as usize);
+    let lines = wrap(&demo::caption(demo.shown(), &model.appearance.keymap), width.saturating_sub(6) as usize);
     let height = (lines.len() as u16 + 2).min(area.height.saturating_sub(2));
     let x = area.x + (area.width - width) / 2;
     let place = Rect { x, y: area.bottom().saturating_sub(height + 1), width, height }.intersection(area);

@@ -30,7 +30,7 @@ const BELOW: usize = 7;
 const TITLE: usize = 20;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &ExportForm) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let inner = modal(frame, area, theme, "Export", 100, area.height.saturating_sub(2).min(34));
     let width = inner.width as usize;
     let formats: Vec<_> = formats::of(&form.source.shown.workload).collect();

@@ -25,7 +25,7 @@ use crate::{
 const MESSAGE: usize = 4;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     if let Some((tone, text)) = &model.message {
         let (sign, role) = match tone {
             Tone::Done => ("✓", Role::Good),
@@ -68,7 +68,7 @@ type Hint = (String, String);
 
 /// True if a boundary between stages of the shown plan can move: needs several stages that are not equal virtual ones.
 fn moves_boundaries(model: &Model) -> bool {
-    model.shown.as_ref().and_then(|shown| shown.plan()).is_some_and(|(plan, _)| {
+    model.planning.shown.as_ref().and_then(|shown| shown.plan()).is_some_and(|(plan, _)| {
         let equal = plan.configuration().is_some_and(|configuration| configuration.layout.virtual_stages > 1);
         plan.stages.len() > 1 && !equal
     })
@@ -78,23 +78,23 @@ fn moves_boundaries(model: &Model) -> bool {
 /// list is always shown.
 fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     let pair = |key: &str, word: &str| (keymap::shown(key), word.to_string());
-    if model.editing.is_some() {
+    if model.panel.editing.is_some() {
         return (vec![pair("enter", "take it"), pair("esc", "leave it")], vec![]);
     }
     if let Some(overlay) = &model.overlay {
-        return (overlay_hints(overlay, model.ascii), vec![]);
+        return (overlay_hints(overlay, model.appearance.ascii), vec![]);
     }
     let mut hints = vec![];
     if model.planning_shown() {
         hints.push(pair("esc", "stop and keep the best"));
     }
     if model.previewed().is_some()
-        && let Some(key) = model.keymap.of_action(Action::Back)
+        && let Some(key) = model.appearance.keymap.of_action(Action::Back)
     {
         hints.push((key, "back to Compare".into()));
     }
     for (kind, action) in [(LimitKind::Memory, Action::FitMemory), (LimitKind::Devices, Action::FitDevices)] {
-        if let (Some(value), Some(key)) = (model.fitting(kind), model.keymap.of_action(action)) {
+        if let (Some(value), Some(key)) = (model.fitting(kind), model.appearance.keymap.of_action(action)) {
             hints.push((key, format!("{} {}", kind.label(), kind.format(value))));
         }
     }
@@ -102,13 +102,14 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     let idle = model.view.room().idle(model);
     let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere && !idle.contains(&scope);
     let special = model.scopes()[0];
-    let keyed = || TABLE.iter().enumerate().filter(|(i, e)| !e.hint.is_empty() && !model.keymap.of(*i).is_empty());
+    let keyed =
+        || TABLE.iter().enumerate().filter(|(i, e)| !e.hint.is_empty() && !model.appearance.keymap.of(*i).is_empty());
     let heard = |e: &Entry| near(e.scope) && (e.scope == special || model.focus != Focus::Panel);
     let refused = |e: &Entry| e.action == Action::BoundaryBack && !moves_boundaries(model);
     for (i, entry) in keyed().filter(|(_, e)| heard(e) && !refused(e)) {
         let both = |other: Action, between: &str| {
-            let other = model.keymap.of_action(other).unwrap_or_default();
-            format!("{}{between}{other}", model.keymap.shown(i))
+            let other = model.appearance.keymap.of_action(other).unwrap_or_default();
+            format!("{}{between}{other}", model.appearance.keymap.shown(i))
         };
         let key = match entry.action {
             Action::Decrease => both(Action::Increase, ""),
@@ -117,19 +118,19 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
             Action::SweepFiner => both(Action::SweepWider, " "),
             Action::SortPrevious => both(Action::SortNext, " "),
             Action::BoundaryBack => both(Action::BoundaryForward, " "),
-            _ => model.keymap.shown(i),
+            _ => model.appearance.keymap.shown(i),
         };
         hints.push((key, entry.hint.to_string()));
     }
     // The key that plays the batch also works while the left panel has the focus.
-    let plays = model.focus == Focus::Panel && model.simulated.is_some();
-    if let Some(key) = model.keymap.of_action(Action::PlayBatch).filter(|_| plays && near(overview::HERE)) {
+    let plays = model.focus == Focus::Panel && model.simulation.simulated.is_some();
+    if let Some(key) = model.appearance.keymap.of_action(Action::PlayBatch).filter(|_| plays && near(overview::HERE)) {
         hints.insert(hints.len().min(2), (key, "play".into()));
     }
     let mut always = vec![];
     for (i, entry) in keyed().filter(|(_, e)| e.scope == Scope::Everywhere) {
         let list = if matches!(entry.action, Action::Help | Action::Quit) { &mut always } else { &mut hints };
-        list.push((model.keymap.shown(i), entry.hint.to_string()));
+        list.push((model.appearance.keymap.shown(i), entry.hint.to_string()));
     }
     (hints, always)
 }
@@ -171,7 +172,7 @@ fn overlay_hints(overlay: &Overlay, ascii: bool) -> Vec<Hint> {
 
 /// Draws the search text over the last line.
 pub(super) fn draw_find(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
-    let keys = [Action::FindNext, Action::FindPrevious].map(|action| model.keymap.of_action(action));
+    let keys = [Action::FindNext, Action::FindPrevious].map(|action| model.appearance.keymap.of_action(action));
     let keys: Vec<String> = keys.into_iter().flatten().collect();
     let then = if keys.is_empty() { String::new() } else { format!("  then {}", keys.join(", ")) };
     draw_line(frame, area, model, input, "/", &format!("Enter keep  Esc close{then}"));
@@ -197,12 +198,12 @@ fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input, pr
     let text = format!(" {prompt} {}", input.value());
     let at = place.x + 2 + prompt.len() as u16 + input.visual_cursor() as u16;
     frame.render_widget(Clear, place);
-    frame.buffer_mut().set_style(place, model.theme.base());
+    frame.buffer_mut().set_style(place, model.appearance.theme.base());
     let line = Line::from(vec![
         Span::styled(clip(&text, place.width.saturating_sub(30) as usize), plain()),
         Span::styled(
             clip(&format!("   {keys}"), (place.width as usize).saturating_sub(text.chars().count())),
-            model.theme.fg(Role::Muted),
+            model.appearance.theme.fg(Role::Muted),
         ),
     ]);
     frame.render_widget(line, place);

@@ -27,7 +27,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let width = area.width as usize;
     // Drop parts at the right from the end until they fit.
     let mut right = if model.planning_shown() { planning(model) } else { result(model) };
-    while right.len() > 2 && width_of(&right) + model.workload.name.len().min(24) + 12 > width {
+    while right.len() > 2 && width_of(&right) + model.session.workload.name.len().min(24) + 12 > width {
         right.pop();
     }
     let space = width.saturating_sub(width_of(&right) + 1);
@@ -47,8 +47,8 @@ fn width_of(spans: &[Span<'_>]) -> usize {
 }
 
 fn left(model: &Model, width: usize) -> Line<'static> {
-    let theme = &model.theme;
-    let workload = &model.workload;
+    let theme = &model.appearance.theme;
+    let workload = &model.session.workload;
     let parameters = workload.parameters();
     let facts = [
         format!("  {} {}", workload.nodes.len(), family::of(workload).nouns()),
@@ -73,24 +73,25 @@ fn left(model: &Model, width: usize) -> Line<'static> {
 }
 
 fn result(model: &Model) -> Vec<Span<'static>> {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let name = |text: &str| Span::styled(format!("{text}  "), theme.bold(Role::Text));
     if model.edited() {
         return edited(model);
     }
-    if model.refusal.is_some() {
+    if model.planning.refusal.is_some() {
         let sign = Span::styled("✗ cannot plan this workload ", theme.bold(Role::Bad));
-        return vec![name(model.current_planner().info().name), sign];
+        return vec![name(model.session.current_planner().info().name), sign];
     }
-    if model.stopped {
+    if model.planning.stopped {
         let sign = Span::styled("■ stopped ", theme.bold(Role::Warning));
-        return vec![name(model.current_planner().info().name), sign];
+        return vec![name(model.session.current_planner().info().name), sign];
     }
-    let Some(shown) = &model.shown else { return vec![] };
+    let Some(shown) = &model.planning.shown else { return vec![] };
     let maker = model.previewed().unwrap_or(shown.planner.name);
     let mut spans = vec![name(maker), status(shown.outcome.status, shown.outcome.gap(), theme)];
     // The simulated figure comes first, the planner's own beside it.
-    let simulated = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown.as_ref()));
+    let simulated =
+        model.simulation.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown.as_ref()));
     let promise = simulated.and_then(|simulated| simulated.promise);
     let objective = shown.outcome.objective.zip(shown.plan());
     let planned = objective.map(|(objective, (plan, _))| plan.measure.show(objective));
@@ -106,8 +107,8 @@ fn result(model: &Model) -> Vec<Span<'static>> {
 
 /// Status of an edited plan: violated rules, objective, comparison with the planner's.
 fn edited(model: &Model) -> Vec<Span<'static>> {
-    let theme = &model.theme;
-    let Some((shown, (_, score))) = model.shown.as_ref().and_then(|shown| Some((shown, shown.plan()?))) else {
+    let theme = &model.appearance.theme;
+    let Some((shown, (_, score))) = model.planning.shown.as_ref().and_then(|shown| Some((shown, shown.plan()?))) else {
         return vec![];
     };
     let mut spans = vec![
@@ -128,10 +129,10 @@ fn edited(model: &Model) -> Vec<Span<'static>> {
 }
 
 fn planning(model: &Model) -> Vec<Span<'static>> {
-    let theme = &model.theme;
-    let Some(running) = &model.running else { return vec![] };
+    let theme = &model.appearance.theme;
+    let Some(running) = &model.planning.running else { return vec![] };
     let progress = running.search.progress();
-    let (info, measure) = (model.current_planner().info(), model.convergence.measure);
+    let (info, measure) = (model.session.current_planner().info(), model.planning.convergence.measure);
     let mut spans = vec![
         Span::styled(format!("{}  ", info.name), theme.bold(Role::Text)),
         Span::styled("… planning ", theme.bold(Role::Accent)),
@@ -146,7 +147,7 @@ fn planning(model: &Model) -> Vec<Span<'static>> {
     if let Some(bound) = progress.bound {
         spans.push(Span::styled(format!(" bound {} ", measure.show(bound)), theme.fg(Role::Muted)));
     }
-    let waited = model.now.saturating_duration_since(running.since).as_secs_f64();
+    let waited = model.appearance.now.saturating_duration_since(running.since).as_secs_f64();
     spans.push(Span::styled(format!(" {waited:.1} s "), theme.fg(Role::Muted)));
     spans
 }

@@ -31,11 +31,11 @@ const BOTH: u16 = 160;
 pub(super) fn draw_input(frame: &mut Frame<'_>, line: Rect, model: &Model, filter: &Filter, empty: &str) {
     let text = filter.input.value();
     let shown = if text.is_empty() {
-        Span::styled(clip(empty, line.width.saturating_sub(2) as usize), model.theme.fg(Role::Muted))
+        Span::styled(clip(empty, line.width.saturating_sub(2) as usize), model.appearance.theme.fg(Role::Muted))
     } else {
         Span::styled(clip(text, line.width.saturating_sub(2) as usize), plain())
     };
-    frame.render_widget(Line::from(vec![Span::styled("> ", model.theme.bold(Role::Accent)), shown]), line);
+    frame.render_widget(Line::from(vec![Span::styled("> ", model.appearance.theme.bold(Role::Accent)), shown]), line);
     let at = line.x + 2 + filter.input.visual_cursor() as u16;
     if line.height > 0 {
         frame.set_cursor_position(Position::new(at.min(line.right().saturating_sub(1)), line.y));
@@ -58,7 +58,7 @@ enum HelpLine {
 /// Draws all keys, those of the current context first.
 pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
     let beside = if area.width >= BOTH { 2 } else { 1 };
-    let inner = modal(frame, area, &model.theme, "Keys", 96 * beside, area.height.saturating_sub(2));
+    let inner = modal(frame, area, &model.appearance.theme, "Keys", 96 * beside, area.height.saturating_sub(2));
     draw_input(frame, rows(inner, 0, 1), model, filter, "type to search keys and words, Esc closes");
     // Definitions come first, but leave at least half of the lines to keys.
     let mut meant = term::lines(model, filter, inner.width.into());
@@ -75,8 +75,8 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
             (list.y..list.bottom()).map(move |y| Rect { x, y, height: 1, ..list })
         })
         .collect();
-    let matches = help_order(filter, &model.keymap, &model.scopes());
-    let keys = widest(matches.iter().map(|&i| model.keymap.all_shown(i))).min(16) + GAP;
+    let matches = help_order(filter, &model.appearance.keymap, &model.scopes());
+    let keys = widest(matches.iter().map(|&i| model.appearance.keymap.all_shown(i))).min(16) + GAP;
     let titles = widest(matches.iter().map(|&i| TABLE[i].title)) + GAP;
     let room = (list.width as usize).saturating_sub(INDENT + keys + titles);
     let mut lines = vec![];
@@ -94,41 +94,41 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
     let first = (last + 1).saturating_sub(places.len() / 2).min(lines.len().saturating_sub(places.len()));
     for (&place, line) in places.iter().zip(lines.iter().skip(first)) {
         let spans = match line {
-            HelpLine::Heading(title) => vec![Span::styled(*title, model.theme.fg(Role::Muted))],
+            HelpLine::Heading(title) => vec![Span::styled(*title, model.appearance.theme.fg(Role::Muted))],
             HelpLine::Entry { place, first, help } => {
                 let i = matches[*place];
                 let (key, title) =
-                    if *first { (model.keymap.all_shown(i), TABLE[i].title) } else { (String::new(), "") };
+                    if *first { (model.appearance.keymap.all_shown(i), TABLE[i].title) } else { (String::new(), "") };
                 vec![
                     Span::raw(" ".repeat(INDENT)),
-                    Span::styled(fit(&key, keys - GAP), model.theme.bold(Role::Accent)),
+                    Span::styled(fit(&key, keys - GAP), model.appearance.theme.bold(Role::Accent)),
                     Span::raw(" ".repeat(GAP)),
-                    Span::styled(fit(title, titles), model.theme.bold(Role::Text)),
+                    Span::styled(fit(title, titles), model.appearance.theme.bold(Role::Text)),
                     Span::raw(help.clone()),
                 ]
             }
         };
         frame.render_widget(Line::from(spans), place);
         if of_cursor(line) {
-            frame.buffer_mut().set_style(place, model.theme.selected());
+            frame.buffer_mut().set_style(place, model.appearance.theme.selected());
         }
     }
     if matches.is_empty() {
-        frame.render_widget(Span::styled("no key does that", model.theme.fg(Role::Muted)), rows(list, 0, 1));
+        frame.render_widget(Span::styled("no key does that", model.appearance.theme.fg(Role::Muted)), rows(list, 0, 1));
     }
     let seen = (first, places.len(), lines.len());
-    scrollbar(frame, whole, &model.theme, seen);
-    draw_position(frame, inner, &model.theme, seen, "lines");
+    scrollbar(frame, whole, &model.appearance.theme, seen);
+    draw_position(frame, inner, &model.appearance.theme, seen, "lines");
 }
 
 /// Draws actions and exports by name. Enter runs the selected one.
 pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
-    let inner = modal(frame, area, &model.theme, "Command", 96, area.height.saturating_sub(2).min(24));
+    let inner = modal(frame, area, &model.appearance.theme, "Command", 96, area.height.saturating_sub(2).min(24));
     let width = inner.width as usize;
     draw_input(frame, rows(inner, 0, 1), model, filter, "what shall be done?");
     let commands = model.palette(filter);
     let titles = widest(commands.iter().map(|command| command.title())) + GAP;
-    let keys = widest(commands.iter().map(|command| command.key(&model.keymap))) + GAP;
+    let keys = widest(commands.iter().map(|command| command.key(&model.appearance.keymap))) + GAP;
     let room = width.saturating_sub(2 + titles + keys);
     // Show in full, below the list, the help of the selected entry if the list cuts it.
     let told = commands.get(filter.cursor).filter(|command| command.help().width() > room);
@@ -140,24 +140,30 @@ pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, fil
         let line = Rect { y, height: 1, ..list };
         let selected = place == filter.cursor;
         let spans = vec![
-            Span::styled(if selected { "▌ " } else { "  " }, model.theme.fg(Role::Focus)),
-            Span::styled(fit(&command.title(), titles), model.theme.bold(Role::Text)),
+            Span::styled(if selected { "▌ " } else { "  " }, model.appearance.theme.fg(Role::Focus)),
+            Span::styled(fit(&command.title(), titles), model.appearance.theme.bold(Role::Text)),
             Span::styled(fit(command.help(), room), plain()),
-            Span::styled(fit_right(&command.key(&model.keymap), keys), model.theme.fg(Role::Accent)),
+            Span::styled(
+                fit_right(&command.key(&model.appearance.keymap), keys),
+                model.appearance.theme.fg(Role::Accent),
+            ),
         ];
         frame.render_widget(Line::from(spans), line);
         if selected {
-            frame.buffer_mut().set_style(line, model.theme.selected());
+            frame.buffer_mut().set_style(line, model.appearance.theme.selected());
         }
     }
     for (y, text) in (list.bottom() + 1..inner.bottom()).zip(told) {
         let line = Rect { y, height: 1, ..inner };
-        frame.render_widget(Span::styled(text, model.theme.fg(Role::Muted)), line);
+        frame.render_widget(Span::styled(text, model.appearance.theme.fg(Role::Muted)), line);
     }
     if commands.is_empty() {
-        frame.render_widget(Span::styled("  nothing is called that", model.theme.fg(Role::Muted)), rows(list, 0, 1));
+        frame.render_widget(
+            Span::styled("  nothing is called that", model.appearance.theme.fg(Role::Muted)),
+            rows(list, 0, 1),
+        );
     }
     let seen = (first, list.height as usize, commands.len());
-    scrollbar(frame, list, &model.theme, seen);
-    draw_position(frame, inner, &model.theme, seen, "commands");
+    scrollbar(frame, list, &model.appearance.theme, seen);
+    draw_position(frame, inner, &model.appearance.theme, seen, "commands");
 }

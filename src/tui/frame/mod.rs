@@ -54,7 +54,7 @@ const PANEL_WIDTH: u16 = 30;
 pub(super) fn show(frame: &mut Frame<'_>, model: &mut Model) {
     let area = frame.area();
     let mut marks = model.lend_marks((area.width, area.height));
-    frame.buffer_mut().set_style(area, model.theme.base());
+    frame.buffer_mut().set_style(area, model.appearance.theme.base());
     let room = area.width >= SMALLEST.0 && area.height >= SMALLEST.1;
     if room {
         draw(frame, area, model, &mut marks);
@@ -96,9 +96,9 @@ fn middle(area: Rect) -> Rect {
 
 /// Replaces signs that the terminal lacks, and removes characters that it would interpret.
 fn replace(frame: &mut Frame<'_>, model: &Model) {
-    if model.ascii {
+    if model.appearance.ascii {
         ascii::replace(frame.buffer_mut());
-    } else if model.console {
+    } else if model.appearance.console {
         ascii::replace_for_console(frame.buffer_mut());
     }
     harmless(frame.buffer_mut());
@@ -145,20 +145,20 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
         let height = convergence::HEIGHT.min(inner.height / 2);
         let chart = rows(inner, inner.height - height, height);
         inner.height -= height;
-        convergence::draw(frame, chart, &model.convergence, &model.theme);
+        convergence::draw(frame, chart, &model.planning.convergence, &model.appearance.theme);
     }
     let room = model.view.room();
     if !room.uses().plan {
         room.draw(frame, inner, model, marks);
         return;
     }
-    if let Some(refusal) = &model.refusal {
+    if let Some(refusal) = &model.planning.refusal {
         no_plan::draw_refusal(frame, inner, model, refusal);
         return;
     }
-    let Some(shown) = &model.shown else {
-        let text = if model.stopped { "no plan" } else { "planning …" };
-        frame.render_widget(Paragraph::new(text).style(model.theme.fg(Role::Muted)), inner);
+    let Some(shown) = &model.planning.shown else {
+        let text = if model.planning.stopped { "no plan" } else { "planning …" };
+        frame.render_widget(Paragraph::new(text).style(model.appearance.theme.fg(Role::Muted)), inner);
         return;
     };
     if shown.plan().is_some() {
@@ -167,13 +167,13 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
         no_plan::draw(frame, inner, model, shown);
     }
     if model.stale() || room.outdated(model) {
-        fade(frame, inner, &model.theme);
+        fade(frame, inner, &model.appearance.theme);
     }
 }
 
 /// Standing of the shown plan, unless it is a planner's final one.
 fn standing(model: &Model) -> Option<&'static str> {
-    let shown = model.shown.as_ref().filter(|shown| shown.plan().is_some())?;
+    let shown = model.planning.shown.as_ref().filter(|shown| shown.plan().is_some())?;
     match shown.standing {
         Standing::Done => None,
         Standing::Edited => Some("edited by hand: u undo, 0 planner's plan"),
@@ -212,21 +212,25 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     let rule = Rect { y: area.y + 1, height: 1.min(area.height.saturating_sub(1)), ..area };
     let line = "─".repeat(usize::from(area.width.saturating_sub(3)));
     let start = area.x + 2.min(area.width);
-    frame.render_widget(Span::styled(line, model.theme.fg(Role::Border)), Rect { x: start, ..rule }.intersection(area));
+    frame.render_widget(
+        Span::styled(line, model.appearance.theme.fg(Role::Border)),
+        Rect { x: start, ..rule }.intersection(area),
+    );
     let mut x = start;
     for (view, number, name) in titles {
         let width = ((number.len() + name.len()) as u16).min(area.right().saturating_sub(x));
         let tab = Rect { x, y: area.y, width, height: 1 };
         let here = view == model.view;
         let style = match (here, focused) {
-            (true, true) => model.theme.bold(Role::Text),
-            (true, false) => model.theme.fg(Role::Text),
-            (false, _) => model.theme.fg(Role::Muted),
+            (true, true) => model.appearance.theme.bold(Role::Text),
+            (true, false) => model.appearance.theme.fg(Role::Text),
+            (false, _) => model.appearance.theme.fg(Role::Muted),
         };
-        let figure = if here { model.theme.bold(Role::Focus) } else { model.theme.fg(Role::Muted) };
+        let figure =
+            if here { model.appearance.theme.bold(Role::Focus) } else { model.appearance.theme.fg(Role::Muted) };
         frame.render_widget(Line::from(vec![Span::styled(number, figure), Span::styled(name, style)]), tab);
         if here && rule.height > 0 {
-            let strong = Span::styled("━".repeat(usize::from(width)), model.theme.fg(Role::Focus));
+            let strong = Span::styled("━".repeat(usize::from(width)), model.appearance.theme.fg(Role::Focus));
             frame.render_widget(strong, Rect { x, width, ..rule });
         }
         // A tab includes no gap: clicks between names count for the view.
@@ -243,14 +247,14 @@ fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model) {
     }
     let mut words: Vec<Span<'static>> = vec![];
     if let Some(standing) = standing(model) {
-        words.push(Span::styled(format!(" {standing} "), model.theme.bold(Role::Warning)));
+        words.push(Span::styled(format!(" {standing} "), model.appearance.theme.bold(Role::Warning)));
     }
     if !model.panel_visible() {
-        let limits = model.current_planner().limits_for(&model.workload);
-        let limits = limits.iter().map(|&kind| kind.counted(model.limits.get(kind)));
+        let limits = model.session.current_planner().limits_for(&model.session.workload);
+        let limits = limits.iter().map(|&kind| kind.counted(model.session.limits.get(kind)));
         for (i, limit) in limits.enumerate() {
             let text = if i == 0 { format!(" {limit} ") } else { format!("· {limit} ") };
-            words.push(Span::styled(text, model.theme.fg(Role::Text)));
+            words.push(Span::styled(text, model.appearance.theme.fg(Role::Text)));
         }
     }
     let width = |words: &[Span<'_>]| words.iter().map(Span::width).sum::<usize>();
@@ -269,7 +273,7 @@ fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     if !matches!(overlay, Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_)) {
         // The bottom line shows the overlay's keys.
         let behind = Rect { height: area.height.saturating_sub(1), ..area };
-        dim(frame.buffer_mut(), behind, &model.theme);
+        dim(frame.buffer_mut(), behind, &model.appearance.theme);
     }
     match overlay {
         Overlay::Help(filter) => help::draw_help(frame, area, model, filter),

@@ -21,14 +21,14 @@ use crate::{
 };
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let width = (area.width as usize).min(84);
     let mut lines =
         vec![Line::default(), Line::styled("✗ No plan keeps these limits", theme.bold(Role::Bad)), Line::default()];
     let infeasible = shown.outcome.infeasible.clone().unwrap_or_default();
     lines.extend(wrap(&infeasible.explanation, width).into_iter().map(Line::from));
     lines.push(Line::default());
-    for &kind in limits_of(model.current_planner(), &model.workload) {
+    for &kind in limits_of(model.session.current_planner(), &model.session.workload) {
         let value = kind.format(shown.limits.get(kind));
         let mut spans = vec![
             Span::styled(format!("  {}", fit(kind.label(), 14)), theme.fg(Role::Muted)),
@@ -52,7 +52,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
                 _ => format!("needs {would_do}"),
             };
             spans.push(Span::styled(fit(&exact, 17), theme.fg(Role::Text)));
-            if let Some(key) = model.keymap.of_action(action) {
+            if let Some(key) = model.appearance.keymap.of_action(action) {
                 spans.push(Span::styled("press ", theme.fg(Role::Muted)));
                 spans.push(Span::styled(key, theme.bold(Role::Accent)));
             }
@@ -73,8 +73,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
 
 /// Reason why the chosen planner cannot plan this workload.
 pub(super) fn draw_refusal(frame: &mut Frame<'_>, area: Rect, model: &Model, reason: &str) {
-    let theme = &model.theme;
-    let name = model.current_planner().info().name;
+    let theme = &model.appearance.theme;
+    let name = model.session.current_planner().info().name;
     let mut lines = vec![
         Line::default(),
         Line::styled(format!("✗ {name} cannot plan this workload"), theme.bold(Role::Bad)),

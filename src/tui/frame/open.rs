@@ -23,7 +23,7 @@ use crate::{
 };
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &OpenForm) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let inner = modal(frame, area, theme, "Open a workload", 96, area.height.saturating_sub(4).min(22));
     let width = inner.width as usize;
     draw_input(frame, rows(inner, 0, 1), model, &form.filter, "type a name or a path; Tab completes it");

@@ -32,7 +32,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     let focused = model.focus == Focus::Panel;
     for y in area.y..area.bottom() {
         let rule = Rect { x: area.right() - 1, y, width: 1, height: 1 };
-        frame.render_widget(Span::styled("│", model.theme.fg(Role::Border)), rule);
+        frame.render_widget(Span::styled("│", model.appearance.theme.fg(Role::Border)), rule);
     }
     // The first title has its own line.
     let inner = Rect { x: area.x, y: area.y + 1, width: area.width - 2, height: area.height.saturating_sub(1) };
@@ -48,7 +48,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     let all = counts.iter().sum::<usize>() + counts[1..].iter().filter(|&&count| count > 0).count();
     let height = inner.height as usize;
     let refused = match model.panel_row() {
-        Some(PanelRow::Planner(i)) => model.refusals[i].is_some(),
+        Some(PanelRow::Planner(i)) => model.session.refusals[i].is_some(),
         Some(row) => model.ignored(row).is_some(),
         None => false,
     };
@@ -71,7 +71,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
         let title = Rect { y, height: 1, ..inner };
         draw_title(frame, title, model, section.title(), seen.unwrap_or_default(), focused);
         let list = Rect { y: y + 1, height: room as u16, width: inner.width + 1, ..inner };
-        scrollbar(frame, list, &model.theme, (first, room, rows.len()));
+        scrollbar(frame, list, &model.appearance.theme, (first, room, rows.len()));
         for (line, &(i, row)) in (y + 1..).zip(rows.iter().skip(first).take(room)) {
             draw_row(frame, Rect { y: line, height: 1, ..inner }, model, marks, (i, row));
         }
@@ -80,7 +80,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     for (y, text) in (inner.bottom() - help.len() as u16..).zip(help) {
         let place = Rect { x: inner.x + 1, y, width: inner.width - 2, height: 1 };
         let role = if refused { Role::Warning } else { Role::Muted };
-        frame.render_widget(Span::styled(text, model.theme.fg(role)), place);
+        frame.render_widget(Span::styled(text, model.appearance.theme.fg(role)), place);
     }
 }
 
@@ -104,25 +104,25 @@ fn shares(height: usize, counts: [usize; 4]) -> [usize; 4] {
 
 /// Index in the section of the row that must be visible: the selected one, else the planner in force.
 fn anchor(model: &Model, rows: &[(usize, PanelRow)]) -> usize {
-    let selected = rows.iter().position(|(i, _)| *i == model.panel_cursor);
-    let in_force = || rows.iter().position(|(_, row)| *row == PanelRow::Planner(model.planner));
+    let selected = rows.iter().position(|(i, _)| *i == model.panel.cursor);
+    let in_force = || rows.iter().position(|(_, row)| *row == PanelRow::Planner(model.session.planner));
     selected.or_else(in_force).unwrap_or(0)
 }
 
 fn help_lines(model: &Model, width: usize) -> Vec<String> {
     let text = match model.panel_row() {
-        Some(PanelRow::Planner(i)) => match &model.refusals[i] {
+        Some(PanelRow::Planner(i)) => match &model.session.refusals[i] {
             Some(reason) => format!("✗ {reason}"),
-            None if !model.is_native(i) => {
-                format!("≈ plans a converted workload: {}", model.planners[i].info().summary)
+            None if !model.session.is_native(i) => {
+                format!("≈ plans a converted workload: {}", model.session.planners[i].info().summary)
             }
-            None => model.planners[i].info().summary.to_string(),
+            None => model.session.planners[i].info().summary.to_string(),
         },
         Some(PanelRow::Others) => "planners that cannot plan this workload; each says why".to_string(),
         Some(PanelRow::Limit(kind)) => kind.help().to_string(),
-        Some(PanelRow::Dial(i)) => model.dials[i].help.to_string(),
+        Some(PanelRow::Dial(i)) => model.session.dials[i].help.to_string(),
         Some(PanelRow::Option(i)) => {
-            let spec = &model.specs()[i];
+            let spec = &model.session.specs()[i];
             let more = match (spec.kind, model.option_value(spec)) {
                 (OptionKind::Choice { choices, .. }, OptionValue::Choice(now)) => {
                     choices.iter().find(|c| c.0 == now).map(|c| format!(". {}: {}", c.0, c.1))
@@ -135,7 +135,7 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
             format!("{}{}", spec.help, more.unwrap_or_default())
         }
         Some(row @ PanelRow::Schedule) => {
-            let refused = match (model.ignored(row), &model.simulated) {
+            let refused = match (model.ignored(row), &model.simulation.simulated) {
                 (Some(_), _) | (_, None) => String::new(),
                 (None, Some(simulated)) => {
                     let refused = Schedule::ALL.into_iter().filter(|s| simulated.pipeline.refusal(*s).is_some());
@@ -162,35 +162,35 @@ fn not_used(model: &Model, row: PanelRow, help: &str) -> String {
 
 fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, seen: String, focused: bool) {
     let role = if focused { Role::Focus } else { Role::Muted };
-    let style = if focused { model.theme.bold(role) } else { model.theme.fg(role) };
+    let style = if focused { model.appearance.theme.bold(role) } else { model.appearance.theme.fg(role) };
     let gap = usize::from(line.width).saturating_sub(title.len() + 2 + seen.chars().count());
     let spans = vec![
         Span::styled(format!(" {title}"), style),
         Span::raw(" ".repeat(gap)),
-        Span::styled(seen, model.theme.fg(Role::Muted)),
+        Span::styled(seen, model.appearance.theme.fg(Role::Muted)),
     ];
     frame.render_widget(Line::from(spans), line);
 }
 
 // Long: one arm per kind of row.
 fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks, (index, row): (usize, PanelRow)) {
-    let here = index == model.panel_cursor;
+    let here = index == model.panel.cursor;
     let selected = here && model.focus == Focus::Panel;
     let sign = if selected { "▌" } else { " " };
     let width = line.width as usize;
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     marks.hits.push((line, Hit::Panel(row)));
     let (spans, steps): (Vec<Span<'static>>, bool) = match row {
         PanelRow::Planner(i) => {
-            let planner = model.planners[i];
-            let able = model.refusals[i].is_none();
-            let style = match (i == model.planner, able) {
+            let planner = model.session.planners[i];
+            let able = model.session.refusals[i].is_none();
+            let style = match (i == model.session.planner, able) {
                 (true, _) => theme.bold(Role::Text),
                 (false, true) => theme.fg(Role::Text),
                 (false, false) => theme.fg(Role::Muted),
             };
-            let mark = if i == model.planner { "● " } else { "○ " };
-            let note = match (able, model.is_native(i)) {
+            let mark = if i == model.session.planner { "● " } else { "○ " };
+            let note = match (able, model.session.is_native(i)) {
                 (false, _) => " ✗",
                 (true, false) => " ≈",
                 (true, true) => "",
@@ -199,7 +199,7 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
             (vec![Span::styled(format!("{mark}{name}{note}"), style)], false)
         }
         PanelRow::Others => {
-            let sign = if model.others_unfolded { "▾" } else { "▸" };
+            let sign = if model.panel.others_unfolded { "▾" } else { "▸" };
             let text = format!("{sign} +{} not for this workload", model.other_planners().len());
             (vec![Span::styled(clip(&text, width.saturating_sub(1)), theme.fg(Role::Muted))], false)
         }
@@ -207,17 +207,17 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
             (field(model, row, width), false)
         }
         PanelRow::Limit(kind) => {
-            let value = model.limits.get(kind);
-            let changed = value != model.first_limits.get(kind);
+            let value = model.session.limits.get(kind);
+            let changed = value != model.session.first_limits.get(kind);
             (pair(model, kind.label(), &kind.format(value), changed, width), true)
         }
         PanelRow::Dial(i) => {
-            let dial = &model.dials[i];
-            let changed = model.first_dials.get(i).is_none_or(|first| first.value != dial.value);
+            let dial = &model.session.dials[i];
+            let changed = model.session.first_dials.get(i).is_none_or(|first| first.value != dial.value);
             (pair(model, dial.label, &dial.value, changed, width), true)
         }
         PanelRow::Option(i) => {
-            let spec = &model.specs()[i];
+            let spec = &model.session.specs()[i];
             let value = model.option_value(spec);
             let changed = value != spec.default_value();
             let text = match value {
@@ -234,17 +234,17 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
             (pair(model, spec.label, &text, changed, width), steps)
         }
         PanelRow::Schedule => {
-            let changed = model.setup.schedule != Schedule::ALL[0];
+            let changed = model.simulation.setup.schedule != Schedule::ALL[0];
             // The neighbouring rows make clear that these are variants of 1F1B.
-            let name = model.setup.schedule.name().trim_end_matches(" 1F1B");
+            let name = model.simulation.setup.schedule.name().trim_end_matches(" 1F1B");
             (simulator_pair(model, row, "schedule", name, changed, width), true)
         }
         PanelRow::Setting(setting) => {
-            let changed = !setting.same(&model.setup.settings, &model.first_settings);
+            let changed = !setting.same(&model.simulation.setup.settings, &model.simulation.first_settings);
             let text = match setting {
-                Setting::Overlap if model.setup.settings.overlap => "on".to_string(),
+                Setting::Overlap if model.simulation.setup.settings.overlap => "on".to_string(),
                 Setting::Overlap => "off".to_string(),
-                _ => setting.show(&model.setup.settings),
+                _ => setting.show(&model.simulation.setup.settings),
             };
             (simulator_pair(model, row, setting.label(), &text, changed, width), true)
         }
@@ -254,7 +254,8 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
     frame.render_widget(Line::from(all), line);
     if steps && here {
         // Arrows at the right end: mouse targets, and a hint at the keys.
-        let style = if selected { model.theme.bold(Role::Focus) } else { model.theme.fg(Role::Muted) };
+        let style =
+            if selected { model.appearance.theme.bold(Role::Focus) } else { model.appearance.theme.fg(Role::Muted) };
         let less = Rect { x: line.right().saturating_sub(4), width: 1, ..line };
         let more = Rect { x: line.right().saturating_sub(2), width: 1, ..line };
         frame.render_widget(Span::styled("◂", style), less);
@@ -263,7 +264,7 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
         marks.hits.push((more, Hit::Step(row, true)));
     }
     if selected {
-        frame.buffer_mut().set_style(line, model.theme.selected());
+        frame.buffer_mut().set_style(line, model.appearance.theme.selected());
     }
     place_cursor(frame, line, model, row);
 }
@@ -274,7 +275,7 @@ const LEAST_LABEL: usize = 8;
 
 /// Label with its value at the right. A changed value is highlighted.
 fn pair(model: &Model, label: &str, value: &str, changed: bool, width: usize) -> Vec<Span<'static>> {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let space = width.saturating_sub(ARROWS);
     let value = clip(value, space.saturating_sub(LEAST_LABEL));
     let label_width = space.saturating_sub(value.chars().count() + 1);
@@ -294,7 +295,7 @@ fn simulator_pair(
     if model.ignored(row).is_none() {
         return pair(model, label, value, changed, width);
     }
-    let muted = model.theme.fg(Role::Muted);
+    let muted = model.appearance.theme.fg(Role::Muted);
     let spans = pair(model, label, &format!("({value})"), changed, width);
     spans.into_iter().map(|span| Span::styled(span.content, muted)).collect()
 }
@@ -310,15 +311,15 @@ fn clip_start(text: &str, width: usize) -> String {
 
 /// True if the row's value is being typed.
 fn editing(model: &Model, row: PanelRow) -> bool {
-    model.editing.as_ref().is_some_and(|editing| editing.row == row)
+    model.panel.editing.as_ref().is_some_and(|editing| editing.row == row)
 }
 
 /// Label of a row with a text field.
 fn label(model: &Model, row: PanelRow) -> &'static str {
     match row {
         PanelRow::Limit(kind) => kind.label(),
-        PanelRow::Dial(i) => model.dials[i].label,
-        PanelRow::Option(i) => model.specs()[i].label,
+        PanelRow::Dial(i) => model.session.dials[i].label,
+        PanelRow::Option(i) => model.session.specs()[i].label,
         PanelRow::Setting(setting) => setting.label(),
         PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => "",
     }
@@ -333,21 +334,21 @@ fn field_widths(model: &Model, row: PanelRow, width: usize) -> (String, usize) {
 
 /// Row while its value is being typed.
 fn field(model: &Model, row: PanelRow, width: usize) -> Vec<Span<'static>> {
-    let Some(editing) = &model.editing else { return vec![] };
+    let Some(editing) = &model.panel.editing else { return vec![] };
     let (name, field) = field_widths(model, row, width);
     let scroll = editing.input.visual_scroll(field.saturating_sub(1));
     let text: String = editing.input.value().chars().skip(scroll).take(field).collect();
-    let style = model.theme.fg(if editing.error.is_some() { Role::Bad } else { Role::Text });
+    let style = model.appearance.theme.fg(if editing.error.is_some() { Role::Bad } else { Role::Text });
     vec![
         Span::styled(format!("{name} "), plain()),
-        Span::styled("[", model.theme.fg(Role::Focus)),
+        Span::styled("[", model.appearance.theme.fg(Role::Focus)),
         Span::styled(fit(&text, field), style),
-        Span::styled("]", model.theme.fg(Role::Focus)),
+        Span::styled("]", model.appearance.theme.fg(Role::Focus)),
     ]
 }
 
 fn place_cursor(frame: &mut Frame<'_>, line: Rect, model: &Model, row: PanelRow) {
-    if let Some(editing) = model.editing.as_ref().filter(|editing| editing.row == row) {
+    if let Some(editing) = model.panel.editing.as_ref().filter(|editing| editing.row == row) {
         let (name, field) = field_widths(model, row, line.width as usize);
         let scroll = editing.input.visual_scroll(field.saturating_sub(1));
         let at = 3 + name.chars().count() + editing.input.visual_cursor().saturating_sub(scroll);
@@ -357,23 +358,25 @@ fn place_cursor(frame: &mut Frame<'_>, line: Rect, model: &Model, row: PanelRow)
 
 /// Draws a note beside the field: why the value is refused, or a fact about it.
 pub(super) fn draw_note(frame: &mut Frame<'_>, area: Rect, model: &Model) {
-    let Some(editing) = &model.editing else { return };
+    let Some(editing) = &model.panel.editing else { return };
     let (title, text, role) = match (&editing.error, &editing.known) {
         (Some(error), _) => (" ✗ not taken ", error, Role::Bad),
         (None, Some((Tone::Refused, text))) => (" ✗ not there ", text, Role::Warning),
         (None, Some((Tone::Done, text))) => (" file ", text, Role::Good),
         (None, None) => return,
     };
-    let row = model.hits.iter().find(|(_, hit)| *hit == Hit::Panel(editing.row));
+    let row = model.appearance.hits.iter().find(|(_, hit)| *hit == Hit::Panel(editing.row));
     let Some((line, _)) = row else { return };
     let width = area.right().saturating_sub(line.right() + 1).min(56);
     let lines = wrap(text, width.saturating_sub(4) as usize);
     let place = Rect { x: line.right() + 1, y: line.y.saturating_sub(1), width, height: lines.len() as u16 + 2 }
         .intersection(area);
     frame.render_widget(Clear, place);
-    let style = model.theme.base().fg(model.theme.color(role));
+    let style = model.appearance.theme.base().fg(model.appearance.theme.color(role));
     frame.buffer_mut().set_style(place, style);
-    let block = bordered(&model.theme, false).border_style(style).title(Span::styled(title, model.theme.bold(role)));
+    let block = bordered(&model.appearance.theme, false)
+        .border_style(style)
+        .title(Span::styled(title, model.appearance.theme.bold(role)));
     let inner = super::inside(place);
     frame.render_widget(block, place);
     frame.render_widget(Paragraph::new(lines.into_iter().map(Line::from).collect::<Vec<_>>()), inner);

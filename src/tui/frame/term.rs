@@ -32,7 +32,7 @@ pub(super) fn lines(model: &Model, filter: &Filter, width: usize) -> Vec<Line<'s
     } else {
         vec![]
     };
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let mut lines = vec![];
     for term in terms {
         lines.push(Line::styled(term.name, theme.bold(Role::Text)));
@@ -51,11 +51,11 @@ fn field(model: &Model) -> Option<&'static str> {
         return None;
     }
     Some(match model.panel_row()? {
-        PanelRow::Planner(planner) => model.planners[planner].info().name,
+        PanelRow::Planner(planner) => model.session.planners[planner].info().name,
         PanelRow::Limit(kind) => kind.label(),
-        PanelRow::Dial(i) => model.dials[i].label,
-        PanelRow::Option(i) => model.specs()[i].label,
-        PanelRow::Schedule => model.setup.schedule.name(),
+        PanelRow::Dial(i) => model.session.dials[i].label,
+        PanelRow::Option(i) => model.session.specs()[i].label,
+        PanelRow::Schedule => model.simulation.setup.schedule.name(),
         PanelRow::Setting(setting) => setting.label(),
         PanelRow::Others => return None,
     })

@@ -30,7 +30,7 @@ pub(in crate::tui) fn of_edited(
     score: &Score,
     width: u16,
 ) -> Vec<Line<'static>> {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let against = model.against();
     let worth = shown.outcome.objective.map_or_else(|| "worth nothing yet".into(), |value| plan.measure.show(value));
     let mut first = vec![Span::raw("edited: "), Span::styled(worth, theme.bold(Role::Text))];
@@ -76,11 +76,12 @@ pub(in crate::tui) fn summary(
     score: &Score,
     width: u16,
 ) -> Vec<Line<'static>> {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let value = shown.outcome.objective.unwrap_or(score.value);
     let (proof, role) = proof(&shown.outcome);
     // The simulated figure comes first; the proof is about the planner's own objective.
-    let simulated_run = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
+    let simulated_run =
+        model.simulation.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
     let promise = simulated_run.and_then(|simulated| simulated.promise);
     let (figure, of_what, proof) = match promise {
         // In narrow places the header shows the objective's value.
@@ -156,7 +157,8 @@ fn proven_of(outcome: &Outcome) -> Option<String> {
 /// transfers 1.6%), bubble 19.3%`. The value itself is in the line above. `None` for a plan of one sample, whose time
 /// the planner counts in the same way.
 fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
-    let simulated = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown))?;
+    let simulated =
+        model.simulation.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown))?;
     let schedule = simulated.pipeline.schedule(simulated.schedule());
     let batch = !matches!(plan.measure, Measure::Latency { .. } | Measure::OperatorCost(_));
     if !batch || schedule == Schedule::SingleSample {

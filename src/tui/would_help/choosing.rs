@@ -18,19 +18,19 @@ impl Model {
     /// Moves the focus to the suggestions, requests them if necessary, or leaves them.
     pub(in crate::tui) fn ask_what_would_help(&mut self) -> Effects {
         if self.suggestion().is_some() {
-            self.would_help.selected = None;
+            self.planning.would_help.selected = None;
             return vec![];
         }
         // Another view may have its own list, but only if it fits.
-        let listed = self.view == WITH_PLAN || (self.view_has_help() && self.would_help.drawn);
+        let listed = self.view == WITH_PLAN || (self.view_has_help() && self.planning.would_help.drawn);
         if !listed {
             self.view = WITH_PLAN;
             // Drawn with the next frame.
-            self.would_help.drawn |= self.size.1 >= STAGES_WITH_HELP;
+            self.planning.would_help.drawn |= self.appearance.size.1 >= STAGES_WITH_HELP;
         }
-        self.would_help.folded = false;
+        self.planning.would_help.folded = false;
         let mut effects = self.look_what_would_help();
-        if matches!(self.would_help.phase, Phase::Unasked | Phase::Resting(_)) {
+        if matches!(self.planning.would_help.phase, Phase::Unasked | Phase::Resting(_)) {
             effects.append(&mut self.begin_what_would_help());
         } else {
             self.go_to_suggestions();
@@ -44,13 +44,14 @@ impl Model {
             self.view = WITH_PLAN;
         }
         self.focus = Focus::View;
-        if self.would_help.fresh && !self.would_help.rows.is_empty() && self.would_help.drawn {
-            self.would_help.selected = Some(self.would_help.layout.0);
+        if self.planning.would_help.fresh && !self.planning.would_help.rows.is_empty() && self.planning.would_help.drawn
+        {
+            self.planning.would_help.selected = Some(self.planning.would_help.layout.0);
         } else {
-            let why = match self.would_help.phase {
+            let why = match self.planning.would_help.phase {
                 _ if self.aside() => "only a planner's plan is asked what would help: go back to it first",
                 Phase::Asking | Phase::Resting(_) => "what would help is not known yet",
-                _ if !self.would_help.drawn => {
+                _ if !self.planning.would_help.drawn => {
                     "there is no room for what would help: fold the left panel or enlarge the screen"
                 }
                 _ => "there is nothing to choose from",
@@ -71,7 +72,7 @@ impl Model {
 
     /// Hides or shows the panel. A hidden panel runs no study.
     pub(in crate::tui) fn fold_what_would_help(&mut self) -> Effects {
-        let help = &mut self.would_help;
+        let help = &mut self.planning.would_help;
         help.folded = !help.folded;
         help.selected = None;
         if help.folded {
@@ -82,12 +83,12 @@ impl Model {
 
     /// Selected row, while the panel has the focus.
     pub(in crate::tui) fn suggestion(&self) -> Option<usize> {
-        self.suggestion_where(self.would_help.drawn)
+        self.suggestion_where(self.planning.would_help.drawn)
     }
 
     /// The same, given whether the panel is drawn.
     pub(in crate::tui) fn suggestion_where(&self, drawn: bool) -> Option<usize> {
-        let help = &self.would_help;
+        let help = &self.planning.would_help;
         let heard = self.view_has_help() && self.focus == Focus::View && help.fresh && drawn;
         help.selected.filter(|&row| heard && row < help.rows.len())
     }
@@ -101,8 +102,8 @@ impl Model {
     /// Moves among the suggestions, or applies the selected one.
     pub(in crate::tui) fn act_on_suggestion(&mut self, action: Action) -> Effects {
         let Some(at) = self.suggestion() else { return vec![] };
-        let last = self.would_help.rows.len() - 1;
-        let beside = self.would_help.layout.1.max(1);
+        let last = self.planning.would_help.rows.len() - 1;
+        let beside = self.planning.would_help.layout.1.max(1);
         let next = match action {
             Action::Edit => return self.take_suggestion(at),
             Action::Decrease => at.saturating_sub(1),
@@ -112,7 +113,7 @@ impl Model {
             Action::Down => at,
             other => moved(at, other, last + 1),
         };
-        self.would_help.selected = Some(next);
+        self.planning.would_help.selected = Some(next);
         vec![]
     }
 
@@ -122,32 +123,32 @@ impl Model {
         if self.suggestion() == Some(place) {
             return self.take_suggestion(place);
         }
-        self.would_help.selected = Some(place).filter(|_| self.would_help.fresh);
+        self.planning.would_help.selected = Some(place).filter(|_| self.planning.would_help.fresh);
         vec![]
     }
 
     /// Moves the selection with the wheel.
     pub(in crate::tui) fn scroll_suggestions(&mut self, down: bool) {
-        let (first, beside) = self.would_help.layout;
-        let at = self.would_help.selected.unwrap_or(first);
-        let last = self.would_help.rows.len().saturating_sub(1);
-        if self.would_help.fresh {
-            self.would_help.selected =
+        let (first, beside) = self.planning.would_help.layout;
+        let at = self.planning.would_help.selected.unwrap_or(first);
+        let last = self.planning.would_help.rows.len().saturating_sub(1);
+        if self.planning.would_help.fresh {
+            self.planning.would_help.selected =
                 Some(if down { (at + beside.max(1)).min(last) } else { at.saturating_sub(beside.max(1)) });
         }
     }
 
     /// Sets the limit or option of a suggestion, and plans with it.
     fn take_suggestion(&mut self, place: usize) -> Effects {
-        let Some(answer) = self.would_help.rows.get(place) else { return vec![] };
+        let Some(answer) = self.planning.would_help.rows.get(place) else { return vec![] };
         let answer = &answer.answer;
         let (change, label) = (answer.question.change.clone(), answer.label.clone());
         let effects = match change {
-            Change::Limit(kind, value) => self.set_limits(self.limits.with(kind, value)),
+            Change::Limit(kind, value) => self.set_limits(self.session.limits.with(kind, value)),
             Change::Option(spec, value) => self.set_option(spec, value),
             Change::FreeLinks | Change::EveryDegree | Change::EngineFeasible => return vec![],
         };
-        self.would_help.selected = None;
+        self.planning.would_help.selected = None;
         self.message = Some((Tone::Done, format!("taken: {label}")));
         effects
     }

@@ -120,29 +120,30 @@ impl WouldHelp {
 impl Model {
     /// Starts or stops the study according to the shown plan. Called once per frame.
     pub(super) fn look_what_would_help(&mut self) -> Effects {
-        let planning = self.running.as_ref().is_some_and(|running| running.planning);
+        let planning = self.planning.running.as_ref().is_some_and(|running| running.planning);
         // A plan for other limits, or edited by hand, does not match the inputs at the left.
         let answers = |shown: &Arc<ShownRun>| {
-            shown.plan().is_some() && shown.standing == Standing::Done && shown.limits == self.limits
+            shown.plan().is_some() && shown.standing == Standing::Done && shown.limits == self.session.limits
         };
-        let shown = self.shown.clone().filter(|shown| answers(shown) && self.previewed().is_none());
+        let shown = self.planning.shown.clone().filter(|shown| answers(shown) && self.previewed().is_none());
         let Some(shown) = shown.filter(|_| !planning && !self.stale()) else {
             self.leave_what_would_help();
             return vec![];
         };
-        let visible = self.view_has_help() && !self.would_help.folded;
-        let of = Of { shown, setup: self.setup };
-        if self.would_help.of.as_ref() != Some(&of) && visible {
+        let visible = self.view_has_help() && !self.planning.would_help.folded;
+        let of = Of { shown, setup: self.simulation.setup };
+        if self.planning.would_help.of.as_ref() != Some(&of) && visible {
             self.cancel_study(StudyKind::Help);
-            let help = &mut self.would_help;
+            let help = &mut self.planning.would_help;
             help.fresh = false;
             help.selected = None;
-            help.phase = if of.shown.seconds < QUICK { Phase::Resting(self.now + REST) } else { Phase::Unasked };
+            help.phase =
+                if of.shown.seconds < QUICK { Phase::Resting(self.appearance.now + REST) } else { Phase::Unasked };
             help.of = Some(of);
             return vec![];
         }
-        match self.would_help.phase {
-            Phase::Resting(due) if visible && self.now >= due => self.begin_what_would_help(),
+        match self.planning.would_help.phase {
+            Phase::Resting(due) if visible && self.appearance.now >= due => self.begin_what_would_help(),
             // The panel is hidden: start once it is visible, and do not wake the screen before.
             Phase::Resting(_) if !visible => {
                 self.leave_what_would_help();
@@ -150,7 +151,7 @@ impl Model {
             }
             // The study ended before its last result.
             Phase::Asking if !self.studying(StudyKind::Help) => {
-                self.would_help.phase = Phase::Done;
+                self.planning.would_help.phase = Phase::Done;
                 vec![]
             }
             _ => vec![],
@@ -159,46 +160,46 @@ impl Model {
 
     /// Pauses the study at a key press, until no key is pressed for a while.
     pub(super) fn pause_what_would_help(&mut self) {
-        if self.would_help.phase == Phase::Asking {
+        if self.planning.would_help.phase == Phase::Asking {
             self.cancel_study(StudyKind::Help);
-            self.would_help.phase = Phase::Resting(self.now + REST);
+            self.planning.would_help.phase = Phase::Resting(self.appearance.now + REST);
         }
     }
 
     /// Cancels the study of a plan that is no longer in force.
     fn leave_what_would_help(&mut self) {
-        if self.would_help.phase != Phase::Idle {
+        if self.planning.would_help.phase != Phase::Idle {
             self.cancel_study(StudyKind::Help);
-            self.would_help.phase = Phase::Idle;
-            self.would_help.of = None;
-            self.would_help.fresh = false;
-            self.would_help.selected = None;
+            self.planning.would_help.phase = Phase::Idle;
+            self.planning.would_help.of = None;
+            self.planning.would_help.fresh = false;
+            self.planning.would_help.selected = None;
         }
     }
 
     /// Also drops the results, which belong to another workload.
     pub(super) fn forget_what_would_help(&mut self) {
         self.leave_what_would_help();
-        self.would_help.of = None;
-        self.would_help.asked = None;
-        self.would_help.rows.clear();
-        self.would_help.wider.clear();
-        self.would_help.rivals.clear();
-        self.would_help.causes.clear();
+        self.planning.would_help.of = None;
+        self.planning.would_help.asked = None;
+        self.planning.would_help.rows.clear();
+        self.planning.would_help.wider.clear();
+        self.planning.would_help.rivals.clear();
+        self.planning.would_help.causes.clear();
     }
 
     /// Starts the study on its own thread, one query after the other.
     fn begin_what_would_help(&mut self) -> Effects {
-        self.would_help.phase = Phase::Done;
-        let Some(of) = self.would_help.of.clone() else { return vec![] };
+        self.planning.would_help.phase = Phase::Done;
+        let Some(of) = self.planning.would_help.of.clone() else { return vec![] };
         let Of { shown, setup } = of.clone();
-        let planner = self.planners.iter().copied().find(|planner| planner.info().id == shown.planner.id);
+        let planner = self.session.planners.iter().copied().find(|planner| planner.info().id == shown.planner.id);
         let problem =
             Problem { workload: shown.workload.clone(), limits: shown.limits.clone(), options: shown.options.clone() };
         let base = planner.and_then(|planner| Base::new(planner, &problem, &shown.outcome, shown.score.as_ref()));
         let Some(base) = base.map(Arc::new) else { return vec![] };
         let mut questions = base.quick_questions();
-        let help = &mut self.would_help;
+        let help = &mut self.planning.would_help;
         // After a key without effect, continue where it stopped; results come in the order of the queries.
         let known = if help.asked.as_ref() == Some(&of) { help.answered.0 } else { 0 };
         help.phase = Phase::Asking;
@@ -216,6 +217,7 @@ impl Model {
         questions.drain(..known.min(questions.len()));
         let share = LEAST_SHARE.max(Duration::from_secs_f64(2.0 * shown.seconds));
         let simulated = self
+            .simulation
             .simulated
             .as_ref()
             .filter(|simulated| Arc::ptr_eq(&simulated.shown, &shown) && simulated.setup == setup);
@@ -236,21 +238,21 @@ impl Model {
                     Err(_) => ask(question),
                 };
                 let Some(tried) = tried else { return };
-                found(Box::new(move |model| model.would_help.take(tried)));
+                found(Box::new(move |model| model.planning.would_help.take(tried)));
             }
             let wider = links::widened(&base, &search.part(Some(share)));
             if search.cancelled() {
                 return;
             }
-            found(Box::new(move |model| model.would_help.wider = wider));
+            found(Box::new(move |model| model.planning.would_help.wider = wider));
             let plan = || published::plans(&base, setup, share, search);
             let rivals = pool.as_ref().map_or_else(|_| plan(), |pool| pool.install(plan));
             if search.cancelled() {
                 return;
             }
             found(Box::new(move |model| {
-                model.would_help.rivals = rivals;
-                model.would_help.phase = Phase::Done;
+                model.planning.would_help.rivals = rivals;
+                model.planning.would_help.phase = Phase::Done;
             }));
         };
         vec![self.begin_study(StudyKind::Help, Box::new(work))]

@@ -88,7 +88,7 @@ struct Half<'a> {
 /// Draws two plans, if both exist. Returns the first visible row.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, side: Side) -> Option<usize> {
     let lines = model.rows_of(side)?;
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let columns = Columns::new(area.width as usize);
     let half = |key: Key| model.compared(key).map(|compared| Half { name: model.compared_name(key), compared });
     let (first, second) = (half(side.first)?, half(side.second)?);
@@ -100,7 +100,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     text.extend(lines.iter().skip(from).take(visible).map(|row| row_line(*row, &first, &second, columns, theme)));
     frame.render_widget(Paragraph::new(text), rows(area, 0, area.height.saturating_sub(1)));
     let seen = (from + visible).min(lines.len());
-    let key = |action: Action| model.keymap.of_action(action).unwrap_or_default();
+    let key = |action: Action| model.appearance.keymap.of_action(action).unwrap_or_default();
     let keys = format!("{} swaps  {} closes", key(Action::Mark), key(Action::SideBySide));
     let told =
         format!("{keys}   rows {} to {seen} of {}   ▲ more  ▼ less  ≠ other degrees or modes", from + 1, lines.len());

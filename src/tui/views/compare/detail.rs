@@ -32,7 +32,7 @@ pub(super) fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, th
                 first.push(Span::raw("  "));
                 first.push(words::status(status, compared.entry.gap(), theme));
             }
-            let limits = limits_in_words(&model.workload, &compared.shown.limits, 8);
+            let limits = limits_in_words(&model.session.workload, &compared.shown.limits, 8);
             let by = match key {
                 Key::Pin(_) => format!("  pin, by {}: {limits}", compared.entry.name),
                 _ => format!("  {limits}"),
@@ -80,11 +80,11 @@ pub(super) fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, th
         }
         Some(&Row::Failed(planner)) => {
             if let Some(Answer::Failed(why)) = model.views.compare.answer(planner) {
-                tell(&format!("{}: {why}", model.planners[planner].info().name));
+                tell(&format!("{}: {why}", model.session.planners[planner].info().name));
             }
         }
         Some(&Row::Refused(planner)) => {
-            tell(&format!("{} cannot: {}", model.planners[planner].info().name, refusal(model, planner)));
+            tell(&format!("{} cannot: {}", model.session.planners[planner].info().name, refusal(model, planner)));
         }
         Some(Row::Folded) => tell("Enter lists them with their reasons"),
         Some(Row::Waiting(_)) => tell("rows arrive as planners are done, those for this kind of workload first"),
@@ -106,8 +106,8 @@ fn promise_kept(takes: &str, more: f64) -> String {
 fn holds_now(model: &Model, key: Key) -> Option<String> {
     let compared = model.compared(key).filter(|_| model.terms(key) == Terms::OtherLimits)?;
     let (plan, _) = compared.shown.plan()?;
-    let plan = plan.clone().with_cpus_behind(compared.shown.limits.devices, model.limits.devices);
-    let score = family::check(&model.workload, &model.limits, &plan);
+    let plan = plan.clone().with_cpus_behind(compared.shown.limits.devices, model.session.limits.devices);
+    let score = family::check(&model.session.workload, &model.session.limits, &plan);
     Some(match score.violations.first() {
         None => format!("✓ it keeps the limits at the left, too: {}", score.measure.show(score.value)),
         Some(violation) => format!("✗ it would not keep the limits at the left: {violation}"),

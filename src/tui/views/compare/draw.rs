@@ -43,7 +43,7 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, mar
             return;
         }
     }
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let all = model.compare_rows();
     let cursor = model.compare_cursor(&all);
     let width = area.width as usize;
@@ -67,8 +67,8 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, mar
         stages::draw(frame, rest, model, &compared.shown);
         let used = compared.shown.plan().map_or(0, |(plan, _)| plan.stages.len() as u16 + 2);
         let same = |simulated: &&Arc<Simulated>| Arc::ptr_eq(&simulated.shown, &compared.shown);
-        let shades = Shades::new(theme, model.depth);
-        let simulated = model.simulated.as_ref().filter(same).map(Arc::as_ref);
+        let shades = Shades::new(theme, model.appearance.depth);
+        let simulated = model.simulation.simulated.as_ref().filter(same).map(Arc::as_ref);
         batch::draw(frame, rows(rest, used, 2 * used), (&shades, theme), (simulated, usize::MAX));
     }
 }
@@ -81,15 +81,15 @@ fn preview(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) 
         return;
     }
     let rule = "─".repeat(area.width as usize);
-    frame.render_widget(Span::styled(rule, model.theme.fg(Role::Border)), rows(area, 0, 1));
+    frame.render_widget(Span::styled(rule, model.appearance.theme.fg(Role::Border)), rows(area, 0, 1));
     beside::draw(frame, rows(area, 1, area.height), model, marks, Side { first, second, top: 0 });
 }
 
 /// Schedule and settings in words.
 fn simulated_as(model: &Model) -> String {
-    let changes = model.setup.changes();
+    let changes = model.simulation.setup.changes();
     let with = if changes.is_empty() { String::new() } else { format!(" with {}", changes.join(", ")) };
-    let wanted = model.setup.schedule.name();
+    let wanted = model.simulation.setup.schedule.name();
     let own = |row: &Row| match row {
         Row::Plan(key) => model.compared(*key)?.entry.simulated.as_ref().map(|simulated| simulated.schedule.name()),
         _ => None,
@@ -103,8 +103,8 @@ fn simulated_as(model: &Model) -> String {
 
 /// Head of the view: simulation settings, and the running or the possible study.
 fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let family = family::of(&model.workload);
-    let batch = family.batch(&model.limits);
+    let family = family::of(&model.session.workload);
+    let batch = family.batch(&model.session.limits);
     let simulated = match family.one_stage() {
         true => format!("all simulated: {batch}"),
         false => format!("all simulated as {}, {batch}", simulated_as(model)),
@@ -120,12 +120,12 @@ fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
                 0 => String::new(),
                 more => format!(", {more} more to ask"),
             };
-            let name = model.planners[next].info().name;
+            let name = model.session.planners[next].info().name;
             (format!("… asking {name}, at most {each}{more}; Esc stops"), Role::Accent)
         }
         (true, []) => ("… simulating".into(), Role::Accent),
         (false, _) => {
-            let key = model.keymap.of_action(Action::CompareAll).unwrap_or_else(|| ":".into());
+            let key = model.appearance.keymap.of_action(Action::CompareAll).unwrap_or_else(|| ":".into());
             (format!("{key} asks every planner, {each} each"), Role::Muted)
         }
     };

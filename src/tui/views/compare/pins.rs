@@ -154,7 +154,7 @@ pub(in crate::tui) fn limits_in_words(workload: &Workload, limits: &Limits, most
 impl Model {
     /// Pins of this workload.
     pub(in crate::tui) fn pins_here(&self) -> impl Iterator<Item = &Pin> {
-        let here = |of: &Arc<Workload>| Arc::ptr_eq(of, &self.workload) || alike(of, &self.workload);
+        let here = |of: &Arc<Workload>| Arc::ptr_eq(of, &self.session.workload) || alike(of, &self.session.workload);
         self.views.compare.pins.list.iter().filter(move |pin| here(&pin.compared.shown.workload))
     }
 
@@ -171,9 +171,10 @@ impl Model {
                 _ => {}
             }
         }
-        let shown = self.shown.clone().filter(|shown| shown.plan().is_some());
+        let shown = self.planning.shown.clone().filter(|shown| shown.plan().is_some());
         let known = shown.as_ref().and_then(|shown| {
-            let simulated = self.simulated.as_ref().filter(|simulated| Arc::ptr_eq(&simulated.shown, shown))?;
+            let simulated =
+                self.simulation.simulated.as_ref().filter(|simulated| Arc::ptr_eq(&simulated.shown, shown))?;
             Some(Compared::of(simulated))
         });
         if shown.is_some() && known.is_none() {
@@ -226,7 +227,11 @@ impl Model {
 
     /// Requirements on a plan's file at this moment.
     pub(in crate::tui) fn pin_terms(&self) -> PinTerms {
-        PinTerms { workload: self.workload.clone(), limits: self.limits.clone(), setup: self.setup }
+        PinTerms {
+            workload: self.session.workload.clone(),
+            limits: self.session.limits.clone(),
+            setup: self.simulation.setup,
+        }
     }
 
     /// Pins a plan from a file, or reports why it is no plan of this workload.

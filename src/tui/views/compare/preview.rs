@@ -39,15 +39,15 @@ impl Model {
         }
         self.view = WITH_PLAN;
         self.focus = Focus::View;
-        if self.shown.as_ref().is_some_and(|now| Arc::ptr_eq(now, &shown)) {
+        if self.planning.shown.as_ref().is_some_and(|now| Arc::ptr_eq(now, &shown)) {
             return vec![];
         }
         let before = self.views.compare.preview.take().unwrap_or_else(|| Preview {
             name: String::new(),
-            shown: self.shown.take(),
-            simulated: self.simulated.take(),
-            refusal: self.refusal.take(),
-            stopped: std::mem::take(&mut self.stopped),
+            shown: self.planning.shown.take(),
+            simulated: self.simulation.simulated.take(),
+            refusal: self.planning.refusal.take(),
+            stopped: std::mem::take(&mut self.planning.stopped),
         });
         if before.shown.as_ref().is_some_and(|known| Arc::ptr_eq(known, &shown)) {
             self.views.compare.preview = Some(before);
@@ -56,7 +56,7 @@ impl Model {
             return effects;
         }
         self.views.compare.preview = Some(Preview { name, ..before });
-        self.simulated = None;
+        self.simulation.simulated = None;
         self.look_at(Some(shown))
     }
 
@@ -64,26 +64,26 @@ impl Model {
     pub(in crate::tui) fn end_preview(&mut self) -> Effects {
         let Some(preview) = self.views.compare.preview.take() else { return vec![] };
         self.view = View::Compare;
-        self.refusal = preview.refusal;
-        self.stopped = preview.stopped;
-        self.simulated = preview.simulated.filter(|simulated| simulated.setup == self.setup);
+        self.planning.refusal = preview.refusal;
+        self.planning.stopped = preview.stopped;
+        self.simulation.simulated = preview.simulated.filter(|simulated| simulated.setup == self.simulation.setup);
         self.look_at(preview.shown)
     }
 
     /// Ends a preview but keeps its plan on the screen. Returns the run that was shown before.
     pub(in crate::tui) fn stay(&mut self) -> Option<Arc<ShownRun>> {
         let preview = self.views.compare.preview.take()?;
-        self.refusal = preview.refusal;
-        self.stopped = preview.stopped;
+        self.planning.refusal = preview.refusal;
+        self.planning.stopped = preview.stopped;
         preview.shown
     }
 
     /// Puts a plan on the screen and simulates it if necessary. A running search continues.
     fn look_at(&mut self, shown: Option<Arc<ShownRun>>) -> Effects {
-        self.shown.clone_from(&shown);
-        self.generation += 1;
+        self.planning.shown.clone_from(&shown);
+        self.planning.generation += 1;
         self.tell_plan_changed();
-        match shown.filter(|shown| shown.plan().is_some() && self.simulated.is_none()) {
+        match shown.filter(|shown| shown.plan().is_some() && self.simulation.simulated.is_none()) {
             Some(shown) => self.play_aside(shown),
             None => Effects::new(),
         }

@@ -49,7 +49,7 @@ impl Model {
 
     /// Plan of the table that the other views show.
     pub(in crate::tui) fn shown_key(&self) -> Option<Key> {
-        let shown = self.shown.as_ref()?;
+        let shown = self.planning.shown.as_ref()?;
         let rows = self.compare_rows();
         rows.iter().find_map(|row| match *row {
             Row::Plan(key) if self.compared(key).is_some_and(|c| std::sync::Arc::ptr_eq(&c.shown, shown)) => Some(key),

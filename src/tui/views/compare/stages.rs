@@ -42,8 +42,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     if area.height < LEAST || usize::from(area.width) < fixed || score.stages.is_empty() {
         return;
     }
-    let theme = &model.theme;
-    let shades = Shades::new(theme, model.depth);
+    let theme = &model.appearance.theme;
+    let shades = Shades::new(theme, model.appearance.depth);
     let bar = (usize::from(area.width) - fixed).min(LONGEST);
     let count = score.stages.len();
     let degrees = if shown.names.degrees { "DP × TP" } else { "" };

@@ -200,7 +200,7 @@ impl Model {
             let waiting = state.queue.iter().filter(|&&planner| state.answer(planner).is_none());
             rows.extend(waiting.map(|&planner| Row::Waiting(planner)));
         }
-        refused.extend((0..self.planners.len()).filter(|&planner| self.refusals[planner].is_some()));
+        refused.extend((0..self.session.planners.len()).filter(|&planner| self.session.refusals[planner].is_some()));
         if !refused.is_empty() {
             rows.push(Row::Folded);
             if state.unfolded {
@@ -213,7 +213,7 @@ impl Model {
     /// Number of planners that cannot plan this workload.
     pub(in crate::tui) fn compare_refused(&self) -> usize {
         let unset = self.views.compare.answers.iter().filter(|(_, answer)| matches!(answer, Answer::Refused(_)));
-        unset.count() + self.refusals.iter().flatten().count()
+        unset.count() + self.session.refusals.iter().flatten().count()
     }
 
     /// Index of the selected row.
@@ -236,7 +236,7 @@ impl Model {
     /// Name of a plan of the table.
     pub(in crate::tui) fn compared_name(&self, key: Key) -> &str {
         match key {
-            Key::Planner(planner) => self.planners[planner].info().name,
+            Key::Planner(planner) => self.session.planners[planner].info().name,
             Key::Other => self.views.compare.other.as_ref().map_or("", |compared| &compared.entry.name),
             Key::Pin(id) => self.views.compare.pins.get(id).map_or("", |pin| &pin.name),
         }
@@ -244,7 +244,7 @@ impl Model {
 
     /// The shown plan, if no other row holds it.
     fn other_compared(&self) -> Option<&Compared> {
-        let shown = self.shown.as_ref()?;
+        let shown = self.planning.shown.as_ref()?;
         self.views.compare.other.as_ref().filter(|other| other.is_of(shown))
     }
 
@@ -252,15 +252,17 @@ impl Model {
     pub(in crate::tui) fn terms(&self, key: Key) -> Terms {
         let Some(compared) = self.compared(key) else { return Terms::Old };
         // The file was reloaded since.
-        if !Arc::ptr_eq(&compared.shown.workload, &self.workload) {
+        if !Arc::ptr_eq(&compared.shown.workload, &self.session.workload) {
             return Terms::Old;
         }
-        let same_limits = compared.shown.limits == self.limits && compared.setup == self.setup;
+        let same_limits = compared.shown.limits == self.session.limits && compared.setup == self.simulation.setup;
         match key {
-            Key::Planner(planner) if same_limits && compared.shown.options == self.options[planner] => Terms::Current,
+            Key::Planner(planner) if same_limits && compared.shown.options == self.session.options[planner] => {
+                Terms::Current
+            }
             Key::Planner(_) => Terms::Old,
             _ if same_limits => Terms::Current,
-            Key::Pin(_) if compared.setup == self.setup => Terms::OtherLimits,
+            Key::Pin(_) if compared.setup == self.simulation.setup => Terms::OtherLimits,
             _ => Terms::Old,
         }
     }
@@ -295,12 +297,13 @@ impl Model {
 
     /// Time limit of each planner when all are run.
     pub(in crate::tui) fn time_for_each(&self) -> Duration {
-        self.deadline.map_or(TIME_FOR_EACH, |deadline| deadline.min(TIME_FOR_EACH))
+        self.session.deadline.map_or(TIME_FOR_EACH, |deadline| deadline.min(TIME_FOR_EACH))
     }
 
     /// Adds a result of the planner at the left to the table.
     pub(in crate::tui) fn note_planned(&mut self, shown: &Arc<ShownRun>) {
-        let Some(planner) = self.planners.iter().position(|planner| planner.info().id == shown.planner.id) else {
+        let Some(planner) = self.session.planners.iter().position(|planner| planner.info().id == shown.planner.id)
+        else {
             return;
         };
         if shown.outcome.plan.is_none() && shown.outcome.status == Status::Cancelled {
@@ -308,7 +311,7 @@ impl Model {
         }
         self.views.compare.planned = Some((planner, shown.clone()));
         if shown.outcome.plan.is_none() {
-            let compared = Compared::new(shown.clone(), None, self.setup);
+            let compared = Compared::new(shown.clone(), None, self.simulation.setup);
             self.views.compare.take_answer(planner, Answer::Plan(Box::new(compared)));
         }
     }
@@ -332,10 +335,12 @@ impl Model {
 
     /// Runs every planner without an answer for the inputs at the left.
     pub(in crate::tui) fn compare_all(&mut self) -> Effects {
-        let able = (0..self.planners.len()).filter(|&planner| self.refusals[planner].is_none());
+        let able = (0..self.session.planners.len()).filter(|&planner| self.session.refusals[planner].is_none());
         // Planners that use the others would plan the same again.
-        let able = able.filter(|&planner| planner == self.planner || self.planners[planner].stands_alone());
-        let planning = self.running.as_ref().is_some_and(|running| running.planning).then_some(self.planner);
+        let able =
+            able.filter(|&planner| planner == self.session.planner || self.session.planners[planner].stands_alone());
+        let planning =
+            self.planning.running.as_ref().is_some_and(|running| running.planning).then_some(self.session.planner);
         let answered = |planner: usize| match self.views.compare.answer(planner) {
             Some(Answer::Plan(compared)) => {
                 compared.entry.status != Some(Status::Cancelled) && self.terms(Key::Planner(planner)) == Terms::Current
@@ -348,7 +353,7 @@ impl Model {
             return vec![];
         }
         // Planners that need no conversion come first.
-        queue.sort_by_key(|&planner| !self.is_native(planner));
+        queue.sort_by_key(|&planner| !self.session.is_native(planner));
         self.views.compare.queue = queue;
         self.begin_compare()
     }
@@ -362,8 +367,8 @@ impl Model {
     }
 
     fn begin_compare(&mut self) -> Effects {
-        let setup = self.setup;
-        let workload = self.workload.clone();
+        let setup = self.simulation.setup;
+        let workload = self.session.workload.clone();
         let old = |compared: &Compared| {
             let same = Arc::ptr_eq(&compared.shown.workload, &workload);
             (same && compared.setup != setup) || (!same && alike(&compared.shown.workload, &workload))
@@ -371,11 +376,12 @@ impl Model {
         let others = self.views.compare.compared_plans().filter(|(_, compared)| old(compared));
         let again: Vec<(Key, Arc<ShownRun>)> = others.map(|(key, compared)| (key, compared.shown.clone())).collect();
         let problem = |planner: usize| Problem {
-            workload: self.workload.clone(),
-            limits: self.limits.clone(),
-            options: self.options[planner].clone(),
+            workload: self.session.workload.clone(),
+            limits: self.session.limits.clone(),
+            options: self.session.options[planner].clone(),
         };
-        let asked = self.views.compare.queue.iter().map(|&planner| (planner, self.planners[planner], problem(planner)));
+        let asked =
+            self.views.compare.queue.iter().map(|&planner| (planner, self.session.planners[planner], problem(planner)));
         let asked: Vec<(usize, &'static dyn Planner, Problem)> = asked.collect();
         if again.is_empty() && asked.is_empty() {
             return vec![];

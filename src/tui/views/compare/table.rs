@@ -58,7 +58,7 @@ pub(super) fn draw(
     marks: &mut Marks,
     (all, cursor): (&[Row], usize),
 ) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let columns = Columns::new(model, all, area.width as usize);
     draw_titles(frame, rows(area, 0, 1), model, marks, &columns);
     let body = rows(area, 1, area.height.saturating_sub(1));
@@ -67,7 +67,7 @@ pub(super) fn draw(
     let visible = body.height as usize;
     let first = scrolled(at, visible, lines.len());
     if lines.len() < visible && !columns.hidden.is_empty() {
-        let keys = [Action::SortPrevious, Action::SortNext].map(|action| model.keymap.of_action(action));
+        let keys = [Action::SortPrevious, Action::SortNext].map(|action| model.appearance.keymap.of_action(action));
         let titles: Vec<&str> = columns.hidden.iter().map(|column| column.title()).collect();
         let keys = keys.into_iter().flatten().collect::<Vec<_>>().join(" ");
         let text = clip(
@@ -123,7 +123,7 @@ fn table_lines(model: &Model, all: &[Row]) -> Vec<TableLine> {
 }
 
 fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, columns: &Columns) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let mut x = area.x + (GUTTER + columns.name + columns.strip + columns.bar) as u16;
     let mut titles = fit("    plan", GUTTER + columns.name);
     if columns.strip > 0 {
@@ -159,7 +159,7 @@ fn row_spans(
     shown: Option<Key>,
     theme: &Theme,
 ) -> Vec<Span<'static>> {
-    let name_of = |planner: usize| model.planners[planner].info().name;
+    let name_of = |planner: usize| model.session.planners[planner].info().name;
     let rest =
         columns.name + columns.strip + columns.bar + columns.columns.iter().map(|(_, width)| width).sum::<usize>();
     let line = |sign: &'static str, text: String, role: Role| {
@@ -237,7 +237,7 @@ fn plan_spans(
         return spans;
     }
     if columns.strip > 0 {
-        spans.extend(pictures::strip(compared, columns.strip, &Shades::new(theme, model.depth)));
+        spans.extend(pictures::strip(compared, columns.strip, &Shades::new(theme, model.appearance.depth)));
     }
     if columns.bar > 0 {
         spans.extend(pictures::against_best(&compared.entry, columns, fastest.contains(&key), theme));
@@ -255,7 +255,7 @@ fn plan_spans(
 
 /// Reason why a planner has no plan of this workload.
 pub(super) fn refusal(model: &Model, planner: usize) -> &str {
-    match (&model.refusals[planner], model.views.compare.answer(planner)) {
+    match (&model.session.refusals[planner], model.views.compare.answer(planner)) {
         (Some(reason), _) | (None, Some(Answer::Refused(reason))) => reason,
         _ => "",
     }

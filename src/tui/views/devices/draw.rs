@@ -59,7 +59,7 @@ pub(in crate::tui) fn draw(
     plan: &Plan,
     score: &Score,
 ) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     frame.render_widget(Paragraph::new(summary(model, shown, plan, score, area.width)), rows(area, 0, 3));
     let listed = model.device_rows().len() as u16 + 5 + 1 + DETAIL;
     let room = area.height.saturating_sub(listed).min(area.height / 3);
@@ -126,10 +126,18 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, 
     let on = if layout.atlas.groups.iter().any(|group| group.whole) { " on their machines" } else { "" };
     let each = if layout.stands_for > 1 { format!(", a cell for every {}", layout.stands_for) } else { String::new() };
     let text = format!("devices{on}: hue stage, height memory, shade load{each}");
-    frame.render_widget(title(&text, area.width.into(), &model.theme), rows(area, 0, 1));
-    let shades = Shades::new(&model.theme, model.depth);
+    frame.render_widget(title(&text, area.width.into(), &model.appearance.theme), rows(area, 0, 1));
+    let shades = Shades::new(&model.appearance.theme, model.appearance.depth);
     let stages = plan.stages.len();
-    let map = Map { layout: &layout, shades: &shades, theme: &model.theme, stages, cursor, moment: None, changed: &[] };
+    let map = Map {
+        layout: &layout,
+        shades: &shades,
+        theme: &model.appearance.theme,
+        stages,
+        cursor,
+        moment: None,
+        changed: &[],
+    };
     map.draw(frame.buffer_mut(), rows(area, 1, area.height - 1));
     layout.rows + 2
 }
@@ -137,19 +145,25 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, 
 /// Traffic matrix between stages.
 fn matrix<'a>(model: &'a Model, shown: &'a ShownRun, selected: usize) -> Matrix<'a> {
     let same = |simulated: &&Simulated| std::ptr::eq(&raw const *simulated.shown, shown);
-    let shades = Shades::new(&model.theme, model.depth);
-    Matrix { shown, simulated: model.simulated.as_deref().filter(same), theme: &model.theme, shades, selected }
+    let shades = Shades::new(&model.appearance.theme, model.appearance.depth);
+    Matrix {
+        shown,
+        simulated: model.simulation.simulated.as_deref().filter(same),
+        theme: &model.appearance.theme,
+        shades,
+        selected,
+    }
 }
 
 /// Topology of the plan.
 fn wired<'a>(model: &'a Model, shown: &'a ShownRun, selected: usize) -> topology::Section<'a> {
-    let shades = Shades::new(&model.theme, model.depth);
-    topology::Section { shown, theme: &model.theme, shades, selected }
+    let shades = Shades::new(&model.appearance.theme, model.appearance.depth);
+    topology::Section { shown, theme: &model.appearance.theme, shades, selected }
 }
 
 /// Lines that links and operators need.
 fn wanted(model: &Model, shown: &ShownRun, width: usize) -> usize {
-    let operators = operators::lines(shown, (width, 24), &model.theme).len();
+    let operators = operators::lines(shown, (width, 24), &model.appearance.theme).len();
     wired(model, shown, 0).wanted(width) + matrix(model, shown, 0).wanted() + operators
 }
 
@@ -157,7 +171,7 @@ fn wanted(model: &Model, shown: &ShownRun, width: usize) -> usize {
 fn told_lines(model: &Model, shown: &ShownRun, selected: usize, (width, height): (usize, usize)) -> Vec<Line<'static>> {
     let mut lines = wired(model, shown, selected).lines(width, height);
     lines.extend(matrix(model, shown, selected).lines(width, height.saturating_sub(lines.len())));
-    lines.extend(operators::lines(shown, (width, height.saturating_sub(lines.len())), &model.theme));
+    lines.extend(operators::lines(shown, (width, height.saturating_sub(lines.len())), &model.appearance.theme));
     lines
 }
 
@@ -289,7 +303,7 @@ fn draw_detail(
 
 /// Colour of a stage.
 fn hue(model: &Model, plan: &Plan, stage: usize) -> Style {
-    let shades = Shades::new(&model.theme, model.depth);
+    let shades = Shades::new(&model.appearance.theme, model.appearance.depth);
     Style::new().fg(shades.color(shades.stage(stage, plan.stages.len())))
 }
 
@@ -303,7 +317,7 @@ fn row_spans(
     parts: &[LoadPart],
     (room, bar_width): (usize, usize),
 ) -> Vec<Span<'static>> {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let i = match row {
         DeviceRow::Unused => {
             let text = format!(" {} not used by this plan", shown.names.unused);

@@ -35,7 +35,7 @@ impl DeviceRow {
 impl Model {
     /// Rows of the view, from the top.
     pub(crate) fn device_rows(&self) -> Vec<DeviceRow> {
-        let Some(shown) = &self.shown else { return vec![] };
+        let Some(shown) = &self.planning.shown else { return vec![] };
         let Some((plan, _)) = shown.plan() else { return vec![] };
         let mut rows = vec![];
         for (i, stage) in plan.stages.iter().enumerate() {

@@ -14,10 +14,10 @@ use crate::tui::{
 
 /// Draws one line or two; `limits` is true if the stage under the cursor is the bottleneck.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (facts, hue): (&Facts, Style), limits: bool) {
-    let limit = model.shown.as_ref().map_or(f64::INFINITY, |shown| shown.limits.memory_limit());
-    let mut stage = stage(&model.theme, facts, hue, limit);
+    let limit = model.planning.shown.as_ref().map_or(f64::INFINITY, |shown| shown.limits.memory_limit());
+    let mut stage = stage(&model.appearance.theme, facts, hue, limit);
     if let Some(title) = stage.first_mut().filter(|_| limits) {
-        title.push(Span::styled(" limits", model.theme.fg(Role::Warning)));
+        title.push(Span::styled(" limits", model.appearance.theme.fg(Role::Warning)));
     }
     let help = help(model);
     let width = usize::from(area.width);
@@ -35,12 +35,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (facts, hue
 }
 
 fn help(model: &Model) -> Vec<Vec<Span<'static>>> {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let helps: Vec<Entry> = entries(model, None).into_iter().filter(|entry| entry.gain > 0.0).collect();
     if helps.is_empty() {
         return vec![];
     }
-    let fresh = model.would_help.fresh && !model.aside();
+    let fresh = model.planning.would_help.fresh && !model.aside();
     let role = |role: Role| theme.fg(if fresh { role } else { Role::Muted });
     let mut phrases = vec![];
     for (i, entry) in helps.into_iter().enumerate() {

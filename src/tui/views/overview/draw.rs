@@ -55,12 +55,12 @@ pub(in crate::tui) fn draw(
     plan: &Plan,
     score: &Score,
 ) {
-    let shades = Shades::new(&model.theme, model.depth);
-    let simulated = model.simulated.clone().filter(|simulated| Arc::ptr_eq(&simulated.shown, shown));
+    let shades = Shades::new(&model.appearance.theme, model.appearance.depth);
+    let simulated = model.simulation.simulated.clone().filter(|simulated| Arc::ptr_eq(&simulated.shown, shown));
     let simulated = simulated.as_deref();
     let rows = simulated.map_or(plan.stages.len(), |simulated| simulated.timeline.replicas.len()).max(1);
     let mut state = model.views.overview.clone();
-    let (layout, arcs) = map_of(&mut state, model.generation, (shown, score), area, rows);
+    let (layout, arcs) = map_of(&mut state, model.planning.generation, (shown, score), area, rows);
     let longest = (0..plan.stages.len()).map(|i| shown.names.short(i).chars().count()).max().unwrap_or(0);
     let under = arcs.as_ref().map_or(0, |arcs| 1 + arcs.rows());
     let map_rows = layout.as_ref().map_or(0, |layout| layout.rows + under);
@@ -74,7 +74,7 @@ pub(in crate::tui) fn draw(
         if let Some(arcs) = &arcs {
             let y = places.map.y + layout.rows + 1;
             let room = Rect { y, height: arcs.rows(), ..places.map }.intersection(places.map);
-            arcs.draw(frame.buffer_mut(), room, (&model.theme, &shades), plan.stages.len());
+            arcs.draw(frame.buffer_mut(), room, (&model.appearance.theme, &shades), plan.stages.len());
         }
     }
     // Free rows between the batch and the line of the stage, or the end.
@@ -102,7 +102,7 @@ pub(in crate::tui) fn draw(
     let hue = Style::new().fg(shades.color(shades.stage(stage, plan.stages.len())));
     match places.side {
         Some(place) => {
-            let (theme, limit) = (&model.theme, shown.limits.memory_limit());
+            let (theme, limit) = (&model.appearance.theme, shown.limits.memory_limit());
             let block = Block { theme, shades: &shades, facts: &facts, hue, limit };
             let from = (block.draw(frame, place) + 2).min(place.height);
             let help = Rect { y: place.y + from, height: place.height - from, ..place };
@@ -128,12 +128,16 @@ fn draw_free(
     if let Some(used) = &shown.operators {
         let taken = 1 + handovers::draw(frame, room, model, shown, used);
         let rest = Rect { y: room.y + taken, height: room.height.saturating_sub(taken), ..room };
-        operators::draw(frame, rest, &model.theme, (shown, plan, score));
+        operators::draw(frame, rest, &model.appearance.theme, (shown, plan, score));
     }
     if plan.topology.is_some() {
         let selected = selected.or(score.bottleneck()).unwrap_or(0);
-        let links =
-            topology::Section { shown, theme: &model.theme, shades: Shades::new(&model.theme, model.depth), selected };
+        let links = topology::Section {
+            shown,
+            theme: &model.appearance.theme,
+            shades: Shades::new(&model.appearance.theme, model.appearance.depth),
+            selected,
+        };
         if room.height >= LEAST_LINKS {
             let lines = links.lines(usize::from(room.width), usize::from(room.height));
             frame.render_widget(Paragraph::new(lines), room);
@@ -178,7 +182,7 @@ fn draw_map(
     places: &Areas,
     (stages, simulated): (usize, Option<&Simulated>),
 ) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let moment = simulated.zip(model.playhead());
     // With many devices update only every second picture, because each change costs output.
     let each = if layout.atlas.seats.len() > MANY { 2.0 } else { 1.0 };
@@ -234,7 +238,7 @@ fn draw_batch(
     places: &Areas,
     (selected, limiting): (Option<usize>, Option<usize>),
 ) -> bool {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let batch = simulated.timeline.iteration_s;
     let strip = Strip { simulated, shades, theme, window: (0.0, batch) };
     let rows = Rows::new(simulated.timeline.replicas.len(), places.strip.height);
@@ -264,8 +268,8 @@ fn draw_batch(
     strip.draw_names(buffer, places.names, rows, selected);
     strip.draw_phases(buffer, places.phases, model.playhead().map(|(at, _)| at));
     if places.phases.height > 0 {
-        let sign = match model.playing.head {
-            Playhead::Runs(_) => format!("▶ {}", model.playing.told()),
+        let sign = match model.simulation.playing.head {
+            Playhead::Runs(_) => format!("▶ {}", model.simulation.playing.told()),
             Playhead::Held => "■".into(),
             Playhead::Away => "▶".into(),
         };

@@ -68,7 +68,7 @@ fn draw_named(frame: &mut Frame<'_>, area: Rect, model: &Model, figures: Vec<Fig
         let place = Rect { x, width, height: 1, ..area }.intersection(area);
         frame.render_widget(Line::from(figure.value), place);
         let below = Rect { y: area.y + 1, ..place };
-        frame.render_widget(Span::styled(figure.name, model.theme.fg(Role::Muted)), below);
+        frame.render_widget(Span::styled(figure.name, model.appearance.theme.fg(Role::Muted)), below);
         x = (x + width + gap as u16).min(area.right());
     }
 }
@@ -94,7 +94,7 @@ fn fitting(mut figures: Vec<Figure>, room: usize, whole: impl Fn(&[Figure]) -> u
 }
 
 fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, figures: Vec<Figure>) {
-    let muted = model.theme.fg(Role::Muted);
+    let muted = model.appearance.theme.fg(Role::Muted);
     let mut figures = figures;
     let own = |figure: &Figure| {
         let short = if figure.short.is_empty() { 0 } else { figure.short.len() + 1 };
@@ -123,7 +123,7 @@ fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, figures: Vec<Figu
 }
 
 fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Vec<Figure> {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let text = |role: Role, bold: bool| if bold { theme.bold(role) } else { theme.fg(role) };
     let figure = |value: Vec<(String, Style)>, name: &str, short: &'static str| Figure {
         value: value.into_iter().map(|(text, style)| Span::styled(text, style)).collect(),
@@ -197,7 +197,7 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
 
 /// Iteration time, after that of the previous plan.
 fn headline(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Figure {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let Some((plan, score)) = shown.plan() else {
         return Figure { vital: true, ..Figure::default() };
     };
@@ -238,7 +238,7 @@ fn fullest(shown: &ShownRun, plan: &Plan, score: &Score, simulated: Option<&Simu
 
 /// Effect of the last change. Before any change, the proof; for an edited plan, its violations.
 fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Option<Figure> {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let one = |text: String, style: Style, name: String, short: &'static str| {
         Some(Figure { value: vec![Span::styled(text, style)], name, short, ..Figure::default() })
     };

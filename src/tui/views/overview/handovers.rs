@@ -25,7 +25,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     if area.height < 2 {
         return area.height;
     }
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let costly = used.edges.iter().filter(|edge| edge.seconds > 0.0);
     let whole = used.step_s.max(f64::MIN_POSITIVE);
     let all: f64 = costly.clone().map(|edge| edge.seconds).sum();

@@ -61,7 +61,7 @@ impl Room for Overview {
     }
 
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
-        let Some(shown) = &model.shown else { return };
+        let Some(shown) = &model.planning.shown else { return };
         let Some((plan, score)) = shown.plan() else { return };
         draw::draw(frame, area, model, marks, shown, plan, score);
     }

@@ -27,7 +27,7 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, marks:
     }
     marks.hits.push((area, Hit::Suggestions));
     marks.help_layout = Some((0, 1));
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let width = usize::from(area.width);
     let selected = model.suggestion_where(drawn);
     let rows = entries(model, selected);
@@ -46,7 +46,7 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, marks:
     };
     put(frame, head("What would help", "faster"));
     if area.height >= 8 {
-        let simulated = model.would_help.rows.iter().any(|tried| tried.simulated.is_some());
+        let simulated = model.planning.would_help.rows.iter().any(|tried| tried.simulated.is_some());
         let told = if simulated { "one change each, simulated" } else { "one change each" };
         put(frame, Line::styled(told, theme.fg(Role::Muted)));
     }
@@ -54,7 +54,7 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, marks:
         put(frame, Line::styled(text, theme.fg(Role::Muted)));
         return;
     }
-    let fresh = model.would_help.fresh && !model.aside();
+    let fresh = model.planning.would_help.fresh && !model.aside();
     let mut hurts = false;
     let mut hits = vec![];
     // The last line shows the keys.
@@ -93,12 +93,12 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, marks:
 }
 
 fn keys(model: &Model, selected: bool) -> Line<'static> {
-    let (accent, muted) = (model.theme.fg(Role::Accent), model.theme.fg(Role::Muted));
+    let (accent, muted) = (model.appearance.theme.fg(Role::Accent), model.appearance.theme.fg(Role::Muted));
     let mut spans = vec![];
     if selected {
         spans.push(Span::styled("Enter", accent));
         spans.push(Span::styled(" take it", muted));
-    } else if let Some(key) = model.keymap.of_action(Action::WouldHelp) {
+    } else if let Some(key) = model.appearance.keymap.of_action(Action::WouldHelp) {
         spans.push(Span::styled(key, accent));
         spans.push(Span::styled(" choose one", muted));
     }
@@ -107,15 +107,15 @@ fn keys(model: &Model, selected: bool) -> Line<'static> {
 
 /// Text in place of results.
 fn waiting(model: &Model, rows: &[Entry]) -> Option<String> {
-    let key = model.keymap.of_action(Action::WouldHelp).unwrap_or_default();
+    let key = model.appearance.keymap.of_action(Action::WouldHelp).unwrap_or_default();
     if model.aside() {
         return Some("only a planner's plan is asked".into());
     }
     if !rows.is_empty() {
         return None;
     }
-    Some(match model.would_help.phase {
-        _ if model.would_help.folded => "hidden".into(),
+    Some(match model.planning.would_help.phase {
+        _ if model.planning.would_help.folded => "hidden".into(),
         Phase::Idle | Phase::Resting(_) => "…".into(),
         Phase::Unasked => format!("{key} asks: it takes its time"),
         Phase::Asking => "asking …".into(),
@@ -139,9 +139,9 @@ pub(super) fn entries(model: &Model, selected: Option<usize>) -> Vec<Entry> {
         let shown = gain.abs() >= NOTICEABLE || selected == Some(place);
         shown.then(|| Entry { place, label: tried.answer.label.clone(), value: tried.told(), gain })
     };
-    let mut entries: Vec<Entry> = model.would_help.rows.iter().enumerate().filter_map(entry).collect();
+    let mut entries: Vec<Entry> = model.planning.would_help.rows.iter().enumerate().filter_map(entry).collect();
     // Only the most helpful link, because it cannot be applied.
-    if let Some(wider) = model.would_help.wider.first() {
+    if let Some(wider) = model.planning.would_help.wider.first() {
         let at = entries.partition_point(|entry| entry.gain >= wider.gain());
         let entry = Entry { place: usize::MAX, label: wider.label.clone(), value: wider.told(), gain: wider.gain() };
         entries.insert(at, entry);

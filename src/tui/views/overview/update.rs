@@ -41,7 +41,7 @@ impl Model {
 
     /// Moves the playhead to a click on the strip, and the cursor to the first device of that stage.
     pub(in crate::tui) fn click_on_strip(&mut self, position: Position) {
-        let (strip, Some(simulated)) = (self.views.overview.strip, self.simulated.clone()) else { return };
+        let (strip, Some(simulated)) = (self.views.overview.strip, self.simulation.simulated.clone()) else { return };
         let batch = simulated.timeline.iteration_s;
         if !strip.contains(position) || batch <= 0.0 {
             return;
@@ -54,6 +54,6 @@ impl Model {
 
     /// Removes the playhead. Returns true if there was one.
     pub(in crate::tui) fn leave_playhead(&mut self) -> bool {
-        std::mem::take(&mut self.playing.head) != Playhead::Away
+        std::mem::take(&mut self.simulation.playing.head) != Playhead::Away
     }
 }

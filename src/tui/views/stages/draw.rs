@@ -54,16 +54,17 @@ pub(in crate::tui) fn draw(
     plan: &Plan,
     score: &Score,
 ) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     // The last cell belongs to the scrollbar.
     let columns = Columns::new(usize::from(area.width).saturating_sub(1), shown.names.degrees);
-    let shades = Shades::new(theme, model.depth);
+    let shades = Shades::new(theme, model.appearance.depth);
     let look = (theme, &shades);
-    marks.tree.prepare((model.generation, area.width), || tree::branches(shown, plan, score, columns, look));
+    marks.tree.prepare((model.planning.generation, area.width), || tree::branches(shown, plan, score, columns, look));
     // Lines of the summary, titles, rows, and a blank line after them.
     let needed = 5 + marks.tree.rows() as u16 + 1;
     let selected = marks.tree.selected().first().map_or(0, |&stage| stage as usize);
-    let simulated = model.simulated.clone().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
+    let simulated =
+        model.simulation.simulated.clone().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
     let facts = Facts::of(shown, plan, score, simulated.as_deref(), selected);
     let hue = Style::new().fg(shades.color(shades.stage(selected, plan.stages.len())));
     let limit = shown.limits.memory_limit();

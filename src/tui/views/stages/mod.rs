@@ -39,7 +39,7 @@ impl Room for Stages {
 
     fn idle(&self, model: &Model) -> &'static [Scope] {
         // Without a plan there are no stages to edit or unfold.
-        let planless = model.shown.as_ref().is_none_or(|shown| shown.plan().is_none());
+        let planless = model.planning.shown.as_ref().is_none_or(|shown| shown.plan().is_none());
         if planless { &[Scope::Stages, Scope::Tree, Scope::Lists] } else { &[] }
     }
 
@@ -48,7 +48,7 @@ impl Room for Stages {
     }
 
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
-        let Some(shown) = &model.shown else { return };
+        let Some(shown) = &model.planning.shown else { return };
         let Some((plan, score)) = shown.plan() else { return };
         draw::draw(frame, area, model, marks, shown, plan, score);
     }
@@ -79,7 +79,7 @@ impl Room for Stages {
     }
 
     fn follow(&self, model: &mut Model, edit: &Edit) {
-        let Some(shown) = &model.shown else { return };
+        let Some(shown) = &model.planning.shown else { return };
         let Some((plan, _)) = shown.plan() else { return };
         let state = &mut model.views.stages;
         match edit {

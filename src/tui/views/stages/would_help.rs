@@ -64,7 +64,7 @@ fn lines(height: u16) -> u16 {
 
 /// Draws the panel at the lower end of the view, on the spare lines and a few more. Returns the remaining area.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, spare: u16) -> Rect {
-    let height = if model.would_help.folded { 0 } else { lines_with(area.height, spare) };
+    let height = if model.planning.would_help.folded { 0 } else { lines_with(area.height, spare) };
     marks.help = Some(height > 0);
     if height == 0 {
         return area;
@@ -72,13 +72,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     let place = rows(area, area.height - height, height);
     let left = rows(area, 0, area.height - height);
     marks.hits.push((place, Hit::Suggestions));
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let selected = model.suggestion_where(true);
     title(frame, rows(place, 0, 1), model, selected, theme);
     let mut list = rows(place, 1, height);
-    let help = &model.would_help;
+    let help = &model.planning.would_help;
     // Results for the planner's plan stay beside an edited plan under the same limits.
-    let other = help.base.as_ref().is_none_or(|base| base.problem.limits != model.limits);
+    let other = help.base.as_ref().is_none_or(|base| base.problem.limits != model.session.limits);
     if model.aside() && (other || help.rows.is_empty()) {
         let text = "only a planner's plan is asked what would help: 0 goes back to it";
         frame.render_widget(Span::styled(clip(text, list.width as usize), theme.fg(Role::Muted)), rows(list, 0, 1));
@@ -110,7 +110,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
 
 /// Draws the rule over the panel: title, progress, keys.
 fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, selected: Option<usize>, theme: &Theme) {
-    let help = &model.would_help;
+    let help = &model.planning.would_help;
     let name = if model.aside() { " What would help the planner's plan, not this one " } else { TITLE };
     let told = match (help.phase, selected) {
         _ if model.aside() => " W hide ".into(),
@@ -189,7 +189,7 @@ fn published(help: &WouldHelp, theme: &Theme, width: usize) -> Option<Line<'stat
 
 /// Draws the rows, side by side as far as the width allows.
 fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, at: Option<usize>) {
-    let (help, theme) = (&model.would_help, &model.theme);
+    let (help, theme) = (&model.planning.would_help, &model.appearance.theme);
     let Some(base) = &help.base else { return };
     let cells: Vec<[String; 3]> = help.rows.iter().map(|tried| cell(tried, base)).collect();
     let widest = |column: usize| cells.iter().map(|cell| cell[column].width()).max().unwrap_or(0);

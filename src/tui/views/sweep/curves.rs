@@ -55,8 +55,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept: &Swe
     let (chart, selected) = (&swept.chart, model.views.sweep.line);
     let color = |style: ratatui::style::Style| style.fg.unwrap_or(Color::Reset);
     let ideal = ideal(chart, plot, swept, selected);
-    let muted = model.theme.color(Role::Idle);
-    let widget = canvas(plot, model.theme.background(), |context| {
+    let muted = model.appearance.theme.color(Role::Idle);
+    let widget = canvas(plot, model.appearance.theme.background(), |context| {
         // Every second stroke: ideal scaling is dotted.
         for pair in ideal.windows(2).step_by(2) {
             strokes(pair, muted, context);
@@ -70,7 +70,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept: &Swe
                     (dot_x(chart, plot, mark.x), dot_y(plot, swept.y_scale().share(mark.y.unwrap_or_default())))
                 };
                 let points: Vec<(f64, f64)> = stretch.iter().map(place).collect();
-                strokes(&points, color(model.theme.series(line)), context);
+                strokes(&points, color(model.appearance.theme.series(line)), context);
             }
             context.layer();
         }
@@ -111,17 +111,17 @@ pub(super) fn draw_efficiency(frame: &mut Frame<'_>, plot: Rect, model: &Model, 
     }
     let selected = model.views.sweep.line;
     let share = |(x, rate): &(f64, f64)| (*x, rate / x / best);
-    let widget = canvas(plot, model.theme.background(), |context| {
+    let widget = canvas(plot, model.appearance.theme.background(), |context| {
         let order = (0..all.len()).filter(|&line| line != selected).chain([selected]);
         for line in order.filter(|&line| line < all.len()) {
             let points: Vec<(f64, f64)> =
                 all[line].iter().map(share).map(|(x, y)| (dot_x(chart, plot, x), dot_y(plot, y))).collect();
-            strokes(&points, model.theme.series(line).fg.unwrap_or(Color::Reset), context);
+            strokes(&points, model.appearance.theme.series(line).fg.unwrap_or(Color::Reset), context);
             context.layer();
         }
     });
     frame.render_widget(widget, plot);
-    let (muted, buffer) = (model.theme.fg(Role::Muted), frame.buffer_mut());
+    let (muted, buffer) = (model.appearance.theme.fg(Role::Muted), frame.buffer_mut());
     for (share, text) in [(1.0, "100 %"), (0.5, "50 %"), (0.0, "0 %")] {
         let y = row(plot, share);
         let text = fit_right(text, LABEL as usize - 2) + " ┤";
@@ -129,13 +129,13 @@ pub(super) fn draw_efficiency(frame: &mut Frame<'_>, plot: Rect, model: &Model, 
     }
     for y in plot.y..plot.bottom() {
         if buffer[(plot.x - 1, y)].symbol() == " " {
-            buffer[(plot.x - 1, y)].set_symbol("│").set_style(model.theme.fg(Role::Border));
+            buffer[(plot.x - 1, y)].set_symbol("│").set_style(model.appearance.theme.fg(Role::Border));
         }
     }
     let Some(own) = all.get(selected) else { return };
     for (x, y) in own.iter().map(share) {
         let place = (column(chart, plot, x), row(plot, y));
-        buffer[place].set_symbol(sign(model, selected)).set_style(style(&model.theme, selected, true));
+        buffer[place].set_symbol(sign(model, selected)).set_style(style(&model.appearance.theme, selected, true));
     }
 }
 
@@ -145,7 +145,7 @@ pub(super) fn draw_knee(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept:
     let Some(line) = chart.lines.get(model.views.sweep.line).filter(|_| swept.scales()) else { return };
     let Some(Knee { x, gain }) = reading::knee(&reading::rates(chart, line)) else { return };
     let at = column(chart, plot, x);
-    let style = model.theme.fg(Role::Warning);
+    let style = model.appearance.theme.fg(Role::Warning);
     let buffer = frame.buffer_mut();
     for y in plot.y..plot.bottom() {
         let cell = &mut buffer[(at, y)];

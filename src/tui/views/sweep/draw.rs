@@ -67,9 +67,9 @@ struct Parts {
 
 pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
     let Some(swept) = &model.views.sweep.swept else {
-        let told = model.refusal.clone().unwrap_or_else(|| "nothing was swept yet".into());
+        let told = model.planning.refusal.clone().unwrap_or_else(|| "nothing was swept yet".into());
         for (row, line) in wrap(&told, area.width as usize).into_iter().enumerate() {
-            frame.render_widget(Span::styled(line, model.theme.fg(Role::Muted)), rows(area, row as u16, 1));
+            frame.render_widget(Span::styled(line, model.appearance.theme.fg(Role::Muted)), rows(area, row as u16, 1));
         }
         return;
     };
@@ -79,7 +79,7 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, mar
     };
     marks.hits.extend(hits);
     if model.sweep_stale() {
-        fade(frame, rows(area, 1, area.height.saturating_sub(1)), &model.theme);
+        fade(frame, rows(area, 1, area.height.saturating_sub(1)), &model.appearance.theme);
     }
 }
 
@@ -109,7 +109,7 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -
     }
     if let Some(efficiency) = parts.efficiency {
         let told = format!("work for each of the {}, against the best", swept.chart.x_title());
-        frame.render_widget(Span::styled(told, model.theme.fg(Role::Muted)), rows(efficiency, 0, 1));
+        frame.render_widget(Span::styled(told, model.appearance.theme.fg(Role::Muted)), rows(efficiency, 0, 1));
         curves::draw_efficiency(frame, rows(efficiency, 1, efficiency.height - 1), model, swept);
     }
     draw_missing(frame.buffer_mut(), parts.missing, model, swept, &missing);
@@ -179,7 +179,7 @@ pub(super) fn row(plot: Rect, share: f64) -> u16 {
 }
 
 pub(super) fn sign(model: &Model, line: usize) -> &'static str {
-    if model.ascii { ASCII_SIGNS[line % 8] } else { SIGNS[line % 8] }
+    if model.appearance.ascii { ASCII_SIGNS[line % 8] } else { SIGNS[line % 8] }
 }
 
 pub(super) fn style(theme: &Theme, line: usize, selected: bool) -> Style {
@@ -190,17 +190,17 @@ pub(super) fn style(theme: &Theme, line: usize, selected: bool) -> Style {
 fn draw_title(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
     let (done, all) = swept.counts();
     let state = if model.sweep_stale() {
-        let key = model.keymap.of_action(Action::SweepAgain).unwrap_or_default();
+        let key = model.appearance.keymap.of_action(Action::SweepAgain).unwrap_or_default();
         format!("of what was set before: {key} sweeps again")
     } else if model.studying(StudyKind::Sweep) {
         format!("{done} of {all} points …")
     } else if done < all {
-        let key = model.keymap.of_action(Action::SweepAgain).unwrap_or_default();
+        let key = model.appearance.keymap.of_action(Action::SweepAgain).unwrap_or_default();
         format!("stopped at {done} of {all} points: {key} sweeps again")
     } else {
         format!("{all} points")
     };
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let role = if model.sweep_stale() { Role::Warning } else { Role::Muted };
     let second = swept.second.map_or_else(String::new, |kind| format!(" and {}", kind.label()));
     let title = format!("{} by {}{second}", swept.chart.y_title(), swept.chart.x_title());
@@ -232,21 +232,24 @@ fn draw_legend(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) 
             Some(_) => "no plan".into(),
             None => "-".into(),
         };
-        let style = style(&model.theme, at, selected);
+        let style = style(&model.appearance.theme, at, selected);
         let spans = vec![
-            Span::styled(if selected { "▸ " } else { "  " }, model.theme.bold(Role::Focus)),
+            Span::styled(if selected { "▸ " } else { "  " }, model.appearance.theme.bold(Role::Focus)),
             Span::styled(format!("{} ", sign(model, at)), style),
-            Span::styled(fit(&line.label, label), if selected { model.theme.bold(Role::Text) } else { Style::new() }),
+            Span::styled(
+                fit(&line.label, label),
+                if selected { model.appearance.theme.bold(Role::Text) } else { Style::new() },
+            ),
             // Hues are for lines and signs; text keeps the text colour.
-            Span::styled(format!("  {value}"), model.theme.fg(Role::Text)),
-            Span::styled(deaf(at), model.theme.fg(Role::Warning)),
+            Span::styled(format!("  {value}"), model.appearance.theme.fg(Role::Text)),
+            Span::styled(deaf(at), model.appearance.theme.fg(Role::Warning)),
         ];
         frame.render_widget(Line::from(spans), rows(area, (at - first) as u16, 1));
     }
 }
 
 fn draw_axes(frame: &mut Frame<'_>, parts: &Parts, model: &Model, swept: &Swept) {
-    let (theme, chart, plot) = (&model.theme, &swept.chart, parts.plot);
+    let (theme, chart, plot) = (&model.appearance.theme, &swept.chart, parts.plot);
     let muted = theme.fg(Role::Muted);
     if plot.height < 2 || plot.width < 8 {
         return;
@@ -286,7 +289,7 @@ fn draw_axes(frame: &mut Frame<'_>, parts: &Parts, model: &Model, swept: &Swept)
         }
     }
     // Mark the value in force.
-    let now = model.limits.get(swept.kind);
+    let now = model.session.limits.get(swept.kind);
     if now >= chart.x.least && now <= chart.x.most {
         buffer[(column(chart, plot, now), axis.y)].set_symbol("↑").set_style(theme.bold(Role::Accent));
     }
@@ -305,7 +308,7 @@ fn draw_marks(buffer: &mut Buffer, plot: Rect, model: &Model, swept: &Swept) {
     let selected = model.views.sweep.line;
     let order = (0..chart.lines.len()).filter(|&line| line != selected).chain([selected]);
     for (line, marks) in order.filter_map(|line| Some((line, &chart.lines.get(line)?.marks))) {
-        let style = style(&model.theme, line, line == selected);
+        let style = style(&model.appearance.theme, line, line == selected);
         for (x, y) in marks.iter().filter_map(|mark| Some((mark.x, mark.y?))) {
             let place = (column(chart, plot, x), row(plot, chart.y.share(y)));
             buffer[place].set_symbol(sign(model, line)).set_style(style);
@@ -318,9 +321,9 @@ fn draw_missing(buffer: &mut Buffer, area: Rect, model: &Model, swept: &Swept, m
     let chart = &swept.chart;
     for (at, &line) in missing.iter().take(area.height as usize).enumerate() {
         let y = area.y + at as u16;
-        let style = style(&model.theme, line, line == model.views.sweep.line);
+        let style = style(&model.appearance.theme, line, line == model.views.sweep.line);
         let label = fit_right("no plan  ", LABEL as usize - 1);
-        buffer.set_stringn(area.x - LABEL, y, label, LABEL as usize - 1, model.theme.fg(Role::Muted));
+        buffer.set_stringn(area.x - LABEL, y, label, LABEL as usize - 1, model.appearance.theme.fg(Role::Muted));
         buffer.set_string(area.x - 2, y, sign(model, line), style);
         if area.width < 8 {
             continue;
@@ -358,7 +361,8 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
     let width = area.width as usize;
     // Break lines between points, so that a figure keeps its unit.
     let told = format!("{place}: {told}");
-    let phrases = told.split(" · ").map(|part| vec![Span::styled(part.to_string(), model.theme.fg(Role::Text))]);
+    let phrases =
+        told.split(" · ").map(|part| vec![Span::styled(part.to_string(), model.appearance.theme.fg(Role::Text))]);
     let lines = flow(phrases.collect(), " · ", width, area.height.into());
     for (at, line) in lines.into_iter().enumerate() {
         frame.render_widget(line, rows(area, at as u16, 1));
@@ -366,7 +370,7 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
 }
 
 fn worth(value: &str, answer: &Answer, model: &Model) -> String {
-    let memory_limit = model.limits.memory_limit();
+    let memory_limit = model.session.limits.memory_limit();
     let proof = match (answer.status, answer.objective.as_ref().zip(answer.bound)) {
         (Status::Optimal, Some((objective, _))) => {
             let of_all = |goal: &str| format!(", proven of what its options leave: {goal}");
@@ -382,7 +386,7 @@ fn worth(value: &str, answer: &Answer, model: &Model) -> String {
     if let (Some(stages), Some(devices)) = (answer.stages, answer.devices_used) {
         let devices = units::counted(devices as usize, "device");
         // If each stage is a device, or operators share all devices, count only devices.
-        let family = family::of(&model.workload);
+        let family = family::of(&model.session.workload);
         let alone = family.stages_are_devices() || family.one_stage();
         parts.push(if alone {
             format!("on {devices}")

@@ -33,7 +33,7 @@ const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 
 /// Draws the map. Returns the clickable areas.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -> Vec<(Rect, Hit)> {
-    let (theme, chart) = (&model.theme, &swept.chart);
+    let (theme, chart) = (&model.appearance.theme, &swept.chart);
     let more = reading::more_is_better(chart);
     let goal = swept.goal(model);
     let told = goal.map_or_else(String::new, |goal| {

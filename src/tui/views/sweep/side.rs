@@ -26,7 +26,7 @@ use crate::{
 pub(super) const WIDTH: u16 = 44;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     for y in area.y..area.bottom() {
         frame.buffer_mut()[(area.x, y)].set_symbol("│").set_style(theme.fg(Role::Border));
     }

@@ -115,7 +115,7 @@ impl Swept {
 
     /// Value of the shown plan, as a goal for others.
     pub(in crate::tui) fn goal(&self, model: &Model) -> Option<f64> {
-        let shown = model.shown.as_ref()?.score.as_ref().filter(|score| score.is_valid())?;
+        let shown = model.planning.shown.as_ref()?.score.as_ref().filter(|score| score.is_valid())?;
         let objective = self.chart.objective.as_ref()?;
         (shown.measure.name() == objective.0).then_some(shown.value)
     }
@@ -145,7 +145,7 @@ impl Model {
     }
 
     pub(super) fn sweep_axes(&self) -> &'static [LimitKind] {
-        limits_of(self.current_planner(), &self.workload)
+        limits_of(self.session.current_planner(), &self.session.workload)
     }
 
     pub(super) fn lines(&self) -> Lines {
@@ -155,7 +155,7 @@ impl Model {
 
     pub(super) fn line_sets(&self) -> Vec<Lines> {
         let few = |spec: &&OptionSpec| matches!(spec.kind, OptionKind::Flag { .. } | OptionKind::Choice { .. });
-        let options = self.specs().iter().filter(few).map(Lines::Option);
+        let options = self.session.specs().iter().filter(few).map(Lines::Option);
         [Lines::One, Lines::Planners].into_iter().chain(options).collect()
     }
 
@@ -167,9 +167,9 @@ impl Model {
     /// Name of the set of lines on the screen.
     pub(in crate::tui) fn lines_title(&self) -> String {
         match self.lines() {
-            Lines::One => self.current_planner().info().name.to_string(),
+            Lines::One => self.session.current_planner().info().name.to_string(),
             Lines::Planners => "every planner".into(),
-            Lines::Option(spec) => format!("{} by {}", self.current_planner().info().name, spec.label),
+            Lines::Option(spec) => format!("{} by {}", self.session.current_planner().info().name, spec.label),
         }
     }
 
@@ -183,11 +183,13 @@ impl Model {
     /// Inputs of a sweep that starts now.
     pub(super) fn basis(&self, kind: LimitKind, second: Option<LimitKind>) -> Basis {
         Basis {
-            workload: self.workload.clone(),
-            planner: self.planner,
-            options: self.options[self.planner].clone(),
-            limits: second.map_or_else(|| self.limits.clone(), |second| self.limits.with(second, 1.0)).with(kind, 1.0),
-            seed: self.seed,
+            workload: self.session.workload.clone(),
+            planner: self.session.planner,
+            options: self.session.options[self.session.planner].clone(),
+            limits: second
+                .map_or_else(|| self.session.limits.clone(), |second| self.session.limits.with(second, 1.0))
+                .with(kind, 1.0),
+            seed: self.session.seed,
         }
     }
 
@@ -198,8 +200,8 @@ impl Model {
 
     /// Values of the second limit: fewer than of the first, so that cells stay visible.
     pub(super) fn up_the_map(&self, kind: LimitKind) -> Vec<f64> {
-        let all = around(kind, self.limits.get(kind), Reach::Wide);
-        let now = self.limits.get(kind);
+        let all = around(kind, self.session.limits.get(kind), Reach::Wide);
+        let now = self.session.limits.get(kind);
         let at = all.iter().position(|value| *value == now).unwrap_or(all.len() / 2);
         let step = all.len().div_ceil(MOST_UP).max(1);
         (0..all.len()).filter(|place| place.abs_diff(at).is_multiple_of(step)).map(|place| all[place]).collect()

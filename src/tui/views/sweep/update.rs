@@ -124,22 +124,24 @@ impl Model {
         if let Some((second, limits)) = other {
             let (along, up) = (kind.counted(value), second.counted(limits.get(second)));
             self.message = Some((Tone::Done, format!("{along}, {up}")));
-            return self.set_limits(self.limits.with(kind, value).with(second, limits.get(second)));
+            return self.set_limits(self.session.limits.with(kind, value).with(second, limits.get(second)));
         }
         self.message = Some((Tone::Done, format!("{} {}", kind.label(), kind.format(value))));
-        self.set_limits(self.limits.with(kind, value))
+        self.set_limits(self.session.limits.with(kind, value))
     }
 
     fn begin_sweep(&mut self) -> Effects {
-        if let Some(reason) = &self.refusals[self.planner] {
+        if let Some(reason) = &self.session.refusals[self.session.planner] {
             self.message = Some((Tone::Refused, reason.clone()));
             return vec![];
         }
         let kind = self.sweep_axis();
         let second = self.sweep_second();
         let typed = self.views.sweep.typed.as_ref().filter(|typed| typed.kind == kind);
-        let values = typed
-            .map_or_else(|| around(kind, self.limits.get(kind), self.views.sweep.reach), |typed| typed.values.clone());
+        let values = typed.map_or_else(
+            || around(kind, self.session.limits.get(kind), self.views.sweep.reach),
+            |typed| typed.values.clone(),
+        );
         let mut series = self.series();
         if second.is_some() {
             // A cell of a map has one value.
@@ -148,15 +150,16 @@ impl Model {
         let mut points = vec![];
         let ups = second.map_or_else(|| vec![None], |second| self.up_the_map(second).into_iter().map(Some).collect());
         for up in ups {
-            let limits =
-                second.zip(up).map_or_else(|| self.limits.clone(), |(second, up)| self.limits.with(second, up));
+            let limits = second
+                .zip(up)
+                .map_or_else(|| self.session.limits.clone(), |(second, up)| self.session.limits.with(second, up));
             for &value in &values {
                 let limits = limits.with(kind, value);
                 points.extend((0..series.len()).map(|series| Point { workload: 0, series, limits: limits.clone() }));
             }
         }
         let sweep = Sweep {
-            workloads: vec![self.workload.clone()],
+            workloads: vec![self.session.workload.clone()],
             series,
             along: None,
             axes: std::iter::once(kind).chain(second).collect(),
@@ -167,8 +170,8 @@ impl Model {
         let all: Vec<usize> = (0..sweep.points.len()).collect();
         let chart = Chart::new(&sweep, &answers, Figure::Objective);
         self.views.sweep.cursor =
-            values.iter().position(|value| *value == self.limits.get(kind)).unwrap_or(values.len() / 2);
-        let now = second.map(|second| second.format(self.limits.get(second)));
+            values.iter().position(|value| *value == self.session.limits.get(kind)).unwrap_or(values.len() / 2);
+        let now = second.map(|second| second.format(self.session.limits.get(second)));
         let named = |label: &String| now.as_ref().is_some_and(|now| label.contains(now.as_str()));
         self.views.sweep.line = chart.lines.iter().position(|line| named(&line.label)).unwrap_or(0);
         self.views.sweep.cut_short = false;
@@ -181,21 +184,23 @@ impl Model {
 
     /// Planners and settings of the lines.
     fn series(&self) -> Vec<Series> {
-        let planner = self.current_planner();
-        let own = || self.options[self.planner].clone();
+        let planner = self.session.current_planner();
+        let own = || self.session.options[self.session.planner].clone();
         match self.lines() {
             Lines::One => vec![Series { label: planner.info().name.into(), ..Series::new(planner, own()) }],
-            Lines::Planners => (0..self.planners.len())
-                .filter(|&i| self.refusals[i].is_none() && (self.stands_alone(i) || i == self.planner))
-                .filter(|&i| self.objective_of(i) == self.objective_of(self.planner))
+            Lines::Planners => (0..self.session.planners.len())
+                .filter(|&i| {
+                    self.session.refusals[i].is_none() && (self.session.stands_alone(i) || i == self.session.planner)
+                })
+                .filter(|&i| self.session.objective_of(i) == self.session.objective_of(self.session.planner))
                 .filter(|&i| {
                     let (workload, limits, options) =
-                        (self.workload.clone(), self.limits.clone(), self.options[i].clone());
-                    self.planners[i].check_options(&Problem { workload, limits, options }).is_ok()
+                        (self.session.workload.clone(), self.session.limits.clone(), self.session.options[i].clone());
+                    self.session.planners[i].check_options(&Problem { workload, limits, options }).is_ok()
                 })
                 .map(|i| Series {
-                    label: self.planners[i].info().name.into(),
-                    ..Series::new(self.planners[i], self.options[i].clone())
+                    label: self.session.planners[i].info().name.into(),
+                    ..Series::new(self.session.planners[i], self.session.options[i].clone())
                 })
                 .collect(),
             Lines::Option(spec) => {

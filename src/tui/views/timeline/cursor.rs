@@ -37,7 +37,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, window: (f64,
     if columns == 0 || to <= from {
         return;
     }
-    let share = (model.playing.at_s - from) / (to - from);
+    let share = (model.simulation.playing.at_s - from) / (to - from);
     if !(0.0..=1.0).contains(&share) {
         return;
     }

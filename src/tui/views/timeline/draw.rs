@@ -62,12 +62,12 @@ const TALL: u16 = 24;
 const WIDE: u16 = 110;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, shown: &ShownRun) {
-    let theme = &model.theme;
-    let Some(simulated) = model.simulated.as_deref() else {
+    let theme = &model.appearance.theme;
+    let Some(simulated) = model.simulation.simulated.as_deref() else {
         frame.render_widget(Span::styled("simulating the schedule …", theme.fg(Role::Muted)), area);
         return;
     };
-    let shades = Shades::new(theme, model.depth);
+    let shades = Shades::new(theme, model.appearance.depth);
     let batch = simulated.timeline.iteration_s;
     let mut state = model.views.timeline.clone();
     state.columns = area.width.saturating_sub(LABEL);
@@ -84,7 +84,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
         _ => 5,
     };
     let (good, most) = (below.saturating_sub(chart_height + GOOD_ROWS), below.saturating_sub(LEAST_ROWS));
-    let path = (state.path, model.keymap.of_action(Action::MarkPath));
+    let path = (state.path, model.appearance.keymap.of_action(Action::MarkPath));
     let mut head = head::lines(simulated, path, window, (theme, &shades), area.width.into(), good.into());
     head.truncate(most.into());
     let told = head.len() as u16;
@@ -107,7 +107,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     memory::draw(frame.buffer_mut(), chart, (theme, &shades), simulated, stage, shown.limits.memory_limit(), window);
     let marked = Rect { y: area.y + axis, height: chart.y.saturating_sub(area.y + axis), ..area };
     cursor::draw(frame.buffer_mut(), marked, model, window, theme);
-    let told = cursor::lines(simulated, (stage, replica), model.playing.at_s, theme, area.width.into());
+    let told = cursor::lines(simulated, (stage, replica), model.simulation.playing.at_s, theme, area.width.into());
     let last = area.height.saturating_sub(told_height);
     for (y, line) in (last..).zip(told.into_iter().take(told_height.into())) {
         frame.render_widget(line, rows(area, y, 1));

@@ -44,12 +44,12 @@ impl Room for Timeline {
     }
 
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
-        let Some(shown) = &model.shown else { return };
+        let Some(shown) = &model.planning.shown else { return };
         draw::draw(frame, area, model, marks, shown);
     }
 
     fn outdated(&self, model: &Model) -> bool {
-        let (Some(simulated), Some(shown)) = (&model.simulated, &model.shown) else { return false };
+        let (Some(simulated), Some(shown)) = (&model.simulation.simulated, &model.planning.shown) else { return false };
         !Arc::ptr_eq(&simulated.shown, shown)
     }
 
@@ -80,7 +80,7 @@ impl Room for Timeline {
     }
 
     fn seek(&self, model: &mut Model, batch_s: f64) {
-        model.views.timeline.show(model.playing.at_s, batch_s);
+        model.views.timeline.show(model.simulation.playing.at_s, batch_s);
     }
 
     fn simulated(&self, model: &mut Model, simulated: &Simulated) {

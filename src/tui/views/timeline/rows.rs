@@ -54,9 +54,9 @@ pub(super) fn draw(
     (all, selected): (&[Row], usize),
     window: (f64, f64),
 ) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let focused = model.focus == Focus::View;
-    let shades = Shades::new(theme, model.depth);
+    let shades = Shades::new(theme, model.appearance.depth);
     // Each row has a thin line of transfers below it if all rows then fit, otherwise only the selected one.
     let pitch = usize::from(area.height) / all.len().max(1);
     let lines = (pitch.saturating_sub(1) as u16).clamp(1, TALLEST);

@@ -12,10 +12,10 @@ use crate::tui::{
 impl Model {
     /// Performs an action of the view.
     pub(super) fn act_in_timeline(&mut self, action: Action) {
-        let Some(simulated) = self.simulated.clone() else { return };
+        let Some(simulated) = self.simulation.simulated.clone() else { return };
         let rows = self.timeline_rows(&simulated);
         let batch = simulated.timeline.iteration_s;
-        let cursor = self.playing.at_s;
+        let cursor = self.simulation.playing.at_s;
         let state = &mut self.views.timeline;
         match action {
             Action::CursorLeft | Action::CursorRight => {
@@ -23,8 +23,8 @@ impl Model {
                 let at = state.stepped(columns, cursor, batch);
                 self.put_playhead(at, batch);
             }
-            Action::PanLeft => self.playing.at_s = state.pan(-0.5, cursor, batch),
-            Action::PanRight => self.playing.at_s = state.pan(0.5, cursor, batch),
+            Action::PanLeft => self.simulation.playing.at_s = state.pan(-0.5, cursor, batch),
+            Action::PanRight => self.simulation.playing.at_s = state.pan(0.5, cursor, batch),
             Action::ZoomIn => state.zoom(0.5, cursor, batch),
             Action::ZoomOut => state.zoom(2.0, cursor, batch),
             Action::ZoomWhole => state.whole(),
@@ -57,7 +57,7 @@ impl Model {
 
     /// Moves the cursor to the middle of a column.
     pub(super) fn put_cursor(&mut self, column: usize) {
-        if let Some(simulated) = &self.simulated {
+        if let Some(simulated) = &self.simulation.simulated {
             let batch = simulated.timeline.iteration_s;
             let (from, to) = self.views.timeline.window(batch);
             let columns = f64::from(self.views.timeline.columns.max(1));
@@ -68,7 +68,7 @@ impl Model {
     /// Handles a click on a column of the grid: selects the row, and moves the cursor.
     pub(super) fn click_on_time(&mut self, column: usize, position: Position) {
         // The row's area is below that of the column.
-        let row = self.hits.iter().find_map(|(area, hit)| match hit {
+        let row = self.appearance.hits.iter().find_map(|(area, hit)| match hit {
             Hit::ListRow(row) if area.y <= position.y && position.y < area.bottom() => Some(*row),
             _ => None,
         });
@@ -80,7 +80,7 @@ impl Model {
 
     /// Zooms around the time of the column under the wheel.
     pub(super) fn zoom_at(&mut self, column: usize, out: bool) {
-        let Some(simulated) = &self.simulated else { return };
+        let Some(simulated) = &self.simulation.simulated else { return };
         let (batch, state) = (simulated.timeline.iteration_s, &mut self.views.timeline);
         let (from, to) = state.window(batch);
         let share = (column as f64 + 0.5) / f64::from(state.columns.max(1));

@@ -25,9 +25,9 @@ use crate::{
 };
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     draw_sections(frame, rows(area, 0, 1), model, theme);
-    let facts = whole(&family::of(&model.workload).facts(), area.width as usize);
+    let facts = whole(&family::of(&model.session.workload).facts(), area.width as usize);
     frame.render_widget(Span::styled(facts, theme.fg(Role::Muted)), rows(area, 1, 1));
     let body = rows(area, 2, area.height);
     match model.views.workload.section {
@@ -37,7 +37,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
             draw_text(frame, body, model, marks, findings(model, usize::from(body.width).saturating_sub(2)));
         }
         Section::About => {
-            draw_text(frame, body, model, marks, about(&model.workload, usize::from(body.width).saturating_sub(2)));
+            draw_text(
+                frame,
+                body,
+                model,
+                marks,
+                about(&model.session.workload, usize::from(body.width).saturating_sub(2)),
+            );
         }
     }
 }
@@ -45,9 +51,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
 fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme) {
     let section_of = |section: Section| {
         let text = match section {
-            Section::Nodes => format!("{} {}", model.workload.nodes.len(), family::of(&model.workload).nouns()),
-            Section::Edges => format!("{} edges", model.workload.dag.edges().len()),
-            Section::Findings => match model.findings.len() {
+            Section::Nodes => {
+                format!("{} {}", model.session.workload.nodes.len(), family::of(&model.session.workload).nouns())
+            }
+            Section::Edges => format!("{} edges", model.session.workload.dag.edges().len()),
+            Section::Findings => match model.session.findings.len() {
                 1 => "1 finding".into(),
                 count => format!("{count} findings"),
             },
@@ -68,12 +76,12 @@ fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme
 const VALUE: usize = 11;
 
 fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &Model, pane: &mut TreePane) {
-    let (workload, theme) = (&model.workload, &model.theme);
+    let (workload, theme) = (&model.session.workload, &model.appearance.theme);
     let detail_height = (area.height / 2).min(12);
     let width = area.width as usize;
     let muted = theme.fg(Role::Muted);
     frame.render_widget(Span::styled(clip(&nodes::titles(workload, width), width), muted), rows(area, 0, 1));
-    pane.prepare((model.generation, area.width), || nodes::branches(workload, width, theme));
+    pane.prepare((model.planning.generation, area.width), || nodes::branches(workload, width, theme));
     // The details of the selected node stand directly below the list, not at the bottom edge.
     let most = area.height.saturating_sub(detail_height + 1);
     let tree = rows(area, 1, (pane.rows() as u16 + 1).min(most));
@@ -127,27 +135,27 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: Nod
 }
 
 fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
-    let (edges, theme) = (model.workload.dag.edges().len(), &model.theme);
+    let (edges, theme) = (model.session.workload.dag.edges().len(), &model.appearance.theme);
     if edges == 0 {
         frame.render_widget(Span::styled("there are no edges", theme.fg(Role::Muted)), area);
         return;
     }
     let width = area.width as usize;
     let name = (width.saturating_sub(2 * VALUE + 6) / 2).min(36);
-    let per = family::of(&model.workload).edge_title();
+    let per = family::of(&model.session.workload).edge_title();
     let titles = format!("  {}  {}{}", fit("from", name), fit("to", name + 1), fit_right(per, VALUE + 4));
     frame.render_widget(Span::styled(clip(&titles, width), theme.fg(Role::Muted)), rows(area, 0, 1));
     let list = rows(area, 1, area.height);
     let largest = (0..edges)
-        .map(|i| family::of(&model.workload).edge(&model.workload, i).value())
+        .map(|i| family::of(&model.session.workload).edge(&model.session.workload, i).value())
         .fold(f64::MIN_POSITIVE, f64::max);
     let first = scrolled(model.views.workload.cursor, list.height as usize, edges);
     for (y, i) in (list.y..list.bottom()).zip(first..edges) {
         let line = Rect { y, height: 1, ..list };
         let selected = i == model.views.workload.cursor;
-        let label = |v: NodeIndex| fit(&model.workload.nodes[v].label(), name);
-        let (source, reader) = model.workload.edge(i);
-        let carried = family::of(&model.workload).edge(&model.workload, i);
+        let label = |v: NodeIndex| fit(&model.session.workload.nodes[v].label(), name);
+        let (source, reader) = model.session.workload.edge(i);
+        let carried = family::of(&model.session.workload).edge(&model.session.workload, i);
         let (cost, text) = (carried.value(), carried.text());
         let space = width.saturating_sub(2 * name + VALUE + 12);
         let spans = vec![
@@ -202,8 +210,8 @@ fn about(workload: &Workload, width: usize) -> Vec<(bool, String)> {
 /// Findings as text: (is a title, text).
 fn findings(model: &Model, width: usize) -> Vec<(bool, String)> {
     let mut lines = vec![];
-    for finding in &model.findings {
-        let title = format!("{}: {}", finding.severity, finding.subject(&model.workload));
+    for finding in &model.session.findings {
+        let title = format!("{}: {}", finding.severity, finding.subject(&model.session.workload));
         lines.extend(wrap(&title, width).into_iter().map(|text| (true, text)));
         for text in [finding.what.as_str(), finding.why] {
             let wrapped = wrap(text, width.saturating_sub(2));
@@ -219,7 +227,7 @@ fn findings(model: &Model, width: usize) -> Vec<(bool, String)> {
 
 /// Draws lines of text from the selected one on.
 fn draw_text(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, lines: Vec<(bool, String)>) {
-    let theme = &model.theme;
+    let theme = &model.appearance.theme;
     let (count, visible) = (lines.len(), usize::from(area.height));
     let first = model.views.workload.cursor.min(count.saturating_sub(visible));
     marks.views.workload = Some(first);

@@ -38,7 +38,7 @@ pub(super) fn draw(
     if area.height < LEAST || area.width < LABEL + 20 || count < 2 {
         return;
     }
-    let (theme, family) = (&model.theme, family::of(workload));
+    let (theme, family) = (&model.appearance.theme, family::of(workload));
     let nouns = family.nouns();
     let (weight, show) = family.weight_told();
     let width = usize::from(area.width - LABEL - 1);
@@ -71,7 +71,7 @@ pub(super) fn draw(
     for (text, place) in [label(chart.y, &show(most)), label(chart.bottom() - 1, "0")] {
         frame.render_widget(text, place);
     }
-    let shades = Shades::new(theme, model.depth);
+    let shades = Shades::new(theme, model.appearance.depth);
     let buffer = frame.buffer_mut();
     for column in 0..columns {
         let eighths = (value(column) / most * f64::from(chart.height) * 8.0).round() as u16;
@@ -100,7 +100,7 @@ pub(super) fn draw(
 
 /// Stage of each node in the shown plan, and number of stages; `None` if there is only one or no such plan.
 fn stages(model: &Model, workload: &Arc<Workload>) -> Option<(Vec<Option<usize>>, usize)> {
-    let shown = model.shown.as_ref().filter(|shown| Arc::ptr_eq(&shown.workload, workload))?;
+    let shown = model.planning.shown.as_ref().filter(|shown| Arc::ptr_eq(&shown.workload, workload))?;
     let (plan, _) = shown.plan().filter(|(plan, _)| plan.stages.len() > 1)?;
     let mut of = vec![None; workload.nodes.len()];
     for (i, stage) in plan.stages.iter().enumerate() {

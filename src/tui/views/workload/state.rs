@@ -52,7 +52,7 @@ impl Model {
     pub(crate) fn section_rows(&self) -> usize {
         match self.views.workload.section {
             Section::Nodes => 0,
-            Section::Edges => self.workload.dag.edges().len(),
+            Section::Edges => self.session.workload.dag.edges().len(),
             // Texts scroll by line. Their length depends on the width, and drawing stops at the end.
             Section::Findings | Section::About => TEXT_LINES,
         }

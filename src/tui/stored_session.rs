@@ -1,4 +1,4 @@
-//! Session of a workload, restored when it is shown again: limits, dials, planner, options, simulator settings, view.
+//! StoredSession of a workload, restored when it is shown again: limits, dials, planner, options, simulator settings, view.
 //!
 //! A session holds only changes. A limit equal to that of the workload or the configuration is not stored, so that new
 //! limits in the file take effect later. Entries that no longer apply (a removed planner, an option out of range) are
@@ -24,7 +24,7 @@ use crate::{
 /// Stored state of the screen.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Session {
+pub(super) struct StoredSession {
     /// Changed limits: text with a unit, by name of the flag.
     pub(super) limits: BTreeMap<String, String>,
     /// Id of the planner.
@@ -44,7 +44,7 @@ pub(super) struct Session {
 /// Flag of the machines among the limits.
 const MACHINES: &str = "--machines";
 
-impl Session {
+impl StoredSession {
     /// Changed limits, except those that `asked` sets.
     pub(super) fn limits(&self, asked: &GivenLimits) -> GivenLimits {
         let value = |kind: LimitKind| kind.parse(self.limits.get(kind.flag())?).ok();
@@ -67,19 +67,22 @@ impl Session {
 
 impl Model {
     /// Current state, as the session of its workload.
-    pub(super) fn session(&self) -> Session {
-        let usual = family::resolve(&self.workload, &self.defaults.unstated_by(&self.workload.limits)).ok();
-        let changed = |kind: &LimitKind| usual.as_ref().is_none_or(|usual| usual.get(*kind) != self.limits.get(*kind));
+    pub(super) fn session(&self) -> StoredSession {
+        let usual =
+            family::resolve(&self.session.workload, &self.session.defaults.unstated_by(&self.session.workload.limits))
+                .ok();
+        let changed =
+            |kind: &LimitKind| usual.as_ref().is_none_or(|usual| usual.get(*kind) != self.session.limits.get(*kind));
         let kinds = LimitKind::ALL.iter().filter(|kind| changed(kind));
         let mut limits: BTreeMap<String, String> =
-            kinds.map(|kind| (kind.flag().to_string(), exact(*kind, self.limits.get(*kind)))).collect();
-        let machines = &self.limits.machines;
+            kinds.map(|kind| (kind.flag().to_string(), exact(*kind, self.session.limits.get(*kind)))).collect();
+        let machines = &self.session.limits.machines;
         if !machines.is_empty() && usual.as_ref().is_none_or(|usual| usual.machines != *machines) {
             let sizes: Vec<String> = machines.sizes().iter().map(ToString::to_string).collect();
             limits.insert(MACHINES.into(), sizes.join(","));
         }
         let mut options = BTreeMap::new();
-        for (planner, set) in self.planners.iter().zip(&self.options) {
+        for (planner, set) in self.session.planners.iter().zip(&self.session.options) {
             let changed = planner.options().iter().filter_map(|spec| {
                 let value = set.get(spec.name).filter(|value| *value != spec.default_value())?;
                 Some(format!("{}={}", spec.name, value.text()))
@@ -89,56 +92,59 @@ impl Model {
                 options.insert(planner.info().id.to_string(), changed);
             }
         }
-        let changed = |setting: &Setting| !setting.same(&self.setup.settings, &self.first_settings);
+        let changed =
+            |setting: &Setting| !setting.same(&self.simulation.setup.settings, &self.simulation.first_settings);
         let simulator = Setting::ALL.into_iter().filter(changed);
-        let simulator = simulator.map(|setting| (setting.id().into(), setting.text(&self.setup.settings))).collect();
-        Session {
+        let simulator =
+            simulator.map(|setting| (setting.id().into(), setting.text(&self.simulation.setup.settings))).collect();
+        StoredSession {
             limits,
-            planner: self.current_planner().info().id.into(),
+            planner: self.session.current_planner().info().id.into(),
             options,
-            schedule: self.setup.schedule.id().into(),
+            schedule: self.simulation.setup.schedule.id().into(),
             simulator,
-            dials: turned::since(&self.first_dials, &self.dials),
+            dials: turned::since(&self.session.first_dials, &self.session.dials),
             view: self.view.id(),
         }
     }
 
     /// Restores planner, options, schedule and view, except what `asked` sets. Limits and dials are restored earlier.
     /// Shows a message if anything differs from the initial state.
-    pub(super) fn restore(&mut self, session: &Session, asked: &Asked) {
-        let before = (self.planner, self.options.clone(), self.setup, self.view);
-        for (at, planner) in self.planners.iter().enumerate() {
+    pub(super) fn restore(&mut self, session: &StoredSession, asked: &Asked) {
+        let before = (self.session.planner, self.session.options.clone(), self.simulation.setup, self.view);
+        for (at, planner) in self.session.planners.iter().enumerate() {
             let id = planner.info().id;
             let Some(kept) = session.options.get(id) else { continue };
             // One by one, so that an option of another version invalidates only itself.
             let parse = |settings: &[&str]| Options::parse(id, planner.options(), settings.iter().copied());
             let mut settings: Vec<&str> = kept.iter().map(String::as_str).filter(|s| parse(&[s]).is_ok()).collect();
-            if at == self.planner {
+            if at == self.session.planner {
                 settings.extend(asked.settings.iter().map(String::as_str));
             }
             if let Ok(options) = parse(&settings) {
-                self.options[at] = options;
+                self.session.options[at] = options;
             }
         }
-        let planner = self.planners.iter().position(|planner| planner.info().id == session.planner);
-        if let Some(planner) = planner.filter(|&at| !asked.planner && self.refusals[at].is_none()) {
-            self.planner = planner;
+        let planner = self.session.planners.iter().position(|planner| planner.info().id == session.planner);
+        if let Some(planner) = planner.filter(|&at| !asked.planner && self.session.refusals[at].is_none()) {
+            self.session.planner = planner;
         }
         if let Some(schedule) = Schedule::find(&session.schedule).filter(|_| !asked.schedule) {
-            self.setup = if schedule == Schedule::ALL[0] { self.setup } else { self.setup.with(schedule) };
+            self.simulation.setup =
+                if schedule == Schedule::ALL[0] { self.simulation.setup } else { self.simulation.setup.with(schedule) };
         }
         for (id, text) in &session.simulator {
             let Some(setting) = Setting::find(id) else { continue };
-            if let Ok(settings) = setting.parse(text, &self.setup.settings) {
-                self.setup = self.setup.set(settings);
+            if let Ok(settings) = setting.parse(text, &self.simulation.setup.settings) {
+                self.simulation.setup = self.simulation.setup.set(settings);
             }
         }
         if let Some(view) = View::ALL.into_iter().find(|view| view.id() == session.view) {
             self.view = view;
         }
-        let same = before == (self.planner, self.options.clone(), self.setup, self.view);
-        let turned = !turned::since(&self.first_dials, &self.dials).is_empty();
-        if !same || turned || self.limits != self.first_limits {
+        let same = before == (self.session.planner, self.session.options.clone(), self.simulation.setup, self.view);
+        let turned = !turned::since(&self.session.first_dials, &self.session.dials).is_empty();
+        if !same || turned || self.session.limits != self.session.first_limits {
             let text = "as you left it last time; plantui --fresh begins anew";
             self.message = Some((Tone::Done, text.into()));
         }
@@ -149,7 +155,7 @@ impl Model {
     /// # Errors
     /// One sentence.
     pub(super) fn keep_session(&self) -> Result<(), String> {
-        self.recent.keep(&self.workload, self.session())
+        self.session.recent.keep(&self.session.workload, self.session())
     }
 }
 
