@@ -8,7 +8,7 @@ use tui_input::{Input, backend::crossterm::EventHandler};
 use super::{
     action::Action,
     files,
-    model::{Focus, Model, Tone},
+    model::{Focus, Model, Session, Tone},
     panel_rows::PanelRow,
     update::Effects,
 };
@@ -44,6 +44,35 @@ enum Typed {
     Simulator(SimulatorSettings),
 }
 
+impl Session {
+    /// Stores the planner in force as the last one used for its objective.
+    pub(super) fn remember_planner(&mut self) {
+        let objective = self.objective_of(self.planner);
+        self.last_for.retain(|(known, _)| *known != objective);
+        self.last_for.push((objective, self.planner));
+    }
+
+    /// The value of an option of the planner in force.
+    pub(super) fn option_value(&self, spec: &OptionSpec) -> OptionValue {
+        self.options[self.planner].get(spec.name).unwrap_or_else(|| spec.default_value())
+    }
+
+    /// Note that says if the typed file exists.
+    fn known_of(&self, editing: &Editing) -> Option<(Tone, String)> {
+        let PanelRow::Option(i) = editing.row else { return None };
+        let OptionKind::File { example } = self.specs()[i].kind else { return None };
+        let typed = editing.input.value().trim();
+        if typed.is_empty() {
+            return Some((Tone::Done, format!("no file; a path such as {example}, `~` is your home")));
+        }
+        let path = files::expand_home(typed);
+        Some(match look_at(&path) {
+            Ok(bytes) => (Tone::Done, format!("{path} is there, {}", units::bytes(bytes))),
+            Err(problem) => (Tone::Refused, problem),
+        })
+    }
+}
+
 impl Model {
     /// Applies an action to the selected row.
     pub(super) fn act_on_row(&mut self, action: Action) -> Effects {
@@ -76,7 +105,7 @@ impl Model {
             (PanelRow::Schedule | PanelRow::Setting(_), _) => return self.act_on_play_row(row, action),
             (PanelRow::Option(i), _) => {
                 let spec = &self.session.specs()[i];
-                let now = self.option_value(spec);
+                let now = self.session.option_value(spec);
                 match (spec.kind, action) {
                     (_, Action::Reset) => return self.set_option(spec, spec.default_value()),
                     // A path has no neighbours to step to.
@@ -139,17 +168,10 @@ impl Model {
             return vec![];
         }
         self.session.planner = planner;
-        self.remember_planner();
+        self.session.remember_planner();
         let mut effects = self.leave_edits();
         effects.append(&mut self.replan());
         effects
-    }
-
-    /// Stores the planner in force as the last one used for its objective.
-    pub(super) fn remember_planner(&mut self) {
-        let objective = self.session.objective_of(self.session.planner);
-        self.session.last_for.retain(|(known, _)| *known != objective);
-        self.session.last_for.push((objective, self.session.planner));
     }
 
     /// Switches to the next objective that the workload supports: to the planner last used for it, else to the first.
@@ -173,7 +195,7 @@ impl Model {
             self.message = Some((Tone::Refused, told));
             return vec![];
         };
-        self.remember_planner();
+        self.session.remember_planner();
         let known = self.session.last_for.iter().find(|(known, _)| *known == objective);
         let planner = known.map_or(first, |(_, planner)| *planner);
         let row = self.panel_row();
@@ -184,13 +206,8 @@ impl Model {
         effects
     }
 
-    /// The value of an option of the planner in force.
-    pub(super) fn option_value(&self, spec: &OptionSpec) -> OptionValue {
-        self.session.options[self.session.planner].get(spec.name).unwrap_or_else(|| spec.default_value())
-    }
-
     pub(super) fn set_option(&mut self, spec: &OptionSpec, value: OptionValue) -> Effects {
-        if self.option_value(spec) == value {
+        if self.session.option_value(spec) == value {
             return vec![];
         }
         self.session.options[self.session.planner].set(spec.name, value);
@@ -203,13 +220,13 @@ impl Model {
         let text = match row {
             PanelRow::Limit(kind) => kind.format(self.session.limits.get(kind)),
             PanelRow::Dial(i) => self.session.dials[i].value.clone(),
-            PanelRow::Option(i) => self.session.specs()[i].show(&self.option_value(&self.session.specs()[i])),
+            PanelRow::Option(i) => self.session.specs()[i].show(&self.session.option_value(&self.session.specs()[i])),
             PanelRow::Setting(setting) => setting.show(&self.simulation.setup.settings),
             PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => return,
         };
         self.focus = Focus::Panel;
         let mut editing = Editing { row, input: Input::new(text), untouched: true, error: None, known: None };
-        editing.known = self.known_of(&editing);
+        editing.known = self.session.known_of(&editing);
         self.panel.editing = Some(editing);
     }
 
@@ -237,7 +254,7 @@ impl Model {
                 if editing.error.is_some() {
                     editing.error = self.understand(&editing).err();
                 }
-                editing.known = self.known_of(&editing);
+                editing.known = self.session.known_of(&editing);
             }
         }
         self.panel.editing = Some(editing);
@@ -278,21 +295,6 @@ impl Model {
             PanelRow::Setting(setting) => setting.parse(text, &self.simulation.setup.settings).map(Typed::Simulator),
             PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => Err(String::new()),
         }
-    }
-
-    /// Note that says if the typed file exists.
-    fn known_of(&self, editing: &Editing) -> Option<(Tone, String)> {
-        let PanelRow::Option(i) = editing.row else { return None };
-        let OptionKind::File { example } = self.session.specs()[i].kind else { return None };
-        let typed = editing.input.value().trim();
-        if typed.is_empty() {
-            return Some((Tone::Done, format!("no file; a path such as {example}, `~` is your home")));
-        }
-        let path = files::expand_home(typed);
-        Some(match look_at(&path) {
-            Ok(bytes) => (Tone::Done, format!("{path} is there, {}", units::bytes(bytes))),
-            Err(problem) => (Tone::Refused, problem),
-        })
     }
 }
 

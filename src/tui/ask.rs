@@ -191,7 +191,7 @@ impl Model {
             _ => false,
         };
         if changed {
-            self.cancel_study(StudyKind::Ask);
+            self.planning.cancel_study(StudyKind::Ask);
             (form.error, form.question, form.sought) = (None, None, None);
             form.curve.clear();
         }

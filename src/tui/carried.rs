@@ -1,7 +1,7 @@
 //! Limits carried over from one workload to the next. These are limits set by hand or by a flag that the new file does
 //! not state, and limits without which it cannot be planned. Limits stated by the old file are not carried over.
 
-use super::model::Model;
+use super::model::Session;
 use crate::{
     cluster::{GivenLimits, LimitKind, Limits, MissingLimit},
     family,
@@ -19,15 +19,29 @@ pub(super) struct Carried {
     pub kept: Vec<LimitKind>,
 }
 
-impl Model {
+impl Session {
+    /// Limits set by flags, and those changed since.
+    fn set_by_hand(&self) -> GivenLimits {
+        let mut set = self.asked_limits.clone();
+        for kind in LimitKind::ALL {
+            if self.limits.get(kind) != self.first_limits.get(kind) {
+                set.set(kind, Some(self.limits.get(kind)));
+            }
+        }
+        if self.limits.machines != self.first_limits.machines {
+            set.machines = Some(self.limits.machines.clone());
+        }
+        set
+    }
+
     /// Limits for a workload opened after the one on the screen.
     ///
     /// # Errors
     /// [`MissingLimit`] if neither its file nor the screen states a required limit.
     pub(super) fn carried(&self, workload: &Workload) -> Result<Carried, MissingLimit> {
-        let (here, file) = (GivenLimits::from(&self.session.limits), &workload.limits);
+        let (here, file) = (GivenLimits::from(&self.limits), &workload.limits);
         let by_hand = self.set_by_hand();
-        let unstated = self.session.defaults.unstated_by(&workload.limits);
+        let unstated = self.defaults.unstated_by(&workload.limits);
         let mut stated = file.or(&by_hand).or(&unstated).maybe(LimitKind::Cpus, workload.limits.cpus());
         let mut kept: Vec<LimitKind> = LimitKind::ALL
             .into_iter()
@@ -45,20 +59,6 @@ impl Model {
             kept.extend(here.get(kind).map(|_| kind));
         }
         Ok(Carried { stated, kept })
-    }
-
-    /// Limits set by flags, and those changed since.
-    fn set_by_hand(&self) -> GivenLimits {
-        let mut set = self.session.asked_limits.clone();
-        for kind in LimitKind::ALL {
-            if self.session.limits.get(kind) != self.session.first_limits.get(kind) {
-                set.set(kind, Some(self.session.limits.get(kind)));
-            }
-        }
-        if self.session.limits.machines != self.session.first_limits.machines {
-            set.machines = Some(self.session.limits.machines.clone());
-        }
-        set
     }
 }
 

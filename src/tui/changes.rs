@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    model::{Model, Tone},
+    model::{Model, Session, Tone},
     shown::Standing,
     simulated::Simulated,
 };
@@ -74,6 +74,22 @@ impl Changes {
     }
 }
 
+impl Session {
+    /// The baseline, named by what differs: `than Piper`, `than with 64 devices`.
+    fn than(&self, now: &Worth, before: &Worth) -> String {
+        if now.planner != before.planner {
+            return format!("than {}", before.planner);
+        }
+        let kinds = family::of(&self.workload).limits().iter();
+        let changed: Vec<LimitKind> =
+            kinds.copied().filter(|&kind| now.limits.get(kind) != before.limits.get(kind)).collect();
+        match changed.as_slice() {
+            [kind] => format!("than with {}", with(*kind, before.limits.get(*kind))),
+            _ => "than before".into(),
+        }
+    }
+}
+
 impl Model {
     /// Time of the next redraw that the change needs.
     pub(super) fn change_due(&self) -> Option<Instant> {
@@ -121,24 +137,10 @@ impl Model {
         Some(Told {
             before_s: same_batch.then_some(before.iteration_s),
             difference: units::faster(gain),
-            than: self.than(now, before),
+            than: self.session.than(now, before),
             better: ((gain - 1.0).abs() > NOTICEABLE).then_some(gain > 1.0),
             bright,
         })
-    }
-
-    /// The baseline, named by what differs: `than Piper`, `than with 64 devices`.
-    fn than(&self, now: &Worth, before: &Worth) -> String {
-        if now.planner != before.planner {
-            return format!("than {}", before.planner);
-        }
-        let kinds = family::of(&self.session.workload).limits().iter();
-        let changed: Vec<LimitKind> =
-            kinds.copied().filter(|&kind| now.limits.get(kind) != before.limits.get(kind)).collect();
-        match changed.as_slice() {
-            [kind] => format!("than with {}", with(*kind, before.limits.get(*kind))),
-            _ => "than before".into(),
-        }
     }
 
     /// Devices that flash now.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{
     action::Action,
-    model::{Model, Tone, View},
+    model::{Model, Planning, Tone, View},
     shown::{ShownRun, Standing},
     simulated::Simulated,
     studies::{Finding, StudyKind},
@@ -83,20 +83,38 @@ impl Edits {
     }
 }
 
+impl Planning {
+    /// Effect of the last edit.
+    pub(super) fn last_edit(&self) -> Option<&str> {
+        match self.edits.now() {
+            Version::Edited { what, .. } => Some(what),
+            Version::Planners => None,
+        }
+    }
+
+    fn planning(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.planning)
+    }
+
+    /// Sets a planner's new plan as the baseline of the edited plan on the screen.
+    pub(super) fn take_base(&mut self, base: Arc<ShownRun>) {
+        self.edits.base = Some(base);
+        self.generation += 1;
+    }
+
+    /// Drops all edits, with the workload they belong to.
+    pub(super) fn forget_edits(&mut self) {
+        self.edits = Edits::default();
+        self.cancel_study(StudyKind::Edited);
+    }
+}
+
 impl Model {
     /// True if the shown plan was edited by hand.
     pub(super) fn edited(&self) -> bool {
         // Previewing a plan of the Compare view shows a plan that is no version of the edited one.
         let shown = self.planning.shown.as_ref().is_some_and(|shown| shown.standing == Standing::Edited);
         shown && self.previewed().is_none() && matches!(self.planning.edits.now(), Version::Edited { .. })
-    }
-
-    /// Effect of the last edit.
-    pub(super) fn last_edit(&self) -> Option<&str> {
-        match self.planning.edits.now() {
-            Version::Edited { what, .. } => Some(what),
-            Version::Planners => None,
-        }
     }
 
     /// Comparison of the edited plan with the planner's: `3.4% slower than Piper's`.
@@ -117,12 +135,6 @@ impl Model {
             alike if (rate - 1.0).abs() <= units::AS_FAST => format!("{alike} as {name}"),
             words => format!("{words} than {name}"),
         })
-    }
-
-    /// Drops all edits, with the workload they belong to.
-    pub(super) fn forget_edits(&mut self) {
-        self.planning.edits = Edits::default();
-        self.cancel_study(StudyKind::Edited);
     }
 
     /// Performs an action of the Stages view that changes the plan.
@@ -180,11 +192,7 @@ impl Model {
             && self.previewed().is_none()
             && (self.planning.stopped
                 || self.planning.refusal.is_some()
-                || (self.planning() && !self.best_so_far_shown()))
-    }
-
-    fn planning(&self) -> bool {
-        self.planning.running.as_ref().is_some_and(|running| running.planning)
+                || (self.planning.planning() && !self.planning.best_so_far_shown()))
     }
 
     /// Edit that an action means for the selected row.
@@ -256,7 +264,7 @@ impl Model {
         self.planning.edits.at = next;
         let effects = self.show_version();
         let (sign, what) = if forwards { ("redone", "again: ") } else { ("undone", "now: ") };
-        let now = self.last_edit().map_or_else(|| "the planner's plan".to_string(), str::to_string);
+        let now = self.planning.last_edit().map_or_else(|| "the planner's plan".to_string(), str::to_string);
         self.message = Some((Tone::Done, format!("{sign}; {what}{now}")));
         effects
     }
@@ -296,12 +304,6 @@ impl Model {
         self.planning.edits.push(Version::Planners);
         self.message = Some((Tone::Done, "your edited plan is kept: u on Stages brings it back".into()));
         self.show_version()
-    }
-
-    /// Sets a planner's new plan as the baseline of the edited plan on the screen.
-    pub(super) fn take_base(&mut self, base: Arc<ShownRun>) {
-        self.planning.edits.base = Some(base);
-        self.planning.generation += 1;
     }
 
     /// Measures the edited plan, if shown, under the limits in force.

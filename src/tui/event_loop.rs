@@ -68,7 +68,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
     let mut drawn = Instant::now().checked_sub(FRAME).unwrap_or_else(Instant::now);
     loop {
         if let Some(watch) = &watch {
-            watch.follow(model.watched());
+            watch.follow(model.session.watched());
         }
         model.appearance.now = Instant::now();
         let due = drawn + FRAME;
@@ -115,7 +115,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
                 dirty = true;
             },
             recv(changes) -> changed => {
-                match changed.ok().filter(|(path, _)| model.watched().as_ref() == Some(path)) {
+                match changed.ok().filter(|(path, _)| model.session.watched().as_ref() == Some(path)) {
                     Some((_, Noticed::Changed)) => effects.append(&mut model.reload()),
                     Some((_, Noticed::Gone)) => {
                         model.file_is_gone();

@@ -166,7 +166,7 @@ impl Model {
             Some(session) => session.turn(workload, &[]),
             None => workload,
         };
-        let carried = match self.carried(&workload) {
+        let carried = match self.session.carried(&workload) {
             Ok(carried) => carried,
             Err(missing) => {
                 self.not_loaded(format!("{} {missing}", workload.name));

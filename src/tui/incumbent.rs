@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    model::{LONG, Model},
+    model::{LONG, Model, Planning},
     shown::{ShownRun, Standing},
     simulated::Simulated,
     studies::{Finding, StudyKind},
@@ -31,6 +31,17 @@ pub(super) struct Looked {
     bound: Option<f64>,
 }
 
+impl Planning {
+    /// True if the shown plan is the incumbent of the running search.
+    pub(super) fn best_so_far_shown(&self) -> bool {
+        let job = self.running.as_ref().filter(|running| running.planning).map(|running| running.job);
+        match self.shown.as_ref().map(|shown| shown.standing) {
+            Some(Standing::BestSoFar { job: shown }) => job == Some(shown),
+            _ => false,
+        }
+    }
+}
+
 impl Model {
     /// Takes a better incumbent from the running search, if there is one.
     pub(super) fn look_for_incumbent(&mut self) -> Effects {
@@ -38,8 +49,8 @@ impl Model {
         let Some(incumbent) = running.search.incumbent() else { return vec![] };
         let (job, search) = (running.job, running.search.clone());
         let bound = search.progress().bound;
-        let early =
-            self.appearance.now.saturating_duration_since(running.begun) < LONG || self.studying(StudyKind::Incumbent);
+        let early = self.appearance.now.saturating_duration_since(running.begun) < LONG
+            || self.planning.studying(StudyKind::Incumbent);
         let known = self.planning.looked.as_ref().filter(|looked| looked.job == job).is_some_and(|looked| {
             // A better bound changes the gap of the same plan.
             let same = Arc::ptr_eq(&looked.incumbent, &incumbent) && looked.bound == bound;
@@ -81,19 +92,10 @@ impl Model {
                 return;
             }
             if self.edited() {
-                self.take_base(shown);
+                self.planning.take_base(shown);
             } else {
                 self.show(shown);
             }
-        }
-    }
-
-    /// True if the shown plan is the incumbent of the running search.
-    pub(super) fn best_so_far_shown(&self) -> bool {
-        let job = self.planning.running.as_ref().filter(|running| running.planning).map(|running| running.job);
-        match self.planning.shown.as_ref().map(|shown| shown.standing) {
-            Some(Standing::BestSoFar { job: shown }) => job == Some(shown),
-            _ => false,
         }
     }
 }

@@ -8,7 +8,7 @@ use tui_input::backend::crossterm::EventHandler;
 
 use super::{
     action::{Action, TABLE},
-    model::{Focus, Hit, Model, Tone, View},
+    model::{Appearance, Focus, Hit, Model, Tone, View},
     overlay::{self, Overlay},
     panel_rows::PanelRow,
     studies::StudyKind,
@@ -18,6 +18,12 @@ use super::{
 
 /// Maximum length of a pasted text, characters: more than any path or value has.
 const MOST_PASTED: usize = 1024;
+
+impl Appearance {
+    fn hit(&self, position: Position) -> Option<Hit> {
+        self.hits.iter().rev().find(|(area, _)| area.contains(position)).map(|(_, hit)| *hit)
+    }
+}
 
 impl Model {
     /// Handles an event of the terminal.
@@ -83,7 +89,7 @@ impl Model {
     pub(super) fn key_in_overlay(&mut self, overlay: Overlay, key: &KeyEvent) -> Effects {
         if key.code == KeyCode::Esc {
             // Free the core: nobody waits for the answer any more.
-            self.cancel_study(StudyKind::Ask);
+            self.planning.cancel_study(StudyKind::Ask);
             return vec![];
         }
         match overlay {
@@ -143,10 +149,6 @@ impl Model {
         self.act(entry.action)
     }
 
-    fn hit(&self, position: Position) -> Option<Hit> {
-        self.appearance.hits.iter().rev().find(|(area, _)| area.contains(position)).map(|(_, hit)| *hit)
-    }
-
     fn on_mouse(&mut self, mouse: MouseEvent) -> Effects {
         let position = Position::new(mouse.column, mouse.row);
         match mouse.kind {
@@ -162,7 +164,7 @@ impl Model {
                 self.click(position)
             }
             MouseEventKind::Drag(MouseButton::Left) if self.overlay.is_none() => {
-                if let Some(hit) = self.hit(position) {
+                if let Some(hit) = self.appearance.hit(position) {
                     self.view.room().drag(self, hit, position);
                 }
                 vec![]
@@ -174,7 +176,7 @@ impl Model {
     }
 
     fn click(&mut self, position: Position) -> Effects {
-        match self.hit(position) {
+        match self.appearance.hit(position) {
             Some(Hit::Tab(view)) => {
                 self.focus = Focus::View;
                 return self.act(Action::Show(view));
@@ -233,13 +235,13 @@ impl Model {
             Some(_) => return vec![],
             None => {}
         }
-        match self.hit(position) {
+        match self.appearance.hit(position) {
             Some(Hit::Panel(_) | Hit::PanelArea | Hit::Step(..)) => {
                 self.panel.cursor = moved(self.panel.cursor, step, self.panel_rows().len());
                 vec![]
             }
             Some(Hit::Suggestion(_) | Hit::Suggestions) => {
-                self.scroll_suggestions(down);
+                self.planning.scroll_suggestions(down);
                 vec![]
             }
             Some(Hit::Tab(_)) | None => vec![],

@@ -68,7 +68,7 @@ impl Model {
             let (id, _) = choices.iter().find(|(id, _)| *id == schedule.id() && !ignored.contains(&SCHEDULE))?;
             let value = OptionValue::Choice(id);
             // Do not retry a schedule that the planner already plans for without reaching it.
-            let tried = planner == self.session.planner && self.option_value(spec) == value;
+            let tried = planner == self.session.planner && self.session.option_value(spec) == value;
             (!tried).then_some((planner, spec, value, schedule))
         };
         refused.into_iter().find_map(|schedule| planners.iter().find_map(|&planner| offers(planner, schedule)))

@@ -3,7 +3,7 @@
 //! Planners that cannot plan the workload are folded into one row, so that the limits stay visible.
 
 use super::{
-    model::{Focus, Model},
+    model::{Focus, Model, Simulation},
     views::WITH_TIMELINE,
 };
 use crate::{
@@ -72,6 +72,23 @@ impl PanelRow {
     }
 }
 
+impl Simulation {
+    /// Schedule other than the first.
+    fn other_schedule(&self) -> Schedule {
+        Some(self.setup.schedule).filter(|schedule| *schedule != Schedule::ALL[0]).unwrap_or(Schedule::GPipe)
+    }
+
+    /// Reason why a simulator row has no effect on the shown plan; `None` if it has one.
+    pub(super) fn ignored(&self, row: PanelRow) -> Option<String> {
+        let pipeline = self.simulated.as_ref().map(|simulated| &simulated.pipeline);
+        match row {
+            PanelRow::Setting(setting) => setting.unused(&self.setup, pipeline).map(str::to_string),
+            PanelRow::Schedule => pipeline.filter(|pipeline| pipeline.runs_once())?.refusal(self.other_schedule()),
+            _ => None,
+        }
+    }
+}
+
 impl Model {
     /// Rows of the left panel, from the top. They always include the planner in force. Planners that would convert the
     /// workload come last.
@@ -110,21 +127,6 @@ impl Model {
         }
         self.focus = Focus::Panel;
         self.select_panel_row(PanelRow::Schedule);
-    }
-
-    /// Reason why a simulator row has no effect on the shown plan; `None` if it has one.
-    pub(super) fn ignored(&self, row: PanelRow) -> Option<String> {
-        let pipeline = self.simulation.simulated.as_ref().map(|simulated| &simulated.pipeline);
-        match row {
-            PanelRow::Setting(setting) => setting.unused(&self.simulation.setup, pipeline).map(str::to_string),
-            PanelRow::Schedule => pipeline.filter(|pipeline| pipeline.runs_once())?.refusal(self.other_schedule()),
-            _ => None,
-        }
-    }
-
-    /// Schedule other than the first.
-    fn other_schedule(&self) -> Schedule {
-        Some(self.simulation.setup.schedule).filter(|schedule| *schedule != Schedule::ALL[0]).unwrap_or(Schedule::GPipe)
     }
 
     /// Planners behind the folding row: those that cannot plan this workload, unless none can.

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    model::Model,
+    model::{Model, Simulation},
     simulated::{Lane, Simulated},
     views::View,
 };
@@ -58,25 +58,33 @@ impl Playing {
     }
 }
 
-impl Model {
-    /// Time of the playhead, if there is one, and length of a picture, in seconds of the iteration.
-    pub(super) fn playhead(&self) -> Option<(f64, f64)> {
-        let batch = self.simulation.simulated.as_ref()?.timeline.iteration_s;
-        match self.simulation.playing.head {
-            Playhead::Away => None,
-            Playhead::Held => Some((self.simulation.playing.at_s, 0.0)),
-            Playhead::Runs(_) => Some((self.simulation.playing.at_s, self.pace(batch) / f64::from(FRAMES))),
-        }
-    }
-
+impl Simulation {
     /// Seconds of the iteration per second of real time.
     fn pace(&self, batch_s: f64) -> f64 {
-        batch_s / LENGTH_S * 2f64.powi(self.simulation.playing.speed)
+        batch_s / LENGTH_S * 2f64.powi(self.playing.speed)
     }
 
+    /// Length of the iteration, if there is one, seconds.
+    fn batch_to_play(&self) -> Option<f64> {
+        let batch = self.simulated.as_ref().map(|simulated| simulated.timeline.iteration_s);
+        batch.filter(|batch| *batch > 0.0 && batch.is_finite())
+    }
+
+    /// Time of the playhead, if there is one, and length of a picture, in seconds of the iteration.
+    pub(super) fn playhead(&self) -> Option<(f64, f64)> {
+        let batch = self.simulated.as_ref()?.timeline.iteration_s;
+        match self.playing.head {
+            Playhead::Away => None,
+            Playhead::Held => Some((self.playing.at_s, 0.0)),
+            Playhead::Runs(_) => Some((self.playing.at_s, self.pace(batch) / f64::from(FRAMES))),
+        }
+    }
+}
+
+impl Model {
     /// Starts or pauses the playhead. At the end of the iteration it restarts.
     pub(super) fn play_or_hold(&mut self) {
-        let Some(batch) = self.batch_to_play() else { return };
+        let Some(batch) = self.simulation.batch_to_play() else { return };
         self.simulation.playing.head = match self.simulation.playing.head {
             Playhead::Runs(_) => Playhead::Held,
             Playhead::Held | Playhead::Away => {
@@ -86,12 +94,6 @@ impl Model {
                 Playhead::Runs(self.appearance.now)
             }
         };
-    }
-
-    /// Length of the iteration, if there is one, seconds.
-    fn batch_to_play(&self) -> Option<f64> {
-        let batch = self.simulation.simulated.as_ref().map(|simulated| simulated.timeline.iteration_s);
-        batch.filter(|batch| *batch > 0.0 && batch.is_finite())
     }
 
     /// Doubles or halves the speed.
@@ -124,20 +126,23 @@ impl Model {
             self.simulation.playing.head = Playhead::Runs(self.appearance.now);
             return;
         }
-        let Some(batch) = self.batch_to_play() else {
+        let Some(batch) = self.simulation.batch_to_play() else {
             self.simulation.playing.head = Playhead::Away;
             return;
         };
         // Limit the jump after a long pause without drawing.
         let passed = self.appearance.now.saturating_duration_since(last).as_secs_f64().min(0.5);
-        let at = self.simulation.playing.at_s + passed * self.pace(batch);
+        let at = self.simulation.playing.at_s + passed * self.simulation.pace(batch);
         self.put_playhead(at.min(batch), batch);
         self.simulation.playing.head = if at >= batch { Playhead::Held } else { Playhead::Runs(self.appearance.now) };
     }
 
     /// Pauses the playhead at the next or the previous event of any stage.
     pub(super) fn step_event(&mut self, forwards: bool) {
-        let (Some(batch), Some(simulated)) = (self.batch_to_play(), self.simulation.simulated.clone()) else { return };
+        let (Some(batch), Some(simulated)) = (self.simulation.batch_to_play(), self.simulation.simulated.clone())
+        else {
+            return;
+        };
         let found = neighbour(&simulated, self.simulation.playing.at_s, forwards);
         self.hold_at(found.unwrap_or(if forwards { batch } else { 0.0 }), batch);
     }

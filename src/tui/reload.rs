@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use super::{
-    model::{Model, Tone},
+    model::{Model, Session, Tone},
     side_job::SideJob,
     turned,
     update::{Effect, Effects},
@@ -16,18 +16,20 @@ use crate::{
     workload::{BUILTIN, Workload},
 };
 
-impl Model {
+impl Session {
     /// File of the workload on the screen; `None` for the built-in one and for standard input.
     pub(super) fn workload_file(&self) -> Option<PathBuf> {
-        let source = self.session.workload.source.as_str();
+        let source = self.workload.source.as_str();
         (!matches!(source, BUILTIN | "-")).then(|| PathBuf::from(source))
     }
 
     /// File to watch, if files are watched.
     pub(super) fn watched(&self) -> Option<PathBuf> {
-        self.workload_file().filter(|_| self.session.watch)
+        self.workload_file().filter(|_| self.watch)
     }
+}
 
+impl Model {
     /// Reports that the watched file is gone.
     pub(super) fn file_is_gone(&mut self) {
         let name = printable(&self.session.workload.source);
@@ -37,7 +39,7 @@ impl Model {
 
     /// Requests a reload of the file.
     pub(super) fn reload(&mut self) -> Effects {
-        match self.workload_file() {
+        match self.session.workload_file() {
             Some(path) => {
                 self.session.readings.0 += 1;
                 vec![Effect::Aside(SideJob::Reload { path, number: self.session.readings.0 })]
@@ -108,7 +110,7 @@ impl Model {
         }
         // Edits refer to nodes by index, and depend on edges.
         if !alike(&self.session.workload, &workload) || self.session.workload.dag.edges() != workload.dag.edges() {
-            self.forget_edits();
+            self.planning.forget_edits();
         }
         self.compare_outdated();
         self.views.compare.forget_answers();

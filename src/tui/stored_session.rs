@@ -66,6 +66,14 @@ impl StoredSession {
 }
 
 impl Model {
+    /// Stores the session of the workload on the screen.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub(super) fn keep_session(&self) -> Result<(), String> {
+        self.session.recent.keep(&self.session.workload, self.session())
+    }
+
     /// Current state, as the session of its workload.
     pub(super) fn session(&self) -> StoredSession {
         let usual =
@@ -148,14 +156,6 @@ impl Model {
             let text = "as you left it last time; plantui --fresh begins anew";
             self.message = Some((Tone::Done, text.into()));
         }
-    }
-
-    /// Stores the session of the workload on the screen.
-    ///
-    /// # Errors
-    /// One sentence.
-    pub(super) fn keep_session(&self) -> Result<(), String> {
-        self.session.recent.keep(&self.session.workload, self.session())
     }
 }
 

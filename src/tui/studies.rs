@@ -7,7 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{
-    model::Model,
+    model::{Model, Planning},
     update::Effect,
     worker::{News, Report},
 };
@@ -53,33 +53,35 @@ pub(super) struct Studies {
     running: [Option<(u64, Search)>; KINDS],
 }
 
-impl Model {
-    /// Starts a study and cancels an older one of its kind.
-    pub(super) fn begin_study(&mut self, kind: StudyKind, work: Work) -> Effect {
-        self.cancel_study(kind);
-        let search = Search::new(None, self.session.seed);
-        self.planning.studies.count += 1;
-        let id = self.planning.studies.count;
-        self.planning.studies.running[kind as usize] = Some((id, search.clone()));
-        Effect::Study(Study { kind, id, search, work })
-    }
-
+impl Planning {
     /// Cancels a study, if it is running. Its findings so far are kept.
     pub(super) fn cancel_study(&mut self, kind: StudyKind) {
-        if let Some((_, search)) = self.planning.studies.running[kind as usize].take() {
+        if let Some((_, search)) = self.studies.running[kind as usize].take() {
             search.cancel();
         }
     }
 
     /// Requests a study to end; later findings still count. Returns true if it was running.
     pub(super) fn stop_study(&self, kind: StudyKind) -> bool {
-        let running = self.planning.studies.running[kind as usize].as_ref();
+        let running = self.studies.running[kind as usize].as_ref();
         running.inspect(|(_, search)| search.cancel()).is_some()
     }
 
     /// True if a study of this kind is running.
     pub(super) fn studying(&self, kind: StudyKind) -> bool {
-        self.planning.studies.running[kind as usize].is_some()
+        self.studies.running[kind as usize].is_some()
+    }
+}
+
+impl Model {
+    /// Starts a study and cancels an older one of its kind.
+    pub(super) fn begin_study(&mut self, kind: StudyKind, work: Work) -> Effect {
+        self.planning.cancel_study(kind);
+        let search = Search::new(None, self.session.seed);
+        self.planning.studies.count += 1;
+        let id = self.planning.studies.count;
+        self.planning.studies.running[kind as usize] = Some((id, search.clone()));
+        Effect::Study(Study { kind, id, search, work })
     }
 
     /// Applies a finding, unless a newer study replaced its own.

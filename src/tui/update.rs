@@ -81,7 +81,7 @@ impl Model {
             Action::Faster => self.change_speed(true),
             Action::Baseline => self.set_baseline(),
             Action::WouldHelp => return self.ask_what_would_help(),
-            Action::ShowWouldHelp => return self.fold_what_would_help(),
+            Action::ShowWouldHelp => return self.planning.fold_what_would_help(),
             _ if self.suggestion().is_some() && Self::is_for_suggestions(action) => {
                 return self.act_on_suggestion(action);
             }
@@ -359,7 +359,7 @@ impl Model {
             if latest && let Some(running) = &mut self.planning.running {
                 running.planning = false;
             }
-            self.take_base(shown);
+            self.planning.take_base(shown);
             return;
         }
         if empty {

@@ -70,7 +70,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &AskF
                 .into_iter()
                 .flat_map(|(text, role)| wrap(&text, width).into_iter().map(move |text| (text, role))),
         );
-    } else if model.studying(StudyKind::Ask) {
+    } else if model.planning.studying(StudyKind::Ask) {
         told.push((format!("… asking: {} so far", crate::units::counted(form.curve.len(), "re-plan")), Role::Accent));
     } else {
         told.push(("Enter asks; every value asked is a re-plan".into(), Role::Muted));

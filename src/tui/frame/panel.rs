@@ -49,7 +49,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     let height = inner.height as usize;
     let refused = match model.panel_row() {
         Some(PanelRow::Planner(i)) => model.session.refusals[i].is_some(),
-        Some(row) => model.ignored(row).is_some(),
+        Some(row) => model.simulation.ignored(row).is_some(),
         None => false,
     };
     let simulated = focused && model.panel_row().is_some_and(|row| row.section() == PanelSection::Setup);
@@ -123,7 +123,7 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
         Some(PanelRow::Dial(i)) => model.session.dials[i].help.to_string(),
         Some(PanelRow::Option(i)) => {
             let spec = &model.session.specs()[i];
-            let more = match (spec.kind, model.option_value(spec)) {
+            let more = match (spec.kind, model.session.option_value(spec)) {
                 (OptionKind::Choice { choices, .. }, OptionValue::Choice(now)) => {
                     choices.iter().find(|c| c.0 == now).map(|c| format!(". {}: {}", c.0, c.1))
                 }
@@ -135,7 +135,7 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
             format!("{}{}", spec.help, more.unwrap_or_default())
         }
         Some(row @ PanelRow::Schedule) => {
-            let refused = match (model.ignored(row), &model.simulation.simulated) {
+            let refused = match (model.simulation.ignored(row), &model.simulation.simulated) {
                 (Some(_), _) | (_, None) => String::new(),
                 (None, Some(simulated)) => {
                     let refused = Schedule::ALL.into_iter().filter(|s| simulated.pipeline.refusal(*s).is_some());
@@ -157,7 +157,7 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
 
 /// Help of a row, after the reason why it has no effect now.
 fn not_used(model: &Model, row: PanelRow, help: &str) -> String {
-    model.ignored(row).map_or_else(|| help.to_string(), |reason| format!("not used: {reason}. {help}"))
+    model.simulation.ignored(row).map_or_else(|| help.to_string(), |reason| format!("not used: {reason}. {help}"))
 }
 
 fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, seen: String, focused: bool) {
@@ -218,7 +218,7 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
         }
         PanelRow::Option(i) => {
             let spec = &model.session.specs()[i];
-            let value = model.option_value(spec);
+            let value = model.session.option_value(spec);
             let changed = value != spec.default_value();
             let text = match value {
                 OptionValue::Flag(true) => "on".to_string(),
@@ -292,7 +292,7 @@ fn simulator_pair(
     changed: bool,
     width: usize,
 ) -> Vec<Span<'static>> {
-    if model.ignored(row).is_none() {
+    if model.simulation.ignored(row).is_none() {
         return pair(model, label, value, changed, width);
     }
     let muted = model.appearance.theme.fg(Role::Muted);

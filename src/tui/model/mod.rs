@@ -8,13 +8,7 @@ mod planning;
 mod session;
 mod simulation;
 
-use std::{
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
-
-use ratatui::layout::Rect;
+use std::{sync::Arc, time::Instant};
 
 use self::session::{natives, refusals};
 pub(super) use self::{
@@ -28,33 +22,27 @@ pub use super::place::{Focus, View};
 pub(super) use super::place::{Hit, Tone};
 use super::{
     ScreenError, ScreenRequest,
-    adjust::Editing,
     changes::Changes,
     convergence::Convergence,
     demo::Demo,
     edits::Edits,
-    incumbent::Looked,
-    keymap::Keymap,
     overlay::Overlay,
     panel_rows::PanelRow,
     playing::Playing,
     recent::Recent,
-    shown::ShownRun,
-    simulated::Simulated,
     stored_session::Asked,
     studies::Studies,
-    theme::{self, Depth, Theme},
+    theme::{self},
     views::Views,
     would_help::WouldHelp,
 };
 use crate::{
-    cluster::{GivenLimits, LimitKind, Limits},
+    cluster::LimitKind,
     family::{
         self,
-        dial::{self, Dial},
+        dial::{self},
     },
-    plan::Measure,
-    planner::{OptionSpec, Options, Planner, Problem, Search},
+    planner::{Options, Problem},
     simulate::{Asked as AskedFor, Schedule, Setup, SimulatorSettings},
     tui::frame::SMALLEST,
     workload::{Workload, lint},
@@ -97,7 +85,9 @@ impl Model {
         if self.edited() || self.previewed().is_some() {
             return false;
         }
-        self.planning.stopped || self.planning.refusal.is_some() || (self.planning_shown() && !self.best_so_far_shown())
+        self.planning.stopped
+            || self.planning.refusal.is_some()
+            || (self.planning_shown() && !self.planning.best_so_far_shown())
     }
 
     /// True if the course of the search is visible.
@@ -238,13 +228,13 @@ impl Model {
         if let Some(running) = self.planning.running.take() {
             running.search.cancel();
         }
-        self.forget_edits();
+        self.planning.forget_edits();
         self.planning.shown = None;
         self.simulation.simulated = None;
         self.simulation.playing = Playing::default();
         self.planning.convergence = Convergence::default();
         self.planning.changes = Changes::default();
-        self.forget_what_would_help();
+        self.planning.forget_what_would_help();
         for view in View::ALL {
             view.room().forget(self);
         }

@@ -10,7 +10,7 @@ use crate::{
     cluster::{GivenLimits, Limits},
     family::dial::Dial,
     plan::Measure,
-    planner::{OptionSpec, OptionValue, Options, Planner},
+    planner::{OptionSpec, Options, Planner},
     workload::{Workload, lint},
 };
 

@@ -54,11 +54,11 @@ pub(in crate::tui) fn of_edited(
         [] if !shown.facts.is_empty() => lines.extend(shown.facts.first().map(|what| done(what))),
         [] => {
             lines.push(limited_by(shown, plan, score, (theme, width)));
-            lines.extend(model.last_edit().map(done));
+            lines.extend(model.planning.last_edit().map(done));
         }
         [only] => {
             lines.push(broken(only, 0));
-            lines.extend(model.last_edit().map(done));
+            lines.extend(model.planning.last_edit().map(done));
         }
         [first, second, more @ ..] => {
             lines.push(broken(first, 0));

@@ -5,7 +5,7 @@ use crate::{
     study::explain::Change,
     tui::{
         action::Action,
-        model::{Focus, Model, Tone},
+        model::{Focus, Model, Planning, Tone},
         update::{Effects, moved},
         views::WITH_PLAN,
     },
@@ -13,6 +13,30 @@ use crate::{
 
 /// Minimum height of the screen at which Stages shows suggestions, rows.
 const STAGES_WITH_HELP: u16 = 22;
+
+impl Planning {
+    /// Moves the selection with the wheel.
+    pub(in crate::tui) fn scroll_suggestions(&mut self, down: bool) {
+        let (first, beside) = self.would_help.layout;
+        let at = self.would_help.selected.unwrap_or(first);
+        let last = self.would_help.rows.len().saturating_sub(1);
+        if self.would_help.fresh {
+            self.would_help.selected =
+                Some(if down { (at + beside.max(1)).min(last) } else { at.saturating_sub(beside.max(1)) });
+        }
+    }
+
+    /// Hides or shows the panel. A hidden panel runs no study.
+    pub(in crate::tui) fn fold_what_would_help(&mut self) -> Effects {
+        let help = &mut self.would_help;
+        help.folded = !help.folded;
+        help.selected = None;
+        if help.folded {
+            self.leave_what_would_help();
+        }
+        vec![]
+    }
+}
 
 impl Model {
     /// Moves the focus to the suggestions, requests them if necessary, or leaves them.
@@ -70,17 +94,6 @@ impl Model {
         self.edited() || self.previewed().is_some()
     }
 
-    /// Hides or shows the panel. A hidden panel runs no study.
-    pub(in crate::tui) fn fold_what_would_help(&mut self) -> Effects {
-        let help = &mut self.planning.would_help;
-        help.folded = !help.folded;
-        help.selected = None;
-        if help.folded {
-            self.leave_what_would_help();
-        }
-        vec![]
-    }
-
     /// Selected row, while the panel has the focus.
     pub(in crate::tui) fn suggestion(&self) -> Option<usize> {
         self.suggestion_where(self.planning.would_help.drawn)
@@ -125,17 +138,6 @@ impl Model {
         }
         self.planning.would_help.selected = Some(place).filter(|_| self.planning.would_help.fresh);
         vec![]
-    }
-
-    /// Moves the selection with the wheel.
-    pub(in crate::tui) fn scroll_suggestions(&mut self, down: bool) {
-        let (first, beside) = self.planning.would_help.layout;
-        let at = self.planning.would_help.selected.unwrap_or(first);
-        let last = self.planning.would_help.rows.len().saturating_sub(1);
-        if self.planning.would_help.fresh {
-            self.planning.would_help.selected =
-                Some(if down { (at + beside.max(1)).min(last) } else { at.saturating_sub(beside.max(1)) });
-        }
     }
 
     /// Sets the limit or option of a suggestion, and plans with it.

@@ -20,7 +20,7 @@ use std::{
 
 pub(super) use self::{links::Widened, tried::Tried};
 use super::{
-    model::Model,
+    model::{Model, Planning},
     shown::{ShownRun, Standing},
     studies::{Finding, StudyKind},
     update::Effects,
@@ -117,6 +117,30 @@ impl WouldHelp {
     }
 }
 
+impl Planning {
+    /// Cancels the study of a plan that is no longer in force.
+    fn leave_what_would_help(&mut self) {
+        if self.would_help.phase != Phase::Idle {
+            self.cancel_study(StudyKind::Help);
+            self.would_help.phase = Phase::Idle;
+            self.would_help.of = None;
+            self.would_help.fresh = false;
+            self.would_help.selected = None;
+        }
+    }
+
+    /// Also drops the results, which belong to another workload.
+    pub(super) fn forget_what_would_help(&mut self) {
+        self.leave_what_would_help();
+        self.would_help.of = None;
+        self.would_help.asked = None;
+        self.would_help.rows.clear();
+        self.would_help.wider.clear();
+        self.would_help.rivals.clear();
+        self.would_help.causes.clear();
+    }
+}
+
 impl Model {
     /// Starts or stops the study according to the shown plan. Called once per frame.
     pub(super) fn look_what_would_help(&mut self) -> Effects {
@@ -127,13 +151,13 @@ impl Model {
         };
         let shown = self.planning.shown.clone().filter(|shown| answers(shown) && self.previewed().is_none());
         let Some(shown) = shown.filter(|_| !planning && !self.stale()) else {
-            self.leave_what_would_help();
+            self.planning.leave_what_would_help();
             return vec![];
         };
         let visible = self.view_has_help() && !self.planning.would_help.folded;
         let of = Of { shown, setup: self.simulation.setup };
         if self.planning.would_help.of.as_ref() != Some(&of) && visible {
-            self.cancel_study(StudyKind::Help);
+            self.planning.cancel_study(StudyKind::Help);
             let help = &mut self.planning.would_help;
             help.fresh = false;
             help.selected = None;
@@ -146,11 +170,11 @@ impl Model {
             Phase::Resting(due) if visible && self.appearance.now >= due => self.begin_what_would_help(),
             // The panel is hidden: start once it is visible, and do not wake the screen before.
             Phase::Resting(_) if !visible => {
-                self.leave_what_would_help();
+                self.planning.leave_what_would_help();
                 vec![]
             }
             // The study ended before its last result.
-            Phase::Asking if !self.studying(StudyKind::Help) => {
+            Phase::Asking if !self.planning.studying(StudyKind::Help) => {
                 self.planning.would_help.phase = Phase::Done;
                 vec![]
             }
@@ -161,31 +185,9 @@ impl Model {
     /// Pauses the study at a key press, until no key is pressed for a while.
     pub(super) fn pause_what_would_help(&mut self) {
         if self.planning.would_help.phase == Phase::Asking {
-            self.cancel_study(StudyKind::Help);
+            self.planning.cancel_study(StudyKind::Help);
             self.planning.would_help.phase = Phase::Resting(self.appearance.now + REST);
         }
-    }
-
-    /// Cancels the study of a plan that is no longer in force.
-    fn leave_what_would_help(&mut self) {
-        if self.planning.would_help.phase != Phase::Idle {
-            self.cancel_study(StudyKind::Help);
-            self.planning.would_help.phase = Phase::Idle;
-            self.planning.would_help.of = None;
-            self.planning.would_help.fresh = false;
-            self.planning.would_help.selected = None;
-        }
-    }
-
-    /// Also drops the results, which belong to another workload.
-    pub(super) fn forget_what_would_help(&mut self) {
-        self.leave_what_would_help();
-        self.planning.would_help.of = None;
-        self.planning.would_help.asked = None;
-        self.planning.would_help.rows.clear();
-        self.planning.would_help.wider.clear();
-        self.planning.would_help.rivals.clear();
-        self.planning.would_help.causes.clear();
     }
 
     /// Starts the study on its own thread, one query after the other.

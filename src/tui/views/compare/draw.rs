@@ -109,12 +109,12 @@ fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         true => format!("all simulated: {batch}"),
         false => format!("all simulated as {}, {batch}", simulated_as(model)),
     };
-    let each = model.time_for_each();
+    let each = model.session.time_for_each();
     let each = match each.subsec_nanos() {
         0 => format!("{} s", each.as_secs()),
         _ => units::seconds(each.as_secs_f64()),
     };
-    let (doing, role) = match (model.studying(StudyKind::Compare), model.views.compare.queue.as_slice()) {
+    let (doing, role) = match (model.planning.studying(StudyKind::Compare), model.views.compare.queue.as_slice()) {
         (true, &[next, ..]) => {
             let more = match model.views.compare.queue.len() - 1 {
                 0 => String::new(),

@@ -95,7 +95,7 @@ impl Model {
         if shown.outcome.plan.is_none() && shown.outcome.status == Status::Cancelled {
             preview.stopped |= latest;
         } else if preview.shown.as_ref().is_some_and(|before| before.standing == Standing::Edited) {
-            self.take_base(shown.clone());
+            self.planning.take_base(shown.clone());
         } else {
             preview.shown = Some(shown.clone());
             preview.simulated = None;

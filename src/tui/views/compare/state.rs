@@ -21,7 +21,7 @@ use crate::{
         compare::{ComparedPlan, TIME_FOR_EACH},
     },
     tui::{
-        model::{Model, Tone},
+        model::{Model, Session, Tone},
         shown::ShownRun,
         simulated::Simulated,
         studies::{Finding, StudyKind, Work},
@@ -178,6 +178,13 @@ impl CompareState {
     }
 }
 
+impl Session {
+    /// Time limit of each planner when all are run.
+    pub(in crate::tui) fn time_for_each(&self) -> Duration {
+        self.deadline.map_or(TIME_FOR_EACH, |deadline| deadline.min(TIME_FOR_EACH))
+    }
+}
+
 impl Model {
     /// Rows of the table, from the top.
     pub(in crate::tui) fn compare_rows(&self) -> Vec<Row> {
@@ -196,7 +203,7 @@ impl Model {
         columns::sort(&mut plans, |(_, entry)| entry, Some(state.sort), state.reversed);
         let mut rows: Vec<Row> = plans.into_iter().map(|(key, _)| Row::Plan(key)).collect();
         rows.extend(failed);
-        if self.studying(StudyKind::Compare) {
+        if self.planning.studying(StudyKind::Compare) {
             let waiting = state.queue.iter().filter(|&&planner| state.answer(planner).is_none());
             rows.extend(waiting.map(|&planner| Row::Waiting(planner)));
         }
@@ -295,11 +302,6 @@ impl Model {
         fastest
     }
 
-    /// Time limit of each planner when all are run.
-    pub(in crate::tui) fn time_for_each(&self) -> Duration {
-        self.session.deadline.map_or(TIME_FOR_EACH, |deadline| deadline.min(TIME_FOR_EACH))
-    }
-
     /// Adds a result of the planner at the left to the table.
     pub(in crate::tui) fn note_planned(&mut self, shown: &Arc<ShownRun>) {
         let Some(planner) = self.session.planners.iter().position(|planner| planner.info().id == shown.planner.id)
@@ -360,7 +362,7 @@ impl Model {
 
     /// Simulates plans of another setup again, and continues the pending planners.
     pub(in crate::tui) fn compare_again(&mut self) -> Effects {
-        if !self.studying(StudyKind::Compare) {
+        if !self.planning.studying(StudyKind::Compare) {
             self.views.compare.queue.clear();
         }
         self.begin_compare()
@@ -386,7 +388,7 @@ impl Model {
         if again.is_empty() && asked.is_empty() {
             return vec![];
         }
-        let each = self.time_for_each();
+        let each = self.session.time_for_each();
         let work: Work = Box::new(move |search: &Search, tell: &mut dyn FnMut(Finding)| {
             for (key, shown) in again {
                 if search.cancelled() {
@@ -430,7 +432,7 @@ impl Model {
 
     /// Cancels the study, because its answers would be for other limits.
     pub(in crate::tui) fn compare_outdated(&mut self) {
-        self.cancel_study(StudyKind::Compare);
+        self.planning.cancel_study(StudyKind::Compare);
         self.views.compare.queue.clear();
     }
 }

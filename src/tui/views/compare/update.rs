@@ -78,7 +78,7 @@ impl Model {
         if self.views.compare.side.take().is_some() {
             return true;
         }
-        if self.stop_study(StudyKind::Compare) {
+        if self.planning.stop_study(StudyKind::Compare) {
             self.views.compare.queue.clear();
             return true;
         }

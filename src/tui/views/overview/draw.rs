@@ -183,7 +183,7 @@ fn draw_map(
     (stages, simulated): (usize, Option<&Simulated>),
 ) {
     let theme = &model.appearance.theme;
-    let moment = simulated.zip(model.playhead());
+    let moment = simulated.zip(model.simulation.playhead());
     // With many devices update only every second picture, because each change costs output.
     let each = if layout.atlas.seats.len() > MANY { 2.0 } else { 1.0 };
     let moment = moment.map(|(simulated, (at_s, span_s))| {
@@ -266,7 +266,7 @@ fn draw_batch(
     let buffer = frame.buffer_mut();
     strip.draw(buffer, places.strip, rows);
     strip.draw_names(buffer, places.names, rows, selected);
-    strip.draw_phases(buffer, places.phases, model.playhead().map(|(at, _)| at));
+    strip.draw_phases(buffer, places.phases, model.simulation.playhead().map(|(at, _)| at));
     if places.phases.height > 0 {
         let sign = match model.simulation.playing.head {
             Playhead::Runs(_) => format!("▶ {}", model.simulation.playing.told()),
@@ -276,7 +276,7 @@ fn draw_batch(
         let width = usize::from(places.names.width);
         buffer.set_stringn(places.names.x, places.phases.y, sign, width, theme.fg(Role::Accent));
     }
-    if let Some((at, _)) = model.playhead() {
+    if let Some((at, _)) = model.simulation.playhead() {
         strip.draw_playhead(buffer, places.strip, places.phases, at);
     }
     true

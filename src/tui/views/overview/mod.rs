@@ -93,7 +93,7 @@ impl Room for Overview {
     }
 
     fn leave_last(&self, model: &mut Model) -> bool {
-        model.leave_playhead()
+        model.simulation.leave_playhead()
     }
 
     fn edited_row(&self, model: &Model) -> Vec<u32> {

@@ -2,7 +2,20 @@
 
 use ratatui::layout::Position;
 
-use crate::tui::{action::Action, model::Model, paint::strip::Rows, playing::Playhead, update::moved};
+use crate::tui::{
+    action::Action,
+    model::{Model, Simulation},
+    paint::strip::Rows,
+    playing::Playhead,
+    update::moved,
+};
+
+impl Simulation {
+    /// Removes the playhead. Returns true if there was one.
+    pub(in crate::tui) fn leave_playhead(&mut self) -> bool {
+        std::mem::take(&mut self.playing.head) != Playhead::Away
+    }
+}
 
 impl Model {
     /// Performs an action of the view.
@@ -50,10 +63,5 @@ impl Model {
         self.views.overview.select_stage(rows.stage_at(position.y - strip.y));
         let share = (f64::from(position.x - strip.x) + 0.5) / f64::from(strip.width);
         self.hold_at(share * batch, batch);
-    }
-
-    /// Removes the playhead. Returns true if there was one.
-    pub(in crate::tui) fn leave_playhead(&mut self) -> bool {
-        std::mem::take(&mut self.simulation.playing.head) != Playhead::Away
     }
 }

@@ -192,7 +192,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
     let state = if model.sweep_stale() {
         let key = model.appearance.keymap.of_action(Action::SweepAgain).unwrap_or_default();
         format!("of what was set before: {key} sweeps again")
-    } else if model.studying(StudyKind::Sweep) {
+    } else if model.planning.studying(StudyKind::Sweep) {
         format!("{done} of {all} points …")
     } else if done < all {
         let key = model.appearance.keymap.of_action(Action::SweepAgain).unwrap_or_default();

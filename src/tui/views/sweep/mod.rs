@@ -61,6 +61,6 @@ impl Room for Sweep {
     }
 
     fn leave(&self, model: &mut Model) -> bool {
-        model.stop_sweep()
+        model.planning.stop_sweep()
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     },
     tui::{
         action::Action,
-        model::{Model, Tone, View},
+        model::{Model, Planning, Tone, View},
         overlay::Overlay,
         studies::{Finding, StudyKind},
         update::{Effects, moved},
@@ -29,12 +29,21 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of typed values.
 const MOST_TYPED: usize = 400;
 
+impl Planning {
+    /// Stops the running sweep. Returns true if there was one.
+    pub(in crate::tui) fn stop_sweep(&mut self) -> bool {
+        let studying = self.studying(StudyKind::Sweep);
+        self.cancel_study(StudyKind::Sweep);
+        studying
+    }
+}
+
 impl Model {
     /// Handles a change at the left: stops an outdated sweep, and continues one whose inputs are in force again.
     pub(in crate::tui) fn sweep_outdated(&mut self) -> Effects {
         if self.sweep_stale() {
-            self.views.sweep.cut_short |= self.studying(StudyKind::Sweep);
-            self.cancel_study(StudyKind::Sweep);
+            self.views.sweep.cut_short |= self.planning.studying(StudyKind::Sweep);
+            self.planning.cancel_study(StudyKind::Sweep);
         } else if self.view == View::Sweep {
             return self.go_on();
         }
@@ -55,18 +64,11 @@ impl Model {
         vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, &open, search, found)))]
     }
 
-    /// Stops the running sweep. Returns true if there was one.
-    pub(in crate::tui) fn stop_sweep(&mut self) -> bool {
-        let studying = self.studying(StudyKind::Sweep);
-        self.cancel_study(StudyKind::Sweep);
-        studying
-    }
-
     /// Performs an action of the view.
     pub(in crate::tui) fn act_in_sweep(&mut self, action: Action) -> Effects {
         let last = self.views.sweep.swept.as_ref().map_or(0, |swept| swept.chart.places.len()).saturating_sub(1);
         let lines = self.views.sweep.swept.as_ref().map_or(0, |swept| swept.chart.lines.len());
-        let (axes, sets) = (self.sweep_axes().len(), self.line_sets().len());
+        let (axes, sets) = (self.session.sweep_axes().len(), self.session.line_sets().len());
         let state = &mut self.views.sweep;
         match action {
             Action::CursorLeft => state.cursor = state.cursor.saturating_sub(1),
@@ -148,7 +150,8 @@ impl Model {
             series.truncate(1);
         }
         let mut points = vec![];
-        let ups = second.map_or_else(|| vec![None], |second| self.up_the_map(second).into_iter().map(Some).collect());
+        let ups =
+            second.map_or_else(|| vec![None], |second| self.session.up_the_map(second).into_iter().map(Some).collect());
         for up in ups {
             let limits = second
                 .zip(up)
@@ -176,7 +179,7 @@ impl Model {
         self.views.sweep.line = chart.lines.iter().position(|line| named(&line.label)).unwrap_or(0);
         self.views.sweep.cut_short = false;
         let sweep = Arc::new(sweep);
-        let basis = self.basis(kind, second);
+        let basis = self.session.basis(kind, second);
         self.views.sweep.swept = Some(Swept { basis, kind, second, sweep: Arc::clone(&sweep), answers, chart });
         self.draw_sweep_anew();
         vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, &all, search, found)))]
