@@ -34,6 +34,7 @@ mod readme;
 mod reference;
 mod seek;
 mod simulate;
+mod snapshots;
 mod sweep;
 mod sweep_shards;
 mod sweep_studies;

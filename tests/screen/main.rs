@@ -19,6 +19,7 @@ mod reload;
 mod search;
 mod sessions;
 mod sizes;
+mod snapshots;
 mod sweep;
 mod talks;
 mod timeline;
