@@ -31,7 +31,7 @@ fn main() {
 }
 
 /// Seconds of the prototype under 1F1B, if it has the cell.
-fn figure(&(input, devices, microbatches, gib): &Cell) -> Option<f64> {
+fn figure(&(input, devices, microbatches, gib): &JointCase) -> Option<f64> {
     let cell = [format!("{input}.json"), devices.to_string(), microbatches.to_string(), gib.to_string()];
     let fields = FIGURES.lines().skip(2).map(|line| line.split('\t').collect::<Vec<_>>());
     let own = |fields: &Vec<&str>| cell.iter().zip(fields).all(|(own, field)| own == field);
@@ -43,7 +43,7 @@ fn planner() -> &'static dyn Planner {
 }
 
 /// Problem of a cell; `None` if the published inputs are missing.
-fn problem(&(input, devices, microbatches, gib): &Cell, schedule: &str) -> Option<Problem> {
+fn problem(&(input, devices, microbatches, gib): &JointCase, schedule: &str) -> Option<Problem> {
     let root = std::env::var_os("PLANTUI_REFERENCE").map(PathBuf::from)?;
     let workload = workload::load(&root.join(format!("joint/{input}.json"))).expect("a profile");
     let overrides = GivenLimits::default()
@@ -57,9 +57,9 @@ fn problem(&(input, devices, microbatches, gib): &Cell, schedule: &str) -> Optio
 }
 
 /// Input, devices, microbatches, GiB.
-type Cell = (&'static str, u32, u32, u32);
+type JointCase = (&'static str, u32, u32, u32);
 
-const CELLS: [Cell; 8] = [
+const CELLS: [JointCase; 8] = [
     ("bert32a100", 64, 512, 4),
     ("bert32a100", 512, 1920, 8),
     ("bert96a100", 256, 128, 8),

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use plantui::{
-    generate::networks::Network,
+    generate::networks::PaseNetwork,
     planner::{
         Search,
         pase::{
@@ -78,15 +78,15 @@ fn main() {
         "{:<12} {:>5} {:>5} {:>12} {:>12} {:>8} {:>9} {:>11} {:>9} {:>9} {:>8}",
         "network", "p", "batch", "published", "ours", "x dp", "ours s", "published s", "paper s", "left", "MiB"
     );
-    let mut cases: Vec<(Network, u32, u64, f64, f64)> = figures
+    let mut cases: Vec<(PaseNetwork, u32, u64, f64, f64)> = figures
         .iter()
         .map(|row| {
             let number = |i: usize| row[i].parse::<f64>().expect("a figure");
-            let network = Network::find(row[0]).expect("a network");
+            let network = PaseNetwork::find(row[0]).expect("a network");
             (network, number(1) as u32, number(2) as u64, number(3), number(4))
         })
         .collect();
-    cases.extend(Network::ALL.map(|network| (network, 1024, 1024, 10.0, 16.0)));
+    cases.extend(PaseNetwork::ALL.map(|network| (network, 1024, 1024, 10.0, 16.0)));
     for (network, devices, batch, tflops, gbytes) in cases {
         let name = format!("{} p={devices} batch={batch}", network.id());
         if !words.iter().all(|word| name.contains(word.as_str())) {

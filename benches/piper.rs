@@ -22,7 +22,7 @@ use plantui::{
 use random_piper::{Random, assemble};
 
 /// Random network and the limits of its plan.
-struct Made {
+struct RandomNetwork {
     branches: usize,
     length: usize,
     devices: u32,
@@ -33,12 +33,12 @@ struct Made {
     uniform: bool,
 }
 
-const fn made(branches: usize, length: usize, devices: u32, memory_share: f64, uniform: bool) -> Made {
+const fn made(branches: usize, length: usize, devices: u32, memory_share: f64, uniform: bool) -> RandomNetwork {
     let microbatches = if devices > 64 { devices } else { 32 };
-    Made { branches, length, devices, microbatches, memory_share, uniform }
+    RandomNetwork { branches, length, devices, microbatches, memory_share, uniform }
 }
 
-const MADE: [Made; 16] = [
+const MADE: [RandomNetwork; 16] = [
     made(2, 40, 16, 0.15, true),
     made(2, 40, 16, 0.15, false),
     made(2, 40, 16, 0.5, false),
@@ -57,7 +57,7 @@ const MADE: [Made; 16] = [
     made(1, 1000, 1024, 0.02, true),
 ];
 
-impl Made {
+impl RandomNetwork {
     fn workload(&self) -> (Workload, Limits) {
         let (n, random) = (self.branches * self.length, &mut Random(1));
         let within = |low: f64, high: f64, random: &mut Random| low + (high - low) * random.amount(1, false);
@@ -112,7 +112,7 @@ impl Made {
     }
 
     fn name(&self) -> String {
-        let Made { branches, length, devices, memory_share, uniform, .. } = self;
+        let RandomNetwork { branches, length, devices, memory_share, uniform, .. } = self;
         let modes = if *uniform { "alike" } else { "unlike" };
         format!("{branches} x {length}, k {devices}, {memory_share} of memory, modes {modes}")
     }

@@ -97,10 +97,10 @@ fn key(case: &Case, size: (u16, u16), held: bool) -> (Duration, Duration) {
     })
 }
 
-type Measure = Box<dyn Fn(&Case, (u16, u16)) -> (Duration, Duration)>;
+type ScreenMeasure = Box<dyn Fn(&Case, (u16, u16)) -> (Duration, Duration)>;
 
 fn main() {
-    let mut rows: Vec<(&str, Measure)> = vec![];
+    let mut rows: Vec<(&str, ScreenMeasure)> = vec![];
     for (name, keys) in FRAMES {
         rows.push((name, Box::new(move |case, size| frame(case, size, keys))));
     }

@@ -9,7 +9,7 @@ use plantui::{
     cluster::{GivenLimits, LimitKind},
     family,
     planner::{self, Options, Problem, Search},
-    run, workload,
+    run, units, workload,
 };
 
 const FIGURES: &str = include_str!("../tests/figures/joint.tsv");
@@ -34,7 +34,7 @@ fn main() {
         let overrides = GivenLimits::default()
             .maybe(LimitKind::Devices, number(1).map(|count| count as u32))
             .maybe(LimitKind::Microbatches, number(2).map(|count| count as u32))
-            .maybe(LimitKind::Memory, number(3).map(|gib| gib * 1024.0 * 1024.0 * 1024.0));
+            .maybe(LimitKind::Memory, number(3).map(|gib| gib * units::GIB));
         let limits = family::resolve(&workload, &overrides).expect("limits");
         let options = Options::parse("joint", planner.options(), settings.iter().map(String::as_str)).expect("options");
         let (start, cpu) = (Instant::now(), cpu_ms());

@@ -35,21 +35,21 @@ const ALGORITHMS: [(&str, &[&str]); 15] = [
     ("latency-ip", &["placement-latency-ip"]),
 ];
 
-struct Published {
+struct PublishedResult {
     value: f64,
     bound: Option<f64>,
     cpu_seconds: Option<f64>,
     peak_mib: Option<f64>,
 }
 
-fn published() -> BTreeMap<(String, String), Published> {
+fn published() -> BTreeMap<(String, String), PublishedResult> {
     let rows =
         include_str!("../tests/figures/placement-table.tsv").lines().filter(|line| !line.starts_with('#')).skip(1);
     rows.map(|row| {
         let cells: Vec<&str> = row.split('\t').collect();
         let figure = |at: usize| cells[at].parse().ok();
         let value = figure(3).expect("every row has a value");
-        let published = Published { value, bound: figure(4), cpu_seconds: figure(5), peak_mib: figure(6) };
+        let published = PublishedResult { value, bound: figure(4), cpu_seconds: figure(5), peak_mib: figure(6) };
         ((cells[0].to_string(), cells[1].to_string()), published)
     })
     .collect()

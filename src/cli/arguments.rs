@@ -10,12 +10,12 @@ use clap::{
 use super::{
     Failure, input,
     profile_input::ProfileArgs,
-    topology_input::{Given, TopologyArgs},
+    topology_input::{TopologyArgs, TopologyArgument},
     training_input::TrainingArgs,
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
-    export::formats::{self, Format},
+    export::formats::{self, PlanFormat},
     plan::Plan,
     planner,
     simulate::Schedule,
@@ -137,7 +137,7 @@ impl LimitArgs {
 
     /// Link settings of a topology preset, for planners with link options.
     pub(super) fn link_settings(&self) -> Vec<(&'static str, String)> {
-        self.topology.as_deref().map(Given::settings).unwrap_or_default()
+        self.topology.as_deref().map(TopologyArgument::settings).unwrap_or_default()
     }
 
     /// Limits that override a file. Flags take precedence over the topology.
@@ -243,8 +243,8 @@ pub(super) fn deadline(text: &str) -> Result<Duration, UnitError> {
 }
 
 /// Export formats as values of the command line, with their help and former names.
-pub(crate) fn export_formats() -> impl Iterator<Item = (&'static Format, PossibleValue)> {
+pub(crate) fn export_formats() -> impl Iterator<Item = (&'static PlanFormat, PossibleValue)> {
     let value =
-        |format: &Format| PossibleValue::new(format.id).help(format.help).aliases(format.aliases.iter().copied());
+        |format: &PlanFormat| PossibleValue::new(format.id).help(format.help).aliases(format.aliases.iter().copied());
     formats::FORMATS.iter().map(move |format| (format, value(format)))
 }

@@ -6,14 +6,14 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
-    Ending, Failure, estimate, input,
+    CommandEnd, Failure, estimate, input,
     output::Destination,
     report::{line, table},
 };
 use crate::{
     family::training::{
         Model,
-        calibrate::{self, Fit, RunError},
+        calibrate::{self, CalibrationFit, RunError},
         request::Request,
     },
     units,
@@ -89,7 +89,7 @@ impl CalibrateArgs {
     ///
     /// # Errors
     /// [`Failure`] for a refused model, run or flag, or a file that cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = self.write.as_deref().map(|path| Destination::new(Some(path), self.force));
         destination.as_ref().map_or(Ok(()), Destination::check)?;
         let model = estimate::model(&self.model)?;
@@ -101,14 +101,14 @@ impl CalibrateArgs {
             let text = detect::text(&bytes, &source, &detect::RUNS)?;
             runs.extend(calibrate::read(text, &source, &model, &defaults)?);
         }
-        let fit = Fit::of(&model, &runs)?;
+        let fit = CalibrationFit::of(&model, &runs)?;
         if let Some(destination) = destination {
             let text = serde_json::to_string_pretty(&fit.calibration).unwrap_or_default();
             destination.write(&(text + "\n"))?;
         }
         let text = if self.json { json_of(&model, &fit) } else { tables(&model, &fit) };
         Destination::Standard.write(&text)?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 
     fn defaults(&self) -> Result<Request, Failure> {
@@ -125,7 +125,7 @@ impl CalibrateArgs {
     }
 }
 
-fn tables(model: &Model, fit: &Fit) -> String {
+fn tables(model: &Model, fit: &CalibrationFit) -> String {
     let mut text = String::new();
     let calibration = &fit.calibration;
     line(
@@ -168,7 +168,7 @@ fn tables(model: &Model, fit: &Fit) -> String {
     }
     table(&mut text, &rows);
     text.push('\n');
-    let mean = |error: fn(&calibrate::Row) -> Option<f64>| {
+    let mean = |error: fn(&calibrate::FittedRun) -> Option<f64>| {
         let errors: Vec<f64> = fit.rows.iter().filter_map(error).map(f64::abs).collect();
         errors.iter().sum::<f64>() / errors.len().max(1) as f64
     };
@@ -194,7 +194,7 @@ fn tables(model: &Model, fit: &Fit) -> String {
     text
 }
 
-fn json_of(model: &Model, fit: &Fit) -> String {
+fn json_of(model: &Model, fit: &CalibrationFit) -> String {
     let factors: Vec<Value> = fit
         .factors
         .iter()

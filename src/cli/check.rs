@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::{
-    Ending, Failure,
+    CommandEnd, Failure,
     arguments::{self, LimitArgs},
     check_engine,
-    input::{self, Plans},
+    input::{self, PlanFileContent},
     output,
     report::{self, line},
 };
@@ -24,7 +24,7 @@ use crate::{
     },
     planner::{self, OptionKind, Search},
     run::{Simulation, given_up, no_routes},
-    simulate::{Schedule, Setting, Setup, SimulatorSettings, simulate_unless},
+    simulate::{Schedule, Setup, SimulatorSetting, SimulatorSettings, simulate_unless},
     source::{LoadError, error::printable},
     units::exact_number,
     workload::Workload,
@@ -56,7 +56,7 @@ pub(crate) struct CheckArgs {
     limits: LimitArgs,
     /// What a device placement is scored by [default: what the file says, else max-load]
     #[arg(long, value_name = "NAME")]
-    objective: Option<Objective>,
+    objective: Option<PlacementObjective>,
     /// Lets no plan pass that there is a warning about
     #[arg(long)]
     strict: bool,
@@ -70,7 +70,7 @@ pub(crate) struct CheckArgs {
 
 /// What a device placement can be scored by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Objective {
+enum PlacementObjective {
     /// The load of the busiest device
     MaxLoad,
     /// The largest forward load plus the largest backward load
@@ -79,13 +79,13 @@ enum Objective {
     Latency,
 }
 
-impl Objective {
+impl PlacementObjective {
     /// Measure, unless the file states more.
     fn measure(self) -> Measure {
         match self {
-            Objective::MaxLoad => Measure::MaxLoad,
-            Objective::SeparateMaxima => Measure::SeparateMaxima,
-            Objective::Latency => Measure::Latency { subgraphs: None },
+            PlacementObjective::MaxLoad => Measure::MaxLoad,
+            PlacementObjective::SeparateMaxima => Measure::SeparateMaxima,
+            PlacementObjective::Latency => Measure::Latency { subgraphs: None },
         }
     }
 
@@ -177,7 +177,7 @@ impl Claim {
 }
 
 /// Plan with all findings of the check.
-struct Checked {
+struct CheckReport {
     workload: Workload,
     file: String,
     loaded: LoadedPlan,
@@ -196,31 +196,31 @@ impl CheckArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input that cannot be read.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         input::one_standard_input(&self.workload, &self.plan)?;
         let workload = self.limits.load_for(&self.workload, &self.plan)?;
         let all = match input::plans(&self.plan, &workload)? {
-            Plans::One(loaded) => {
+            PlanFileContent::One(loaded) => {
                 let checked = self.check(&workload, *loaded, input::shown(&self.plan))?;
                 output::print(&if self.json { output::json(&checked.document()) } else { checked.report() })?;
                 vec![checked]
             }
-            Plans::List(list) => {
+            PlanFileContent::List(list) => {
                 let named = |i: usize| format!("{}[{i}]", input::shown(&self.plan));
                 let checked = list.into_iter().enumerate().map(|(i, loaded)| self.check(&workload, loaded, named(i)));
                 let all = checked.collect::<Result<Vec<_>, _>>()?;
                 output::print(&match self.json {
-                    true => output::json(&all.iter().map(Checked::document).collect::<Vec<_>>()),
-                    false => all.iter().map(Checked::report).collect::<Vec<_>>().join("\n"),
+                    true => output::json(&all.iter().map(CheckReport::document).collect::<Vec<_>>()),
+                    false => all.iter().map(CheckReport::report).collect::<Vec<_>>().join("\n"),
                 })?;
                 all
             }
         };
-        Ok(if all.iter().all(Checked::is_valid) { Ending::Done } else { Ending::NoPlan })
+        Ok(if all.iter().all(CheckReport::is_valid) { CommandEnd::Done } else { CommandEnd::NoPlan })
     }
 
     /// Checks one plan under its own limits and those of the flags.
-    fn check(&self, workload: &Workload, mut loaded: LoadedPlan, file: String) -> Result<Checked, Failure> {
+    fn check(&self, workload: &Workload, mut loaded: LoadedPlan, file: String) -> Result<CheckReport, Failure> {
         if let Some(objective) = self.objective {
             objective.apply(workload, &mut loaded)?;
         }
@@ -258,7 +258,7 @@ impl CheckArgs {
         };
         warnings.extend(given_up);
         let workload = workload.clone();
-        Ok(Checked {
+        Ok(CheckReport {
             workload,
             file,
             loaded,
@@ -311,7 +311,7 @@ fn judged(
     (contradictions, None)
 }
 
-impl Checked {
+impl CheckReport {
     /// True if every rule is satisfied and the file's claims are confirmed; under `strict`, also without warnings.
     fn is_valid(&self) -> bool {
         self.score.is_valid()
@@ -343,7 +343,7 @@ impl Checked {
         if self.score.stages.is_empty() {
             return text;
         }
-        line(&mut text, format_args!("{}", report::worth(&self.limits, &self.loaded.plan, &self.score)));
+        line(&mut text, format_args!("{}", report::objective_line(&self.limits, &self.loaded.plan, &self.score)));
         report::stages(&mut text, &self.workload, &self.limits, &self.loaded.plan, &self.score);
         line(&mut text, format_args!(""));
         line(&mut text, format_args!("limits: {}", report::limits(&self.workload, &self.limits)));
@@ -460,7 +460,8 @@ fn differences(
     };
     let mut settings = SimulatorSettings::default();
     for (name, value) in &said.settings {
-        let changed = Setting::find(name).ok_or("is not known".to_string()).and_then(|s| s.parse(value, &settings));
+        let changed =
+            SimulatorSetting::find(name).ok_or("is not known".to_string()).and_then(|s| s.parse(value, &settings));
         settings = match changed {
             Ok(changed) => changed,
             Err(why) => {

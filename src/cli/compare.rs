@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::{
-    Ending, Failure,
+    CommandEnd, Failure,
     arguments::{self, LimitArgs},
-    failure::tell_bug,
+    failure::print_bug,
     input,
     interrupt::Interrupt,
     output::{self, Destination},
@@ -65,8 +65,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
     /// What the table is sorted by
-    #[arg(long, value_name = "COLUMN", value_enum, default_value_t = Sort::Iteration)]
-    sort: Sort,
+    #[arg(long, value_name = "COLUMN", value_enum, default_value_t = SortKey::Iteration)]
+    sort: SortKey,
     /// Prints one JSON document (schema plantui.compare/1) in place of the table
     #[arg(long)]
     json: bool,
@@ -83,14 +83,14 @@ pub(crate) struct CompareArgs {
 }
 
 /// Planner and its problem.
-struct Asked {
+struct ComparedProblem {
     planner: &'static dyn Planner,
     problem: Problem,
 }
 
 /// What to sort by, within each objective; entries without a figure come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Sort {
+enum SortKey {
     /// Simulated samples per second, most first
     Throughput,
     /// Simulated time of a batch, or of one sample where latency is the objective, least first
@@ -115,7 +115,7 @@ struct CompareDocument<'a> {
     /// Settings of the simulator, except the schedule.
     played_with: Vec<String>,
     entries: Vec<EntryPart<'a>>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<SkippedPlanner>,
 }
 
 #[derive(Debug, Serialize)]
@@ -146,21 +146,21 @@ struct EntryPart<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct LeftOut {
+struct SkippedPlanner {
     id: &'static str,
     reason: String,
 }
 
-impl Sort {
+impl SortKey {
     fn column(self) -> Option<Column> {
         match self {
-            Sort::Throughput => Some(Column::Throughput),
-            Sort::Iteration => Some(Column::Time),
-            Sort::Bubble => Some(Column::Bubble),
-            Sort::Memory => Some(Column::Memory),
-            Sort::Devices => Some(Column::Devices),
-            Sort::Planning => Some(Column::Planning),
-            Sort::Listed => None,
+            SortKey::Throughput => Some(Column::Throughput),
+            SortKey::Iteration => Some(Column::Time),
+            SortKey::Bubble => Some(Column::Bubble),
+            SortKey::Memory => Some(Column::Memory),
+            SortKey::Devices => Some(Column::Devices),
+            SortKey::Planning => Some(Column::Planning),
+            SortKey::Listed => None,
         }
     }
 }
@@ -170,7 +170,7 @@ impl CompareArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or if the result cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         for plan in &self.plan {
@@ -195,10 +195,10 @@ impl CompareArgs {
             loaded.under(&limits);
             self.limits.wire(&mut loaded.plan);
             let search = Search::new(self.deadline, self.seed);
-            entries.push(compare::given(&input::shown(path), &workload, &limits, loaded.plan, setup, &search));
+            entries.push(compare::existing_plan(&input::shown(path), &workload, &limits, loaded.plan, setup, &search));
         }
         let stopped = self.ask(able, setup, &mut entries)?;
-        self.say_what_nothing_heeds(&workload, &limits, setup, &entries);
+        self.print_unused_flags(&workload, &limits, setup, &entries);
         columns::sort(&mut entries, |entry| entry, self.sort.column(), false);
         let reference_s = compare::reference_s(&entries);
         let text = if self.json {
@@ -217,15 +217,15 @@ impl CompareArgs {
         let found = entries.iter().any(|entry| entry.value().is_some());
         let failed = entries.iter().any(|entry| entry.fault.is_some());
         Ok(match (found, stopped) {
-            (true, _) => Ending::Done,
-            (false, _) if failed => Ending::Bug,
-            (false, true) => Ending::Stopped,
-            (false, false) => Ending::NoPlan,
+            (true, _) => CommandEnd::Done,
+            (false, _) if failed => CommandEnd::Bug,
+            (false, true) => CommandEnd::Stopped,
+            (false, false) => CommandEnd::NoPlan,
         })
     }
 
     /// Prints which flags affect none of the plans.
-    fn say_what_nothing_heeds(&self, workload: &Workload, limits: &Limits, setup: Setup, entries: &[ComparedPlan]) {
+    fn print_unused_flags(&self, workload: &Workload, limits: &Limits, setup: Setup, entries: &[ComparedPlan]) {
         let pipelines: Vec<(Schedule, Pipeline)> = entries
             .iter()
             .filter_map(|entry| entry.plan.as_ref().zip(entry.simulated.as_ref()))
@@ -235,13 +235,17 @@ impl CompareArgs {
                 (simulated.schedule, family::pipeline(workload, limits, &plain, &setup.of(plan).settings))
             })
             .collect();
-        for told in self.setup.unheeded(pipelines.iter().map(|(schedule, pipeline)| (*schedule, pipeline))) {
+        for told in self.setup.unused_settings(pipelines.iter().map(|(schedule, pipeline)| (*schedule, pipeline))) {
             notice::note(&told);
         }
     }
 
     /// Planners to run, and the reasons why others are left out.
-    fn planners(&self, workload: &Arc<Workload>, limits: &Limits) -> Result<(Vec<Asked>, Vec<LeftOut>), Failure> {
+    fn planners(
+        &self,
+        workload: &Arc<Workload>,
+        limits: &Limits,
+    ) -> Result<(Vec<ComparedProblem>, Vec<SkippedPlanner>), Failure> {
         let (mut able, mut left_out) = (vec![], vec![]);
         for &planner in planner::all() {
             let id = planner.info().id;
@@ -257,8 +261,8 @@ impl CompareArgs {
                 .map_err(|reason| reason.to_string())
                 .and_then(|()| planner.check_options(&problem).map_err(|error| error.to_string()));
             match asked {
-                Ok(()) => able.push(Asked { planner, problem }),
-                Err(reason) => left_out.push(LeftOut { id, reason }),
+                Ok(()) => able.push(ComparedProblem { planner, problem }),
+                Err(reason) => left_out.push(SkippedPlanner { id, reason }),
             }
         }
         if able.is_empty() && self.plan.is_empty() {
@@ -273,10 +277,15 @@ impl CompareArgs {
 
     /// Runs the planners one after the other. Ctrl-C stops the current one and skips the rest. Returns true if it was
     /// pressed.
-    fn ask(&self, planners: Vec<Asked>, setup: Setup, entries: &mut Vec<ComparedPlan>) -> Result<bool, Failure> {
+    fn ask(
+        &self,
+        planners: Vec<ComparedProblem>,
+        setup: Setup,
+        entries: &mut Vec<ComparedPlan>,
+    ) -> Result<bool, Failure> {
         let all = Search::new(None, self.seed);
         let interrupt = Interrupt::cancels(&all)?;
-        for Asked { planner, problem } in planners {
+        for ComparedProblem { planner, problem } in planners {
             if interrupt.pressed() {
                 break;
             }
@@ -290,7 +299,7 @@ impl CompareArgs {
             let shown = (planner.info().name, planner.measure(&problem.workload, &problem.options));
             let work = || compare::planned(planner, problem, setup, &search, then);
             let entry = watched(shown, &search, &interrupt, work);
-            entry.fault.iter().for_each(tell_bug);
+            entry.fault.iter().for_each(print_bug);
             entries.push(entry);
         }
         Ok(interrupt.pressed())
@@ -373,7 +382,7 @@ fn report(
     limits: &Limits,
     setup: Setup,
     entries: &[ComparedPlan],
-    left_out: &[LeftOut],
+    left_out: &[SkippedPlanner],
 ) -> String {
     let reference_s = compare::reference_s(entries);
     let mut text = String::new();
@@ -394,7 +403,7 @@ fn report(
     report::notes(&mut text, &remarks(entries));
     // Planners of a family share their reason.
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for LeftOut { id, reason } in left_out {
+    for SkippedPlanner { id, reason } in left_out {
         reasons.entry(reason).or_default().push(id);
     }
     for (reason, ids) in reasons {

@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
 
-use super::{Cli, Ending, Failure, output};
+use super::{Cli, CommandEnd, Failure, output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,11 +24,11 @@ impl CompletionsArgs {
     ///
     /// # Errors
     /// [`Failure`] if standard output cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         // Into memory first: clap panics on a failed write, and a closed pipe is not a bug.
         let mut script = vec![];
         generate(self.shell, &mut Cli::command(), "plantui", &mut script);
         output::print(&String::from_utf8_lossy(&script))?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 }

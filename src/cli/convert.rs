@@ -9,13 +9,13 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser},
 };
 
-use super::{Ending, Failure, arguments::LimitArgs, input, output::Destination};
+use super::{CommandEnd, Failure, arguments::LimitArgs, input, output::Destination};
 use crate::{
     cluster::GivenLimits,
     notice,
     workload::{
         Provenance, Workload,
-        convert::{self, Conversion, Mode},
+        convert::{self, Conversion, ModeRule},
     },
 };
 
@@ -95,7 +95,7 @@ fn targets() -> PossibleValuesParser {
 
 fn placement(workload: &Workload, limits: &GivenLimits) -> Result<Conversion, String> {
     let bandwidth = limits.bandwidth_bytes_per_s().ok_or("it names no bandwidth; give it with --bandwidth")?;
-    convert::to_placement(workload, Mode::Keeping, 1, bandwidth).map_err(|error| error.to_string())
+    convert::to_placement(workload, ModeRule::Keeping, 1, bandwidth).map_err(|error| error.to_string())
 }
 
 fn piper(workload: &Workload, limits: &GivenLimits) -> Result<Conversion, String> {
@@ -113,7 +113,7 @@ impl ConvertArgs {
     ///
     /// # Errors
     /// [`Failure`] if the workload cannot be read or converted, or the output cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let mut workload = self.limits.load(&self.workload)?;
@@ -140,7 +140,7 @@ impl ConvertArgs {
             }
         }
         destination.write(&convert::text(&recorded(&workload, converted, target.id)))?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 }
 

@@ -11,14 +11,14 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    Ending, Failure,
+    CommandEnd, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
-    explain_links::OnLinks,
+    explain_links::LinkEffects,
     explain_published::{PublishedPart, published},
-    failure::tell_bug,
+    failure::print_bug,
     interrupt::Interrupt,
     output::{self, Destination},
-    planning::{self, Task},
+    planning::{self, PlanningTask},
     report::{self, counted, line},
     terms,
     watch::{simulating, watched},
@@ -32,9 +32,11 @@ use crate::{
     run::Run,
     simulate::Setup,
     study::{
-        explain::{Answer, Base, Bottleneck, Cause, Certainty, Change, Explanation, NOTICEABLE, stage_name},
-        losses::{Losses, told_parts},
-        promise::Promise,
+        explain::{
+            Cause, Certainty, Change, ExplainedPlan, Explanation, NOTICEABLE, PlanBottleneck, Replan, stage_name,
+        },
+        losses::{Losses, differences_text},
+        prediction_gap::PredictionGap,
         rivals::{self, Rival},
     },
     units,
@@ -85,16 +87,16 @@ pub(crate) struct ExplainArgs {
 }
 
 /// All results of an explanation.
-struct Explained {
-    base: Base,
-    bottleneck: Option<Bottleneck>,
+struct ExplainReport {
+    base: ExplainedPlan,
+    bottleneck: Option<PlanBottleneck>,
     /// Lost time of its simulated iteration.
     losses: Option<Losses>,
     /// Published planners' plans in the same simulator.
     rivals: Vec<Rival>,
     explanation: Explanation,
     /// Effect of its plan on the links of a topology.
-    links: OnLinks,
+    links: LinkEffects,
     /// Longest time limit of a re-plan.
     each: Duration,
     /// Number of skipped questions.
@@ -108,10 +110,10 @@ impl ExplainArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or if the result cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
-        let task = Task::new(self.limits.load(&self.workload)?, &self.limits, &self.planning)?;
+        let task = PlanningTask::new(self.limits.load(&self.workload)?, &self.limits, &self.planning)?;
         let (planned, explained) = match self.planning.threads {
             None => self.explain(task)?,
             Some(threads) => planning::pool(threads)?.install(|| self.explain(task))?,
@@ -131,7 +133,7 @@ impl ExplainArgs {
 
     /// Plans, then answers one question after the other. Ctrl-C ends the plan or the questions and keeps the results so
     /// far; a re-plan that fails does the same.
-    fn explain(&self, task: Task) -> Result<(Run, Option<Explained>), Failure> {
+    fn explain(&self, task: PlanningTask) -> Result<(Run, Option<ExplainReport>), Failure> {
         let whole = Search::new(None, self.planning.seed);
         let interrupt = Interrupt::cancels(&whole)?;
         let search = whole.part(self.planning.deadline);
@@ -142,7 +144,7 @@ impl ExplainArgs {
         let each = self.each.unwrap_or_else(|| LEAST_SHARE.max(2 * started.elapsed()));
         let all = self.planning.deadline.filter(|_| self.each.is_none());
         planned.simulate_when(Setup::default(), |simulate| simulating(&search, &interrupt, simulate));
-        let Some(base) = Base::new(planner, &planned.problem, &planned.outcome, planned.score.as_ref()) else {
+        let Some(base) = ExplainedPlan::new(planner, &planned.problem, &planned.outcome, planned.score.as_ref()) else {
             return Ok((planned, None));
         };
         let mut explanation = Explanation::default();
@@ -156,17 +158,17 @@ impl ExplainArgs {
             let share = share_among(questions.len() - number);
             longest = longest.max(share);
             let asked =
-                watched(("re-planning", measure), &asking, &interrupt, || base.ask(question, Some(share), &asking));
+                watched(("re-planning", measure), &asking, &interrupt, || base.replan(question, Some(share), &asking));
             let Some(answer) = asked else { break };
-            answer.fault.iter().for_each(|fault| tell_bug(&format!("{}: {fault}", answer.label)));
+            answer.fault.iter().for_each(|fault| print_bug(&format!("{}: {fault}", answer.label)));
             explanation.add(answer);
             asking.report_fraction(explanation.answers().len() as f64 / questions.len() as f64);
         }
         let simulated = planned.simulation.as_ref().map(|s| (&s.pipeline, &s.timeline));
-        let bottleneck = Bottleneck::of(&base.problem.workload, &base.plan, &base.score, simulated);
+        let bottleneck = PlanBottleneck::of(&base.problem.workload, &base.plan, &base.score, simulated);
         let losses = planned.simulation.as_ref().and_then(Losses::of_simulation);
         let mut unasked = questions.len() - explanation.answers().len();
-        let others = if unasked == 0 { rivals::asked(&base) } else { vec![] };
+        let others = if unasked == 0 { rivals::rival_planners(&base) } else { vec![] };
         let rival = |(number, &other): (usize, &_)| {
             let (own, share) = ((&base, losses.as_ref()?), share_among(others.len() - number));
             watched(("published planners", measure), &asking, &interrupt, || rivals::rival(other, own, share, &asking))
@@ -175,14 +177,14 @@ impl ExplainArgs {
         if asking.cancelled() {
             unasked += others.len() - rivals.len();
         }
-        let links = OnLinks::of(&base, &asking.part(Some(each)));
+        let links = LinkEffects::of(&base, &asking.part(Some(each)));
         let (each, late) = (longest, !whole.cancelled());
-        Ok((planned, Some(Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked, late })))
+        Ok((planned, Some(ExplainReport { base, bottleneck, losses, rivals, explanation, links, each, unasked, late })))
     }
 }
 
-fn text(planned: &Run, explained: &Explained) -> String {
-    let Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked, late } = explained;
+fn text(planned: &Run, explained: &ExplainReport) -> String {
+    let ExplainReport { base, bottleneck, losses, rivals, explanation, links, each, unasked, late } = explained;
     let mut text = String::new();
     let workload = &base.problem.workload;
     line(&mut text, format_args!("{}: {}", report::about(workload), planned.planner.info().name));
@@ -190,7 +192,7 @@ fn text(planned: &Run, explained: &Explained) -> String {
     if let Some(bottleneck) = bottleneck {
         limited_by(&mut text, base, bottleneck);
     }
-    if let Some(lost) = losses.map(|losses| losses.told()).filter(|lost| !lost.is_empty()) {
+    if let Some(lost) = losses.map(|losses| losses.summary()).filter(|lost| !lost.is_empty()) {
         line(&mut text, format_args!("a simulated batch loses: {lost}"));
     }
     line(&mut text, format_args!(""));
@@ -200,7 +202,7 @@ fn text(planned: &Run, explained: &Explained) -> String {
     rows(&mut text, base, &format!("what would help ({better})"), &help);
     rows(&mut text, base, "next best under the same limits", &next_best);
     published(&mut text, rivals);
-    links.tell(&mut text, &base.plan);
+    links.append_to(&mut text, &base.plan);
     line(&mut text, format_args!("limits: {}", report::limits(workload, &base.problem.limits)));
     let asked = explanation.answers().len();
     if asked > 0 {
@@ -216,7 +218,7 @@ fn text(planned: &Run, explained: &Explained) -> String {
     text
 }
 
-fn limited_by(text: &mut String, base: &Base, bottleneck: &Bottleneck) {
+fn limited_by(text: &mut String, base: &ExplainedPlan, bottleneck: &PlanBottleneck) {
     let parts: Vec<String> =
         bottleneck.parts.iter().map(|part| format!("{} {}", called(part.name), units::percent(part.share))).collect();
     line(text, format_args!("limited by {}: {}", bottleneck.name, parts.join(", ")));
@@ -243,7 +245,7 @@ fn called(part: &'static str) -> &'static str {
     }
 }
 
-fn what_binds(text: &mut String, base: &Base, explanation: &Explanation) {
+fn what_binds(text: &mut String, base: &ExplainedPlan, explanation: &Explanation) {
     let causes = explanation.causes(base);
     if explanation.answers().is_empty() {
         line(text, format_args!("binding limits: not looked for, nothing was planned again\n"));
@@ -256,7 +258,7 @@ fn what_binds(text: &mut String, base: &Base, explanation: &Explanation) {
         line(text, format_args!("  {}: {how}", kind.title()));
         line(text, format_args!("      {without}: {value}, {difference}"));
         if !cause.parts.is_empty() {
-            line(text, format_args!("      of a batch: {}", told_parts(&cause.parts)));
+            line(text, format_args!("      of a batch: {}", differences_text(&cause.parts)));
         }
     }
     if causes.is_empty() {
@@ -269,15 +271,15 @@ fn what_binds(text: &mut String, base: &Base, explanation: &Explanation) {
     line(text, format_args!(""));
 }
 
-fn rows(text: &mut String, base: &Base, title: &str, answers: &[&Answer]) {
+fn rows(text: &mut String, base: &ExplainedPlan, title: &str, answers: &[&Replan]) {
     if answers.is_empty() {
         return;
     }
     line(text, format_args!("{title}"));
     let widest = answers.iter().map(|answer| answer.label.width()).max().unwrap_or(0);
-    let flags = |answer: &Answer| answer.question.change.flags();
+    let flags = |answer: &Replan| answer.question.change.flags();
     let longest = answers.iter().filter_map(|answer| flags(answer)).map(|flags| flags.width()).max().unwrap_or(0);
-    let shown = |answer: &&Answer| -> Vec<String> {
+    let shown = |answer: &&Replan| -> Vec<String> {
         let value = match answer.value {
             Some(value) => base.show(value),
             None if answer.plan.is_some() => "no figure".into(),
@@ -288,7 +290,7 @@ fn rows(text: &mut String, base: &Base, title: &str, answers: &[&Answer]) {
         let better = answer.gain().is_some_and(|gain| gain > NOTICEABLE) && !answer.parts.is_empty();
         let parts = if better {
             let padding = " ".repeat(longest - flags(answer).map_or(0, |flags| flags.width()) + 2);
-            padding + &told_parts(&answer.parts)
+            padding + &differences_text(&answer.parts)
         } else {
             String::new()
         };
@@ -323,7 +325,7 @@ struct ExplainDocument<'a> {
     help: Vec<RowPart<'a>>,
     /// Effect of the plan on the links of its topology, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    links: Option<&'a OnLinks>,
+    links: Option<&'a LinkEffects>,
     next_best: Vec<RowPart<'a>>,
     published: Vec<PublishedPart>,
     seconds_each: Option<f64>,
@@ -408,8 +410,8 @@ fn certainty_word(certainty: Certainty) -> &'static str {
     }
 }
 
-impl<'a> From<&'a Answer> for RowPart<'a> {
-    fn from(answer: &'a Answer) -> Self {
+impl<'a> From<&'a Replan> for RowPart<'a> {
+    fn from(answer: &'a Replan) -> Self {
         let (limit, option, to) = match &answer.question.change {
             Change::Limit(kind, value) => (Some(kind.label()), None, Some(limit_value(*kind, *value).into())),
             Change::Option(spec, value) => (None, Some(spec.name), Some(value.json())),
@@ -435,7 +437,7 @@ impl<'a> From<&'a Answer> for RowPart<'a> {
     }
 }
 
-fn document<'a>(planned: &'a Run, explained: Option<&'a Explained>) -> ExplainDocument<'a> {
+fn document<'a>(planned: &'a Run, explained: Option<&'a ExplainReport>) -> ExplainDocument<'a> {
     let problem = &planned.problem;
     let mut document = ExplainDocument {
         schema: "plantui.explain/1",
@@ -465,7 +467,8 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a Explained>) -> ExplainDo
         complete: false,
         explanation: planned.outcome.infeasible.as_ref().map(|story| story.explanation.as_str()),
     };
-    let Some(Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked, .. }) = explained else {
+    let Some(ExplainReport { base, bottleneck, losses, rivals, explanation, links, each, unasked, .. }) = explained
+    else {
         return document;
     };
     document.links = Some(links).filter(|links| !links.is_empty());
@@ -480,10 +483,10 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a Explained>) -> ExplainDo
     (document.stages, document.devices) = (Some(base.plan.stages.len()), Some(base.plan.devices_used()));
     document.proof = planned.outcome.proof().map(|proof| proof.to_string());
     document.simulated =
-        planned.simulation.as_ref().zip(Promise::of_run(planned)).map(|(simulation, promise)| SimulatedPart {
+        planned.simulation.as_ref().zip(PredictionGap::of_run(planned)).map(|(simulation, gap)| SimulatedPart {
             schedule: simulation.schedule.id(),
-            value: promise.simulated,
-            difference: promise.difference(),
+            value: gap.simulated,
+            difference: gap.difference(),
             losses: losses.map(|losses| losses.shares().into_iter().collect()),
         });
     document.bottleneck = bottleneck.as_ref().map(|bottleneck| BottleneckPart {

@@ -7,8 +7,8 @@ use crate::{
     plan::Plan,
     planner::Search,
     study::{
-        explain::Base,
-        links::{self, LinkLoad, Wider},
+        explain::ExplainedPlan,
+        links::{self, LinkLoad, WiderLink},
     },
     units,
 };
@@ -18,7 +18,7 @@ const NAMED: usize = 8;
 
 /// Effect of a plan on the links of its topology.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct OnLinks {
+pub(super) struct LinkEffects {
     /// Loads, the fullest first.
     #[serde(serialize_with = "loads")]
     loads: Vec<LinkLoad>,
@@ -26,7 +26,7 @@ pub(super) struct OnLinks {
     iteration_s: Option<f64>,
     /// Iteration times with faster links, if shorter, the largest gain first.
     #[serde(serialize_with = "wider")]
-    twice_as_fast: Vec<Wider>,
+    twice_as_fast: Vec<WiderLink>,
 }
 
 #[derive(Serialize)]
@@ -53,20 +53,20 @@ fn loads<S: Serializer>(loads: &[LinkLoad], serializer: S) -> Result<S::Ok, S::E
     }))
 }
 
-fn wider<S: Serializer>(wider: &[Wider], serializer: S) -> Result<S::Ok, S::Error> {
+fn wider<S: Serializer>(wider: &[WiderLink], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(wider.iter().map(|wider| WiderRow { link: &wider.what, iteration_s: wider.iteration_s }))
 }
 
-impl OnLinks {
+impl LinkEffects {
     /// Effect of the explained plan; empty without a topology.
-    pub(super) fn of(base: &Base, search: &Search) -> Self {
+    pub(super) fn of(base: &ExplainedPlan, search: &Search) -> Self {
         let (workload, limits) = (&base.problem.workload, &base.problem.limits);
         let loads = links::loads(workload, limits, &base.plan);
         if loads.is_empty() {
-            return OnLinks::default();
+            return LinkEffects::default();
         }
         let (now, twice_as_fast) = links::twice_as_fast(workload, limits, &base.plan, search).unzip();
-        OnLinks { loads, iteration_s: now, twice_as_fast: twice_as_fast.unwrap_or_default() }
+        LinkEffects { loads, iteration_s: now, twice_as_fast: twice_as_fast.unwrap_or_default() }
     }
 
     /// True if there are no loads.
@@ -75,7 +75,7 @@ impl OnLinks {
     }
 
     /// Appends the report.
-    pub(super) fn tell(&self, text: &mut String, plan: &Plan) {
+    pub(super) fn append_to(&self, text: &mut String, plan: &Plan) {
         let Some(topology) = plan.topology.as_ref().filter(|_| !self.is_empty()) else { return };
         line(text, format_args!("fullest links of {}, a microbatch", topology.name));
         let load = |load: &LinkLoad| {
@@ -86,7 +86,7 @@ impl OnLinks {
         if let Some(now) = self.iteration_s {
             let batch = units::seconds(now);
             line(text, format_args!("the same plan with links twice as fast (a batch takes {batch} now)"));
-            let wider = |wider: &Wider| {
+            let wider = |wider: &WiderLink| {
                 let less = units::percent(1.0 - wider.iteration_s / now);
                 vec![format!("  {}", units::seconds(wider.iteration_s)), format!("-{less}"), wider.what.clone()]
             };

@@ -16,7 +16,12 @@ pub(super) fn published(text: &mut String, rivals: &[Rival]) {
     let row = |rival: &Rival| {
         let sign = if rival.difference < 0.0 { "" } else { "+" };
         let difference = format!("{sign}{}", units::percent(rival.difference));
-        vec![format!("  {}/batch", units::seconds(rival.batch_s)), difference, rival.planner.name.into(), rival.told()]
+        vec![
+            format!("  {}/batch", units::seconds(rival.batch_s)),
+            difference,
+            rival.planner.name.into(),
+            rival.summary(),
+        ]
     };
     report::table(text, &rivals.iter().map(row).collect::<Vec<_>>());
     line(text, format_args!(""));

@@ -8,7 +8,7 @@ use std::{
 use clap::{Args, builder::PossibleValuesParser};
 
 use super::{
-    Ending, Failure,
+    CommandEnd, Failure,
     arguments::{self, LimitArgs, schedules},
     check, input,
     output::Destination,
@@ -19,8 +19,8 @@ use crate::{
     cluster::Limits,
     export::{
         chrome_trace,
-        engine::{self, Engine, EngineSettings, ExportError, Names},
-        formats::{self, Scored, Writes},
+        engine::{self, Engine, EngineSettings, ExportError, ModuleNames},
+        formats::{self, FormatWriter, ScoredPlan},
         fullness,
     },
     family::{self, check as score, read::LoadedPlan},
@@ -28,7 +28,7 @@ use crate::{
     plan::Plan,
     planner::Search,
     run::{Simulation, no_routes},
-    simulate::{Asked, Schedule, Setting, Setup, SimulatorSettings},
+    simulate::{ExplicitSettings, Schedule, Setup, SimulatorSetting, SimulatorSettings},
     source::LoadError,
     study::nearest::{self, Finder},
     text::{is_hostile, visible_line},
@@ -106,7 +106,9 @@ pub(crate) struct ExportArgs {
 
 fn formats() -> PossibleValuesParser {
     PossibleValuesParser::new(
-        arguments::export_formats().filter(|(format, _)| !matches!(format.writes, Writes::Run)).map(|(_, value)| value),
+        arguments::export_formats()
+            .filter(|(format, _)| !matches!(format.writes, FormatWriter::Run))
+            .map(|(_, value)| value),
     )
 }
 
@@ -115,7 +117,7 @@ impl ExportArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or if the result cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let (workload, mut loaded) = self.read()?;
@@ -125,12 +127,13 @@ impl ExportArgs {
             let (reason, repair) = format.refusal(&workload);
             return Err(Failure::refused(format!("--to {} {reason}", self.to), repair));
         }
-        let ignored = self.schedule().map(|schedule| Setting::VirtualStages.unused(&Setup::from(schedule), None));
+        let ignored =
+            self.schedule().map(|schedule| SimulatorSetting::VirtualStages.unused(&Setup::from(schedule), None));
         if let (Some(_), Some(Some(reason))) = (self.virtual_stages, ignored) {
             notice::note(&format!("--virtual-stages changes nothing here: {reason}"));
         }
         match format.writes {
-            Writes::Engine(engine) => self.engine(engine, &workload, &limits, &loaded, &destination),
+            FormatWriter::Engine(engine) => self.engine(engine, &workload, &limits, &loaded, &destination),
             writes => self.other(writes, &workload, &limits, &loaded.plan, &destination),
         }
     }
@@ -177,7 +180,7 @@ impl ExportArgs {
         limits: &Limits,
         loaded: &LoadedPlan,
         destination: &Destination,
-    ) -> Result<Ending, Failure> {
+    ) -> Result<CommandEnd, Failure> {
         let plan = &loaded.plan;
         let names = [&self.block_name].into_iter().chain(&self.first_names).chain(&self.last_names);
         if let Some(name) = names.chain(&self.layers).find(|name| name.contains(is_hostile)) {
@@ -192,7 +195,7 @@ impl ExportArgs {
             ));
         }
         let settings = EngineSettings {
-            names: Names {
+            names: ModuleNames {
                 block: self.block_name.clone(),
                 first: self.first_names.clone(),
                 last: self.last_names.clone(),
@@ -217,7 +220,7 @@ impl ExportArgs {
                     notice::note(note);
                 }
                 destination.write(&exported.text)?;
-                Ok(Ending::Done)
+                Ok(CommandEnd::Done)
             }
             Err(error @ ExportError::Schedule { .. }) => Err(Failure::refused(error.to_string(), "see --schedule")),
             Err(error @ (ExportError::Layers(_) | ExportError::NoBlocks(_))) => {
@@ -225,32 +228,32 @@ impl ExportArgs {
             }
             Err(error @ (ExportError::Invalid(_) | ExportError::Impossible { .. })) => {
                 notice::error(&error.to_string());
-                Ok(Ending::NoPlan)
+                Ok(CommandEnd::NoPlan)
             }
         }
     }
 
     fn other(
         &self,
-        writes: Writes,
+        writes: FormatWriter,
         workload: &Workload,
         limits: &Limits,
         plan: &Plan,
         destination: &Destination,
-    ) -> Result<Ending, Failure> {
+    ) -> Result<CommandEnd, Failure> {
         let scored = score(workload, limits, plan);
         if let Some(violation) = scored.violations.first() {
             notice::error(&format!("the plan is not valid: {violation}"));
-            return Ok(Ending::NoPlan);
+            return Ok(CommandEnd::NoPlan);
         }
-        if let Writes::Plan(text) = writes {
+        if let FormatWriter::Plan(text) = writes {
             if self.schedule.is_some() {
                 notice::note(&format!("--schedule changes nothing here: {} says nothing of the schedule", self.to));
             }
             fullness::warning(&scored, limits).iter().for_each(|full| notice::note(full));
-            destination.write(&text(&Scored { workload, limits, plan, score: &scored }))?;
+            destination.write(&text(&ScoredPlan { workload, limits, plan, score: &scored }))?;
             profile_input::untold_in(&self.to, workload);
-            return Ok(Ending::Done);
+            return Ok(CommandEnd::Done);
         }
         let search = Search::new(self.deadline, 0);
         let Setup { schedule, settings, .. } = self.simulate().of(plan);
@@ -266,12 +269,12 @@ impl ExportArgs {
             Ok(simulation) => simulation,
             Err(given_up) => {
                 notice::error(&given_up);
-                return Ok(Ending::Stopped);
+                return Ok(CommandEnd::Stopped);
             }
         };
         fullness::simulated(&timeline, schedule, limits).iter().for_each(|full| notice::note(full));
         destination.trace(|out| chrome_trace::write(&mut { out }, plan, &pipeline, schedule, &timeline))?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 
     fn schedule(&self) -> Option<Schedule> {
@@ -284,7 +287,7 @@ impl ExportArgs {
         match self.virtual_stages {
             Some(virtual_stages) => Setup {
                 settings: SimulatorSettings { virtual_stages, ..setup.settings },
-                asked: Asked { virtual_stages: true, ..setup.asked },
+                explicit: ExplicitSettings { virtual_stages: true, ..setup.explicit },
                 ..setup
             },
             None => setup,

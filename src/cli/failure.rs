@@ -12,7 +12,7 @@ use crate::{
 
 /// End of a command that was used correctly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum CommandEnd {
     /// Success.
     Done,
     /// There is no feasible plan, or the plan that was checked is not valid.
@@ -26,14 +26,14 @@ pub enum Ending {
 /// Exit code of a bug: an internal software error in `sysexits.h`.
 const BUG: u8 = 70;
 
-impl Ending {
+impl CommandEnd {
     /// Exit code: 0, 1, 3 or 70. Code 2 is a [`Failure`].
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
-            Ending::Done => 0,
-            Ending::NoPlan => 1,
-            Ending::Stopped => 3,
-            Ending::Bug => BUG,
+            CommandEnd::Done => 0,
+            CommandEnd::NoPlan => 1,
+            CommandEnd::Stopped => 3,
+            CommandEnd::Bug => BUG,
         })
     }
 }
@@ -79,7 +79,7 @@ impl Failure {
         let (message, hint) = match self {
             Failure::Refused { message, hint } => (message, hint),
             Failure::Bug(what) => {
-                tell_bug(what);
+                print_bug(what);
                 return ExitCode::from(BUG);
             }
             Failure::ReaderLeft => return ExitCode::SUCCESS,
@@ -91,7 +91,7 @@ impl Failure {
 }
 
 /// Prints a planner's bug and the repair to standard error.
-pub(super) fn tell_bug(what: &(impl ToString + ?Sized)) {
+pub(super) fn print_bug(what: &(impl ToString + ?Sized)) {
     notice::bug(&what.to_string());
     notice::hint(REPORT);
 }

@@ -4,11 +4,11 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{
-    Ending, Failure, output,
+    CommandEnd, Failure, output,
     report::{line, table},
 };
 use crate::{
-    cluster::hardware::{self, Figure, Hardware},
+    cluster::hardware::{self, Hardware, SourcedFigure},
     units,
 };
 
@@ -45,8 +45,8 @@ struct FigureEntry {
     source: &'static str,
 }
 
-impl From<Figure> for FigureEntry {
-    fn from(figure: Figure) -> Self {
+impl From<SourcedFigure> for FigureEntry {
+    fn from(figure: SourcedFigure) -> Self {
         FigureEntry { value: figure.value, source: figure.source }
     }
 }
@@ -71,10 +71,10 @@ impl HardwareArgs {
     ///
     /// # Errors
     /// [`Failure`] if standard output cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let entries: Vec<HardwareEntry> = hardware::all().iter().map(HardwareEntry::from).collect();
         output::print(&if self.json { output::json(&entries) } else { text(hardware::all()) })?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 }
 

@@ -10,32 +10,32 @@ use clap::{Command, CommandFactory, FromArgMatches, builder::StyledStr};
 use super::{Cli, output};
 
 /// No-break space.
-const KEPT: char = '\u{a0}';
+const NO_BREAK_SPACE: char = '\u{a0}';
 
 /// Parses the arguments.
 ///
 /// # Errors
 /// clap's error or help text, which [`printed`] converts to text.
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let mut command = kept(Cli::command());
+    let mut command = with_unwrapped_examples(Cli::command());
     let matches = command.try_get_matches_from_mut(arguments)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Command and its subcommands, with examples that clap does not wrap.
-fn kept(command: Command) -> Command {
+fn with_unwrapped_examples(command: Command) -> Command {
     let examples = command.get_after_long_help().map(ToString::to_string);
-    let command = command.mut_subcommands(kept);
+    let command = command.mut_subcommands(with_unwrapped_examples);
     match examples {
-        Some(examples) => command.after_long_help(lines_kept(&examples)),
+        Some(examples) => command.after_long_help(with_no_break_spaces(&examples)),
         None => command,
     }
 }
 
 /// Text with no-break spaces in every line that begins with two spaces.
-fn lines_kept(text: &str) -> String {
+fn with_no_break_spaces(text: &str) -> String {
     let lines = text.lines().map(|line| match line.starts_with("  ") {
-        true => line.replace(' ', &KEPT.to_string()),
+        true => line.replace(' ', &NO_BREAK_SPACE.to_string()),
         false => line.to_string(),
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -44,5 +44,5 @@ fn lines_kept(text: &str) -> String {
 /// Help text as printed, coloured on a terminal that shows colours.
 pub(super) fn printed(help: &StyledStr) -> String {
     let text = if output::shows_colours() { help.ansi().to_string() } else { help.to_string() };
-    text.replace(KEPT, " ")
+    text.replace(NO_BREAK_SPACE, " ")
 }

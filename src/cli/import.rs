@@ -8,7 +8,7 @@ use clap::{
 };
 
 use super::{
-    Ending, Failure, arguments, generate, input,
+    CommandEnd, Failure, arguments, generate, input,
     output::{self, Destination},
     report::{self, counted, line},
 };
@@ -16,7 +16,7 @@ use crate::{
     cluster::{GivenLimits, LimitKind, Limits, hardware},
     export::plan_json,
     family,
-    jobs::{self as import, Configuration, Engine, Recompute},
+    jobs::{self as import, JobConfiguration, JobFormat, RecomputedLayers},
     plan::{
         Plan, Score,
         document::{Document, ExecutionPart, ObjectivePart, SCHEMA, WorkloadPart, limits_part, stage_parts},
@@ -83,7 +83,7 @@ pub(crate) struct ImportArgs {
 }
 
 fn engines() -> PossibleValuesParser {
-    PossibleValuesParser::new(Engine::ALL.map(|engine| PossibleValue::new(engine.id()).help(engine.title())))
+    PossibleValuesParser::new(JobFormat::ALL.map(|engine| PossibleValue::new(engine.id()).help(engine.title())))
 }
 
 impl ImportArgs {
@@ -91,7 +91,7 @@ impl ImportArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or if a file cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let outputs = [&self.workload, &self.plan]
             .map(|path| path.as_deref().map(|path| Destination::new(Some(path), self.force)));
         for destination in outputs.iter().flatten() {
@@ -114,7 +114,7 @@ impl ImportArgs {
             Schedule::OneForwardOneBackward,
             &Search::new(Some(LEAST_TIME), 0),
         );
-        let imported = Imported {
+        let imported = ImportReport {
             configuration: &configuration,
             workload: &workload,
             limits,
@@ -131,17 +131,17 @@ impl ImportArgs {
             destination.write(&document)?;
         }
         output::print(&if self.json { document } else { self.report(&imported, &source) })?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 
-    fn read(&self, source: &str) -> Result<Configuration, Failure> {
+    fn read(&self, source: &str) -> Result<JobConfiguration, Failure> {
         let bytes = if input::is_standard_input(&self.configuration) {
             file::limited(io::stdin().lock(), source, MOST_BYTES)?
         } else {
             file::read_at_most(&self.configuration, MOST_BYTES)?
         };
         let text = detect::text(&bytes, source, &detect::JOB)?;
-        let engine = self.from.as_deref().and_then(|id| Engine::ALL.into_iter().find(|engine| engine.id() == id));
+        let engine = self.from.as_deref().and_then(|id| JobFormat::ALL.into_iter().find(|engine| engine.id() == id));
         let name = self.configuration.file_stem().map_or("imported".into(), |stem| stem.to_string_lossy());
         let mut configuration = import::read(text, source, &name, engine, self.devices)?;
         if let Some(model) = &self.model {
@@ -151,7 +151,7 @@ impl ImportArgs {
     }
 
     /// Workload, and its text if it was generated here.
-    fn workload(&self, configuration: &Configuration, source: &str) -> Result<(Workload, Option<String>), Failure> {
+    fn workload(&self, configuration: &JobConfiguration, source: &str) -> Result<(Workload, Option<String>), Failure> {
         if let Some(path) = &self.of {
             return Ok((input::workload(path)?, None));
         }
@@ -175,10 +175,10 @@ impl ImportArgs {
         Ok((workload, Some(text)))
     }
 
-    fn report(&self, imported: &Imported<'_>, source: &str) -> String {
-        let Imported { configuration, workload, limits, plan, score, simulation } = imported;
+    fn report(&self, imported: &ImportReport<'_>, source: &str) -> String {
+        let ImportReport { configuration, workload, limits, plan, score, simulation } = imported;
         let mut text = String::new();
-        let Configuration { engine, pipeline, tensor, data, micro_batch, microbatches, .. } = configuration;
+        let JobConfiguration { engine, pipeline, tensor, data, micro_batch, microbatches, .. } = configuration;
         line(
             &mut text,
             format_args!(
@@ -188,11 +188,11 @@ impl ImportArgs {
             ),
         );
         let recompute = match &configuration.recompute {
-            Recompute::No => "no layer recomputes".into(),
-            Recompute::All => "all layers recompute".into(),
-            Recompute::First(most) => format!("the first {most} of every stage recompute"),
-            Recompute::Each(flags) if !flags.contains(&true) => "no layer recomputes".into(),
-            Recompute::Each(flags) => {
+            RecomputedLayers::No => "no layer recomputes".into(),
+            RecomputedLayers::All => "all layers recompute".into(),
+            RecomputedLayers::First(most) => format!("the first {most} of every stage recompute"),
+            RecomputedLayers::Each(flags) if !flags.contains(&true) => "no layer recomputes".into(),
+            RecomputedLayers::Each(flags) => {
                 format!("{} recompute", counted(flags.iter().filter(|flag| **flag).count(), "layer"))
             }
         };
@@ -206,7 +206,7 @@ impl ImportArgs {
         );
         line(&mut text, format_args!(""));
         line(&mut text, format_args!("{}", report::about(workload)));
-        line(&mut text, format_args!("{}", report::worth(limits, plan, score)));
+        line(&mut text, format_args!("{}", report::objective_line(limits, plan, score)));
         report::stages(&mut text, workload, limits, plan, score);
         line(&mut text, format_args!(""));
         line(&mut text, format_args!("limits: {}", report::limits(workload, limits)));
@@ -225,8 +225,8 @@ impl ImportArgs {
 }
 
 /// Import and its results.
-struct Imported<'a> {
-    configuration: &'a Configuration,
+struct ImportReport<'a> {
+    configuration: &'a JobConfiguration,
     workload: &'a Workload,
     limits: Limits,
     plan: Plan,
@@ -234,7 +234,7 @@ struct Imported<'a> {
     simulation: Option<Simulation>,
 }
 
-impl Imported<'_> {
+impl ImportReport<'_> {
     /// Assumptions, and rules that the plan breaks according to the workload.
     fn notes(&self) -> Vec<String> {
         let broken = self.score.violations.iter().map(|violation| format!("by the workload's reckoning {violation}"));

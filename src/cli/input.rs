@@ -41,17 +41,17 @@ pub(crate) fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadE
     let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
     let loaded = family::read::read(workload, text, &source)?;
-    tell_taken(workload);
+    print_assumptions(workload);
     Ok(loaded)
 }
 
 /// Prints assumptions about the workload that neither it nor a plan states.
-fn tell_taken(workload: &Workload) {
-    family::of(workload).taken(None).iter().for_each(|taken| notice::note(taken));
+fn print_assumptions(workload: &Workload) {
+    family::of(workload).assumptions(None).iter().for_each(|taken| notice::note(taken));
 }
 
 /// Content of a plan's file.
-pub(crate) enum Plans {
+pub(crate) enum PlanFileContent {
     /// Single plan.
     One(Box<LoadedPlan>),
     /// List of plans, as `plan` prints it for several batches.
@@ -62,13 +62,13 @@ pub(crate) enum Plans {
 ///
 /// # Errors
 /// [`LoadError`] if it cannot be read, or an element is not a plan or belongs to another workload.
-pub(crate) fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError> {
+pub(crate) fn plans(path: &Path, workload: &Workload) -> Result<PlanFileContent, LoadError> {
     let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
     if !text.trim_start().starts_with('[') {
         let loaded = family::read::read(workload, text, &source)?;
-        tell_taken(workload);
-        return Ok(Plans::One(Box::new(loaded)));
+        print_assumptions(workload);
+        return Ok(PlanFileContent::One(Box::new(loaded)));
     }
     let list: Vec<&RawValue> = serde_json::from_str(text)
         .map_err(|error| LoadError::file(&source, format!("is no JSON array: {error}"), detect::PLAN.give()))?;
@@ -77,8 +77,8 @@ pub(crate) fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError
     }
     let plan = |(i, text): (usize, &&RawValue)| family::read::read(workload, text.get(), &format!("{source}[{i}]"));
     let plans = list.iter().enumerate().map(plan).collect::<Result<_, _>>()?;
-    tell_taken(workload);
-    Ok(Plans::List(plans))
+    print_assumptions(workload);
+    Ok(PlanFileContent::List(plans))
 }
 
 /// Content of a plan's file, and its name for messages.

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{
-    Ending, Failure, input, output,
+    CommandEnd, Failure, input, output,
     profile_input::ProfileArgs,
     report::{self, counted, line},
 };
@@ -63,7 +63,7 @@ impl LintArgs {
     ///
     /// # Errors
     /// [`Failure`] for a workload that cannot be read.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let workload = self.profile.over(input::workload(&self.workload)?)?;
         let findings = lint(&workload);
         output::print(&if self.json {
@@ -71,7 +71,7 @@ impl LintArgs {
         } else {
             text(&workload, &findings)
         })?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 
 use super::{
-    Cli, Ending, Failure, input,
+    Cli, CommandEnd, Failure, input,
     output::{self, Destination},
 };
 
@@ -34,7 +34,7 @@ impl ManArgs {
     ///
     /// # Errors
     /// [`Failure`] if a page cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let mut command = Cli::command().disable_help_subcommand(true);
         command.build();
         let mut pages = vec![];
@@ -48,7 +48,7 @@ impl ManArgs {
                 }
             }
         }
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 }
 

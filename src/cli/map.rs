@@ -5,19 +5,22 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, builder::PossibleValuesParser};
 
 use super::{
-    Ending, Failure,
+    CommandEnd, Failure,
     arguments::{self, LimitArgs},
     input,
     interrupt::Interrupt,
     output::{self, Destination},
     report::{line, table},
-    topology_input::Given,
+    topology_input::TopologyArgument,
     watch::{mapping, simulating},
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Limits, topology::Topology},
     family,
-    mapping::{Consider, Keep, MapError, Mapped, Mapping, MappingSettings, Method, Parallel, PlanError, map_plan},
+    mapping::{
+        CommunicationKinds, MapError, MappedPlan, Mapping, MappingChoice, MappingMethod, MappingSettings, Parallel,
+        PlanError, map_plan,
+    },
     notice,
     plan::{
         Measure, Plan, Score,
@@ -56,8 +59,8 @@ pub(crate) struct MapArgs {
     #[command(flatten)]
     limits: LimitArgs,
     /// How the mapping is found
-    #[arg(long, value_name = "METHOD", default_value = Method::Search.id(),
-          value_parser = PossibleValuesParser::new(Method::ALL.map(Method::id)))]
+    #[arg(long, value_name = "METHOD", default_value = MappingMethod::Search.id(),
+          value_parser = PossibleValuesParser::new(MappingMethod::ALL.map(MappingMethod::id)))]
     method: String,
     /// Does not consider transfers between stages
     #[arg(long)]
@@ -92,10 +95,10 @@ pub(crate) struct MapArgs {
 }
 
 /// Mapped plan, measured under the topology's devices and machines.
-struct OnTopology {
+struct MapReport {
     workload: Workload,
     limits: Limits,
-    mapped: Mapped,
+    mapped: MappedPlan,
     score: Score,
 }
 
@@ -104,7 +107,7 @@ impl MapArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input that cannot be read.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         input::one_standard_input(&self.workload, &self.plan)?;
@@ -118,7 +121,7 @@ impl MapArgs {
         if let Some(violation) = family::check(&workload, &limits, &loaded.plan).violations.first() {
             notice::error(&format!("{shown} is not valid: {violation}"));
             notice::hint("`plantui check` lists everything that is wrong with it");
-            return Ok(Ending::NoPlan);
+            return Ok(CommandEnd::NoPlan);
         }
         let search = Search::new(self.deadline, self.seed);
         // It lives until the mapping is written.
@@ -127,13 +130,13 @@ impl MapArgs {
             Ok(mapped) => mapped,
             Err(why) => {
                 notice::error(&why);
-                return Ok(Ending::NoPlan);
+                return Ok(CommandEnd::NoPlan);
             }
         };
         let planner = loaded.planner.map(|id| PlannerPart { id, options: loaded.options });
         let text = if self.json { output::json(&mapped.document(planner)) } else { mapped.report(given.topology()) };
         destination.write(&text)?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 
     /// Plan on the topology's devices, else the reason why it cannot be mapped.
@@ -142,20 +145,21 @@ impl MapArgs {
         workload: Workload,
         limits: &Limits,
         plan: &Plan,
-        given: &Given,
+        given: &TopologyArgument,
         (search, interrupt): (&Search, &Interrupt),
-    ) -> Result<Result<OnTopology, String>, Failure> {
+    ) -> Result<Result<MapReport, String>, Failure> {
         let consider =
-            Consider { transfers: !self.no_p2p, all_reduces: !self.no_allr, shared_links: self.shared_links };
+            CommunicationKinds { transfers: !self.no_p2p, all_reduces: !self.no_allr, shared_links: self.shared_links };
         let settings = MappingSettings {
-            method: Method::find(&self.method).unwrap_or_default(),
+            method: MappingMethod::find(&self.method).unwrap_or_default(),
             parallel: Parallel { same_target: self.parallel_same_t, degree: self.parallel_degree },
             seed: self.seed,
             ..MappingSettings::default()
         };
         let topology = given.topology();
-        let found =
-            mapping(|| map_plan(&workload, limits, plan, given.wired(), (consider, &settings, Keep::Found), search));
+        let found = mapping(|| {
+            map_plan(&workload, limits, plan, given.wired(), (consider, &settings, MappingChoice::Found), search)
+        });
         let mut mapped = match found {
             Ok(mapped) => mapped,
             Err(error @ PlanError::NoStages) => {
@@ -186,13 +190,13 @@ impl MapArgs {
             }
         }
         interrupt.follows();
-        Ok(Ok(OnTopology { workload, limits, mapped, score }))
+        Ok(Ok(MapReport { workload, limits, mapped, score }))
     }
 }
 
-impl OnTopology {
+impl MapReport {
     fn document(&self, planner: Option<PlannerPart>) -> Document {
-        let OnTopology { workload, limits, mapped: Mapped { plan, part, .. }, score } = self;
+        let MapReport { workload, limits, mapped: MappedPlan { plan, part, .. }, score } = self;
         let measure = plan.measure;
         let objective = ObjectivePart {
             name: measure.name().into(),
@@ -227,7 +231,7 @@ impl OnTopology {
     }
 
     fn report(&self, topology: &Topology) -> String {
-        let Mapped { plan, mapping, part, before } = &self.mapped;
+        let MappedPlan { plan, mapping, part, before } = &self.mapped;
         let mut text = String::new();
         let workers = units::counted(mapping.devices.len(), "part");
         let ending = match mapping {

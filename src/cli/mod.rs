@@ -1,8 +1,8 @@
 //! Command line: a clap tree with one file per subcommand.
 //!
-//! A subcommand is a struct of arguments with a `run` that returns how it [ended](Ending) or why it [failed](Failure).
-//! Shared parts: flags of limits and planners, input of workloads and plans, planner runs with a progress bar and
-//! Ctrl-C, the table of a plan, and `output`.
+//! A subcommand is a struct of arguments with a `run` that returns how it [ended](CommandEnd) or why it
+//! [failed](Failure). Shared parts: flags of limits and planners, input of workloads and plans, planner runs with a
+//! progress bar and Ctrl-C, the table of a plan, and `output`.
 //!
 //! Results go to standard output, everything else to standard error. A reader that exits early
 //! (`plantui plan F | head -1`) is a success, since it got its lines. A standard output that was closed from the start
@@ -64,7 +64,7 @@ use std::{ffi::OsStr, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
-pub use failure::{Ending, Failure};
+pub use failure::{CommandEnd, Failure};
 pub use output::{standard_output_is_closed, takes_colours};
 
 const EXAMPLES: &str = "\
@@ -139,7 +139,7 @@ impl Cli {
     ///
     /// # Errors
     /// [`Failure`] for wrong use, wrong input, or a reader that exited.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub fn run(self) -> Result<CommandEnd, Failure> {
         match self.command {
             None => self.screen.run(),
             Some(Command::Plan(args)) => args.run(),
@@ -174,7 +174,7 @@ pub fn main() -> ExitCode {
     if let Some(failure) = mistyped::failure(first_word.as_deref().and_then(OsStr::to_str)) {
         return failure.report();
     }
-    match help::parse(terms::asked_of_help(std::env::args_os().collect())).map(Cli::run) {
+    match help::parse(terms::from_help(std::env::args_os().collect())).map(Cli::run) {
         Ok(Ok(ending)) => ending.exit_code(),
         Ok(Err(failure)) => failure.report(),
         Err(error) => misuse::report(error),

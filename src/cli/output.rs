@@ -50,7 +50,7 @@ impl Destination {
     /// [`Failure`] if the file exists and may not be replaced, is a directory, or cannot be resolved.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let Destination::File { path, force } = self else { return is_open() };
-        let Some(metadata) = there(path)? else { return Ok(()) };
+        let Some(metadata) = metadata_if_exists(path)? else { return Ok(()) };
         if metadata.is_dir() {
             return Err(Failure::refused(format!("{} is a directory", input::shown(path)), "name a file in it"));
         }
@@ -85,7 +85,7 @@ impl Destination {
     /// As [`Destination::write`].
     pub(super) fn trace(&self, pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         let mut bytes = 0;
-        self.stream(|out| pieces(&mut Counted { out, bytes: &mut bytes }))?;
+        self.stream(|out| pieces(&mut CountingWriter { out, bytes: &mut bytes }))?;
         if bytes > LARGE_TRACE {
             let megabytes = bytes / 1_000_000;
             notice::note(&format!("the trace is {megabytes} MB; fewer --microbatches make it smaller"));
@@ -95,12 +95,12 @@ impl Destination {
 }
 
 /// Forwards text that is safe for a terminal, and counts its bytes.
-struct Counted<'a> {
+struct CountingWriter<'a> {
     out: &'a mut dyn Write,
     bytes: &'a mut u64,
 }
 
-impl Write for Counted<'_> {
+impl Write for CountingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Each piece is a whole text.
         match std::str::from_utf8(bytes) {
@@ -183,7 +183,7 @@ pub(super) fn json(value: &impl serde::Serialize) -> String {
 /// # Errors
 /// [`Failure`] if the system cannot tell, as for circular symbolic links: these are not replaced, because their target
 /// is unknown.
-fn there(path: &Path) -> Result<Option<fs::Metadata>, Failure> {
+fn metadata_if_exists(path: &Path) -> Result<Option<fs::Metadata>, Failure> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
@@ -200,7 +200,7 @@ fn write_file(path: &Path, force: bool, pieces: impl FnOnce(&mut dyn Write) -> i
         io::ErrorKind::AlreadyExists => exists(path),
         _ => Failure::writing(&input::shown(path), error),
     };
-    if there(path)?.is_some_and(|there| !there.is_file()) {
+    if metadata_if_exists(path)?.is_some_and(|there| !there.is_file()) {
         return fs::OpenOptions::new()
             .write(true)
             .open(path)

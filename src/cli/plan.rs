@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use super::{
-    Ending, Failure,
+    CommandEnd, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
     output::{self, Destination},
-    planning::{self, Task},
+    planning::{self, PlanningTask},
     profile_input, report,
 };
 use crate::{
     export::{
         engine::EngineSettings,
-        formats::{self, Exported, Format, Writes},
+        formats::{self, ExportInput, FormatWriter, PlanFormat},
         plan_json,
     },
     notice,
@@ -69,12 +69,12 @@ struct OutputArgs {
     /// What --output writes; without --output it goes to standard output [default: plan-json]. Files of training engines are written
     /// by `plantui export`
     #[arg(long, value_name = "FORMAT", value_parser = format())]
-    format: Option<&'static Format>,
+    format: Option<&'static PlanFormat>,
 }
 
 /// Formats except those of engines, which have their own settings in `plantui export`.
-fn format() -> impl TypedValueParser<Value = &'static Format> {
-    let written = arguments::export_formats().filter(|(format, _)| !matches!(format.writes, Writes::Engine(_)));
+fn format() -> impl TypedValueParser<Value = &'static PlanFormat> {
+    let written = arguments::export_formats().filter(|(format, _)| !matches!(format.writes, FormatWriter::Engine(_)));
     let known = PossibleValuesParser::new(written.map(|(_, value)| value));
     known.map(|id| formats::find(&id).expect("one of them"))
 }
@@ -84,7 +84,7 @@ impl PlanArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or if a result cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let (standard, file) = self.output.destinations()?;
         let workload = self.limits.load(&self.workload)?;
         if self.limits.by_batch().len() > 1 {
@@ -94,7 +94,7 @@ impl PlanArgs {
             let (reason, repair) = format.refusal(&workload);
             return Err(Failure::refused(format!("--format {} {reason}", format.id), repair));
         }
-        let task = Task::new(workload, &self.limits, &self.planning)?;
+        let task = PlanningTask::new(workload, &self.limits, &self.planning)?;
         let (planned, _until_written) = task.run(&self.planning)?;
         // Formats that contain only a plan are not written without one, nor a trace without a simulation; the exit code
         // says so.
@@ -105,10 +105,10 @@ impl PlanArgs {
         }
         match standard {
             // The file is written: a closed standard output loses nothing.
-            Printed::Table | Printed::Line(_) if to_file && output::is_open().is_err() => {}
-            Printed::Table => output::print(&report::planned(&planned))?,
-            Printed::Line(path) => output::print(&report::written(&planned, &path))?,
-            Printed::Format(format) => {
+            StandardOutput::Table | StandardOutput::Line(_) if to_file && output::is_open().is_err() => {}
+            StandardOutput::Table => output::print(&report::planned(&planned))?,
+            StandardOutput::Line(path) => output::print(&report::written(&planned, &path))?,
+            StandardOutput::Format(format) => {
                 if !write(&planned, format, &Destination::Standard)? {
                     whole = false;
                     notice::whole(&report::planned(&planned));
@@ -116,53 +116,53 @@ impl PlanArgs {
             }
         }
         Ok(match planning::ending(&planned) {
-            Ending::Done if !whole => Ending::Stopped,
+            CommandEnd::Done if !whole => CommandEnd::Stopped,
             ending => ending,
         })
     }
 
     /// Plans all batches in parallel, and prints their reports in order or a JSON array of their documents.
-    fn run_batches(&self, workload: &Workload, printed: &Printed, to_file: bool) -> Result<Ending, Failure> {
-        let other = |format: &Format| *format != *formats::plan_json();
-        if to_file || matches!(printed, Printed::Format(format) if other(format)) {
+    fn run_batches(&self, workload: &Workload, printed: &StandardOutput, to_file: bool) -> Result<CommandEnd, Failure> {
+        let other = |format: &PlanFormat| *format != *formats::plan_json();
+        if to_file || matches!(printed, StandardOutput::Format(format) if other(format)) {
             let hint = "use --json, or give one batch";
             return Err(Failure::refused("a list of batches is written to standard output, as reports or JSON", hint));
         }
-        let task = |limits| Task::new(workload.clone(), limits, &self.planning);
+        let task = |limits| PlanningTask::new(workload.clone(), limits, &self.planning);
         let tasks = self.limits.by_batch().iter().map(task).collect::<Result<Vec<_>, _>>()?;
         let (all, _until_printed) = planning::all(tasks, &self.planning)?;
         let text = match printed {
-            Printed::Table => all.iter().map(report::planned).collect::<Vec<_>>().join("\n"),
+            StandardOutput::Table => all.iter().map(report::planned).collect::<Vec<_>>().join("\n"),
             _ => output::json(&all.iter().map(document).collect::<Vec<_>>()),
         };
         output::print(&text)?;
-        Ok(all.iter().map(planning::ending).find(|ending| *ending != Ending::Done).unwrap_or(Ending::Done))
+        Ok(all.iter().map(planning::ending).find(|ending| *ending != CommandEnd::Done).unwrap_or(CommandEnd::Done))
     }
 }
 
 /// File and the format written to it.
-type ToFile = (Destination, &'static Format);
+type FileOutput = (Destination, &'static PlanFormat);
 
 /// Content of standard output.
-enum Printed {
+enum StandardOutput {
     Table,
-    Format(&'static Format),
+    Format(&'static PlanFormat),
     /// One line about the plan written to this file.
     Line(PathBuf),
 }
 
 impl OutputArgs {
     /// Destinations of the result: standard output, and a file if requested.
-    fn destinations(&self) -> Result<(Printed, Option<ToFile>), Failure> {
+    fn destinations(&self) -> Result<(StandardOutput, Option<FileOutput>), Failure> {
         let format = self.format.unwrap_or(formats::plan_json());
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let json = self.json.then_some(formats::plan_json());
         if let Destination::File { path, .. } = &destination {
             let printed = match json {
-                Some(document) if document == format => Printed::Line(path.clone()),
-                Some(document) => Printed::Format(document),
-                None => Printed::Table,
+                Some(document) if document == format => StandardOutput::Line(path.clone()),
+                Some(document) => StandardOutput::Format(document),
+                None => StandardOutput::Table,
             };
             return Ok((printed, Some((destination, format))));
         }
@@ -171,32 +171,32 @@ impl OutputArgs {
             return Err(Failure::refused("--json and --format both ask for standard output", hint));
         }
         let written = json.or(self.format).or(self.output.as_ref().map(|_| format));
-        Ok((written.map_or(Printed::Table, Printed::Format), None))
+        Ok((written.map_or(StandardOutput::Table, StandardOutput::Format), None))
     }
 }
 
 /// Writes the plan in a format; false if there is no plan and the format cannot express that.
-fn write(planned: &Run, format: &'static Format, destination: &Destination) -> Result<bool, Failure> {
+fn write(planned: &Run, format: &'static PlanFormat, destination: &Destination) -> Result<bool, Failure> {
     let missing = match format.writes {
-        Writes::Run => false,
-        Writes::Plan(_) | Writes::Engine(_) => planned.outcome.plan.is_none(),
-        Writes::Trace => planned.simulation.is_none(),
+        FormatWriter::Run => false,
+        FormatWriter::Plan(_) | FormatWriter::Engine(_) => planned.outcome.plan.is_none(),
+        FormatWriter::Trace => planned.simulation.is_none(),
     };
     if missing {
         return Ok(false);
     }
-    if matches!(format.writes, Writes::Run) {
+    if matches!(format.writes, FormatWriter::Run) {
         destination.write(&plan_json::to_json(&document(planned)))?;
         return Ok(true);
     }
-    let exported = Exported {
+    let exported = ExportInput {
         run: planned.into(),
         engine: &EngineSettings { nearest: Some(nearest::plans), ..EngineSettings::default() },
     };
     let pieces = |out: &mut dyn std::io::Write| format.write(&exported, out);
     match format.writes {
-        Writes::Trace => destination.trace(pieces)?,
-        Writes::Run | Writes::Plan(_) | Writes::Engine(_) => destination.stream(pieces)?,
+        FormatWriter::Trace => destination.trace(pieces)?,
+        FormatWriter::Run | FormatWriter::Plan(_) | FormatWriter::Engine(_) => destination.stream(pieces)?,
     }
     profile_input::untold_in(format.id, &planned.problem.workload);
     Ok(true)

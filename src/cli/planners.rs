@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{Ending, Failure, output, report::line};
+use super::{CommandEnd, Failure, output, report::line};
 use crate::planner::{self, OptionKind, OptionSpec, Planner};
 
 const EXAMPLES: &str = "\
@@ -73,10 +73,10 @@ impl PlannersArgs {
     ///
     /// # Errors
     /// [`Failure`] if standard output cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let entries: Vec<PlannerEntry> = planner::all().iter().map(|&planner| entry(planner)).collect();
         output::print(&if self.json { output::json(&entries) } else { text(&entries) })?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 }
 

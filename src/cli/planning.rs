@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::{
-    Ending, Failure,
+    CommandEnd, Failure,
     arguments::{LimitArgs, PlannerArgs},
     interrupt::Interrupt,
     profile_input, training_input,
@@ -21,18 +21,18 @@ use crate::{
 };
 
 /// Problem and its planner.
-pub(crate) struct Task {
+pub(crate) struct PlanningTask {
     /// Planner of the task.
     pub planner: &'static dyn Planner,
     /// Problem to solve.
     pub problem: Problem,
     /// Given limits that the planner ignores.
-    pub(super) unheeded: Vec<LimitKind>,
+    pub(super) ignored_limits: Vec<LimitKind>,
     /// Assumed limits, a sentence each.
     pub(super) assumed: Vec<String>,
 }
 
-impl Task {
+impl PlanningTask {
     /// Combines a workload with the user's flags.
     ///
     /// # Errors
@@ -54,8 +54,9 @@ impl Task {
         let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
         let problem = Problem { workload: Arc::new(workload), limits, options };
         planner.check_options(&problem)?;
-        let unheeded = given.given().filter(|kind| !planner.limits_for(&problem.workload).contains(kind)).collect();
-        Ok(Task { planner, problem, unheeded, assumed })
+        let ignored_limits =
+            given.given().filter(|kind| !planner.limits_for(&problem.workload).contains(kind)).collect();
+        Ok(PlanningTask { planner, problem, ignored_limits, assumed })
     }
 
     /// Plans and simulates. The deadline and Ctrl-C end the plan and then the simulation, and the results so far are
@@ -85,22 +86,22 @@ impl Task {
     /// # Errors
     /// [`Fault`] if the planner's claim is not confirmed.
     pub(super) fn plan(self, search: &Search) -> Result<Run, Fault> {
-        let Task { planner, problem, unheeded, assumed } = self;
+        let PlanningTask { planner, problem, ignored_limits, assumed } = self;
         let mut run = Run::new(planner, problem, search)?;
-        run.outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
+        run.outcome.notes.extend(ignored_limits.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
         Ok(run)
     }
 }
 
 /// Plans and simulates tasks in parallel, without a progress bar. Ctrl-C ends all plans and then all simulations, and
-/// the results so far are kept, as in [`Task::run`].
+/// the results so far are kept, as in [`PlanningTask::run`].
 ///
 /// # Errors
 /// [`Failure`] if the system refuses threads or signal handlers, or a planner's claim is not confirmed.
-pub(crate) fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<(Vec<Run>, Interrupt), Failure> {
+pub(crate) fn all(tasks: Vec<PlanningTask>, args: &PlannerArgs) -> Result<(Vec<Run>, Interrupt), Failure> {
     let whole = Search::new(None, args.seed);
     let interrupt = Interrupt::cancels(&whole)?;
-    let one = |task: Task| {
+    let one = |task: PlanningTask| {
         let search = whole.part(args.deadline);
         let mut planned = task.plan(&search)?;
         planned.simulate_when(Setup::default(), |simulate| {
@@ -125,11 +126,11 @@ pub(super) fn ignored(planner: &dyn Planner, kind: LimitKind) -> String {
 }
 
 /// End of the command for a run.
-pub(crate) fn ending(run: &Run) -> Ending {
+pub(crate) fn ending(run: &Run) -> CommandEnd {
     match run.outcome.status {
-        _ if run.outcome.plan.is_some() => Ending::Done,
-        Status::Infeasible => Ending::NoPlan,
-        Status::Optimal | Status::Feasible | Status::Cancelled => Ending::Stopped,
+        _ if run.outcome.plan.is_some() => CommandEnd::Done,
+        Status::Infeasible => CommandEnd::NoPlan,
+        Status::Optimal | Status::Feasible | Status::Cancelled => CommandEnd::Stopped,
     }
 }
 
@@ -197,7 +198,7 @@ mod tests {
         let workload = Arc::new(workload::builtin());
         let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(Liar::Claims.options()) };
-        let task = Task { planner: &Liar::Claims, problem, unheeded: vec![], assumed: vec![] };
+        let task = PlanningTask { planner: &Liar::Claims, problem, ignored_limits: vec![], assumed: vec![] };
         let args = PlannerArgs { planner: None, settings: vec![], deadline: None, threads: None, seed: 0 };
         let failure = all(vec![task], &args).err().unwrap();
         let Failure::Bug(what) = &failure else { panic!("{failure:?}") };
@@ -212,7 +213,7 @@ mod tests {
         let limits = family::resolve(&workload, &asked).unwrap();
         let planner = planner::find("equal-partition").unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
-        let task = Task { planner, problem, unheeded: vec![], assumed: vec![] };
+        let task = PlanningTask { planner, problem, ignored_limits: vec![], assumed: vec![] };
         let mut planned = task.plan(&Search::default()).unwrap();
         let over = Search::new(Some(std::time::Duration::ZERO), 0);
         planned.simulate_when(Setup::default(), |simulate| simulate(&over));
@@ -221,7 +222,7 @@ mod tests {
         assert!(note.starts_with("not simulated") && note.contains("--deadline"), "{note}");
         let report = crate::cli::report::planned(&planned);
         assert!(report.contains("limited by stage") && report.contains(&note), "{report}");
-        assert_eq!(ending(&planned), Ending::Done);
+        assert_eq!(ending(&planned), CommandEnd::Done);
         // An ended search does not affect the one that follows it.
         planned.simulate_when(Setup::default(), |simulate| {
             simulate(&over.follow(LEAST_TIME.max(std::time::Duration::from_secs(3600))))

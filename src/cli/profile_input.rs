@@ -43,7 +43,7 @@ impl ProfileArgs {
     }
 
     /// Dial of the workload that this flag or a planner's setting changes.
-    pub(super) fn dial_asked(&self, settings: &[String]) -> Option<String> {
+    pub(super) fn changed_dial(&self, settings: &[String]) -> Option<String> {
         let set = settings.iter().any(|setting| is_batch(setting));
         (self.profile_batch.is_some() || set).then(|| PROFILE_BATCH.to_string())
     }
@@ -53,16 +53,16 @@ impl ProfileArgs {
     /// # Errors
     /// As [`ProfileArgs::over`]; [`Failure`] if the plan cannot be read.
     pub(super) fn over_for(&self, workload: Workload, plan: &Path) -> Result<Workload, Failure> {
-        let untold = family::of(&workload).profile_batch().is_some_and(|batch| !batch.told);
+        let untold = family::of(&workload).profile_batch().is_some_and(|batch| !batch.stated);
         if self.profile_batch.is_some() || !untold {
             return self.over(workload);
         }
-        ProfileArgs { profile_batch: told(plan)? }.over(workload)
+        ProfileArgs { profile_batch: batch_in_plan(plan)? }.over(workload)
     }
 }
 
 /// Batch that a plan's file says it was made with.
-fn told(plan: &Path) -> Result<Option<u32>, Failure> {
+fn batch_in_plan(plan: &Path) -> Result<Option<u32>, Failure> {
     let (bytes, _) = input::plan_bytes(plan)?;
     // Errors in the file are reported when the plan is read.
     let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();

@@ -11,16 +11,16 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const STEPS: u64 = 1000;
 
 /// Progress bar of a search that appears after a delay.
-pub(super) struct Bar {
+pub(super) struct SearchBar {
     title: &'static str,
     measure: Measure,
     bar: Option<ProgressBar>,
 }
 
-impl Bar {
+impl SearchBar {
     /// Bar with the planner's name; its incumbents have this measure.
     pub(super) fn new(title: &'static str, measure: Measure) -> Self {
-        Bar { title, measure, bar: None }
+        SearchBar { title, measure, bar: None }
     }
 
     /// Shows the progress of the search; `stopping` after it was cancelled.
@@ -48,7 +48,7 @@ impl Bar {
 }
 
 /// Progress bar for work in equal pieces.
-pub(super) struct Count {
+pub(super) struct CountBar {
     title: &'static str,
     total: usize,
     done: usize,
@@ -56,10 +56,10 @@ pub(super) struct Count {
     bar: Option<ProgressBar>,
 }
 
-impl Count {
+impl CountBar {
     /// Bar over `total` pieces that appears after a delay.
     pub(super) fn new(title: &'static str, total: usize) -> Self {
-        Count { title, total, done: 0, began: Instant::now(), bar: None }
+        CountBar { title, total, done: 0, began: Instant::now(), bar: None }
     }
 
     /// Counts one more piece as done.
@@ -119,7 +119,7 @@ impl Drop for Timer {
     }
 }
 
-impl Drop for Count {
+impl Drop for CountBar {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -127,7 +127,7 @@ impl Drop for Count {
     }
 }
 
-impl Drop for Bar {
+impl Drop for SearchBar {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -24,7 +24,7 @@ use crate::{
     planner::Infeasible,
     run::{Run, Simulation},
     simulate::Schedule,
-    study::{losses::Losses, promise::Promise},
+    study::{losses::Losses, prediction_gap::PredictionGap},
     units,
     workload::Workload,
 };
@@ -79,8 +79,8 @@ pub(crate) fn written(planned: &Run, path: &Path) -> String {
 pub(crate) fn headline(planned: &Run, plan: &Plan, score: &Score) -> String {
     let mut text = String::new();
     let limits = &planned.problem.limits;
-    let (Some(promise), Some(simulation)) = (Promise::of_run(planned), &planned.simulation) else {
-        line(&mut text, format_args!("{}", worth(limits, plan, score)));
+    let (Some(gap), Some(simulation)) = (PredictionGap::of_run(planned), &planned.simulation) else {
+        line(&mut text, format_args!("{}", objective_line(limits, plan, score)));
         line(&mut text, format_args!("{}", proven(planned)));
         return text;
     };
@@ -100,17 +100,16 @@ pub(crate) fn headline(planned: &Run, plan: &Plan, score: &Score) -> String {
         None => " (not proven)".into(),
     });
     let proof = proof.unwrap_or_default();
-    line(&mut text, format_args!("planner's objective: {own}{proof}; simulated {}", promise.told()));
+    line(&mut text, format_args!("planner's objective: {own}{proof}; simulated {}", gap.summary()));
     text
 }
 
 /// Proof of the plan, and its simulated value: a planner's model is not the iteration that runs.
 pub(crate) fn proven(planned: &Run) -> String {
     let proof = planned.outcome.proof().map(|proof| proof.to_string());
-    let promise = Promise::of_run(planned).map(|promise| promise.told()).or_else(|| Promise::once(planned));
-    let simulated = planned.simulation.as_ref().zip(promise);
-    let simulated =
-        simulated.map(|(simulation, promise)| format!("simulated as {}: {promise}", simulation.schedule.name()));
+    let gap = PredictionGap::of_run(planned).map(|gap| gap.summary()).or_else(|| PredictionGap::once(planned));
+    let simulated = planned.simulation.as_ref().zip(gap);
+    let simulated = simulated.map(|(simulation, gap)| format!("simulated as {}: {gap}", simulation.schedule.name()));
     proof.into_iter().chain(simulated).collect::<Vec<_>>().join("; ")
 }
 
@@ -122,7 +121,7 @@ pub(crate) fn about(workload: &Workload) -> String {
 }
 
 /// Objective, throughput, stages and devices in one line.
-pub(crate) fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
+pub(crate) fn objective_line(limits: &Limits, plan: &Plan, score: &Score) -> String {
     let time = score.slowest_s;
     let value = score.measure.show(score.value);
     let worth = match score.measure {
@@ -317,14 +316,15 @@ pub(crate) fn simulated(simulation: &Simulation, limits: &Limits) -> String {
 
 /// Explanation of a difference between simulated and planned value above [`NOTED_DIFFERENCE`].
 fn difference(planned: &Run) -> Option<String> {
-    let (promise, simulation) = (Promise::of_run(planned)?, planned.simulation.as_ref()?);
-    if promise.difference().abs() <= NOTED_DIFFERENCE {
+    let (gap, simulation) = (PredictionGap::of_run(planned)?, planned.simulation.as_ref()?);
+    if gap.difference().abs() <= NOTED_DIFFERENCE {
         return None;
     }
     let Some(losses) = Losses::of_simulation(simulation) else {
         return Some("simulated and planned differ; the batch is too long to find out why".into());
     };
-    let lost = Some(losses.told()).filter(|lost| !lost.is_empty()).map(|lost| format!(", {lost}")).unwrap_or_default();
+    let lost =
+        Some(losses.summary()).filter(|lost| !lost.is_empty()).map(|lost| format!(", {lost}")).unwrap_or_default();
     let compute = units::percent(losses.compute_s / losses.batch_s);
     let told = format!("of the simulated batch the slowest stage computes {compute}{lost}");
     // A speed-up is of whole batches, so nothing is added to it.

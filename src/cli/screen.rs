@@ -11,10 +11,10 @@ use clap::{
 };
 
 use super::{
-    Ending, Failure,
+    CommandEnd, Failure,
     arguments::{LimitArgs, PlannerArgs, schedules},
     input, output,
-    planning::{self, Task},
+    planning::{self, PlanningTask},
     profile_input, report, training_input,
 };
 use crate::{
@@ -83,7 +83,7 @@ impl ScreenArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input.
-    pub(crate) fn run(mut self) -> Result<Ending, Failure> {
+    pub(crate) fn run(mut self) -> Result<CommandEnd, Failure> {
         if let Some(name) = &self.look.theme {
             // Loaded here to refuse a wrong name with and without a terminal.
             theme::load(name, theme::user_directory().as_deref(), theme::Depth::True)
@@ -93,7 +93,7 @@ impl ScreenArgs {
         let config = (named || tui::terminal_is_there()).then(|| self.config()).transpose()?.unwrap_or_default();
         if self.start.print_config {
             output::print(&config.to_toml())?;
-            return Ok(Ending::Done);
+            return Ok(CommandEnd::Done);
         }
         if self.start.watch && self.workload.as_deref().is_none_or(input::is_standard_input) {
             return Err(Failure::refused("--watch needs a file to watch", "name one: plantui model.json --watch"));
@@ -107,13 +107,14 @@ impl ScreenArgs {
             Some(_) => self.limits.over(as_read.clone())?,
             None => as_read.clone(),
         };
-        let mut dials_asked = self.limits.training.dials_asked(&self.planning.settings, self.limits.topology.is_some());
-        dials_asked.extend(self.limits.profile.dial_asked(&self.planning.settings));
+        let mut dials_asked =
+            self.limits.training.changed_dials(&self.planning.settings, self.limits.topology.is_some());
+        dials_asked.extend(self.limits.profile.changed_dial(&self.planning.settings));
         if tui::terminal_is_there() {
             let given = training_input::software(&mut workload, &self.planning.settings)?;
             self.planning.settings = profile_input::batch_of(&mut workload, given, &self.limits.profile)?;
         } else {
-            return self.report(Task::new(workload, &self.limits, &self.planning)?);
+            return self.report(PlanningTask::new(workload, &self.limits, &self.planning)?);
         }
         if let Some(threads) = self.planning.threads {
             // The screen plans on the global pool, which can be sized only once: nothing has used it yet.
@@ -122,7 +123,7 @@ impl ScreenArgs {
         }
         let request = self.request(config, Arc::new(workload))?;
         match tui::run(ScreenRequest { dials_asked, as_read: Arc::new(as_read), ..request }) {
-            Ok(()) => Ok(Ending::Done),
+            Ok(()) => Ok(CommandEnd::Done),
             Err(ScreenError::Option(error)) => Err(error.into()),
             Err(error) => Err(Failure::refused(error.to_string(), "")),
         }
@@ -174,7 +175,7 @@ impl ScreenArgs {
         })
     }
 
-    fn report(&self, task: Task) -> Result<Ending, Failure> {
+    fn report(&self, task: PlanningTask) -> Result<CommandEnd, Failure> {
         let (planned, _until_printed) = task.run(&self.planning)?;
         output::print(&report::planned(&planned))?;
         notice::note("there is no terminal here; in one, this command shows the screen");

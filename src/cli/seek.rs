@@ -5,12 +5,12 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, builder::PossibleValuesParser};
 
 use super::{
-    Ending, Failure,
+    CommandEnd, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
-    failure::tell_bug,
+    failure::print_bug,
     interrupt::Interrupt,
     output::{self, Destination},
-    planning::{self, Task},
+    planning::{self, PlanningTask},
     seek_report,
     watch::watched,
 };
@@ -21,8 +21,8 @@ use crate::{
     study::{
         compare::TIME_FOR_EACH,
         explain::limits_of,
-        seek::{self, Goal, Question, Sought},
-        sweep::Values,
+        seek::{self, Goal, SeekQuery, SeekResult},
+        sweep::LimitValues,
     },
 };
 
@@ -86,10 +86,10 @@ impl SeekArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or if the result cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
-        let task = Task::new(self.limits.load(&self.workload)?, &self.limits, &self.planning)?;
+        let task = PlanningTask::new(self.limits.load(&self.workload)?, &self.limits, &self.planning)?;
         let question = self.question(&task)?;
         let sought = match self.planning.threads {
             None => self.seek(&task, &question)?,
@@ -101,16 +101,16 @@ impl SeekArgs {
         };
         destination.write(&text)?;
         let faults = sought.curve.iter().filter_map(|step| step.fault.as_ref());
-        faults.clone().for_each(tell_bug);
+        faults.clone().for_each(print_bug);
         Ok(match sought.answer {
-            Some(_) => Ending::Done,
-            None if faults.count() > 0 => Ending::Bug,
-            None if sought.stopped => Ending::Stopped,
-            None => Ending::NoPlan,
+            Some(_) => CommandEnd::Done,
+            None if faults.count() > 0 => CommandEnd::Bug,
+            None if sought.stopped => CommandEnd::Stopped,
+            None => CommandEnd::NoPlan,
         })
     }
 
-    fn question(&self, task: &Task) -> Result<Question, Failure> {
+    fn question(&self, task: &PlanningTask) -> Result<SeekQuery, Failure> {
         let least = LimitKind::ALL.into_iter().find(|kind| kind.flag().trim_start_matches('-') == self.least);
         let least = least.ok_or_else(|| Failure::refused(format!("there is no limit `{}`", self.least), ""))?;
         let heeded = limits_of(task.planner, &task.problem.workload);
@@ -123,18 +123,18 @@ impl SeekArgs {
         let measure = task.planner.measure(&task.problem.workload, &task.problem.options);
         let goal = Goal::of_workload(&self.until, measure, &task.problem.workload)
             .map_err(|error| Failure::refused(error.message, error.repair))?;
-        let among = self.among.as_deref().map(|text| Values::parse(least, text)).transpose();
+        let among = self.among.as_deref().map(|text| LimitValues::parse(least, text)).transpose();
         let among = among.map_err(|error| Failure::refused(format!("--among: {error}"), ""))?;
-        Ok(Question { least, goal, among: among.map(|values| values.values) })
+        Ok(SeekQuery { least, goal, among: among.map(|values| values.values) })
     }
 
-    fn seek(&self, task: &Task, question: &Question) -> Result<Sought, Failure> {
+    fn seek(&self, task: &PlanningTask, question: &SeekQuery) -> Result<SeekResult, Failure> {
         let whole = Search::new(None, self.planning.seed);
         let interrupt = Interrupt::cancels(&whole)?;
         let search = whole.part(self.planning.deadline);
         let measure = question.goal.measure;
         let each = Some(self.each.unwrap_or(TIME_FOR_EACH));
-        let asked = seek::Asked { planner: task.planner, problem: &task.problem, setup: Setup::default(), each };
-        Ok(watched(("seeking", measure), &search, &interrupt, || seek::seek(&asked, question, &search, &mut |_| ())))
+        let base = seek::SeekProblem { planner: task.planner, problem: &task.problem, setup: Setup::default(), each };
+        Ok(watched(("seeking", measure), &search, &interrupt, || seek::seek(&base, question, &search, &mut |_| ())))
     }
 }

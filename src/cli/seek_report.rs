@@ -15,22 +15,22 @@ use crate::{
     family,
     plan::document::{Document, WorkloadPart, limit_value, limits_part},
     planner::Problem,
-    study::seek::{Certainty, Method, Sought, Step},
+    study::seek::{SeekCertainty, SeekMethod, SeekProbe, SeekResult},
     units,
 };
 
 /// Text for people.
-pub(super) fn text(problem: &Problem, sought: &Sought) -> String {
+pub(super) fn text(problem: &Problem, sought: &SeekResult) -> String {
     let mut text = String::new();
     let (question, name) = (&sought.question, sought.planner.info().name);
-    line(&mut text, format_args!("{}: {name}, {}", report::about(&problem.workload), question.told()));
+    line(&mut text, format_args!("{}: {name}, {}", report::about(&problem.workload), question.summary()));
     line(&mut text, format_args!("{}", answer(sought)));
     line(&mut text, format_args!("{}", certainty(sought)));
     line(&mut text, format_args!(""));
     curve(&mut text, sought);
     if let Some(run) = &sought.run {
         let plan = match (sought.answer, sought.nearest()) {
-            (None, Some(step)) => format!("the plan that comes nearest, with {}", sought.told(step.value)),
+            (None, Some(step)) => format!("the plan that comes nearest, with {}", sought.describe_value(step.value)),
             _ => format!("the plan: {}", sought.flags().unwrap_or_default()),
         };
         line(&mut text, format_args!(""));
@@ -40,24 +40,26 @@ pub(super) fn text(problem: &Problem, sought: &Sought) -> String {
     text
 }
 
-fn figure(sought: &Sought, step: &Step) -> String {
+fn figure(sought: &SeekResult, step: &SeekProbe) -> String {
     step.figure.map_or_else(|| "no plan".into(), |figure| sought.question.goal.judged(figure))
 }
 
 /// Answer, and the value below it.
-fn answer(sought: &Sought) -> String {
+fn answer(sought: &SeekResult) -> String {
     let Some(nearest) = sought.nearest() else {
         let why = sought.curve.iter().rev().find(|step| !step.why.is_empty()).map(|step| step.why.as_str());
         return format!("no value that was asked has a plan: {}", why.unwrap_or("nothing was asked"));
     };
     if sought.answer.is_none() {
         let (first, last) = (sought.curve.first(), sought.curve.last());
-        let ends = first.zip(last).map(|(a, b)| format!("{} to {}", sought.told(a.value), sought.told(b.value)));
+        let ends = first
+            .zip(last)
+            .map(|(a, b)| format!("{} to {}", sought.describe_value(a.value), sought.describe_value(b.value)));
         return format!(
             "out of reach: of {} the nearest is {} with {}",
             ends.unwrap_or_default(),
             figure(sought, nearest),
-            sought.told(nearest.value)
+            sought.describe_value(nearest.value)
         );
     }
     let below = sought.below.and_then(|below| sought.curve.iter().find(|step| step.value == below));
@@ -65,39 +67,39 @@ fn answer(sought: &Sought) -> String {
         Some(step) if (nearest.value / step.value - 1.0).abs() < 1e-6 => {
             format!("; with any less it is {}", figure(sought, step).replace("no plan", "none at all"))
         }
-        Some(step) => format!("; with {} it is {}", sought.told(step.value), figure(sought, step)),
+        Some(step) => format!("; with {} it is {}", sought.describe_value(step.value), figure(sought, step)),
         None => "; there is nothing less to ask".into(),
     };
     format!(
         "{}: {}{}",
-        sought.told(nearest.value),
+        sought.describe_value(nearest.value),
         figure(sought, nearest),
         below.replace("it is no plan", "there is no plan")
     )
 }
 
 /// Certainty and method of the answer.
-fn certainty(sought: &Sought) -> String {
+fn certainty(sought: &SeekResult) -> String {
     let asked = counted(sought.curve.len(), "re-plan");
     let how = match &sought.method {
-        Method::Bisection => {
+        SeekMethod::Bisection => {
             format!("by bisection, {asked}: with more {} the best plan is never worse", sought.question.least.label())
         }
-        Method::Sweep(why) => format!("from the least upwards, {asked}: {why}"),
+        SeekMethod::Sweep(why) => format!("from the least upwards, {asked}: {why}"),
     };
     let sure = match (&sought.certainty, sought.answer) {
-        (Certainty::Proven | Certainty::EveryAsked, Some(_)) if sought.below.is_none() => {
+        (SeekCertainty::Proven | SeekCertainty::EveryValueTested, Some(_)) if sought.below.is_none() => {
             "the least there is reaches the goal".to_string()
         }
-        (Certainty::Proven, _) => sought.proof(),
-        (Certainty::EveryAsked, _) => "every smaller value was asked, and its plan fails".to_string(),
-        (Certainty::Open(why), _) => format!("not proven: {why}"),
+        (SeekCertainty::Proven, _) => sought.proof(),
+        (SeekCertainty::EveryValueTested, _) => "every smaller value was asked, and its plan fails".to_string(),
+        (SeekCertainty::Open(why), _) => format!("not proven: {why}"),
     };
     format!("{sure}\n{how}")
 }
 
 /// Tested values, a row each.
-fn curve(text: &mut String, sought: &Sought) {
+fn curve(text: &mut String, sought: &SeekResult) {
     let goal = &sought.question.goal;
     let head = ["", sought.question.least.label(), goal.title(), "stages", "used", "planned in", ""];
     let mut rows = vec![head.map(String::from).to_vec()];
@@ -111,10 +113,10 @@ fn curve(text: &mut String, sought: &Sought) {
             or_dash(step.devices.map(|devices| devices.to_string())),
             units::seconds(step.seconds),
             match step {
-                Step { fault: Some(_), .. } => "bug".into(),
-                Step { holds: true, .. } => "reaches it".into(),
-                Step { figure: None, .. } => "no plan".into(),
-                Step { ruled_out: true, .. } => "fails, proven".into(),
+                SeekProbe { fault: Some(_), .. } => "bug".into(),
+                SeekProbe { reaches_goal: true, .. } => "reaches it".into(),
+                SeekProbe { figure: None, .. } => "no plan".into(),
+                SeekProbe { ruled_out: true, .. } => "fails, proven".into(),
                 _ => "fails".into(),
             },
         ]);
@@ -176,17 +178,17 @@ struct StepPart {
 }
 
 /// Document of a search.
-pub(super) fn document(problem: &Problem, sought: &Sought) -> SeekDocument {
-    use crate::study::seek::Figure;
+pub(super) fn document(problem: &Problem, sought: &SeekResult) -> SeekDocument {
+    use crate::study::seek::GoalFigure;
     let goal = &sought.question.goal;
     let (certainty, open) = match &sought.certainty {
-        Certainty::Proven => ("proven", None),
-        Certainty::EveryAsked => ("every_value_asked", None),
-        Certainty::Open(why) => ("open", Some(why.clone())),
+        SeekCertainty::Proven => ("proven", None),
+        SeekCertainty::EveryValueTested => ("every_value_asked", None),
+        SeekCertainty::Open(why) => ("open", Some(why.clone())),
     };
     let objection = match &sought.method {
-        Method::Bisection => None,
-        Method::Sweep(why) => Some(why.clone()),
+        SeekMethod::Bisection => None,
+        SeekMethod::Sweep(why) => Some(why.clone()),
     };
     let (nearest, least) = (sought.nearest(), sought.question.least);
     let told = |value| limit_value(least, value);
@@ -202,12 +204,12 @@ pub(super) fn document(problem: &Problem, sought: &Sought) -> SeekDocument {
             relation: if goal.at_most { "at_most" } else { "at_least" },
             value: goal.value,
             unit: match goal.figure {
-                Figure::Planned => goal.measure.unit(),
-                Figure::SampleTime | Figure::BatchTime => "s",
-                Figure::Throughput => "samples/s",
-                Figure::Bubble | Figure::Utilisation => "share",
-                Figure::Tokens => "tokens/s",
-                Figure::Memory => "B",
+                GoalFigure::Planned => goal.measure.unit(),
+                GoalFigure::SampleTime | GoalFigure::BatchTime => "s",
+                GoalFigure::Throughput => "samples/s",
+                GoalFigure::Bubble | GoalFigure::Utilisation => "share",
+                GoalFigure::Tokens => "tokens/s",
+                GoalFigure::Memory => "B",
             },
         },
         among: sought.question.among.clone(),
@@ -228,12 +230,12 @@ pub(super) fn document(problem: &Problem, sought: &Sought) -> SeekDocument {
     }
 }
 
-fn part(kind: LimitKind, step: &Step) -> StepPart {
+fn part(kind: LimitKind, step: &SeekProbe) -> StepPart {
     StepPart {
         value: limit_value(kind, step.value),
         status: status_word(step.status),
         figure: step.figure,
-        reaches: step.holds,
+        reaches: step.reaches_goal,
         ruled_out: step.ruled_out,
         stages: step.stages,
         devices: step.devices,

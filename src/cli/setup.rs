@@ -4,7 +4,7 @@ use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
     plan::WarmUp,
-    simulate::{Asked, LinkModel, Pipeline, Schedule, Setting, Setup, SimulatorSettings},
+    simulate::{ExplicitSettings, LinkModel, Pipeline, Schedule, Setup, SimulatorSetting, SimulatorSettings},
     units,
 };
 
@@ -47,36 +47,36 @@ pub(super) struct SetupArgs {
 }
 
 fn virtual_stages(text: &str) -> Result<u32, String> {
-    Setting::VirtualStages.parse(text, &SimulatorSettings::default()).map(|settings| settings.virtual_stages)
+    SimulatorSetting::VirtualStages.parse(text, &SimulatorSettings::default()).map(|settings| settings.virtual_stages)
 }
 
 fn buckets(text: &str) -> Result<u32, String> {
-    Setting::Buckets.parse(text, &SimulatorSettings::default()).map(|settings| settings.buckets)
+    SimulatorSetting::Buckets.parse(text, &SimulatorSettings::default()).map(|settings| settings.buckets)
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    Setting::ForwardShare.parse(text, &SimulatorSettings::default()).map(|settings| settings.forward_share)
+    SimulatorSetting::ForwardShare.parse(text, &SimulatorSettings::default()).map(|settings| settings.forward_share)
 }
 
 impl SetupArgs {
     /// Flags that were given.
-    fn given(&self) -> impl Iterator<Item = Setting> + '_ {
-        Setting::ALL.into_iter().filter(|setting| match setting {
-            Setting::Overlap => self.no_overlap,
-            Setting::Links => self.links != LinkModel::default().id(),
-            Setting::VirtualStages => self.virtual_stages.is_some(),
-            Setting::WarmUp => self.warmup.is_some(),
-            Setting::ExtraWarmUp => self.extra_warmup.is_some(),
-            Setting::WeightGradientShare => self.weight_gradient_share.is_some(),
-            Setting::ForwardShare => self.forward_share.is_some(),
-            Setting::Buckets => self.buckets.is_some(),
-            Setting::OptimizerStep => self.optimizer_step.is_some(),
+    fn given(&self) -> impl Iterator<Item = SimulatorSetting> + '_ {
+        SimulatorSetting::ALL.into_iter().filter(|setting| match setting {
+            SimulatorSetting::Overlap => self.no_overlap,
+            SimulatorSetting::Links => self.links != LinkModel::default().id(),
+            SimulatorSetting::VirtualStages => self.virtual_stages.is_some(),
+            SimulatorSetting::WarmUp => self.warmup.is_some(),
+            SimulatorSetting::ExtraWarmUp => self.extra_warmup.is_some(),
+            SimulatorSetting::WeightGradientShare => self.weight_gradient_share.is_some(),
+            SimulatorSetting::ForwardShare => self.forward_share.is_some(),
+            SimulatorSetting::Buckets => self.buckets.is_some(),
+            SimulatorSetting::OptimizerStep => self.optimizer_step.is_some(),
         })
     }
 
     /// Given settings that affect none of these simulated plans, a sentence each.
     #[allow(clippy::needless_pass_by_value, reason = "callers hand over what they make for this alone")]
-    pub(super) fn unheeded<'a>(
+    pub(super) fn unused_settings<'a>(
         &self,
         simulated: impl Iterator<Item = (Schedule, &'a Pipeline)> + Clone,
     ) -> Vec<String> {
@@ -89,7 +89,7 @@ impl SetupArgs {
             );
         }
         for setting in self.given() {
-            let flag = if setting == Setting::Overlap { "no-overlap" } else { setting.id() };
+            let flag = if setting == SimulatorSetting::Overlap { "no-overlap" } else { setting.id() };
             let mut reasons = simulated
                 .clone()
                 .map(|(schedule, pipeline)| setting.unused(&Setup { schedule, ..wanted }, Some(pipeline)));
@@ -117,11 +117,11 @@ impl SetupArgs {
             optimizer_step_s: self.optimizer_step.unwrap_or(default.optimizer_step_s),
         };
         let schedule = self.schedule.as_deref().and_then(Schedule::find);
-        let asked = Asked {
+        let explicit = ExplicitSettings {
             schedule: schedule.is_some(),
             virtual_stages: self.virtual_stages.is_some(),
             warm_up: self.warmup.is_some(),
         };
-        Setup { schedule: schedule.unwrap_or(Schedule::ALL[0]), settings, asked }
+        Setup { schedule: schedule.unwrap_or(Schedule::ALL[0]), settings, explicit }
     }
 }

@@ -7,7 +7,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum};
 
 use super::{
-    Ending, Failure,
+    CommandEnd, Failure,
     arguments::{self, LimitArgs},
     check, input,
     output::{self, Destination},
@@ -78,7 +78,7 @@ impl SimulateArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or if the result cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         input::one_standard_input(&self.workload, &self.plan)?;
@@ -89,24 +89,24 @@ impl SimulateArgs {
         if let Some(violation) = score.violations.first() {
             notice::error(&format!("{} is not valid: {violation}", input::shown(&self.plan)));
             notice::hint("`plantui check` lists everything that is wrong with it");
-            return Ok(Ending::NoPlan);
+            return Ok(CommandEnd::NoPlan);
         }
         let Setup { schedule: wanted, settings, .. } = self.setup.simulate().of(&loaded.plan);
         let search = Search::new(self.deadline, 0);
         let stopped = || search.cancelled();
         let Some(pipeline) = family::pipeline_unless(&workload, &limits, &loaded.plan, &settings, &stopped) else {
             notice::error(&no_routes(&search));
-            return Ok(Ending::Stopped);
+            return Ok(CommandEnd::Stopped);
         };
         let schedule = playable(&pipeline, wanted)?;
-        for told in self.setup.unheeded(std::iter::once((schedule, &pipeline))) {
+        for told in self.setup.unused_settings(std::iter::once((schedule, &pipeline))) {
             notice::note(&told);
         }
         let simulation = match Simulation::of(pipeline, schedule, &search) {
             Ok(simulation) => simulation,
             Err(given_up) => {
                 notice::error(&given_up);
-                return Ok(Ending::Stopped);
+                return Ok(CommandEnd::Stopped);
             }
         };
         let format = if self.json { TimelineFormat::Json } else { self.format };
@@ -119,7 +119,7 @@ impl SimulateArgs {
                     .trace(|out| chrome_trace::write(&mut { out }, &loaded.plan, pipeline, *schedule, timeline))?;
             }
         }
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 }
 

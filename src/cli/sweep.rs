@@ -12,13 +12,13 @@ use std::{
 use clap::{Args, builder::PossibleValuesParser};
 
 use super::{
-    Ending, Failure, arguments,
-    failure::tell_bug,
+    CommandEnd, Failure, arguments,
+    failure::print_bug,
     input,
     interrupt::Interrupt,
     output::{self, Destination},
     planning, profile_input,
-    progress::Count,
+    progress::CountBar,
     sweep_limits::SweepLimits,
     sweep_report,
     sweep_shard::Shard,
@@ -30,7 +30,7 @@ use crate::{
     family, notice,
     planner::{OptionError, Problem, Search, Status},
     study::sweep::{
-        Answer, Figure, MOST_POINTS, Series, Sweep,
+        ChartFigure, MOST_POINTS, PointResult, Series, Sweep,
         chart::Chart,
         papers::{self, Paper},
         run,
@@ -73,14 +73,14 @@ pub(crate) struct SweepArgs {
     #[command(flatten)]
     limits: SweepLimits,
     #[command(flatten)]
-    lines: Lines,
+    lines: SweepSeriesArgs,
     #[command(flatten)]
-    output: Output,
+    output: SweepOutputArgs,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Planning")]
-struct Lines {
+struct SweepSeriesArgs {
     /// A planner, with the settings of --set; may be repeated [default: the first that can plan the workload]
     #[arg(long, value_name = "ID", value_parser = arguments::planner_ids())]
     planner: Vec<String>,
@@ -112,7 +112,7 @@ struct Lines {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
-struct Output {
+struct SweepOutputArgs {
     /// What the table and the chart show
     #[arg(long, value_name = "FIGURE", value_parser = figures())]
     figure: Option<String>,
@@ -144,7 +144,7 @@ fn studies() -> PossibleValuesParser {
 }
 
 fn figures() -> PossibleValuesParser {
-    PossibleValuesParser::new(Figure::ALL.map(Figure::id))
+    PossibleValuesParser::new(ChartFigure::ALL.map(ChartFigure::id))
 }
 
 impl SweepArgs {
@@ -152,11 +152,11 @@ impl SweepArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or if a result cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let svg = self.output.svg.as_deref().map(|path| Destination::new(Some(path), self.output.force));
         svg.as_ref().map_or(Ok(()), Destination::check)?;
         let standard = |path: &PathBuf| path.as_os_str() == "-";
-        let Output { json, csv, output, resume, svg: chart, .. } = &self.output;
+        let SweepOutputArgs { json, csv, output, resume, svg: chart, .. } = &self.output;
         if resume.iter().any(standard) {
             return Err(Failure::refused("--resume takes a file, not standard output", "give a path"));
         }
@@ -181,13 +181,13 @@ impl SweepArgs {
         if let Some(shard) = self.lines.shard {
             shard.keep(&mut sweep.points);
         }
-        let run = sweep_csv::Run::new(&sweep, self.lines.seed, self.lines.deadline);
+        let run = sweep_csv::SweepContext::new(&sweep, self.lines.seed, self.lines.deadline);
         let run = if self.output.no_seconds { run.without_seconds() } else { run };
         let mut answers = store.before.answers(&sweep, &run);
         let taken = answers.iter().flatten().count();
         let stopped = self.answer(&sweep, &run, &mut answers, &mut store)?;
         store.write(&sweep, &run, &answers)?;
-        let figure = self.output.figure.as_deref().and_then(|id| Figure::ALL.into_iter().find(|f| f.id() == id));
+        let figure = self.output.figure.as_deref().and_then(|id| ChartFigure::ALL.into_iter().find(|f| f.id() == id));
         let figure = figure.or(paper.map(|paper| paper.figure)).unwrap_or_default();
         if let Some(destination) = svg {
             let chart = Chart::new(&sweep, &answers, figure);
@@ -197,7 +197,7 @@ impl SweepArgs {
         let text = if self.output.json {
             output::json(&sweep_report::document(&sweep, &answers))
         } else if self.output.csv {
-            sweep_csv::to_csv(&sweep, &run, &answers, &sweep_csv::Table::default())
+            sweep_csv::to_csv(&sweep, &run, &answers, &sweep_csv::SweepTable::default())
         } else {
             sweep_report::table(&sweep, &answers, figure, taken, self.again().as_deref())
                 + &sweep_topologies::report(&sweep, &answers)
@@ -207,22 +207,22 @@ impl SweepArgs {
         }
         let faults: BTreeSet<String> =
             answers.iter().flatten().filter_map(|answer| answer.fault.as_ref()).map(ToString::to_string).collect();
-        faults.iter().for_each(tell_bug);
+        faults.iter().for_each(print_bug);
         let stopped = stopped || answers.iter().flatten().any(|answer| answer.status == Status::Cancelled);
-        let found = answers.iter().flatten().any(Answer::has_plan);
+        let found = answers.iter().flatten().any(PointResult::has_plan);
         Ok(match (found, stopped) {
-            (true, _) => Ending::Done,
-            (false, _) if !faults.is_empty() => Ending::Bug,
-            (false, true) => Ending::Stopped,
+            (true, _) => CommandEnd::Done,
+            (false, _) if !faults.is_empty() => CommandEnd::Bug,
+            (false, true) => CommandEnd::Stopped,
             // Only the whole sweep shows if any point has a plan; a shard is done once it is answered.
-            (false, false) if self.lines.shard.is_some() => Ending::Done,
-            (false, false) => Ending::NoPlan,
+            (false, false) if self.lines.shard.is_some() => CommandEnd::Done,
+            (false, false) => CommandEnd::NoPlan,
         })
     }
 
     /// File from which a stopped sweep resumes.
     fn again(&self) -> Option<String> {
-        let Output { output, resume, .. } = &self.output;
+        let SweepOutputArgs { output, resume, .. } = &self.output;
         let file = output.as_ref().or(if let [file] = &resume[..] { Some(file) } else { None });
         file.map(|path| input::shown(path))
     }
@@ -268,15 +268,15 @@ impl SweepArgs {
         let sweep = Sweep::grid(workloads, series, &values, &self.limits.rest())
             .map_err(|(source, missing)| Failure::lacks(&source, &missing))?;
         check(&sweep)?;
-        for unheeded in sweep.unheeded(&values.iter().map(|values| values.kind).collect::<Vec<_>>()) {
-            notice::note(&unheeded.told(unheeded.kind.flag()));
+        for ignored_limit in sweep.ignored_limits(&values.iter().map(|values| values.kind).collect::<Vec<_>>()) {
+            notice::note(&ignored_limit.sentence(ignored_limit.kind.flag()));
         }
         Ok(sweep)
     }
 
     /// Requested planners and settings.
     fn series(&self, workloads: &[Arc<Workload>], settings: &[String]) -> Result<Vec<Series>, Failure> {
-        let Lines { planner, series, .. } = &self.lines;
+        let SweepSeriesArgs { planner, series, .. } = &self.lines;
         let mut lines: Vec<String> = planner.iter().chain(series).cloned().collect();
         if lines.is_empty() {
             lines.push(planning::choose(None, &workloads[0])?.info().id.into());
@@ -310,8 +310,8 @@ impl SweepArgs {
     fn answer(
         &self,
         sweep: &Sweep,
-        rests_on: &sweep_csv::Run,
-        answers: &mut [Option<Answer>],
+        rests_on: &sweep_csv::SweepContext,
+        answers: &mut [Option<PointResult>],
         store: &mut Store,
     ) -> Result<bool, Failure> {
         let wanted: Vec<usize> = (0..answers.len()).filter(|&place| answers[place].is_none()).collect();
@@ -322,7 +322,7 @@ impl SweepArgs {
         let interrupt = Interrupt::cancels(&search)?;
         let threads = self.lines.threads.unwrap_or(0);
         let pool = planning::pool(threads)?;
-        let (sender, receiver) = mpsc::channel::<(usize, Answer)>();
+        let (sender, receiver) = mpsc::channel::<(usize, PointResult)>();
         thread::scope(|scope| {
             let (wanted, search) = (&wanted, &search);
             let work = scope.spawn(move || {
@@ -330,7 +330,7 @@ impl SweepArgs {
                 let found = |place, answer| drop(sender.send((place, answer)));
                 pool.install(|| run::run(sweep, wanted, self.lines.deadline, search, &found));
             });
-            let mut bar = Count::new("sweep", wanted.len());
+            let mut bar = CountBar::new("sweep", wanted.len());
             let written = loop {
                 match receiver.recv_timeout(FRAME) {
                     Ok((place, answer)) => {

@@ -7,13 +7,13 @@ use clap::Args;
 use super::{
     Failure, input,
     profile_input::ProfileArgs,
-    topology_input::{Given, TopologyListArgs},
+    topology_input::{TopologyArgument, TopologyListArgs},
     training_input::TrainingArgs,
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
     family,
-    study::sweep::Values,
+    study::sweep::LimitValues,
     units::UnitError,
     workload::Workload,
 };
@@ -23,26 +23,26 @@ use crate::{
 #[command(next_help_heading = "Limits (a value, a list A,B,C, or a range A..B, A..B:x2, A..B:+8)")]
 pub(super) struct SweepLimits {
     /// Devices available; not all need be used
-    #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Devices, text))]
-    devices: Option<Values>,
+    #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = |text: &str| LimitValues::parse(LimitKind::Devices, text))]
+    devices: Option<LimitValues>,
     /// CPUs that can run nodes beside the devices (device placement)
-    #[arg(long, value_name = "L", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Cpus, text))]
-    cpus: Option<Values>,
+    #[arg(long, value_name = "L", allow_hyphen_values = true, value_parser = |text: &str| LimitValues::parse(LimitKind::Cpus, text))]
+    cpus: Option<LimitValues>,
     /// Memory per device, such as 1GiB,2GiB,8GiB,80GiB
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Memory, text))]
-    memory: Option<Values>,
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = |text: &str| LimitValues::parse(LimitKind::Memory, text))]
+    memory: Option<LimitValues>,
     /// Microbatches in a batch; the replicas of a stage must divide them
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Microbatches, text))]
-    microbatches: Option<Values>,
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = |text: &str| LimitValues::parse(LimitKind::Microbatches, text))]
+    microbatches: Option<LimitValues>,
     /// Bandwidth between any two devices, such as 12.5GB/s..100GB/s
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Bandwidth, text))]
-    bandwidth: Option<Values>,
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = |text: &str| LimitValues::parse(LimitKind::Bandwidth, text))]
+    bandwidth: Option<LimitValues>,
     /// Samples in a batch over all devices (layer profiles, training)
-    #[arg(long, visible_alias = "global-batch", value_name = "N", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Batch, text))]
-    batch: Option<Values>,
+    #[arg(long, visible_alias = "global-batch", value_name = "N", allow_hyphen_values = true, value_parser = |text: &str| LimitValues::parse(LimitKind::Batch, text))]
+    batch: Option<LimitValues>,
     /// Operations per second of a device (operator graphs)
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Flops, text))]
-    flops: Option<Values>,
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = |text: &str| LimitValues::parse(LimitKind::Flops, text))]
+    flops: Option<LimitValues>,
     /// Devices of each machine, such as 8,8 or 2x8 (layer profiles)
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = machines)]
     machines: Option<Machines>,
@@ -83,13 +83,13 @@ impl SweepLimits {
         Ok(all)
     }
 
-    fn all(&self) -> [&Option<Values>; 7] {
+    fn all(&self) -> [&Option<LimitValues>; 7] {
         let SweepLimits { devices, cpus, memory, microbatches, bandwidth, batch, flops, .. } = self;
         [devices, memory, microbatches, bandwidth, cpus, batch, flops]
     }
 
     /// Given limits in the order of the axes.
-    pub(super) fn values(&self) -> Vec<Values> {
+    pub(super) fn values(&self) -> Vec<LimitValues> {
         self.all().into_iter().flatten().cloned().collect()
     }
 
@@ -99,12 +99,12 @@ impl SweepLimits {
     }
 
     /// Topologies that plans are mapped to.
-    pub(super) fn topologies(&self) -> &[Arc<Given>] {
+    pub(super) fn topologies(&self) -> &[Arc<TopologyArgument>] {
         &self.topology
     }
 
     /// Limits of a topology, used unless the flags state devices.
-    pub(super) fn wiring(&self, given: &Given) -> GivenLimits {
+    pub(super) fn wiring(&self, given: &TopologyArgument) -> GivenLimits {
         let told = given.overrides();
         let devices = told.devices().filter(|_| self.machines.is_none() && self.devices.is_none());
         told.maybe(LimitKind::Devices, devices)

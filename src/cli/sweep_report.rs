@@ -16,8 +16,8 @@ use crate::{
     },
     planner::Status,
     study::sweep::{
-        Answer, Figure, Sweep,
-        chart::{Along, Chart, Line},
+        ChartFigure, PointResult, Sweep,
+        chart::{Chart, ChartAxis, ChartLine},
     },
     units,
 };
@@ -35,8 +35,8 @@ pub(super) fn title(sweep: &Sweep) -> String {
 /// Table of a sweep. `taken` points were there before; `again` is the file from which a stopped sweep resumes.
 pub(super) fn table(
     sweep: &Sweep,
-    answers: &[Option<Answer>],
-    figure: Figure,
+    answers: &[Option<PointResult>],
+    figure: ChartFigure,
     taken: usize,
     again: Option<&str>,
 ) -> String {
@@ -99,7 +99,7 @@ fn title_of_axes(sweep: &Sweep) -> String {
 }
 
 /// Appends one line of the chart: a row for each point with all its figures.
-fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &Line, answers: &[Option<Answer>]) {
+fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &ChartLine, answers: &[Option<PointResult>]) {
     let y_title = chart.y_title();
     let head = [
         chart.x_title(),
@@ -146,16 +146,20 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &Line, answers: 
 
 /// Missing plan or simulation of a line, with its position and reason. Of several positions, the last is the most
 /// informative.
-fn why<'a>(chart: &Chart, one: &Line, answers: &'a [Option<Answer>]) -> Option<(&'static str, String, &'a str)> {
+fn why<'a>(
+    chart: &Chart,
+    one: &ChartLine,
+    answers: &'a [Option<PointResult>],
+) -> Option<(&'static str, String, &'a str)> {
     let reason = |place: usize| answers[place].as_ref().filter(|answer| !answer.why.is_empty());
     let (mark, answer) = one.marks.iter().rev().find_map(|mark| Some((mark, reason(mark.place)?)))?;
     let what = if answer.has_plan() { "a plan" } else { "no plan" };
     let x = chart.show_x(mark.x);
-    let x = if matches!(chart.along, Along::Workloads(_)) { x } else { format!("{x} {}", chart.x_title()) };
+    let x = if matches!(chart.along, ChartAxis::Workloads(_)) { x } else { format!("{x} {}", chart.x_title()) };
     Some((what, x, &answer.why))
 }
 
-fn no_plan(answer: &Answer, sweep: &Sweep, place: usize) -> &'static str {
+fn no_plan(answer: &PointResult, sweep: &Sweep, place: usize) -> &'static str {
     let point = &sweep.points[place];
     match answer.status {
         _ if answer.fault.is_some() => "bug",
@@ -169,10 +173,10 @@ fn no_plan(answer: &Answer, sweep: &Sweep, place: usize) -> &'static str {
 const MOST_REASONS: usize = 6;
 
 /// Appends several lines of the chart, a column each; the best value of a row has a star.
-fn side_by_side(text: &mut String, sweep: &Sweep, chart: &Chart, answers: &[Option<Answer>]) {
+fn side_by_side(text: &mut String, sweep: &Sweep, chart: &Chart, answers: &[Option<PointResult>]) {
     let larger_is_better = match &chart.objective {
         Some((_, unit)) => unit == "x",
-        None => chart.figure == Figure::Throughput,
+        None => chart.figure == ChartFigure::Throughput,
     };
     let mut head = vec![chart.x_title().to_string()];
     head.extend(chart.lines.iter().map(|line| line.label.clone()));
@@ -198,7 +202,7 @@ fn side_by_side(text: &mut String, sweep: &Sweep, chart: &Chart, answers: &[Opti
         rows.push(row);
     }
     // Names are aligned to the left, figures to the right.
-    if matches!(chart.along, Along::Workloads(_)) {
+    if matches!(chart.along, ChartAxis::Workloads(_)) {
         for row in &mut rows {
             row.rotate_left(1);
         }
@@ -240,7 +244,7 @@ struct PointPart<'a> {
     series: usize,
     limits: GivenLimits,
     status: Status,
-    objective: Option<ObjectivePart<'a>>,
+    objective: Option<PointObjectivePart<'a>>,
     lower_bound: Option<f64>,
     stages: Option<usize>,
     devices: Option<u32>,
@@ -254,14 +258,14 @@ struct PointPart<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct ObjectivePart<'a> {
+struct PointObjectivePart<'a> {
     name: &'a str,
     value: f64,
     unit: &'a str,
 }
 
 /// Document of the answered points.
-pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<Answer>]) -> SweepDocument<'a> {
+pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<PointResult>]) -> SweepDocument<'a> {
     let points = sweep.points.iter().zip(answers).filter_map(|(point, answer)| {
         let answer = answer.as_ref()?;
         let simulated = answer.simulated.as_ref();
@@ -270,7 +274,7 @@ pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<Answer>]) -> S
             series: point.series,
             limits: limits_part(&point.limits, family::of(&sweep.workloads[point.workload]).limits()),
             status: answer.status,
-            objective: answer.objective.as_ref().map(|objective| ObjectivePart {
+            objective: answer.objective.as_ref().map(|objective| PointObjectivePart {
                 name: &objective.name,
                 value: objective.value,
                 unit: &objective.unit,

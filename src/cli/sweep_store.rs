@@ -7,9 +7,9 @@ use std::{
 
 use super::{Failure, input, output::Destination};
 use crate::{
-    export::sweep_csv::{self, Table},
+    export::sweep_csv::{self, SweepTable},
     notice,
-    study::sweep::{Answer, Sweep},
+    study::sweep::{PointResult, Sweep},
     workload::formats::file,
 };
 
@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 256 << 20;
 /// Table of points on disk.
 pub(super) struct Store {
     /// Table before this run.
-    pub(super) before: Table,
+    pub(super) before: SweepTable,
     destination: Option<Destination>,
     written: Instant,
 }
@@ -33,7 +33,7 @@ impl Store {
     /// # Errors
     /// [`Failure`] if the output exists and may not be replaced, or a resumed file is not a sweep's table.
     pub(super) fn open(output: Option<&Path>, force: bool, resume: &[PathBuf]) -> Result<Self, Failure> {
-        let mut store = Store { before: Table::default(), destination: None, written: Instant::now() };
+        let mut store = Store { before: SweepTable::default(), destination: None, written: Instant::now() };
         if let Some(path) = output {
             if path.is_file() && !force {
                 let (shown, hint) = (input::shown(path), "takes it up again, --force replaces it");
@@ -67,8 +67,8 @@ impl Store {
     pub(super) fn write(
         &mut self,
         sweep: &Sweep,
-        run: &sweep_csv::Run,
-        answers: &[Option<Answer>],
+        run: &sweep_csv::SweepContext,
+        answers: &[Option<PointResult>],
     ) -> Result<(), Failure> {
         if let Some(destination) = &mut self.destination {
             destination.write(&sweep_csv::to_csv(sweep, run, answers, &self.before))?;
@@ -82,9 +82,9 @@ impl Store {
 }
 
 /// Table of a resumed sweep; empty if the file does not exist yet.
-fn read(path: &Path) -> Result<Table, Failure> {
+fn read(path: &Path) -> Result<SweepTable, Failure> {
     if !path.try_exists().unwrap_or(true) {
-        return Ok(Table::default());
+        return Ok(SweepTable::default());
     }
     let refused = |wrong: &str| {
         let hint = "name a file that `plantui sweep` wrote, or a new one";

@@ -2,7 +2,7 @@
 
 use super::{report::line, sweep_limits::SweepLimits};
 use crate::{
-    study::sweep::{Answer, Series, SeriesError, Sweep},
+    study::sweep::{PointResult, Series, SeriesError, Sweep},
     units,
 };
 
@@ -41,7 +41,7 @@ pub(super) fn series(
 /// Comparison for each set of limits and each planner: the topologies in the order of the simulated iteration time,
 /// each with its loss against the one before and the place of its heaviest communication. Empty with fewer than two
 /// topologies.
-pub(super) fn report(sweep: &Sweep, answers: &[Option<Answer>]) -> String {
+pub(super) fn report(sweep: &Sweep, answers: &[Option<PointResult>]) -> String {
     let mut text = String::new();
     let count = sweep.series.len();
     for (at, row) in answers.chunks(count.max(1)).enumerate() {

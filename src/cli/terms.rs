@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Ending, Failure, output, report::line};
+use super::{CommandEnd, Failure, output, report::line};
 use crate::{
     source::error::printable,
     terms::{self, Term},
@@ -45,10 +45,10 @@ impl TermsArgs {
     ///
     /// # Errors
     /// [`Failure`] for an unknown word, or if standard output cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         if self.markdown {
             output::print(&terms::markdown())?;
-            return Ok(Ending::Done);
+            return Ok(CommandEnd::Done);
         }
         // A term of several words needs no quotes: `terms tensor parallel`.
         let found = match self.word.join(" ") {
@@ -64,7 +64,7 @@ impl TermsArgs {
         } else {
             text(&found)
         })?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 }
 
@@ -116,7 +116,7 @@ fn wrap(text: &str) -> Vec<String> {
 }
 
 /// Turns `plantui help terms WORD` into `plantui terms WORD`: clap's own `help` would show the usage of the command.
-pub(super) fn asked_of_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
+pub(super) fn from_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let is = |place: usize, word: &str| arguments.get(place).is_some_and(|argument| argument == word);
     if is(1, "help") && is(2, "terms") {
         arguments.remove(1);

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Ending, Failure, output, report::line};
+use super::{CommandEnd, Failure, output, report::line};
 use crate::tui::theme;
 
 const EXAMPLES: &str = "\
@@ -26,12 +26,12 @@ impl ThemesArgs {
     ///
     /// # Errors
     /// [`Failure`] if standard output cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let folder = theme::user_directory();
         let names = theme::names(folder.as_deref());
         if self.json {
             output::print(&output::json(&names))?;
-            return Ok(Ending::Done);
+            return Ok(CommandEnd::Done);
         }
         let mut text = String::new();
         for name in &names {
@@ -41,6 +41,6 @@ impl ThemesArgs {
             line(&mut text, format_args!("your own: {}", super::input::shown(&folder)));
         }
         output::print(&text)?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 }

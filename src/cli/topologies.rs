@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{
-    Ending, Failure,
+    CommandEnd, Failure,
     output::{self, Destination},
     report::{line, table},
     topology_input::{self, LinkFlags},
@@ -86,7 +86,7 @@ impl TopologiesArgs {
     ///
     /// # Errors
     /// [`Failure`] if the topology does not exist, its file is refused, or the output cannot be written.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let text = match &self.topology {
@@ -108,7 +108,7 @@ impl TopologiesArgs {
             }
         };
         destination.write(&text)?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 }
 
@@ -125,7 +125,7 @@ fn entry(id: &str) -> Result<TopologyEntry, Failure> {
     let finite = |value: f64| Some(value).filter(|value| value.is_finite());
     let published = topology::find_published(id).map(|cluster| cluster.links);
     let source =
-        |source: &topology::Source| SourceEntry { figure: source.figure.clone(), source: source.source.clone() };
+        |source: &topology::FigureSource| SourceEntry { figure: source.figure.clone(), source: source.source.clone() };
     Ok(TopologyEntry {
         id: id.into(),
         name: topology.title.clone(),

@@ -8,19 +8,19 @@ use super::{Failure, input};
 use crate::{
     cluster::{
         GivenLimits, LimitKind, Links, hardware,
-        topology::{self, Assumed, Format, LinkRule, NameError, Spec, Topology, Wired},
+        topology::{self, AssumedBandwidths, LinkRule, NameError, PlanTopology, Spec, Topology, TopologyFormat},
     },
-    family::platform::Wiring,
+    family::platform::DeviceLinks,
     units,
     workload::formats::{detect, read_file},
 };
 
 /// Topology given with `--topology`.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Given {
+pub(crate) struct TopologyArgument {
     /// Argument as given: a name or a path.
-    asked: String,
-    wired: Wired,
+    argument: String,
+    wired: PlanTopology,
     /// Bandwidth for planners that support only one.
     slowest: f64,
     /// Links for planners with machines: the published ones, or the slowest pairs.
@@ -60,14 +60,14 @@ pub(super) struct LinkFlags {
 
 /// Requested topology, read with the link facts of `--hardware`, `--pcie` and `--nvlink-gbps`.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct TopologyArgs(Option<Arc<Given>>);
+pub(crate) struct TopologyArgs(Option<Arc<TopologyArgument>>);
 
 /// The same for several topologies.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct TopologyListArgs(Vec<Arc<Given>>);
+pub(crate) struct TopologyListArgs(Vec<Arc<TopologyArgument>>);
 
 impl Deref for TopologyArgs {
-    type Target = Option<Arc<Given>>;
+    type Target = Option<Arc<TopologyArgument>>;
 
     fn deref(&self) -> &Self::Target {
         &self.0
@@ -75,7 +75,7 @@ impl Deref for TopologyArgs {
 }
 
 impl Deref for TopologyListArgs {
-    type Target = [Arc<Given>];
+    type Target = [Arc<TopologyArgument>];
 
     fn deref(&self) -> &Self::Target {
         &self.0
@@ -127,23 +127,23 @@ impl Args for TopologyListArgs {
 }
 
 impl LinkFlags {
-    fn read(self, asked: &[String], matches: &ArgMatches) -> Result<Vec<Arc<Given>>, clap::Error> {
+    fn read(self, arguments: &[String], matches: &ArgMatches) -> Result<Vec<Arc<TopologyArgument>>, clap::Error> {
         let hardware = matches.try_get_one::<String>("hardware").ok().flatten();
         let wrong = |failure| {
-            let told = match failure {
+            let message = match failure {
                 Failure::Refused { message, hint } if hint.is_empty() => message,
                 Failure::Refused { message, hint } => format!("{message}; {hint}"),
                 Failure::Bug(what) => what,
                 Failure::ReaderLeft => "it could not be read".into(),
             };
-            clap::Error::raw(ErrorKind::ValueValidation, format!("--topology: {told}\n"))
+            clap::Error::raw(ErrorKind::ValueValidation, format!("--topology: {message}\n"))
         };
-        if asked.is_empty() && self != LinkFlags::default() {
-            let told = "--topology: --nvlink-gbps and --pcie are for the links of a topology; give --topology\n";
-            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, told));
+        if arguments.is_empty() && self != LinkFlags::default() {
+            let message = "--topology: --nvlink-gbps and --pcie are for the links of a topology; give --topology\n";
+            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, message));
         }
         let read = |text: &String| read(text, self, hardware.map(String::as_str)).map(Arc::new).map_err(wrong);
-        asked.iter().map(read).collect()
+        arguments.iter().map(read).collect()
     }
 }
 
@@ -151,7 +151,7 @@ impl LinkFlags {
 ///
 /// # Errors
 /// As [`topology()`].
-pub(super) fn read(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<Given, Failure> {
+pub(super) fn read(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<TopologyArgument, Failure> {
     let mut wired = wired(text, links, hardware)?;
     if let Some(sheet) = hardware.and_then(hardware::find) {
         agree(&wired.topology, sheet.id)?;
@@ -163,8 +163,8 @@ pub(super) fn read(text: &str, links: LinkFlags, hardware: Option<&str>) -> Resu
     let rule = LinkRule::of(&wired.topology);
     let published = topology::find_published(text).map(|cluster| cluster.links);
     let links = published.unwrap_or_else(|| rule.links());
-    let asked = wired.file.clone().unwrap_or_else(|| text.into());
-    Ok(Given { asked, wired, slowest: rule.any, links })
+    let argument = wired.file.clone().unwrap_or_else(|| text.into());
+    Ok(TopologyArgument { argument, wired, slowest: rule.any, links })
 }
 
 /// Checks that the devices of a topology may be this hardware.
@@ -195,14 +195,14 @@ pub(super) fn agree(topology: &Topology, id: &str) -> Result<(), Failure> {
     }
 }
 
-impl Given {
+impl TopologyArgument {
     /// Topology itself.
     pub(super) fn topology(&self) -> &Arc<Topology> {
         &self.wired.topology
     }
 
     /// Topology with the facts to find it again.
-    pub(super) fn wired(&self) -> &Wired {
+    pub(super) fn wired(&self) -> &PlanTopology {
         &self.wired
     }
 
@@ -234,7 +234,7 @@ impl Given {
 
     /// Specification as given, without assumptions about its links.
     fn spec(&self) -> Spec {
-        Spec { assumed: Assumed::default(), ..Wired::spec(&self.asked) }
+        Spec { assumed: AssumedBandwidths::default(), ..PlanTopology::spec(&self.argument) }
     }
 
     /// Checks that the topology has this many devices.
@@ -270,10 +270,10 @@ impl Given {
     }
 
     /// Links for devices: those of the slowest pair within a machine and across machines.
-    pub(super) fn wiring(&self) -> Wiring {
+    pub(super) fn wiring(&self) -> DeviceLinks {
         let machines = self.wired.topology.machines();
         let machine = u32::from(machines.sizes().iter().copied().min().unwrap_or(1));
-        let told = format!(
+        let summary = format!(
             "{}: {machine} devices to a machine, {} between the slowest pair of them and {} to another machine; groups attain what their routes do",
             self.wired.topology.name,
             units::bandwidth_exact(self.links.in_machine),
@@ -281,7 +281,7 @@ impl Given {
         );
         let topology = &self.wired.topology;
         let (joined_by, memory_bytes) = (topology.joined_by(), topology.memory_bytes);
-        Wiring { links: self.links, machine, joined_by, memory_bytes, told }
+        DeviceLinks { links: self.links, machine, joined_by, memory_bytes, summary }
     }
 
     /// Number of its devices.
@@ -292,7 +292,7 @@ impl Given {
     /// Settings that it implies, for planners that have them.
     pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
         vec![
-            ("topology", self.asked.clone()),
+            ("topology", self.argument.clone()),
             ("nvlink_bandwidth", self.links.in_machine.to_string()),
             ("ethernet_bandwidth", self.links.between_machines.to_string()),
             ("all_reduce_bandwidth", self.links.all_reduce.to_string()),
@@ -314,8 +314,8 @@ pub(super) fn topology(text: &str, links: LinkFlags, hardware: Option<&str>) -> 
     wired(text, links, hardware).map(|wired| wired.topology)
 }
 
-fn wired(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<Wired, Failure> {
-    let mut spec = Wired::spec(text);
+fn wired(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<PlanTopology, Failure> {
+    let mut spec = PlanTopology::spec(text);
     let path = PathBuf::from(&spec.base);
     let told = "tells what its links carry: --nvlink-gbps and --pcie are for tables without bandwidths";
     if !input::is_standard_input(&path) && !path.is_file() {
@@ -336,23 +336,24 @@ fn wired(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<Wired, 
         if links != LinkFlags::default() {
             return Err(Failure::refused(format!("the preset {} {told}", named.name), "leave them out"));
         }
-        return Ok(Wired { topology: Arc::new(named), file: None });
+        return Ok(PlanTopology { topology: Arc::new(named), file: None });
     }
     let (bytes, source) = input::plan_bytes(&path)?;
     let text = detect::text(&bytes, &source, &detect::TOPOLOGY)?;
-    let flags = Assumed { nvlink: links.nvlink_gbps, pcie: links.pcie, nic: None };
-    if Format::of(text).has_bandwidths() {
+    let flags = AssumedBandwidths { nvlink: links.nvlink_gbps, pcie: links.pcie, nic: None };
+    if TopologyFormat::of(text).has_bandwidths() {
         if links != LinkFlags::default() {
             return Err(Failure::refused(format!("{source} {told}"), "leave them out"));
         }
     } else {
         let sheet = hardware.and_then(hardware::find);
-        let own = sheet.map(|sheet| Assumed { nvlink: Some(sheet.nvlink.value), ..Assumed::default() });
+        let own =
+            sheet.map(|sheet| AssumedBandwidths { nvlink: Some(sheet.nvlink.value), ..AssumedBandwidths::default() });
         spec.assumed = spec.assumed.or(flags).or(own.unwrap_or_default());
     }
     if spec.machines.is_some() && spec.network.is_none() {
         let nic = hardware.and_then(hardware::find).map(|sheet| sheet.inter_node_link.value);
-        spec.assumed = spec.assumed.or(Assumed { nic, ..Assumed::default() });
+        spec.assumed = spec.assumed.or(AssumedBandwidths { nic, ..AssumedBandwidths::default() });
     }
-    Ok(Wired::of_text(text, &source, &spec)?)
+    Ok(PlanTopology::of_text(text, &source, &spec)?)
 }

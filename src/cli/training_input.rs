@@ -8,13 +8,13 @@ use clap::Args;
 
 use super::{
     Failure, estimate, input,
-    topology_input::{self, Given},
+    topology_input::{self, TopologyArgument},
 };
 use crate::{
     family::{self, dial},
     plan::document::TrainingPart,
     units::{self, UnitError},
-    workload::{Format, Workload},
+    workload::{Workload, WorkloadFormat},
 };
 
 /// Flags for models that are to be trained.
@@ -51,7 +51,7 @@ impl TrainingArgs {
     ///
     /// # Errors
     /// [`Failure`] if a flag does not apply to the workload.
-    pub(super) fn each(&self, read: &Workload, topology: Option<&Given>) -> Result<Vec<Workload>, Failure> {
+    pub(super) fn each(&self, read: &Workload, topology: Option<&TopologyArgument>) -> Result<Vec<Workload>, Failure> {
         if self.sequence_length.len() < 2 {
             return Ok(vec![self.over(read.clone(), &[], topology)?]);
         }
@@ -67,14 +67,19 @@ impl TrainingArgs {
     ///
     /// # Errors
     /// [`Failure`] if it cannot be read, or a flag does not apply to it.
-    pub(super) fn load_for(&self, path: &Path, plan: &Path, topology: Option<&Given>) -> Result<Workload, Failure> {
+    pub(super) fn load_for(
+        &self,
+        path: &Path,
+        plan: &Path,
+        topology: Option<&TopologyArgument>,
+    ) -> Result<Workload, Failure> {
         let mut workload = input::workload(path)?;
         let mut own = self.clone();
         let mut settings = vec![];
-        if let Some(part) = if family::of(&workload).has_platform() { told(plan)? } else { None } {
+        if let Some(part) = if family::of(&workload).has_platform() { training_in_plan(plan)? } else { None } {
             if self.hardware.is_none() {
                 let (calibrated, source) = (self.calibration.is_some(), input::shown(plan));
-                workload = family::of(&workload).as_told(&workload, &part, calibrated, &source)?;
+                workload = family::of(&workload).on_plan_hardware(&workload, &part, calibrated, &source)?;
             }
             settings = part.settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
             own.hardware = own.hardware.or(Some(part.hardware));
@@ -100,7 +105,7 @@ impl TrainingArgs {
         &self,
         mut workload: Workload,
         settings: &[(String, String)],
-        topology: Option<&Given>,
+        topology: Option<&TopologyArgument>,
     ) -> Result<Workload, Failure> {
         if !family::of(&workload).has_platform() {
             return match self.given() {
@@ -152,10 +157,10 @@ impl TrainingArgs {
     }
 
     /// Requested hardware, or that of the topology's devices.
-    fn hardware_on(&self, topology: &Given, workload: &Workload) -> Result<Option<String>, Failure> {
+    fn hardware_on(&self, topology: &TopologyArgument, workload: &Workload) -> Result<Option<String>, Failure> {
         // A workload's own file states its hardware; models have only a default.
-        let told = family::of(workload).told().map(|part| part.hardware);
-        let stated = told.filter(|_| workload.format == Format::Training);
+        let told = family::of(workload).training_part().map(|part| part.hardware);
+        let stated = told.filter(|_| workload.format == WorkloadFormat::Training);
         let asked = self.hardware.clone().or(stated);
         if let Some(id) = &asked {
             topology_input::agree(topology.topology(), id)?;
@@ -165,7 +170,7 @@ impl TrainingArgs {
     }
 
     /// Ids of the workload's dials that these flags, the planner's settings or a topology change.
-    pub(super) fn dials_asked(&self, settings: &[String], topology: bool) -> Vec<String> {
+    pub(super) fn changed_dials(&self, settings: &[String], topology: bool) -> Vec<String> {
         let reserve = settings.iter().any(|setting| setting.starts_with("reserve="));
         let asked = [
             // A calibration belongs to the current hardware, and a topology defines its links.
@@ -192,7 +197,7 @@ impl TrainingArgs {
 }
 
 /// Training settings in a plan's file.
-fn told(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
+fn training_in_plan(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
     let (bytes, _) = input::plan_bytes(plan)?;
     // Errors in the file are reported when the plan is read.
     let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();

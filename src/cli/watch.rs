@@ -4,7 +4,7 @@ use std::{panic, sync::mpsc, thread, time::Duration};
 
 use super::{
     interrupt::Interrupt,
-    progress::{Bar, Timer},
+    progress::{SearchBar, Timer},
 };
 use crate::{plan::Measure, planner::Search, simulate::LEAST_TIME};
 
@@ -18,7 +18,7 @@ pub(super) fn watched<T>(
     interrupt: &Interrupt,
     work: impl FnOnce() -> T,
 ) -> T {
-    let mut bar = Bar::new(title, measure);
+    let mut bar = SearchBar::new(title, measure);
     drawn(|| bar.update(search, interrupt.pressed()), work)
 }
 

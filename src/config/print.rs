@@ -4,7 +4,7 @@ use toml::Value;
 
 use super::{
     Config,
-    settings::{self, Setting},
+    settings::{self, ConfigSetting},
 };
 use crate::tui::action::{Scope, TABLE};
 
@@ -60,7 +60,7 @@ pub(super) fn to_toml(config: &Config) -> String {
 }
 
 /// Writes a setting under its comment. An unset one is commented out.
-fn written(setting: &Setting, config: &Config) -> String {
+fn written(setting: &ConfigSetting, config: &Config) -> String {
     let line = match (setting.write)(config) {
         Some(value) => format!("{} = {value}", setting.name),
         None => format!("# {} = {}", setting.name, setting.example),

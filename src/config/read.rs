@@ -7,7 +7,7 @@ use toml::{
 
 use super::{
     Config, ConfigError,
-    settings::{self, Setting, texts},
+    settings::{self, ConfigSetting, texts},
 };
 use crate::{
     source::error::{printable, single_line},
@@ -21,7 +21,7 @@ use crate::{
 const TABLES: [&str; 3] = ["limits", "simulator", "keys"];
 
 pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
-    let reader = Reader { text, file };
+    let reader = ConfigReader { text, file };
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         reader.error(at, &printable(error.message()), "a configuration is TOML: `plantui --print-config` shows one")
@@ -53,21 +53,21 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
-struct Reader<'a> {
+struct ConfigReader<'a> {
     text: &'a str,
     file: &'a str,
 }
 
-type Entry<'a, 'i> = (&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
+type TomlEntry<'a, 'i> = (&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
 
 /// Entries of a table in file order, so that the first mistake is reported first.
-fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Entry<'a, 'i>> {
-    let mut entries: Vec<Entry<'a, 'i>> = table.iter().collect();
+fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<TomlEntry<'a, 'i>> {
+    let mut entries: Vec<TomlEntry<'a, 'i>> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
 }
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     fn error(&self, at: usize, problem: &str, repair: &str) -> ConfigError {
         let line = self.text.get(..at).unwrap_or(self.text).matches('\n').count() + 1;
         // Values are quoted, and may be as long as the file.
@@ -88,7 +88,7 @@ impl Reader<'_> {
         &self,
         config: &mut Config,
         table: &DeTable<'_>,
-        known: &[Setting],
+        known: &[ConfigSetting],
         prefix: &str,
     ) -> Result<(), ConfigError> {
         for (key, value) in in_order(table) {
@@ -102,7 +102,7 @@ impl Reader<'_> {
         config: &mut Config,
         key: &Spanned<std::borrow::Cow<'_, str>>,
         value: &Spanned<DeValue<'_>>,
-        known: &[Setting],
+        known: &[ConfigSetting],
         prefix: &str,
     ) -> Result<(), ConfigError> {
         let name = key.get_ref().as_ref();

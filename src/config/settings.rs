@@ -19,7 +19,7 @@ type Read = Box<dyn Fn(&mut Config, &DeValue<'_>) -> Result<(), Repair>>;
 type Write = Box<dyn Fn(&Config) -> Option<Value>>;
 
 /// One setting.
-pub(super) struct Setting {
+pub(super) struct ConfigSetting {
     /// Name in the file.
     pub(super) name: &'static str,
     /// Comment above it in the printed file.
@@ -33,9 +33,9 @@ pub(super) struct Setting {
 }
 
 /// Settings outside of any table, in the order in which they are printed.
-pub(super) fn general() -> Vec<Setting> {
+pub(super) fn general() -> Vec<ConfigSetting> {
     vec![
-        Setting {
+        ConfigSetting {
             name: "theme",
             help: "Colours; `plantui themes` lists them, `auto` fits the terminal: dark or light".into(),
             example: "dark".into(),
@@ -48,14 +48,14 @@ pub(super) fn general() -> Vec<Setting> {
             }),
             write: Box::new(|config| Some(config.theme.clone().into())),
         },
-        Setting {
+        ConfigSetting {
             name: "mouse",
             help: "Whether clicks and the wheel are heard; false leaves the mouse to the terminal".into(),
             example: true.into(),
             read: Box::new(|config, value| yes_or_no(value).map(|mouse| config.mouse = mouse)),
             write: Box::new(|config| Some(config.mouse.into())),
         },
-        Setting {
+        ConfigSetting {
             name: "ascii",
             help: "Whether to draw with ASCII alone: true, false, or \"auto\" for what the locale says".into(),
             example: "auto".into(),
@@ -68,14 +68,14 @@ pub(super) fn general() -> Vec<Setting> {
             }),
             write: Box::new(|config| Some(config.ascii.map_or_else(|| "auto".into(), Value::from))),
         },
-        Setting {
+        ConfigSetting {
             name: "restore",
             help: "Whether the last session with a workload comes back; --fresh begins anew once".into(),
             example: true.into(),
             read: Box::new(|config, value| yes_or_no(value).map(|restore| config.restore = restore)),
             write: Box::new(|config| Some(config.restore.into())),
         },
-        Setting {
+        ConfigSetting {
             name: "planner",
             help: "Planners in order of preference: the first that is made for a workload plans it".into(),
             example: Value::Array(vec![]),
@@ -85,7 +85,7 @@ pub(super) fn general() -> Vec<Setting> {
             }),
             write: Box::new(|config| Some(Value::Array(config.planners.iter().cloned().map(Value::from).collect()))),
         },
-        Setting {
+        ConfigSetting {
             name: "schedule",
             help: format!("How plans are simulated first: {}", Schedule::ALL.map(Schedule::id).join(", ")),
             example: Schedule::ALL[0].id().into(),
@@ -97,7 +97,7 @@ pub(super) fn general() -> Vec<Setting> {
             }),
             write: Box::new(|config| Some(config.schedule.id().into())),
         },
-        Setting {
+        ConfigSetting {
             name: "deadline",
             help: "The longest a plan may take; then the best so far stands".into(),
             example: "60s".into(),
@@ -112,9 +112,9 @@ pub(super) fn general() -> Vec<Setting> {
 }
 
 /// Settings of the table `limits`.
-pub(super) fn limits() -> Vec<Setting> {
-    let mut settings: Vec<Setting> = LimitKind::ALL.into_iter().map(limit).collect();
-    settings.push(Setting {
+pub(super) fn limits() -> Vec<ConfigSetting> {
+    let mut settings: Vec<ConfigSetting> = LimitKind::ALL.into_iter().map(limit).collect();
+    settings.push(ConfigSetting {
         name: "machines",
         help: "Devices of each machine, such as 8,8 or 2x8 (layer profiles)".into(),
         example: "8,8".into(),
@@ -133,18 +133,18 @@ pub(super) fn limits() -> Vec<Setting> {
 }
 
 /// Settings of the table `simulator`.
-pub(super) fn simulator() -> Vec<Setting> {
-    simulate::Setting::ALL.into_iter().map(assumption).collect()
+pub(super) fn simulator() -> Vec<ConfigSetting> {
+    simulate::SimulatorSetting::ALL.into_iter().map(assumption).collect()
 }
 
-fn assumption(setting: simulate::Setting) -> Setting {
+fn assumption(setting: simulate::SimulatorSetting) -> ConfigSetting {
     let shown = move |settings: &SimulatorSettings| match setting {
-        simulate::Setting::Overlap => settings.overlap.into(),
-        simulate::Setting::VirtualStages => i64::from(settings.virtual_stages).into(),
-        simulate::Setting::Buckets => i64::from(settings.buckets).into(),
+        simulate::SimulatorSetting::Overlap => settings.overlap.into(),
+        simulate::SimulatorSetting::VirtualStages => i64::from(settings.virtual_stages).into(),
+        simulate::SimulatorSetting::Buckets => i64::from(settings.buckets).into(),
         _ => Value::from(setting.text(settings)),
     };
-    Setting {
+    ConfigSetting {
         name: setting.id(),
         help: setting.help().into(),
         example: shown(&SimulatorSettings::default()),
@@ -160,10 +160,10 @@ fn assumption(setting: simulate::Setting) -> Setting {
     }
 }
 
-fn limit(kind: LimitKind) -> Setting {
+fn limit(kind: LimitKind) -> ConfigSetting {
     let count = kind.is_count();
     let shown = move |value: f64| if count { Value::Integer(value as i64) } else { kind.format(value).into() };
-    Setting {
+    ConfigSetting {
         name: kind.flag().trim_start_matches('-'),
         help: kind.help().into(),
         example: kind.parse(kind.example()).map_or_else(|_| kind.example().into(), shown),

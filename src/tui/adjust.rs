@@ -151,7 +151,7 @@ impl Model {
                 return vec![];
             }
             (PanelRow::Setting(setting), _) => setup = setup.set(setting.step(&setup.settings, up, large)),
-            (_, Action::Reset) => (setup.schedule, setup.asked.schedule) = (Schedule::ALL[0], false),
+            (_, Action::Reset) => (setup.schedule, setup.explicit.schedule) = (Schedule::ALL[0], false),
             _ => {
                 // Includes schedules that the plan cannot run: the view says why, and what would allow them.
                 let count = Schedule::ALL.len();

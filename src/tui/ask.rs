@@ -20,7 +20,7 @@ use crate::{
     planner::{self, Problem, Search},
     study::{
         explain::limits_of,
-        seek::{self, Goal, Question, SOUGHT, Sought, Step},
+        seek::{self, Goal, SOUGHT, SeekProbe, SeekQuery, SeekResult},
     },
 };
 
@@ -56,11 +56,11 @@ pub(super) struct AskForm {
     /// Error in the goal.
     pub(super) error: Option<String>,
     /// Query that is running or answered.
-    pub(super) question: Option<Question>,
+    pub(super) question: Option<SeekQuery>,
     /// Re-plans so far, by ascending value.
-    pub(super) curve: Vec<Step>,
+    pub(super) curve: Vec<SeekProbe>,
     /// The answer.
-    pub(super) sought: Option<Arc<Sought>>,
+    pub(super) sought: Option<Arc<SeekResult>>,
 }
 
 impl AskForm {
@@ -116,10 +116,10 @@ impl Model {
         let example = Goal::parse(&format!("{}{}1", form.figures[form.figure], form.sign()), self.session.measure());
         let figure = example.map_or(
             match form.figures[form.figure] {
-                "batch_time" => seek::Figure::BatchTime,
-                "simulated_time_per_sample" => seek::Figure::SampleTime,
-                "peak_memory" => seek::Figure::Memory,
-                _ => seek::Figure::Planned,
+                "batch_time" => seek::GoalFigure::BatchTime,
+                "simulated_time_per_sample" => seek::GoalFigure::SampleTime,
+                "peak_memory" => seek::GoalFigure::Memory,
+                _ => seek::GoalFigure::Planned,
             },
             |goal| goal.figure,
         );
@@ -138,16 +138,18 @@ impl Model {
         let score =
             self.planning.shown.as_ref().and_then(|shown| shown.score.as_ref()).filter(|score| score.is_valid());
         let value = match figure {
-            seek::Figure::Planned => score.filter(|score| score.measure == goal.measure).map(|score| score.value),
-            seek::Figure::SampleTime => timeline.map(|timeline| 1.0 / timeline.samples_per_s),
-            seek::Figure::BatchTime => timeline.map(|timeline| timeline.iteration_s),
-            seek::Figure::Throughput => timeline.map(|timeline| timeline.samples_per_s),
-            seek::Figure::Bubble => timeline.map(|timeline| timeline.bubble),
-            seek::Figure::Memory => timeline.map(crate::simulate::Timeline::peak_memory),
-            seek::Figure::Tokens | seek::Figure::Utilisation => self.planning.shown.as_ref().and_then(|shown| {
-                let (plan, _) = shown.plan()?;
-                goal.predicted(&shown.workload, &shown.limits, plan)
-            }),
+            seek::GoalFigure::Planned => score.filter(|score| score.measure == goal.measure).map(|score| score.value),
+            seek::GoalFigure::SampleTime => timeline.map(|timeline| 1.0 / timeline.samples_per_s),
+            seek::GoalFigure::BatchTime => timeline.map(|timeline| timeline.iteration_s),
+            seek::GoalFigure::Throughput => timeline.map(|timeline| timeline.samples_per_s),
+            seek::GoalFigure::Bubble => timeline.map(|timeline| timeline.bubble),
+            seek::GoalFigure::Memory => timeline.map(crate::simulate::Timeline::peak_memory),
+            seek::GoalFigure::Tokens | seek::GoalFigure::Utilisation => {
+                self.planning.shown.as_ref().and_then(|shown| {
+                    let (plan, _) = shown.plan()?;
+                    goal.predicted(&shown.workload, &shown.limits, plan)
+                })
+            }
         };
         Input::new(value.map(|value| goal.rounded(value)).unwrap_or_default())
     }
@@ -217,7 +219,7 @@ impl Model {
                 return vec![];
             }
         };
-        let question = Question { least: form.kinds[form.kind], goal, among: None };
+        let question = SeekQuery { least: form.kinds[form.kind], goal, among: None };
         form.question = Some(question.clone());
         self.overlay = Some(Overlay::Ask(form));
         let planner = self.session.current_planner();
@@ -228,7 +230,7 @@ impl Model {
         };
         let setup = self.simulation.setup;
         let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {
-            let asked = seek::Asked { planner, problem: &problem, setup, each: Some(EACH) };
+            let asked = seek::SeekProblem { planner, problem: &problem, setup, each: Some(EACH) };
             let (sender, receiver) = crossbeam_channel::unbounded();
             let question = &question;
             std::thread::scope(|scope| {
@@ -250,14 +252,14 @@ impl Model {
         vec![self.begin_study(StudyKind::Ask, Box::new(work))]
     }
 
-    fn take_step(&mut self, step: Step) {
+    fn take_step(&mut self, step: SeekProbe) {
         if let Some(Overlay::Ask(form)) = &mut self.overlay {
             let at = form.curve.partition_point(|other| other.value < step.value);
             form.curve.insert(at, step);
         }
     }
 
-    fn take_sought(&mut self, sought: Sought) {
+    fn take_sought(&mut self, sought: SeekResult) {
         if let Some(Overlay::Ask(form)) = &mut self.overlay {
             form.sought = Some(Arc::new(sought));
         }

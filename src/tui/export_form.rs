@@ -12,16 +12,16 @@ use super::{shown::ShownRun, simulated::Simulated};
 use crate::{
     export::{
         engine::EngineSettings,
-        formats::{self, Exported, Format},
+        formats::{self, ExportInput, PlanFormat},
         fullness,
-        plan_json::{Run, Simulation},
+        plan_json::{ReportedRun, ReportedSimulation},
     },
     simulate::Schedule,
     study::{compare::TIME_FOR_EACH, nearest},
 };
 
 /// Export format.
-pub(super) type ExportFormat = &'static Format;
+pub(super) type ExportFormat = &'static PlanFormat;
 
 /// Plan and timeline to export: those on the screen when the form was opened.
 #[derive(Debug, Clone)]
@@ -50,12 +50,12 @@ impl Source {
     /// Writes the plan in a format.
     pub(super) fn write(&self, format: ExportFormat, out: &mut dyn Write) -> io::Result<()> {
         let shown = &self.shown;
-        let simulation = self.simulated.as_ref().map(|simulated| Simulation {
+        let simulation = self.simulated.as_ref().map(|simulated| ReportedSimulation {
             pipeline: &simulated.pipeline,
             schedule: simulated.schedule(),
             timeline: &simulated.timeline,
         });
-        let run = Run {
+        let run = ReportedRun {
             workload: &shown.workload,
             limits: &shown.limits,
             planner: shown.planner,
@@ -77,7 +77,7 @@ impl Source {
             nearest: Some(nearest::plans),
             ..EngineSettings::default()
         };
-        format.write(&Exported { run, engine: &engine }, out)
+        format.write(&ExportInput { run, engine: &engine }, out)
     }
 
     /// Schedule of the plan if no other is chosen.

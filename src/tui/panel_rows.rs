@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
-    simulate::{Schedule, Setting},
+    simulate::{Schedule, SimulatorSetting},
     study::explain::limits_of,
 };
 
@@ -28,7 +28,7 @@ pub(super) enum PanelRow {
     /// The schedule.
     Schedule,
     /// Setting of the simulator.
-    Setting(Setting),
+    Setting(SimulatorSetting),
 }
 
 /// Section of the panel with its own title.
@@ -113,7 +113,7 @@ impl Model {
         // Simulator settings have no effect in views without simulation.
         if self.view.room().uses().simulator {
             rows.push(PanelRow::Schedule);
-            rows.extend(Setting::ALL.map(PanelRow::Setting));
+            rows.extend(SimulatorSetting::ALL.map(PanelRow::Setting));
         }
         rows
     }

@@ -140,7 +140,7 @@ mod tests {
     use crate::{
         tui::{Action, Focus, Offscreen, ScreenRequest, panel_rows::PanelRow, side_job},
         workload::{
-            self, Format, Profile, Workload,
+            self, Profile, Workload, WorkloadFormat,
             convert::text,
             training::{TrainingProfile, hardware, published},
         },
@@ -175,7 +175,7 @@ mod tests {
         let path = folder.path().join("a.json");
         let write = |layers: &str| {
             let profile = TrainingProfile::new(published::find(layers).unwrap(), *hardware::find("h100").unwrap());
-            fs::write(&path, text(&profile.into_workload("a", "a", Format::Training, Some(8)))).unwrap();
+            fs::write(&path, text(&profile.into_workload("a", "a", WorkloadFormat::Training, Some(8)))).unwrap();
         };
         write("gpt2");
         let as_read = Arc::new(workload::load(&path).unwrap());
@@ -204,7 +204,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         let profile = TrainingProfile::new(published::find("gpt2").unwrap(), *hardware::find("h100").unwrap());
-        let model = profile.into_workload("gpt2", "gpt2", Format::Training, Some(8));
+        let model = profile.into_workload("gpt2", "gpt2", WorkloadFormat::Training, Some(8));
         fs::write(&path, text(&model)).unwrap();
         let request = ScreenRequest::new(Arc::new(workload::load(&path).unwrap()));
         let mut screen = Offscreen::new(request, 80, 24).unwrap();

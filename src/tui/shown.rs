@@ -7,7 +7,7 @@ use crate::{
     cluster::Limits,
     family::{
         self,
-        describe::Flow,
+        describe::StageTraffic,
         operators::usage::{self, OperatorUse},
     },
     plan::{Plan, Score},
@@ -48,9 +48,9 @@ pub(super) struct ShownRun {
     /// Figures of the plan's family, one line each.
     pub facts: Vec<String>,
     /// The same as separate figures.
-    pub figures: Vec<family::describe::Figure>,
+    pub figures: Vec<family::describe::FamilyFigure>,
     /// Traffic between its stages.
-    pub traffic: Vec<Flow>,
+    pub traffic: Vec<StageTraffic>,
     /// Load of its topology's links, fullest first.
     pub links: Vec<LinkLoad>,
     /// Use of devices and links by its operators, if it splits operators.

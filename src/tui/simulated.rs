@@ -11,7 +11,7 @@ use crate::{
     family,
     planner::Search,
     simulate::{CriticalPath, Event, EventKind, Pipeline, Schedule, Setup, Timeline, critical_path, simulate_unless},
-    study::{losses::Losses, promise::Promise},
+    study::{losses::Losses, prediction_gap::PredictionGap},
 };
 
 /// Lines of a row.
@@ -90,7 +90,7 @@ pub(super) struct Simulated {
     /// Critical path, which determines the length.
     pub path: CriticalPath,
     /// Planner's objective against the simulated value.
-    pub promise: Option<Promise>,
+    pub promise: Option<PredictionGap>,
     /// Causes of lost time.
     pub losses: Option<Losses>,
     /// By stage: fraction of its transfers, sent and received, during which its device computes.
@@ -114,7 +114,7 @@ impl Simulated {
         let rows = rows(&timeline);
         let mut critical = path.events.clone();
         critical.sort_unstable();
-        let promise = Promise::of(&shown.workload, &shown.limits, plan, score, &timeline);
+        let promise = PredictionGap::of(&shown.workload, &shown.limits, plan, score, &timeline);
         let losses = Losses::of(&pipeline, schedule, &timeline, &|| search.cancelled());
         let shown = shown.clone();
         let hidden = vec![];

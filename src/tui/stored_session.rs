@@ -17,7 +17,7 @@ use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
     family,
     planner::Options,
-    simulate::{Schedule, Setting},
+    simulate::{Schedule, SimulatorSetting},
     workload::Workload,
 };
 
@@ -100,9 +100,10 @@ impl Model {
                 options.insert(planner.info().id.to_string(), changed);
             }
         }
-        let changed =
-            |setting: &Setting| !setting.same(&self.simulation.setup.settings, &self.simulation.first_settings);
-        let simulator = Setting::ALL.into_iter().filter(changed);
+        let changed = |setting: &SimulatorSetting| {
+            !setting.same(&self.simulation.setup.settings, &self.simulation.first_settings)
+        };
+        let simulator = SimulatorSetting::ALL.into_iter().filter(changed);
         let simulator =
             simulator.map(|setting| (setting.id().into(), setting.text(&self.simulation.setup.settings))).collect();
         StoredSession {
@@ -142,7 +143,7 @@ impl Model {
                 if schedule == Schedule::ALL[0] { self.simulation.setup } else { self.simulation.setup.with(schedule) };
         }
         for (id, text) in &session.simulator {
-            let Some(setting) = Setting::find(id) else { continue };
+            let Some(setting) = SimulatorSetting::find(id) else { continue };
             if let Ok(settings) = setting.parse(text, &self.simulation.setup.settings) {
                 self.simulation.setup = self.simulation.setup.set(settings);
             }

@@ -4,16 +4,16 @@ use std::sync::Mutex;
 
 use plantui::{
     planner::Search,
-    study::sweep::{Answer, Sweep, run},
+    study::sweep::{PointResult, Sweep, run},
 };
 
 /// Answers what is open, one thread or more; `enough` may stop it.
 pub(crate) fn answered(
     sweep: &Sweep,
-    mut answers: Vec<Option<Answer>>,
+    mut answers: Vec<Option<PointResult>>,
     threads: usize,
     enough: impl Fn(usize) -> bool + Sync,
-) -> Vec<Option<Answer>> {
+) -> Vec<Option<PointResult>> {
     let wanted: Vec<usize> = (0..answers.len()).filter(|&place| answers[place].is_none()).collect();
     let found = Mutex::new(vec![]);
     let search = Search::default();
@@ -34,6 +34,6 @@ pub(crate) fn answered(
 }
 
 /// No point answered yet.
-pub(crate) fn open(sweep: &Sweep) -> Vec<Option<Answer>> {
+pub(crate) fn open(sweep: &Sweep) -> Vec<Option<PointResult>> {
     vec![None; sweep.points.len()]
 }

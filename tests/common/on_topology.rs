@@ -8,7 +8,7 @@ use plantui::{
     planner::{self, Options, Problem, Search},
     run::Run,
     simulate::Schedule,
-    workload::{Workload, formats::Wired},
+    workload::{Workload, formats::PlanTopology},
 };
 
 /// Time limit of one search.
@@ -19,7 +19,7 @@ const MOST_MEMBERS: u32 = 4;
 /// mapped and simulated. A search that takes longer than a minute gives what it has; each
 /// member of the ensemble has as long.
 pub(crate) fn planned(workload: &Arc<Workload>, topology: &str, id: &str, settings: &[&str]) -> Run {
-    let wired = Wired::read(topology).expect("a preset");
+    let wired = PlanTopology::read(topology).expect("a preset");
     let asked = GivenLimits::default()
         .with(LimitKind::Devices, wired.topology.devices() as u32)
         .on(Some(wired.topology.machines()))

@@ -1,7 +1,7 @@
 //! Published figures of PaSE, kept as tables in `tests/figures`.
 
 use plantui::{
-    generate::networks::Network,
+    generate::networks::PaseNetwork,
     planner::pase::PaseSettings,
     workload::operators::{CostRules, OperatorProfile},
 };
@@ -10,7 +10,7 @@ use plantui::{
 #[derive(Debug, Clone)]
 pub(crate) struct PaseCase {
     /// The network.
-    pub(crate) network: Network,
+    pub(crate) network: PaseNetwork,
     /// Samples in a batch.
     pub(crate) batch: u64,
     /// Devices and machine; cutoff and rules as published.
@@ -50,7 +50,7 @@ pub(crate) fn pase_cases() -> impl Iterator<Item = PaseCase> {
     include_str!("../figures/pase.tsv").lines().filter(|line| !line.starts_with('#')).skip(1).map(|line| {
         let fields: Vec<&str> = line.split('\t').collect();
         let number = |i: usize| fields[i].parse::<f64>().ok();
-        let network = Network::find(fields[0]).unwrap();
+        let network = PaseNetwork::find(fields[0]).unwrap();
         PaseCase {
             network,
             batch: fields[2].parse().unwrap(),

@@ -6,7 +6,7 @@ use plantui::{
     workload::{
         self, NodeIndex, Workload,
         formats::operators::{OperatorFile, text},
-        operators::{Given, Operator, OperatorKind, OperatorProfile, Source},
+        operators::{InputSpec, Operator, OperatorKind, OperatorProfile, Source},
     },
 };
 
@@ -29,9 +29,9 @@ pub(crate) fn random_operators(seed: u64, most: usize) -> OperatorProfile {
                 .collect();
             if written.is_empty() || draw(6) == 0 {
                 let rank = 2 + draw(3);
-                return Given::outside((0..rank).map(|_| EXTENTS[draw(EXTENTS.len())]).collect());
+                return InputSpec::outside((0..rank).map(|_| EXTENTS[draw(EXTENTS.len())]).collect());
             }
-            Given::output(operators, written[draw(written.len())]).unwrap()
+            InputSpec::output(operators, written[draw(written.len())]).unwrap()
         };
         let first = input(&mut draw, &operators);
         let rank = first.shape.len();
@@ -52,7 +52,7 @@ pub(crate) fn random_operators(seed: u64, most: usize) -> OperatorProfile {
             }
             2 => (OperatorKind::Normalisation { axis: draw(rank) }, vec![first]),
             3 | 4 => {
-                let same = |source: &Given| source.shape == first.shape;
+                let same = |source: &InputSpec| source.shape == first.shape;
                 let other = Some(input(&mut draw, &operators)).filter(same).unwrap_or_else(|| first.clone());
                 (OperatorKind::Elementwise { pointwise: draw(3) as u32 }, vec![other, first])
             }
@@ -72,7 +72,7 @@ pub(crate) fn random_operators(seed: u64, most: usize) -> OperatorProfile {
                     0 => (format!("{letters},az->z{letters}"), vec![first.shape[0], EXTENTS[draw(6)]]),
                     _ => (format!("{letters},az->{}z", &letters[1..]), vec![first.shape[0], EXTENTS[draw(6)]]),
                 };
-                (OperatorKind::Einsum { equation, pointwise: draw(2) as u32 }, vec![first, Given::outside(shape)])
+                (OperatorKind::Einsum { equation, pointwise: draw(2) as u32 }, vec![first, InputSpec::outside(shape)])
             }
             12 => (OperatorKind::Mean { axes: vec![draw(rank)] }, vec![first]),
             13 => (OperatorKind::Softmax { axis: draw(rank) }, vec![first]),

@@ -4,7 +4,7 @@ use plantui::{
     cluster::GivenLimits,
     graph::Dag,
     workload::{
-        DegreeProfile, Format, Mode, Node, NodeId, PiperProfile, Profile, Workload,
+        DegreeProfile, Mode, Node, NodeId, PiperProfile, Profile, Workload, WorkloadFormat,
         piper::{NodeProfile, RECOMPUTE, VANILLA},
     },
 };
@@ -64,7 +64,7 @@ pub(crate) fn assemble(edges: Vec<(u32, u32)>, edge_bytes: Vec<f64>, nodes: Vec<
     Workload {
         name: "random".into(),
         source: "built-in".into(),
-        format: Format::Piper,
+        format: WorkloadFormat::Piper,
         nodes: (0..nodes.len()).map(|id| Node { id: NodeId(id as i64), name: None }).collect(),
         dag: Dag::new(nodes.len(), edges).unwrap(),
         profile: Profile::Piper(PiperProfile { nodes, edge_bytes }),

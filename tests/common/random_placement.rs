@@ -7,7 +7,7 @@ use plantui::{
     family,
     graph::Dag,
     workload::{
-        Format, Node, NodeId, Profile, Workload,
+        Node, NodeId, Profile, Workload, WorkloadFormat,
         placement::{PlacementNode, PlacementProfile},
     },
 };
@@ -87,7 +87,7 @@ impl RandomPlacement {
         let workload = Workload {
             name: "random".into(),
             source: "random".into(),
-            format: Format::Placement,
+            format: WorkloadFormat::Placement,
             nodes: (0..self.dag.len()).map(node).collect(),
             dag: self.dag.clone(),
             profile: Profile::Placement(self.profile.clone()),

@@ -11,7 +11,7 @@ use plantui::{
     run,
     workload::{
         self, NodeIndex, Workload,
-        convert::{self, Mode},
+        convert::{self, ModeRule},
     },
 };
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn chain() -> Value {
 #[test]
 fn pipers_profile_becomes_a_placement() {
     let original = load(&chain());
-    let converted = convert::to_placement(&original, Mode::Keeping, 2, 1000.0).unwrap();
+    let converted = convert::to_placement(&original, ModeRule::Keeping, 2, 1000.0).unwrap();
     assert!(
         converted.choices.iter().all(|choice| choice.is_mode("vanilla")),
         "the mode that keeps activations, wherever it stands"
@@ -66,7 +66,7 @@ fn pipers_profile_becomes_a_placement() {
     let node = &w.placement().unwrap().nodes[0];
     // 2 x 0.5 bytes at 1000 bytes a second, in milliseconds; 2 microbatches in flight.
     assert_eq!((node.accelerator_time, node.transfer, node.size_bytes), (3.0, 1.0, 120.0));
-    let small = convert::to_placement(&original, Mode::Smallest, 2, 1000.0).unwrap();
+    let small = convert::to_placement(&original, ModeRule::Smallest, 2, 1000.0).unwrap();
     assert!(small.choices.iter().all(|choice| choice.is_mode("recomp")));
     assert_eq!(small.workload.placement().unwrap().nodes[0].size_bytes, 102.0);
     assert!(converted.assumptions.iter().any(|a| a.contains("`vanilla`")), "{:?}", converted.assumptions);
@@ -74,7 +74,7 @@ fn pipers_profile_becomes_a_placement() {
     let degrees = without["nodes"][1]["TMPCs"].as_object_mut().unwrap();
     let one = degrees.remove("1").unwrap();
     degrees.insert("2".into(), one);
-    let reason = convert::to_placement(&load(&without), Mode::Keeping, 1, 1000.0).unwrap_err();
+    let reason = convert::to_placement(&load(&without), ModeRule::Keeping, 1, 1000.0).unwrap_err();
     assert_eq!(reason.to_string(), "node 2 has no mode at tensor degree 1, and an accelerator is one device");
 }
 
@@ -209,7 +209,7 @@ fn files_are_written_that_read_back_the_same() {
         let original = input(file);
         let expected = match to {
             "placement" => {
-                convert::to_placement(&original, Mode::Keeping, 1, original.limits.bandwidth_bytes_per_s().unwrap())
+                convert::to_placement(&original, ModeRule::Keeping, 1, original.limits.bandwidth_bytes_per_s().unwrap())
             }
             _ => convert::to_piper(&original, 32, 16e9),
         }

@@ -11,7 +11,7 @@ use plantui::{
     simulate::{Schedule, SimulatorSettings, simulate},
     workload::{
         Choice, Workload,
-        states::{States, kept},
+        states::{States, planned_nodes},
     },
 };
 
@@ -298,7 +298,7 @@ fn the_simulator_confirms_the_formula() {
         let mut dice = Dice::new(seed + 1000);
         let workload = workload(&mut dice, 6);
         let limits = limits(&[8], dice.pick(&[8, 32, 128]), 1e15);
-        let kept = kept(&workload);
+        let kept = planned_nodes(&workload);
         let total: f64 = workload
             .layers()
             .unwrap()

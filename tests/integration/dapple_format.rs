@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use crate::common::random_layers::{Dice, text};
-use plantui::workload::{self, Format, convert, formats::torch_graph, lint};
+use plantui::workload::{self, WorkloadFormat, convert, formats::torch_graph, lint};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 fn read(text: &str) -> Result<workload::Workload, String> {
@@ -17,7 +17,7 @@ const B: &str = "node2 -- b -- f=1e-3, b=2, a=3.5, p=5 -- stage_id=7";
 #[test]
 fn a_file_is_kept_as_it_is() {
     let workload = read(&format!("{A}\r\n\r\n{B}\r\n\tnode1 -- node2")).unwrap();
-    assert_eq!(workload.format, Format::PipeDream);
+    assert_eq!(workload.format, WorkloadFormat::PipeDream);
     assert_eq!(workload.dag.edges(), [(0, 1)]);
     let nodes = &workload.layers().unwrap().nodes;
     assert_eq!((nodes[0].activation_bytes.as_slice(), nodes[0].activation()), ([3.0, 4.0].as_slice(), 7.0));

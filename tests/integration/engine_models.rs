@@ -6,7 +6,7 @@ use super::engines::generated;
 use crate::common::engine_rules;
 use plantui::{
     cluster::{GivenLimits, LimitKind, Limits},
-    export::engine::{Engine, EngineSettings, Exported, export},
+    export::engine::{Engine, EngineExport, EngineSettings, export},
     family,
     plan::Plan,
     planner::{Options, Planner, Problem, Search, joint::Joint},
@@ -40,7 +40,7 @@ impl Case {
         Case { workload, limits, plan }
     }
 
-    fn to(&self, engine: Engine) -> Exported {
+    fn to(&self, engine: Engine) -> EngineExport {
         export(engine, &self.workload, &self.limits, &self.plan, &nearest()).unwrap()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::engine_rules;
 use plantui::{
     cluster::{GivenLimits, LimitKind, Limits},
-    export::engine::{Cut, CutStage, Engine, EngineSettings, ExportError, Exported, export, torch_schedule},
+    export::engine::{CutStage, Engine, EngineExport, EngineSettings, ExportError, LayerCut, export, torch_schedule},
     family::{self, check},
     plan::Plan,
     planner::{Options, Planner, Problem, Search, joint::Joint, piper::Piper},
@@ -13,7 +13,7 @@ use plantui::{
     simulate::Schedule,
     workload::{
         Workload, builtin,
-        layering::{LayerKind, Layering},
+        layering::{LayerPosition, Layering},
     },
 };
 use serde_json::Value;
@@ -67,7 +67,7 @@ fn cases() -> Vec<(Workload, Limits, Plan)> {
         .collect()
 }
 
-fn written(engine: Engine, case: &(Workload, Limits, Plan)) -> (Exported, Cut) {
+fn written(engine: Engine, case: &(Workload, Limits, Plan)) -> (EngineExport, LayerCut) {
     let (workload, limits, plan) = case;
     let exported = export(engine, workload, limits, plan, &nearest()).unwrap();
     let score = check(workload, limits, &exported.plan);
@@ -78,7 +78,7 @@ fn written(engine: Engine, case: &(Workload, Limits, Plan)) -> (Exported, Cut) {
     if matches!(engine, Engine::Galvatron | Engine::Vllm) {
         layering = layering.with_merged_ends();
     }
-    let cut = Cut::of(workload, limits, &layering, &exported.plan).unwrap();
+    let cut = LayerCut::of(workload, limits, &layering, &exported.plan).unwrap();
     (exported, cut)
 }
 
@@ -203,8 +203,8 @@ fn deepspeeds_parts_are_executed_by_python() {
 }
 
 /// Modules that layers stand for, under the default names.
-fn layer_names<'a>(layers: impl Iterator<Item = &'a LayerKind>) -> usize {
-    layers.map(|kind| if *kind == LayerKind::Last { 2 } else { 1 }).sum()
+fn layer_names<'a>(layers: impl Iterator<Item = &'a LayerPosition>) -> usize {
+    layers.map(|kind| if *kind == LayerPosition::Last { 2 } else { 1 }).sum()
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn interleaved_plans_have_several_parts_on_every_rank() {
     let plan = for_engine(&workload, &limits, &["engine=megatron", "stages=4", "data_parallel=false"]);
     let blocks: Vec<usize> = {
         let layering = Layering::of(&workload, None).unwrap();
-        Cut::of(&workload, &limits, &layering, &plan).unwrap().stages.iter().map(CutStage::blocks).collect()
+        LayerCut::of(&workload, &limits, &layering, &plan).unwrap().stages.iter().map(CutStage::blocks).collect()
     };
     let settings = |schedule, virtual_stages| EngineSettings {
         schedule: Some(schedule),
@@ -464,7 +464,7 @@ fn names_cannot_leave_their_place_in_a_script() {
     // Every engine takes its own schedule.
     let plan = Plan { execution: None, ..for_engine(&workload, &limits, &["space=engine", "stages=2"]) };
     let hostile = "x\"]\nimport os\u{1b}]0;owned\u{7}\u{202e}";
-    let names = plantui::export::engine::Names {
+    let names = plantui::export::engine::ModuleNames {
         block: format!("{hostile}.{{}}"),
         first: vec![hostile.into()],
         last: vec![format!("{hostile}2")],

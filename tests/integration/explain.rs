@@ -9,7 +9,9 @@ use plantui::{
     family,
     planner::{Options, Planner, Problem, Search, joint::Joint, piper::Piper},
     run,
-    study::explain::{Base, Bottleneck, Cause, CauseKind, Certainty, Change, Explanation, NOTICEABLE, Topic},
+    study::explain::{
+        Cause, CauseKind, Certainty, Change, ExplainedPlan, Explanation, NOTICEABLE, PlanBottleneck, Topic,
+    },
     workload::{
         DegreeProfile, Mode, Workload, builtin,
         piper::{NodeProfile, RECOMPUTE, VANILLA},
@@ -56,22 +58,22 @@ fn limits(devices: u32, memory_bytes: f64, microbatches: u32, bandwidth_bytes_pe
     }
 }
 
-fn base(workload: &Arc<Workload>, limits: Limits, settings: &[&str]) -> Option<Base> {
+fn base(workload: &Arc<Workload>, limits: Limits, settings: &[&str]) -> Option<ExplainedPlan> {
     let options = Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
     let problem = Problem { workload: Arc::clone(workload), limits, options };
     let (outcome, score) = run::plan(&Piper, &problem, &Search::default()).unwrap();
-    Base::new(&Piper, &problem, &outcome, score.as_ref())
+    ExplainedPlan::new(&Piper, &problem, &outcome, score.as_ref())
 }
 
-fn explained(base: &Base) -> Explanation {
+fn explained(base: &ExplainedPlan) -> Explanation {
     let mut explanation = Explanation::default();
     for question in base.questions() {
-        explanation.add(base.ask(&question, None, &Search::default()).expect("nobody cancels"));
+        explanation.add(base.replan(&question, None, &Search::default()).expect("nobody cancels"));
     }
     explanation
 }
 
-fn causes(base: &Base) -> Vec<Cause> {
+fn causes(base: &ExplainedPlan) -> Vec<Cause> {
     explained(base).causes(base)
 }
 
@@ -162,12 +164,12 @@ fn devices_bind_where_nothing_else_does() {
     let causes = explanation.causes(&base);
     assert!(causes.len() == 1 && causes[0].kind == CauseKind::Devices && close(causes[0].gain, 0.5), "{causes:?}");
     assert_eq!(explanation.free(&base), ["memory", "bandwidth"]);
-    let bottleneck = Bottleneck::of(&workload, &base.plan, &base.score, None).unwrap();
+    let bottleneck = PlanBottleneck::of(&workload, &base.plan, &base.score, None).unwrap();
     assert_eq!((bottleneck.parts.len(), bottleneck.parts[0].name), (1, "compute"));
 }
 
 /// The problem of a question, put together without the study's help.
-fn asked(base: &Base, change: &Change) -> Option<Problem> {
+fn asked(base: &ExplainedPlan, change: &Change) -> Option<Problem> {
     let mut problem = base.problem.clone();
     match change {
         Change::Limit(LimitKind::Devices, value) => problem.limits.devices = *value as u32,
@@ -245,12 +247,12 @@ fn a_search_that_is_cut_short_never_makes_more_look_worse() {
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let base = base(&workload, limits, &[]).unwrap();
     let more = base.questions().into_iter().find(|q| q.change == Change::Limit(LimitKind::Devices, 72.0)).unwrap();
-    let answer = base.ask(&more, Some(Duration::ZERO), &Search::default()).unwrap();
+    let answer = base.replan(&more, Some(Duration::ZERO), &Search::default()).unwrap();
     assert_eq!((answer.value, answer.certainty), (Some(base.value()), Certainty::AtLeast));
     assert_eq!(answer.difference().as_deref(), Some("0.0% at least"));
     let stopped = Search::default();
     stopped.cancel();
-    assert!(base.ask(&more, None, &stopped).is_none());
+    assert!(base.replan(&more, None, &stopped).is_none());
 }
 
 /// Filling, transfers, all-reduce, and the steady state: together they are the difference.
@@ -260,12 +262,12 @@ fn parts_of_a_batch_add_up_to_what_a_change_is_worth() {
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let problem = Problem { workload, limits, options: Options::defaults(Joint.options()) };
     let (outcome, score) = run::plan(&Joint, &problem, &Search::default()).unwrap();
-    let base = Base::new(&Joint, &problem, &outcome, score.as_ref()).unwrap();
+    let base = ExplainedPlan::new(&Joint, &problem, &outcome, score.as_ref()).unwrap();
     let (mut told, mut degrees) = (0, 0);
     for question in base.questions() {
         let degree = matches!(&question.change, Change::Option(spec, _) if spec.name == "tensor_degree");
         let sized = matches!(question.change, Change::Limit(LimitKind::Microbatches, _));
-        let answer = base.ask(&question, None, &Search::default()).unwrap();
+        let answer = base.replan(&question, None, &Search::default()).unwrap();
         let Some(value) = answer.value else { continue };
         degrees += usize::from(degree && question.topic == Topic::NextBest && answer.gain() <= Some(1e-9));
         let sum: f64 = answer.parts.iter().map(|(_, seconds)| seconds).sum();

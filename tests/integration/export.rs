@@ -153,9 +153,12 @@ fn a_plan_document_comes_back_as_the_plan() {
         notes: vec!["a note".into()],
         ..Outcome::new(Status::Feasible)
     };
-    let simulation =
-        plan_json::Simulation { pipeline: &pipeline, schedule: Schedule::OneForwardOneBackward, timeline: &timeline };
-    let run = plan_json::Run {
+    let simulation = plan_json::ReportedSimulation {
+        pipeline: &pipeline,
+        schedule: Schedule::OneForwardOneBackward,
+        timeline: &timeline,
+    };
+    let run = plan_json::ReportedRun {
         workload: &workload,
         limits: &limits,
         planner: planner.info(),
@@ -176,7 +179,7 @@ fn a_plan_document_comes_back_as_the_plan() {
     assert_eq!(read.plan, plan);
     assert_eq!(read.claims.value, Some(score.value));
     let failed = Outcome::new(Status::Cancelled);
-    let run = plan_json::Run { outcome: &failed, score: None, simulation: None, ..run };
+    let run = plan_json::ReportedRun { outcome: &failed, score: None, simulation: None, ..run };
     let value = serde_json::to_value(plan_json::document(&run)).unwrap();
     assert_eq!((&value["stages"], &value["objective"]), (&serde_json::json!([]), &Value::Null));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plantui::{
     cluster::{
         Limits,
-        topology::{self, Topology, Wired},
+        topology::{self, PlanTopology, Topology},
     },
     family,
     plan::{Execution, Plan},
@@ -36,10 +36,10 @@ fn scaled(random: &mut Random) -> Workload {
 }
 
 /// A preset, or direct links of random widths between every two devices.
-fn random_topology(random: &mut Random) -> Wired {
+fn random_topology(random: &mut Random) -> PlanTopology {
     if random.chance(40) {
         let name = random.pick(&["dgx-1", "2xdgx-1+eth-25g", "pcie3-8"]);
-        return Wired { topology: Arc::new(topology::named(name).unwrap()), file: None };
+        return PlanTopology { topology: Arc::new(topology::named(name).unwrap()), file: None };
     }
     let n = 2 + random.below(5);
     let pairs: Vec<f64> = (0..n * n).map(|_| random.pick(&[0.5, 1.0, 2.0, 8.0, 300.0])).collect();
@@ -48,7 +48,7 @@ fn random_topology(random: &mut Random) -> Wired {
     let row = |i: usize| (0..n).map(|j| width(i, j).to_string()).collect::<Vec<_>>().join(",");
     let text = (0..n).map(row).collect::<Vec<_>>().join("\n");
     let source = "random.csv";
-    Wired::of_text(&text, source, &Wired::spec(source)).unwrap()
+    PlanTopology::of_text(&text, source, &PlanTopology::spec(source)).unwrap()
 }
 
 fn shuffled(random: &mut Random, count: usize) -> Vec<usize> {

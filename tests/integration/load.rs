@@ -61,7 +61,7 @@ fn refused(pointer: &str, new: &Value) -> String {
 #[test]
 fn a_valid_file_is_read_exactly() {
     let w = load(&valid().to_string()).unwrap();
-    assert_eq!((w.name.as_str(), w.source.as_str(), w.format), ("w", "w.json", workload::Format::Piper));
+    assert_eq!((w.name.as_str(), w.source.as_str(), w.format), ("w", "w.json", workload::WorkloadFormat::Piper));
     assert_eq!(w.nodes.iter().map(|n| n.id.0).collect::<Vec<_>>(), [10, 20, 30]);
     assert_eq!(w.nodes.iter().map(workload::Node::label).collect::<Vec<_>>(), ["first", "node 20", "last"]);
     assert_eq!(w.dag.edges(), [(0, 1), (1, 2)]);

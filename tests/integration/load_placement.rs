@@ -46,7 +46,7 @@ fn refused(pointer: &str, new: &Value) -> String {
 #[test]
 fn a_valid_file_is_read_exactly() {
     let w = load(&valid()).unwrap();
-    assert_eq!(w.format, workload::Format::Placement);
+    assert_eq!(w.format, workload::WorkloadFormat::Placement);
     let limits =
         GivenLimits::default().with(LimitKind::Devices, 2).with(LimitKind::Cpus, 1).with(LimitKind::Memory, 400.0);
     assert_eq!(w.limits, limits);

@@ -110,7 +110,7 @@ fn every_rule_has_a_message() {
 #[test]
 fn every_kind_of_operator_is_planned_checked_and_exported() {
     let workload = Arc::new(load(&valid()).unwrap());
-    assert_eq!((workload.nodes.len(), workload.format), (15, workload::Format::Operators));
+    assert_eq!((workload.nodes.len(), workload.format), (15, workload::WorkloadFormat::Operators));
     assert!(lint::lint(&workload).is_empty());
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     for id in ["pase", "pase-data-parallel"] {

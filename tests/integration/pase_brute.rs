@@ -24,7 +24,7 @@ use plantui::{
     run,
     workload::{
         Choice, NodeIndex, OperatorProfile, Workload,
-        operators::{BatchNorm, CostRules, Given, Operator, OperatorKind, Source},
+        operators::{BatchNorm, CostRules, InputSpec, Operator, OperatorKind, Source},
     },
 };
 
@@ -265,8 +265,8 @@ fn a_chain_of_twenty_thousand_operators_has_a_plan_before_any_search() {
     let mut operators: Vec<Operator> = vec![];
     for node in 0..20_000 {
         let input = match node {
-            0 => Given::outside(vec![64, 8]),
-            _ => Given::output(&operators, Source { node: NodeIndex::new(node - 1), output: 0 }).unwrap(),
+            0 => InputSpec::outside(vec![64, 8]),
+            _ => InputSpec::output(&operators, Source { node: NodeIndex::new(node - 1), output: 0 }).unwrap(),
         };
         operators
             .push(Operator::new(OperatorKind::Dense { units: 8 + node as u64 % 8, pointwise: 0 }, &[input]).unwrap());

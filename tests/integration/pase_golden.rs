@@ -2,7 +2,7 @@
 
 use crate::common::pase_figures::pase_cases;
 use plantui::{
-    generate::networks::Network,
+    generate::networks::PaseNetwork,
     planner::{
         Search,
         pase::{
@@ -61,7 +61,7 @@ fn described(operator: &Operator) -> [String; 5] {
 #[test]
 fn every_vertex_is_that_of_the_published_networks() {
     let mut seen = 0;
-    for network in Network::ALL {
+    for network in PaseNetwork::ALL {
         let (names, profile) = network.build(&network.defaults()).unwrap();
         let rows: Vec<Vec<&str>> = include_str!("../figures/pase-graphs.tsv")
             .lines()
@@ -80,10 +80,10 @@ fn every_vertex_is_that_of_the_published_networks() {
             seen += 1;
         }
         let links = profile.links();
-        let edges = [13, 277, 253, 3, 256][Network::ALL.iter().position(|&n| n == network).unwrap()];
+        let edges = [13, 277, 253, 3, 256][PaseNetwork::ALL.iter().position(|&n| n == network).unwrap()];
         assert_eq!(links.len(), edges, "{}", network.id());
         let parallel: usize = links.iter().map(|link| link.slots.len() - 1).sum();
-        assert_eq!(parallel, if network == Network::Transformer { 24 } else { 0 }, "{}", network.id());
+        assert_eq!(parallel, if network == PaseNetwork::Transformer { 24 } else { 0 }, "{}", network.id());
     }
     assert_eq!(seen, 686);
 }

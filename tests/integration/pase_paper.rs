@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use plantui::{
     cluster::{GivenLimits, LimitKind},
     family::{self, check},
-    generate::networks::Network,
+    generate::networks::PaseNetwork,
     planner::{self, Options, Problem, Search, Status},
     run,
     workload::{
@@ -15,7 +15,7 @@ use plantui::{
 };
 use serde_json::{Value, json};
 
-fn graph(network: Network, batch: u64) -> Workload {
+fn graph(network: PaseNetwork, batch: u64) -> Workload {
     let mut sizes = network.defaults();
     sizes.batch = batch;
     let (names, profile) = network.build(&sizes).unwrap();
@@ -89,11 +89,11 @@ fn the_strategies_of_the_paper_are_valid_and_no_better_than_ours() {
     type Split = fn(&str, &str) -> &'static str;
     // Inception's table names the splits of convolutions only; with those filled in here it costs more than data
     // parallelism.
-    let cases: [(Network, u64, Split, bool); 4] = [
-        (Network::AlexNet, 128, alexnet, true),
-        (Network::Inception3, 128, inception, false),
-        (Network::Rnnlm, 64, rnnlm, true),
-        (Network::Transformer, 64, transformer, true),
+    let cases: [(PaseNetwork, u64, Split, bool); 4] = [
+        (PaseNetwork::AlexNet, 128, alexnet, true),
+        (PaseNetwork::Inception3, 128, inception, false),
+        (PaseNetwork::Rnnlm, 64, rnnlm, true),
+        (PaseNetwork::Transformer, 64, transformer, true),
     ];
     for (network, batch, split, better) in cases {
         let workload = Arc::new(graph(network, batch));
@@ -129,7 +129,7 @@ fn the_strategies_of_the_paper_are_valid_and_no_better_than_ours() {
 
 #[test]
 fn wrong_splits_are_told() {
-    let workload = graph(Network::AlexNet, 128);
+    let workload = graph(PaseNetwork::AlexNet, 128);
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     for (wrong, told) in [
         ("b=64", "makes 64 pieces, but the stage has 32 devices"),

@@ -26,7 +26,7 @@ fn settings(devices: u32) -> PaseSettings {
     PaseSettings { devices, cutoff: 1, flops_per_s: 100.0, bandwidth_bytes_per_s: 16.0, rules: CostRules::default() }
 }
 
-const ROUNDING: f64 = 1.0 + 1e-12;
+const TOLERANCE_FACTOR: f64 = 1.0 + 1e-12;
 
 #[test]
 fn more_devices_never_hurt() {
@@ -35,7 +35,7 @@ fn more_devices_never_hurt() {
         let mut before = f64::INFINITY;
         for devices in 1..=12 {
             let cost = least(&profile, &settings(devices));
-            assert!(cost <= before * ROUNDING, "seed {seed}, {devices} devices: {cost} after {before}");
+            assert!(cost <= before * TOLERANCE_FACTOR, "seed {seed}, {devices} devices: {cost} after {before}");
             before = cost;
         }
     }
@@ -51,8 +51,8 @@ fn flops_and_bandwidth_count_by_their_ratio() {
         // The least of linear functions of the ratio rises and bends down.
         let at = |flops_per_s| least(&profile, &PaseSettings { flops_per_s, ..plain });
         let (low, middle, high) = (at(50.0), at(100.0), at(150.0));
-        assert!(low <= middle * ROUNDING && middle <= high * ROUNDING, "seed {seed}");
-        assert!((low + high) / 2.0 <= middle * ROUNDING, "seed {seed}: {low} {middle} {high}");
+        assert!(low <= middle * TOLERANCE_FACTOR && middle <= high * TOLERANCE_FACTOR, "seed {seed}");
+        assert!((low + high) / 2.0 <= middle * TOLERANCE_FACTOR, "seed {seed}: {low} {middle} {high}");
     }
 }
 
@@ -62,8 +62,8 @@ fn narrower_searches_and_stricter_rules_cost_more() {
         let profile = random_operators(seed, 12);
         let plain = settings(6);
         let cost = least(&profile, &plain);
-        assert!(least(&profile, &PaseSettings { cutoff: 2, ..plain }) >= cost / ROUNDING, "seed {seed}");
+        assert!(least(&profile, &PaseSettings { cutoff: 2, ..plain }) >= cost / TOLERANCE_FACTOR, "seed {seed}");
         let all = CostRules { parallel_edges: true, ..plain.rules };
-        assert!(least(&profile, &PaseSettings { rules: all, ..plain }) >= cost / ROUNDING, "seed {seed}");
+        assert!(least(&profile, &PaseSettings { rules: all, ..plain }) >= cost / TOLERANCE_FACTOR, "seed {seed}");
     }
 }

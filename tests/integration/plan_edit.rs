@@ -7,7 +7,7 @@ use plantui::{
     cluster::{GivenLimits, LimitKind, Limits, Machines},
     family::{
         self, check,
-        edit::{Edit, Edited, Refused, apply},
+        edit::{Edit, EditError, EditResult, apply},
     },
     plan::{Basis, Plan, Stage, Violation},
     planner::{self, Options, Problem, Search},
@@ -60,9 +60,9 @@ fn cases() -> Vec<Case> {
 
 impl Case {
     fn apply(&self, plan: &Plan, edit: &Edit) -> Result<Plan, String> {
-        let edited: Result<Edited, Refused> = apply(&self.workload, &self.limits, plan, edit);
+        let edited: Result<EditResult, EditError> = apply(&self.workload, &self.limits, plan, edit);
         match edited {
-            Ok(Edited { plan: new, what }) => {
+            Ok(EditResult { plan: new, what }) => {
                 assert!(!what.is_empty() && new != *plan, "{}: {edit:?} changes nothing", self.name);
                 self.can_be_scored(&new, edit);
                 Ok(new)

@@ -9,24 +9,23 @@ use plantui::{
     planner::{self, Options, Planner, Problem, Search},
     run,
     simulate::Schedule,
-    study::seek::{Asked, Certainty, Goal, Method, Question, Sought, seek},
+    study::seek::{Goal, SeekCertainty, SeekMethod, SeekProblem, SeekQuery, SeekResult, seek},
+    units::GIB,
     workload,
 };
-
-const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
 fn problem(planner: &dyn Planner, workload: workload::Workload, limits: Limits) -> Problem {
     Problem { workload: Arc::new(workload), limits, options: Options::defaults(planner.options()) }
 }
 
-fn ask(planner: &'static dyn Planner, problem: &Problem, question: &Question) -> Sought {
-    let asked = Asked { planner, problem, setup: Schedule::OneForwardOneBackward.into(), each: None };
+fn ask(planner: &'static dyn Planner, problem: &Problem, question: &SeekQuery) -> SeekResult {
+    let asked = SeekProblem { planner, problem, setup: Schedule::OneForwardOneBackward.into(), each: None };
     seek(&asked, question, &Search::default(), &mut |_| ())
 }
 
-fn question(problem: &Problem, planner: &dyn Planner, least: LimitKind, goal: &str) -> Question {
+fn question(problem: &Problem, planner: &dyn Planner, least: LimitKind, goal: &str) -> SeekQuery {
     let measure = planner.measure(&problem.workload, &problem.options);
-    Question { least, goal: Goal::parse(goal, measure).unwrap(), among: None }
+    SeekQuery { least, goal: Goal::parse(goal, measure).unwrap(), among: None }
 }
 
 /// The planner's value with one limit changed; infinite without a plan.
@@ -67,11 +66,12 @@ fn the_fewest_devices_are_those_that_every_count_tried_in_turn_finds() {
                 let goal = format!("time_per_sample<={}s", best * factor);
                 let question = question(&problem, planner, LimitKind::Devices, &goal);
                 let sought = ask(planner, &problem, &question);
-                let fewest = values.iter().position(|&value| question.goal.holds(value)).map(|at| at as f64 + 1.0);
+                let fewest =
+                    values.iter().position(|&value| question.goal.is_reached_by(value)).map(|at| at as f64 + 1.0);
                 assert_eq!(sought.answer, fewest, "seed {seed}, {id}, {goal}: {:?}", sought.curve);
                 assert_eq!(
                     (&sought.method, &sought.certainty),
-                    (&Method::Bisection, &Certainty::Proven),
+                    (&SeekMethod::Bisection, &SeekCertainty::Proven),
                     "seed {seed}"
                 );
                 let below = fewest.map_or(f64::from(most), |fewest| fewest - 1.0);
@@ -101,8 +101,8 @@ fn the_least_memory_is_that_of_a_plan_and_a_byte_less_does_not_do() {
                 question(&problem, planner, LimitKind::Memory, &format!("time_per_sample<={}s", free * factor));
             let sought = ask(planner, &problem, &question);
             let Some(least) = sought.answer else { panic!("seed {seed}: {:?}", sought.certainty) };
-            assert_eq!(sought.certainty, Certainty::Proven, "seed {seed}");
-            let holds = |memory| question.goal.holds(value(planner, &problem, LimitKind::Memory, memory));
+            assert_eq!(sought.certainty, SeekCertainty::Proven, "seed {seed}");
+            let holds = |memory| question.goal.is_reached_by(value(planner, &problem, LimitKind::Memory, memory));
             assert!(holds(least), "seed {seed}: {least}");
             if let Some(below) = sought.below {
                 assert!(!holds(below), "seed {seed}: {below}");
@@ -126,9 +126,9 @@ fn bandwidth_is_found_to_a_percent_and_what_fails_fails() {
     let sought = ask(planner, &problem, &question);
     let (least, below) = (sought.answer.unwrap(), sought.below.unwrap());
     assert!(below < least && least / below <= 1.01 + 1e-9, "{below} {least}");
-    let holds = |rate| question.goal.holds(value(planner, &problem, LimitKind::Bandwidth, rate));
+    let holds = |rate| question.goal.is_reached_by(value(planner, &problem, LimitKind::Bandwidth, rate));
     assert!(holds(least) && !holds(below));
-    assert_eq!(sought.certainty, Certainty::Proven);
+    assert_eq!(sought.certainty, SeekCertainty::Proven);
 }
 
 #[test]
@@ -140,12 +140,12 @@ fn where_the_answer_is_not_monotone_every_value_below_it_was_asked() {
         let question = question(&problem, planner, least, goal);
         let sought = ask(planner, &problem, &question);
         let answer = sought.answer.unwrap();
-        let Method::Sweep(why) = &sought.method else { panic!("{goal} was halved") };
+        let SeekMethod::Sweep(why) = &sought.method else { panic!("{goal} was halved") };
         assert!(why.contains("up and down"), "{why}");
-        assert_eq!(sought.certainty, Certainty::EveryAsked);
+        assert_eq!(sought.certainty, SeekCertainty::EveryValueTested);
         let below: Vec<f64> = sought.curve.iter().map(|step| step.value).filter(|&value| value < answer).collect();
         assert_eq!(below, (1..answer as u32).map(f64::from).collect::<Vec<_>>());
-        assert!(sought.curve.iter().all(|step| step.value >= answer || !step.holds));
+        assert!(sought.curve.iter().all(|step| step.value >= answer || !step.reaches_goal));
     }
 }
 
@@ -162,7 +162,7 @@ fn a_heuristic_is_swept_and_says_so() {
     let best = value(planner, &problem, LimitKind::Devices, 3.0);
     let question = question(&problem, planner, LimitKind::Devices, &format!("max_load<={best}"));
     let sought = ask(planner, &problem, &question);
-    assert!(matches!(&sought.method, Method::Sweep(why) if why.contains("not proven")), "{:?}", sought.method);
+    assert!(matches!(&sought.method, SeekMethod::Sweep(why) if why.contains("not proven")), "{:?}", sought.method);
     assert!(sought.answer.is_some_and(|count| count <= 3.0));
 }
 
@@ -173,7 +173,7 @@ fn the_best_that_is_reachable_is_told_where_the_goal_is_not() {
     let problem = problem(planner, workload::builtin(), limits);
     let question = question(&problem, planner, LimitKind::Memory, "time_per_sample<=1ms");
     let sought = ask(planner, &problem, &question);
-    assert_eq!((sought.answer, &sought.certainty), (None, &Certainty::Proven));
+    assert_eq!((sought.answer, &sought.certainty), (None, &SeekCertainty::Proven));
     let nearest = sought.nearest().unwrap();
     let free = value(planner, &problem, LimitKind::Memory, f64::INFINITY);
     assert!((nearest.figure.unwrap() / free - 1.0).abs() < 1e-9, "{:?} {free}", nearest.figure);
@@ -189,9 +189,9 @@ fn values_to_choose_among_are_kept_to_and_a_stopped_walk_says_so() {
     question.among = Some(vec![8.0, 16.0, 32.0, 64.0, 128.0]);
     let sought = ask(planner, &problem, &question);
     assert_eq!((sought.answer, sought.below), (Some(64.0), Some(32.0)));
-    let asked = Asked { planner, problem: &problem, setup: Schedule::OneForwardOneBackward.into(), each: None };
+    let asked = SeekProblem { planner, problem: &problem, setup: Schedule::OneForwardOneBackward.into(), each: None };
     let search = Search::default();
     let stop = search.clone();
     let stopped = seek(&asked, &question, &search, &mut |_| stop.cancel());
-    assert!(stopped.stopped && stopped.curve.len() == 1 && matches!(stopped.certainty, Certainty::Open(_)));
+    assert!(stopped.stopped && stopped.curve.len() == 1 && matches!(stopped.certainty, SeekCertainty::Open(_)));
 }

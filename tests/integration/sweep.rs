@@ -13,11 +13,12 @@ use crate::common::{
 };
 use plantui::{
     cluster::{GivenLimits, LimitKind, Limits},
-    export::sweep_csv::{self, Run, Table},
+    export::sweep_csv::{self, SweepContext, SweepTable},
     family,
     planner::{self, ManyRuns, Options, Outcome, Problem, Search, Status},
     run,
-    study::sweep::{Answer, Figure, Series, Sweep, Values, chart::Chart},
+    study::sweep::{ChartFigure, LimitValues, PointResult, Series, Sweep, chart::Chart},
+    units::GIB,
     workload::{self, Profile, Workload},
 };
 
@@ -26,13 +27,12 @@ fn bert() -> Arc<Workload> {
 }
 
 fn values(kind: LimitKind, text: &str) -> Vec<f64> {
-    Values::parse(kind, text).unwrap_or_else(|error| panic!("{text}: {error}")).values
+    LimitValues::parse(kind, text).unwrap_or_else(|error| panic!("{text}: {error}")).values
 }
 
 #[test]
 fn ranges_double_multiply_and_step_and_their_ends_belong_to_them() {
     use LimitKind::{Bandwidth, Cpus, Devices, Memory};
-    let gib = 1024.0 * 1024.0 * 1024.0;
     assert_eq!(values(Devices, "8..64"), [8.0, 16.0, 32.0, 64.0]);
     assert_eq!(values(Devices, "8..2048:x4"), [8.0, 32.0, 128.0, 512.0, 2048.0]);
     assert_eq!(values(Devices, "8..32:+8"), [8.0, 16.0, 24.0, 32.0]);
@@ -43,8 +43,8 @@ fn ranges_double_multiply_and_step_and_their_ends_belong_to_them() {
     assert_eq!(values(Devices, "64, 8..16:+4,12"), [8.0, 12.0, 16.0, 64.0]);
     assert_eq!(values(Devices, "8..8"), [8.0]);
     assert_eq!(values(Cpus, "0..3"), [0.0, 1.0, 2.0, 3.0]);
-    assert_eq!(values(Memory, "1GiB,2GiB,80GiB"), [gib, 2.0 * gib, 80.0 * gib]);
-    assert_eq!(values(Memory, "4GiB..8GiB:+2GiB"), [4.0 * gib, 6.0 * gib, 8.0 * gib]);
+    assert_eq!(values(Memory, "1GiB,2GiB,80GiB"), [GIB, 2.0 * GIB, 80.0 * GIB]);
+    assert_eq!(values(Memory, "4GiB..8GiB:+2GiB"), [4.0 * GIB, 6.0 * GIB, 8.0 * GIB]);
     assert_eq!(values(Bandwidth, "25GB/s..100GB/s"), [25e9, 50e9, 100e9]);
 }
 
@@ -76,7 +76,7 @@ fn bad_ranges_are_refused_in_one_sentence_that_says_what_to_write() {
         (LimitKind::Memory, "1GiB..lots", "lots"),
         (LimitKind::Microbatches, "1..1000000:+1", "take larger steps"),
     ] {
-        let error = Values::parse(kind, text).expect_err(text);
+        let error = LimitValues::parse(kind, text).expect_err(text);
         assert!(error.contains(part) && !error.contains('\n') && error.len() < 200, "{text}: {error}");
     }
 }
@@ -174,8 +174,7 @@ fn assert_equals_single_runs(problem: &Problem, devices: &[u32]) {
 fn many_numbers_of_devices_in_one_run_equal_single_runs() {
     let workload = bert();
     for (memory, settings) in [8.0, 1.0].into_iter().flat_map(|gib| SETTINGS.map(|settings| (gib, settings))) {
-        let gib = 1024.0 * 1024.0 * 1024.0;
-        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap().with(LimitKind::Memory, memory * gib);
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap().with(LimitKind::Memory, memory * GIB);
         assert_equals_single_runs(&problem(&workload, limits, settings), &[8, 300, 128, 9, 64, 129, 1]);
     }
 }
@@ -225,19 +224,19 @@ fn a_plan_does_not_depend_on_what_else_was_asked() {
 fn grid() -> Sweep {
     let series = ["piper", "equal-partition"].map(|line| Series::parse(line, &[]).unwrap()).to_vec();
     let axes = [
-        Values::parse(LimitKind::Devices, "8..128:x2").unwrap(),
-        Values::parse(LimitKind::Memory, "1GiB,8GiB").unwrap(),
+        LimitValues::parse(LimitKind::Devices, "8..128:x2").unwrap(),
+        LimitValues::parse(LimitKind::Memory, "1GiB,8GiB").unwrap(),
     ];
     Sweep::grid(vec![bert()], series, &axes, &GivenLimits::default()).unwrap()
 }
 
-fn timeless(answers: &[Option<Answer>]) -> Vec<Option<Answer>> {
-    answers.iter().map(|answer| answer.clone().map(|answer| Answer { seconds: 0.0, ..answer })).collect()
+fn timeless(answers: &[Option<PointResult>]) -> Vec<Option<PointResult>> {
+    answers.iter().map(|answer| answer.clone().map(|answer| PointResult { seconds: 0.0, ..answer })).collect()
 }
 
 /// The first seed, and all the time there is.
-fn unlimited(sweep: &Sweep) -> Run {
-    Run::new(sweep, 0, None)
+fn unlimited(sweep: &Sweep) -> SweepContext {
+    SweepContext::new(sweep, 0, None)
 }
 
 #[test]
@@ -262,7 +261,7 @@ fn a_stopped_sweep_goes_on_from_its_table_to_the_same_end() {
         for (part, whole) in timeless(&part).iter().zip(&timeless(&whole)).filter(|(part, _)| part.is_some()) {
             assert_eq!(part, whole);
         }
-        let file = sweep_csv::to_csv(&sweep, &unlimited(&sweep), &part, &Table::default());
+        let file = sweep_csv::to_csv(&sweep, &unlimited(&sweep), &part, &SweepTable::default());
         let table = sweep_csv::read(&file).unwrap();
         assert_eq!(
             table.answers(&sweep, &unlimited(&sweep)),
@@ -281,12 +280,13 @@ fn rows_of_other_sweeps_stay_in_the_table() {
     let other = Sweep::grid(
         vec![bert()],
         vec![Series { label: "odd, \"name\"\nof two lines".into(), ..Series::parse("piper", &[]).unwrap() }],
-        &[Values::parse(LimitKind::Devices, "8,16").unwrap()],
+        &[LimitValues::parse(LimitKind::Devices, "8,16").unwrap()],
         &GivenLimits::default(),
     )
     .unwrap();
     let others = answered(&other, open(&other), 1, |_| false);
-    let first = sweep_csv::read(&sweep_csv::to_csv(&sweep, &unlimited(&sweep), &whole, &Table::default())).unwrap();
+    let first =
+        sweep_csv::read(&sweep_csv::to_csv(&sweep, &unlimited(&sweep), &whole, &SweepTable::default())).unwrap();
     let both = sweep_csv::read(&sweep_csv::to_csv(&other, &unlimited(&other), &others, &first)).unwrap();
     assert_eq!(both.answers(&sweep, &unlimited(&sweep)), whole);
     assert_eq!(both.answers(&other, &unlimited(&other)), others);
@@ -298,7 +298,7 @@ fn rows_count_only_for_the_workload_seed_and_deadline_they_were_made_with() {
     let sweep = grid();
     let whole = answered(&sweep, open(&sweep), 2, |_| false);
     let run = unlimited(&sweep);
-    let table = sweep_csv::read(&sweep_csv::to_csv(&sweep, &run, &whole, &Table::default())).unwrap();
+    let table = sweep_csv::read(&sweep_csv::to_csv(&sweep, &run, &whole, &SweepTable::default())).unwrap();
     assert_eq!(table.answers(&sweep, &run), whole);
     let mut profiled = Workload::clone(&sweep.workloads[0]);
     let Profile::Piper(profile) = &mut profiled.profile else { panic!("BERT is a Piper profile") };
@@ -306,8 +306,8 @@ fn rows_count_only_for_the_workload_seed_and_deadline_they_were_made_with() {
     let profiled = Sweep { workloads: vec![Arc::new(profiled)], ..sweep.clone() };
     for (sweep, run) in [
         (&profiled, unlimited(&profiled)),
-        (&sweep, Run::new(&sweep, 1, None)),
-        (&sweep, Run::new(&sweep, 0, Some(Duration::from_secs(5)))),
+        (&sweep, SweepContext::new(&sweep, 1, None)),
+        (&sweep, SweepContext::new(&sweep, 0, Some(Duration::from_secs(5)))),
     ] {
         assert!(table.answers(sweep, &run).iter().all(Option::is_none));
         let both = sweep_csv::read(&sweep_csv::to_csv(sweep, &run, &whole, &table)).unwrap();
@@ -322,14 +322,14 @@ fn a_stopped_point_keeps_its_plan_until_it_has_a_newer_answer() {
     let run = unlimited(&sweep);
     let mut whole = answered(&sweep, open(&sweep), 2, |_| false);
     whole[0].as_mut().unwrap().status = Status::Cancelled;
-    let file = sweep_csv::to_csv(&sweep, &run, &whole, &Table::default());
+    let file = sweep_csv::to_csv(&sweep, &run, &whole, &SweepTable::default());
     let table = sweep_csv::read(&file).unwrap();
     let open = table.answers(&sweep, &run);
     assert!(open[0].is_none() && open[1..] == whole[1..], "it is asked again");
     let rows = |text: &str| text.lines().map(String::from).collect::<BTreeSet<_>>();
     assert_eq!(rows(&sweep_csv::to_csv(&sweep, &run, &open, &table)), rows(&file));
     let mut newer = open;
-    newer[0] = Some(Answer { status: Status::Optimal, ..whole[0].clone().unwrap() });
+    newer[0] = Some(PointResult { status: Status::Optimal, ..whole[0].clone().unwrap() });
     let after = sweep_csv::read(&sweep_csv::to_csv(&sweep, &run, &newer, &table)).unwrap();
     assert_eq!(after.answers(&sweep, &run), newer);
     assert!(!sweep_csv::to_csv(&sweep, &run, &newer, &table).contains("cancelled"));
@@ -339,7 +339,7 @@ fn a_stopped_point_keeps_its_plan_until_it_has_a_newer_answer() {
 fn tables_that_are_none_are_refused_by_line() {
     let sweep = grid();
     let part = answered(&sweep, open(&sweep), 1, |count| count >= 2);
-    let good = sweep_csv::to_csv(&sweep, &unlimited(&sweep), &part, &Table::default());
+    let good = sweep_csv::to_csv(&sweep, &unlimited(&sweep), &part, &SweepTable::default());
     assert!(sweep_csv::read("").unwrap().answers(&sweep, &unlimited(&sweep)).iter().all(Option::is_none));
     assert!(sweep_csv::read("a,b\n1,2\n").unwrap_err().to_string().contains("line 1"));
     let first = sweep_csv::COLUMNS.into_iter().filter(|c| !["seed", "deadline_s", "workload_hash"].contains(c));
@@ -356,7 +356,7 @@ fn tables_that_are_none_are_refused_by_line() {
 fn charts_break_where_there_is_no_plan_and_share_axes_only_with_equal_units() {
     let sweep = grid();
     let answers = answered(&sweep, open(&sweep), 2, |_| false);
-    let chart = Chart::new(&sweep, &answers, Figure::Objective);
+    let chart = Chart::new(&sweep, &answers, ChartFigure::Objective);
     assert_eq!(chart.lines.len(), 4);
     assert!(chart.x.logarithmic && chart.y.logarithmic && chart.x_ticks(8) == [8.0, 16.0, 32.0, 64.0, 128.0]);
     assert_eq!(chart.y_title(), "time per sample");
@@ -366,19 +366,19 @@ fn charts_break_where_there_is_no_plan_and_share_axes_only_with_equal_units() {
     assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && svg.contains("a &lt;title&gt; &amp; more"));
     assert!(svg.matches("no plan at").count() >= 2 && svg.matches("<polyline").count() == 2);
     for (at, answer) in answers.iter().enumerate() {
-        assert!(answer.as_ref().is_some_and(|a| (Figure::Objective.of(a).is_some()) == a.has_plan()), "{at}");
+        assert!(answer.as_ref().is_some_and(|a| (ChartFigure::Objective.of(a).is_some()) == a.has_plan()), "{at}");
     }
     // Of many points the round ones are told.
     let axis = |text: &str, most| {
-        let values = [Values::parse(LimitKind::Devices, text).unwrap()];
+        let values = [LimitValues::parse(LimitKind::Devices, text).unwrap()];
         let series = vec![Series::parse("piper", &[]).unwrap()];
         let sweep = Sweep::grid(vec![bert()], series, &values, &GivenLimits::default()).unwrap();
-        Chart::new(&sweep, &open(&sweep), Figure::Objective).x_ticks(most)
+        Chart::new(&sweep, &open(&sweep), ChartFigure::Objective).x_ticks(most)
     };
     assert_eq!(axis("1,2,3,4,6,8,11,16,23,32,45,64,91,128", 7), [1.0, 4.0, 16.0, 64.0]);
     assert_eq!(axis("1..2048:+1", 5), [500.0, 1000.0, 1500.0, 2000.0]);
     assert_eq!(axis("56..72:+1", 9), [56.0, 58.0, 60.0, 62.0, 64.0, 66.0, 68.0, 70.0, 72.0]);
     // Nothing answered yet is a chart as well.
-    let empty = Chart::new(&sweep, &open(&sweep), Figure::Throughput);
+    let empty = Chart::new(&sweep, &open(&sweep), ChartFigure::Throughput);
     assert!(plantui::export::sweep_svg::to_svg(&empty, "").contains("</svg>"));
 }

@@ -15,7 +15,7 @@ use crate::common::{
 use plantui::{
     cluster::{GivenLimits, LimitKind, Limits},
     planner::{Search, Status},
-    study::sweep::{Answer, Figure, Series, Sweep, Values, papers, run},
+    study::sweep::{ChartFigure, LimitValues, PointResult, Series, Sweep, papers, run},
     workload,
 };
 use std::sync::Arc;
@@ -116,7 +116,7 @@ fn every_number_of_devices_has_the_published_value() {
         // All of them take a minute.
         let every = if input.contains("resnet") { 60 } else { 16 };
         let some = (1..=last).filter(|devices| devices % every == 2 || *devices == last);
-        let devices = Values { kind: LimitKind::Devices, values: some.map(f64::from).collect() };
+        let devices = LimitValues { kind: LimitKind::Devices, values: some.map(f64::from).collect() };
         let rest = GivenLimits::default()
             .maybe(LimitKind::Memory, memory.parse::<f64>().ok())
             .maybe(LimitKind::Microbatches, microbatches.parse::<u32>().ok())
@@ -127,7 +127,7 @@ fn every_number_of_devices_has_the_published_value() {
         let answers = answered(&sweep, open(&sweep), 2, |_| false);
         for (point, answer) in sweep.points.iter().zip(&answers) {
             let row = rows.partition_point(|row| row.0 <= point.limits.devices) - 1;
-            let ours = answer.as_ref().and_then(|answer| Figure::Objective.of(answer));
+            let ours = answer.as_ref().and_then(|answer| ChartFigure::Objective.of(answer));
             let theirs: Option<f64> = rows[row].1.parse().ok();
             // Up to 1e-9 s above the exact value are within the published program's own tolerance.
             let alike = match (ours, theirs) {
@@ -158,7 +158,7 @@ fn both_halves_of_figure_2_meet_and_never_rise() {
         let sweep = few(papers::find(id).unwrap().sweep(&root).unwrap());
         let answers = answered(&sweep, open(&sweep), 2, |_| false);
         for (point, answer) in sweep.points.iter().zip(answers) {
-            let value = answer.as_ref().and_then(|answer| Figure::Objective.of(answer)).unwrap_or(f64::INFINITY);
+            let value = answer.as_ref().and_then(|answer| ChartFigure::Objective.of(answer)).unwrap_or(f64::INFINITY);
             let before = least.entry((id, point.limits.microbatches)).or_insert(f64::INFINITY);
             assert!(value <= *before * (1.0 + 1e-9), "{id}: {:?}", sweep.coordinates(point));
             *before = value;
@@ -205,7 +205,7 @@ fn assert_placement(
     algorithms: &[Algorithm],
     least: usize,
     wanted: impl Fn(&str) -> bool,
-    answer: impl Fn(&Sweep) -> Vec<Option<Answer>>,
+    answer: impl Fn(&Sweep) -> Vec<Option<PointResult>>,
 ) {
     let root = reference::root();
     let mut sweep = papers::find(id).unwrap().sweep(&root).unwrap();
@@ -227,7 +227,8 @@ fn assert_placement(
         });
         let Some(place) = place else { continue };
         let Ok(theirs) = fields[3].parse::<f64>() else { continue };
-        let ours = answers[place].as_ref().and_then(|answer| Figure::Objective.of(answer)).unwrap_or(f64::INFINITY);
+        let ours =
+            answers[place].as_ref().and_then(|answer| ChartFigure::Objective.of(answer)).unwrap_or(f64::INFINITY);
         let right = match compared {
             Equal => (ours - theirs).abs() <= 1e-6 * theirs,
             NoWorseThan(share) => ours <= theirs * (1.0 + share),
@@ -239,7 +240,7 @@ fn assert_placement(
     assert!(met.len() == algorithms.len() && met.values().sum::<usize>() >= least, "{id}: only {met:?}");
 }
 
-fn whole(sweep: &Sweep) -> Vec<Option<Answer>> {
+fn whole(sweep: &Sweep) -> Vec<Option<PointResult>> {
     answered(sweep, open(sweep), 2, |_| false)
 }
 

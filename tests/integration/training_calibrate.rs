@@ -2,7 +2,7 @@
 
 use plantui::family::training::{
     Calibration, Estimate, Model,
-    calibrate::{self, Fit, MeasuredRun},
+    calibrate::{self, CalibrationFit, MeasuredRun},
     published,
     request::Request,
 };
@@ -72,7 +72,7 @@ fn four_runs_of_a_foreign_stack_bring_the_error_on_the_others_below_six_percent(
     let runs = measured(&model, &LAYOUTS);
     let (known, others) = runs.split_at(4);
     let before = errors(&model, others, None);
-    let fit = Fit::of(&model, known).unwrap();
+    let fit = CalibrationFit::of(&model, known).unwrap();
     let after = errors(&model, others, Some(&fit.calibration));
     assert!(before > 0.12 && after < 0.06, "{before} to {after}: {:?}", fit.factors);
     assert!(fit.calibration.compute < 0.95 && fit.calibration.links < 0.9, "{:?}", fit.calibration);
@@ -87,18 +87,18 @@ fn four_runs_of_a_foreign_stack_bring_the_error_on_the_others_below_six_percent(
 fn few_runs_fit_few_factors() {
     let model = published::find("llama-3.1-70b").unwrap();
     let runs = measured(&model, &LAYOUTS);
-    let one = Fit::of(&model, &runs[..1]).unwrap();
+    let one = CalibrationFit::of(&model, &runs[..1]).unwrap();
     assert_eq!(one.factors.iter().map(|f| f.identified).collect::<Vec<_>>(), [true, false, false]);
     assert!(one.rows[0].left_out_error.is_none() && one.factors[1].value == 1.0);
-    let two = Fit::of(&model, &runs[..2]).unwrap();
+    let two = CalibrationFit::of(&model, &runs[..2]).unwrap();
     assert!(two.factors[1].identified && !two.factors[2].identified);
     // Without transfers nothing is told of links.
     let small = published::find("llama-3.2-1b").unwrap();
     let text = "devices,global_batch,mbs,measured_s\n1,8,1,1.0\n1,16,1,2.0\n1,16,2,2.0\n";
     let alone = calibrate::read(text, "runs.csv", &small, &Request::default()).unwrap();
-    let fit = Fit::of(&small, &alone).unwrap();
+    let fit = CalibrationFit::of(&small, &alone).unwrap();
     assert!(!fit.factors[1].identified && fit.calibration.links == 1.0);
-    assert!(Fit::of(&small, &[]).is_err());
+    assert!(CalibrationFit::of(&small, &[]).is_err());
 }
 
 const MEGATRON: &str = "\

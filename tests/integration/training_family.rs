@@ -8,15 +8,15 @@ use plantui::{
         self,
         edit::{self, Edit},
         training::{
-            Estimate, Fits, Layout, Model, Recompute, Run, configured, hardware, iteration::Costs, memory, program,
-            published, split::StageSplit,
+            Estimate, Fits, Layout, Model, Recompute, TrainingRun, configured, hardware, iteration::IterationCosts,
+            memory, program, published, split::StageSplit,
         },
     },
     plan::{Basis, Configuration, Plan, Violation},
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
     simulate::Schedule,
-    workload::{self, Choice, Format, NodeIndex, Profile, TrainingProfile, Workload},
+    workload::{self, Choice, NodeIndex, Profile, TrainingProfile, Workload, WorkloadFormat},
 };
 
 fn profile(model: &str, hardware: &str) -> TrainingProfile {
@@ -40,11 +40,11 @@ fn planned(problem: &Problem) -> Outcome {
 }
 
 fn workload_of(profile: TrainingProfile) -> Arc<Workload> {
-    Arc::new(profile.into_workload("model", "model", Format::HuggingFace, None))
+    Arc::new(profile.into_workload("model", "model", WorkloadFormat::HuggingFace, None))
 }
 
 /// Every even configuration of these devices that an engine takes and that fits, by loops of its own.
-fn every_even(profile: &TrainingProfile, devices: u32, batch: u32, limit: f64) -> Vec<(f64, Run)> {
+fn every_even(profile: &TrainingProfile, devices: u32, batch: u32, limit: f64) -> Vec<(f64, TrainingRun)> {
     let mut all = vec![];
     let up_to = |most: u32| 1..=most;
     for (tensor, pipeline, context) in
@@ -143,7 +143,7 @@ fn a_plan_is_simulated_as_its_value_says() {
     let configuration = plan.configuration().cloned().unwrap();
     let run = profile.run(&configuration, 128);
     let split = configured::split(profile, &configuration).unwrap();
-    let costs = Costs::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
+    let costs = IterationCosts::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
     if run.layers.is_empty() {
         assert!((costs.terms().iteration / value - 1.0).abs() < 0.02);
     }
@@ -265,11 +265,11 @@ fn a_model_survives_its_file_and_a_wrong_file_names_the_place() {
         profile.settings.set("tp_overlap", "false").unwrap();
         profile.settings.set("reserve", "3GiB").unwrap();
         profile.sequence = 2048;
-        let workload = profile.into_workload(name, "x.json", Format::Training, Some(64));
+        let workload = profile.into_workload(name, "x.json", WorkloadFormat::Training, Some(64));
         let text = workload::convert::text(&workload);
         let again = workload::load_bytes(text.as_bytes(), "x.json", name).unwrap();
         assert_eq!(again.profile, workload.profile, "{name}");
-        assert_eq!((again.limits, again.format), (workload.limits, Format::Training));
+        assert_eq!((again.limits, again.format), (workload.limits, WorkloadFormat::Training));
     }
     let text = r#"{"schema": "plantui.training/1", "model": "llama-3.1-8b", "hardware": "h100"}"#;
     assert!(workload::load_bytes(text.as_bytes(), "x.json", "x").is_ok());
@@ -291,7 +291,7 @@ fn a_configuration_of_hugging_face_is_a_workload_as_it_is() {
     let text = r#"{"model_type": "llama", "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 8,
         "num_hidden_layers": 20, "intermediate_size": 5632, "vocab_size": 32000, "max_position_embeddings": 4096}"#;
     let workload = workload::load_bytes(text.as_bytes(), "config.json", "config").unwrap();
-    assert_eq!((workload.format, workload.nodes.len()), (Format::HuggingFace, 22));
+    assert_eq!((workload.format, workload.nodes.len()), (WorkloadFormat::HuggingFace, 22));
     let Profile::Training(profile) = &workload.profile else { panic!("it is to be trained") };
     assert_eq!((profile.sequence, profile.accelerator.id), (4096, "h100"));
     assert_eq!(workload.parameters(), profile.model.parameters() as f64);

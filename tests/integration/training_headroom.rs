@@ -14,11 +14,11 @@ use plantui::{
     plan::Configuration,
     planner::{self, Options, Problem, Search},
     run,
-    workload::{Format, TrainingProfile},
+    workload::{TrainingProfile, WorkloadFormat},
 };
 
 /// A published run, and what joint finds for the same model, devices, batch, precision and software.
-struct Row {
+struct HeadroomRow {
     published: PublishedRun,
     /// Simulated, seconds.
     theirs_s: f64,
@@ -26,7 +26,7 @@ struct Row {
     ours: Configuration,
 }
 
-fn row(published: PublishedRun) -> Row {
+fn row(published: PublishedRun) -> HeadroomRow {
     let (run, accelerator) = (&published.run, published.accelerator);
     let devices = run.layout.devices();
     let theirs = Estimate::of(&published.model, run, &accelerator, devices, None).unwrap();
@@ -46,21 +46,21 @@ fn row(published: PublishedRun) -> Row {
         .with(LimitKind::Devices, devices as u32)
         .with(LimitKind::Batch, run.global_batch as u32)
         .with(LimitKind::Memory, accelerator.memory_bytes.max(needed));
-    let workload = Arc::new(profile.into_workload(&published.name, "truth", Format::Training, None));
+    let workload = Arc::new(profile.into_workload(&published.name, "truth", WorkloadFormat::Training, None));
     let joint = planner::find("joint").unwrap();
     let limits = family::resolve(&workload, &asked).unwrap();
     let problem = Problem { workload, limits, options: Options::defaults(joint.options()) };
     let (outcome, _) = run::plan(joint, &problem, &Search::default()).unwrap();
     let ours = outcome.plan.unwrap().configuration().cloned().unwrap();
-    Row { theirs_s: theirs.simulated_s, ours_s: outcome.objective.unwrap(), ours, published }
+    HeadroomRow { theirs_s: theirs.simulated_s, ours_s: outcome.objective.unwrap(), ours, published }
 }
 
 /// The lines of the table in docs/src/background/headroom.md.
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[HeadroomRow]) -> String {
     let mut text = String::new();
-    let less = |row: &Row| row.theirs_s / row.ours_s - 1.0;
+    let less = |row: &HeadroomRow| row.theirs_s / row.ours_s - 1.0;
     for source in &SOURCES[..7] {
-        let of: Vec<&Row> = rows.iter().filter(|row| row.published.source == *source).collect();
+        let of: Vec<&HeadroomRow> = rows.iter().filter(|row| row.published.source == *source).collect();
         let mean = of.iter().map(|row| less(row)).sum::<f64>() / of.len() as f64;
         let most = of.iter().map(|row| less(row)).fold(0.0, f64::max);
         let above = of.iter().filter(|row| less(row) > 0.1).count();
@@ -81,7 +81,7 @@ fn joint_is_never_slower_than_what_experts_published() {
     let (runs, _) = rows::read(&crate::common::reference::root().join("truth")).unwrap();
     // Joint does not search what NVIDIA's software cannot run.
     let usual = runs.into_iter().filter(|published| published.run.zero_bubble.is_none());
-    let rows: Vec<Row> = usual.map(row).collect();
+    let rows: Vec<HeadroomRow> = usual.map(row).collect();
     assert_eq!(rows.len(), 202);
     for row in &rows {
         let (ours, theirs) = (row.ours_s, row.theirs_s);

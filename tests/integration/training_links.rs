@@ -1,7 +1,7 @@
 //! No link is busier than the whole iteration, whatever shares of transfers were fitted as hidden.
 
 use plantui::family::training::{
-    Accelerator, Estimate, Layout, Model, Precision, Recompute, Run, Stack, hardware, published,
+    Accelerator, Estimate, Layout, Model, Recompute, Stack, TrainingPrecision, TrainingRun, hardware, published,
 };
 
 struct Draw(u64);
@@ -21,7 +21,7 @@ impl Draw {
 const ATTAINED: f64 = 0.75;
 
 /// Seconds for which the busiest rank's links inside and outside a domain are busy in an iteration, by the bytes alone.
-fn busy(model: &Model, run: &Run, accelerator: &Accelerator) -> [f64; 2] {
+fn busy(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -> [f64; 2] {
     let layout = &run.layout;
     let [t, p, v, c, d] =
         [layout.tensor, layout.pipeline, layout.virtual_stages, layout.context, layout.data].map(f64::from);
@@ -76,11 +76,11 @@ fn no_link_is_busier_than_the_iteration() {
         };
         let stack = draw.of(&[Stack::Megatron2025, Stack::Torchtitan, Stack::Plain]);
         let microbatches = u64::from(layout.pipeline) * draw.of(&[1, 2, 8]);
-        let run = Run {
+        let run = TrainingRun {
             layout,
             global_batch: microbatches * u64::from(layout.data * layout.micro_batch),
             sequence: draw.of(&[2048, 4096]),
-            precision: Precision::Bf16,
+            precision: TrainingPrecision::Bf16,
             recompute: draw.of(&[Recompute::None, Recompute::Full]),
             stack,
             settings: stack.settings(),

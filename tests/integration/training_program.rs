@@ -2,8 +2,8 @@
 
 use plantui::{
     family::training::{
-        Constants, Estimate, Layout, Model, Precision, Recompute, Run, Stack, check, hardware, iteration::Costs,
-        memory, program, published,
+        Constants, Estimate, Layout, Model, Recompute, Stack, TrainingPrecision, TrainingRun, check, hardware,
+        iteration::IterationCosts, memory, program, published,
     },
     simulate,
 };
@@ -22,12 +22,12 @@ impl Draw {
     }
 }
 
-fn run(layout: Layout, microbatches: u64) -> Run {
-    Run {
+fn run(layout: Layout, microbatches: u64) -> TrainingRun {
+    TrainingRun {
         layout,
         global_batch: microbatches * u64::from(layout.data) * u64::from(layout.micro_batch),
         sequence: 4096,
-        precision: Precision::Bf16,
+        precision: TrainingPrecision::Bf16,
         recompute: Recompute::None,
         stack: Stack::Megatron2025,
         settings: Stack::Megatron2025.settings(),
@@ -77,7 +77,7 @@ fn uneven_splits_are_timed_by_the_simulator() {
     let model = published::find("llama-3.1-70b").unwrap();
     let layout = Layout { tensor: 8, pipeline: 4, ..Layout::ONE };
     let estimate = |layers: &[u32]| {
-        let run = Run { layers: layers.to_vec(), ..run(layout, 32) };
+        let run = TrainingRun { layers: layers.to_vec(), ..run(layout, 32) };
         Estimate::of(&model, &run, hardware::find("h100").unwrap(), 32, None).unwrap()
     };
     let even = estimate(&[20, 20, 20, 20]);
@@ -104,7 +104,7 @@ fn the_program_holds_in_memory_what_the_closed_form_says() {
     let run = run(layout, 16);
     let accelerator = hardware::find("h100").unwrap();
     let split = check::check(&model, &run, accelerator, 4).unwrap();
-    let costs = Costs::of(&model, &run, accelerator, &Constants::shipped(accelerator.generation), &split);
+    let costs = IterationCosts::of(&model, &run, accelerator, &Constants::shipped(accelerator.generation), &split);
     let held = memory::stages(&model, &run, &split);
     let timeline = simulate::simulate(&program::pipeline(&run, &costs, &held), program::schedule(&run));
     let fullest = memory::fullest(&held);

@@ -2,14 +2,13 @@
 
 use plantui::family::training::{
     Accelerator, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind, Layout,
-    Model, Precision, Projection, Recompute, Run, Span, Stack, TrainingSettings, check,
+    Model, Projection, Recompute, Span, Stack, TrainingPrecision, TrainingRun, TrainingSettings, check,
     hardware::{self, Generation},
-    iteration::Costs,
+    iteration::IterationCosts,
     memory,
 };
+use plantui::units::GIB;
 use serde_json::Value;
-
-const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
 /// One case of the published figures as a run.
 struct Case<'a> {
@@ -78,7 +77,7 @@ impl Case<'_> {
         model
     }
 
-    fn run(&self) -> Run {
+    fn run(&self) -> TrainingRun {
         let degree = |name| self.number(name) as u32;
         let layout = Layout {
             tensor: degree("t"),
@@ -99,11 +98,11 @@ impl Case<'_> {
             context_style: if self.config["cpk"] == "a2a" { ContextStyle::AllToAll } else { ContextStyle::Ring },
             ..Stack::Plain.settings()
         };
-        Run {
+        TrainingRun {
             layout,
             global_batch: self.number("m") * self.number("d") * self.number("b"),
             sequence: self.number("s"),
-            precision: if self.config["prec"] == "fp8" { Precision::Fp8 } else { Precision::Bf16 },
+            precision: if self.config["prec"] == "fp8" { TrainingPrecision::Fp8 } else { TrainingPrecision::Bf16 },
             recompute: match self.config["rec"].as_str() {
                 Some("full") => Recompute::Full,
                 Some("selective") => Recompute::Selective,
@@ -142,7 +141,7 @@ fn compare(text: &str) -> [usize; 2] {
         let (model, run, accelerator) = (config.model(), config.run(), config.accelerator());
         let split =
             check::check(&model, &run, accelerator, config.number("N")).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let costs = Costs::of(&model, &run, accelerator, &fitted(accelerator.generation), &split);
+        let costs = IterationCosts::of(&model, &run, accelerator, &fitted(accelerator.generation), &split);
         let terms = costs.terms();
         let near = |what: &str, ours: f64, published: &Value| {
             let published = published.as_f64().unwrap_or(0.0);

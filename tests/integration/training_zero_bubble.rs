@@ -7,23 +7,23 @@ use plantui::{
     family::{
         self,
         training::{
-            Constants, Estimate, Layout, Precision, Recompute, Run, Stack, ZeroBubble, check, hardware,
-            iteration::Costs, memory, program, published,
+            Constants, Estimate, Layout, Recompute, Stack, TrainingPrecision, TrainingRun, ZeroBubble, check, hardware,
+            iteration::IterationCosts, memory, program, published,
         },
     },
     plan::{Basis, Configuration, Violation},
     planner::{self, Options, Outcome, Problem, Search},
     run,
     simulate::{self, Schedule},
-    workload::{Format, NodeIndex, TrainingProfile, Workload},
+    workload::{NodeIndex, TrainingProfile, Workload, WorkloadFormat},
 };
 
-fn run_of(layout: Layout, zero_bubble: Option<ZeroBubble>, microbatches: u64) -> Run {
-    Run {
+fn run_of(layout: Layout, zero_bubble: Option<ZeroBubble>, microbatches: u64) -> TrainingRun {
+    TrainingRun {
         layout,
         global_batch: microbatches * u64::from(layout.data) * u64::from(layout.micro_batch),
         sequence: 4096,
-        precision: Precision::Bf16,
+        precision: TrainingPrecision::Bf16,
         recompute: Recompute::None,
         stack: Stack::Plain,
         settings: Stack::Plain.settings(),
@@ -47,7 +47,7 @@ fn every_stage_holds_in_the_simulation_what_the_memory_says() {
         let layout = Layout { pipeline, virtual_stages: schedule.parts(), ..Layout::ONE };
         let run = run_of(layout, Some(schedule), microbatches);
         let split = check::check(&model, &run, accelerator, pipeline.into()).unwrap();
-        let costs = Costs::of(&model, &run, accelerator, &Constants::shipped(accelerator.generation), &split);
+        let costs = IterationCosts::of(&model, &run, accelerator, &Constants::shipped(accelerator.generation), &split);
         let held = memory::stages(&model, &run, &split);
         let timeline = simulate::simulate(&program::pipeline(&run, &costs, &held), program::schedule(&run));
         for (stage, (peak, held)) in timeline.peak_memory_bytes.iter().zip(&held).enumerate() {
@@ -78,7 +78,7 @@ fn bubbles_shrink_and_the_second_half_comes_back_up() {
 }
 
 fn planned(profile: TrainingProfile, schedule: &str, batch: u32) -> (Arc<Workload>, Problem, Outcome) {
-    let workload = Arc::new(profile.into_workload("model", "model", Format::HuggingFace, None));
+    let workload = Arc::new(profile.into_workload("model", "model", WorkloadFormat::HuggingFace, None));
     let asked = GivenLimits::default().with(LimitKind::Devices, 32).with(LimitKind::Batch, batch);
     let limits = family::resolve(&workload, &asked).unwrap();
     let joint = planner::find("joint").unwrap();

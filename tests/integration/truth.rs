@@ -3,10 +3,10 @@
 use plantui::family::training::truth::{
     self,
     rows::{self, PublishedRun, SOURCES},
-    summary::{self, Predicted, errors, rank_correlation},
+    summary::{self, PredictedRun, errors, rank_correlation},
 };
 
-fn published() -> (Vec<PublishedRun>, Vec<rows::Left>) {
+fn published() -> (Vec<PublishedRun>, Vec<rows::SkippedRows>) {
     rows::read(&crate::common::reference::root().join("truth")).unwrap()
 }
 
@@ -26,11 +26,11 @@ fn published_runs_are_predicted_within_their_targets() {
         (SOURCES[5], 22, 0.06),
         (SOURCES[7], 12, 0.05),
     ] {
-        let time = errors(of(source).map(Predicted::time_error)).unwrap();
+        let time = errors(of(source).map(PredictedRun::time_error)).unwrap();
         assert_eq!(time.count, count, "{source}");
         assert!(time.mean <= target, "{source}: {time:?}");
     }
-    let memory = errors(of(SOURCES[5]).filter_map(Predicted::memory_error)).unwrap();
+    let memory = errors(of(SOURCES[5]).filter_map(PredictedRun::memory_error)).unwrap();
     assert!(memory.count == 22 && memory.mean <= 0.03, "{memory:?}");
     let table = summary::markdown(&predicted, &left);
     let documented = include_str!("../../docs/src/background/truth.md");
@@ -46,7 +46,7 @@ fn trust_is_what_was_measured() {
     let (runs, _) = published();
     let predicted = summary::predict(&runs).unwrap();
     for class in truth::CLASSES {
-        let rows: Vec<&Predicted<'_>> =
+        let rows: Vec<&PredictedRun<'_>> =
             predicted.iter().filter(|row| row.estimate.trust.class() == Some(class)).collect();
         let time = errors(rows.iter().map(|row| row.time_error())).unwrap();
         assert_eq!(time.count, class.runs as usize, "{}", class.class);

@@ -93,7 +93,7 @@ impl Control {
 
 /// Results so far.
 #[derive(Debug)]
-struct Report {
+struct SearchReport {
     fraction: AtomicU64,
     best: AtomicU64,
     bound: AtomicU64,
@@ -104,16 +104,16 @@ struct Report {
 #[derive(Debug, Clone)]
 pub struct Search {
     control: Arc<Control>,
-    report: Arc<Report>,
+    report: Arc<SearchReport>,
     /// False if bounds (`bounds`) or progress (`progress`) are not reported; plans always are.
     bounds: bool,
     progress: bool,
     seed: u64,
 }
 
-impl Default for Report {
+impl Default for SearchReport {
     fn default() -> Self {
-        Report {
+        SearchReport {
             fraction: AtomicU64::new(0f64.to_bits()),
             best: AtomicU64::new(f64::NAN.to_bits()),
             bound: AtomicU64::new(f64::NAN.to_bits()),
@@ -133,7 +133,7 @@ impl Search {
     pub fn new(deadline: Option<Duration>, seed: u64) -> Self {
         Search {
             control: Control::new(deadline, None, None),
-            report: Arc::new(Report::default()),
+            report: Arc::new(SearchReport::default()),
             bounds: true,
             progress: true,
             seed,
@@ -145,7 +145,7 @@ impl Search {
     #[must_use]
     pub fn part(&self, deadline: Option<Duration>) -> Search {
         let control = Control::new(deadline, Some(Arc::clone(&self.control)), None);
-        Search { control, report: Arc::new(Report::default()), bounds: true, progress: true, seed: self.seed }
+        Search { control, report: Arc::new(SearchReport::default()), bounds: true, progress: true, seed: self.seed }
     }
 
     /// Creates a search for work after this one, such as simulating its plan. It may use the time left until the
@@ -155,14 +155,14 @@ impl Search {
         let deadline = self.remaining().map(|left| left.max(least));
         let follows = Some((Arc::clone(&self.control), self.control.calls()));
         let control = Control::new(deadline, None, follows);
-        Search { control, report: Arc::new(Report::default()), bounds: true, progress: true, seed: self.seed }
+        Search { control, report: Arc::new(SearchReport::default()), bounds: true, progress: true, seed: self.seed }
     }
 
     /// Returns a handle that stops with this one but reports to nobody: for parts of a search whose bounds do not hold
     /// for the whole.
     #[must_use]
     pub fn quiet(&self) -> Search {
-        let report = Arc::new(Report::default());
+        let report = Arc::new(SearchReport::default());
         Search { control: Arc::clone(&self.control), report, bounds: true, progress: true, seed: self.seed }
     }
 

@@ -43,6 +43,8 @@ impl UnitError {
 const MOST_SHOWN: usize = 60;
 
 const KIB: f64 = 1024.0;
+/// Bytes of a GiB.
+pub const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 const EXPECTED_BYTES: &str = "not a size in bytes: write a positive number and a unit, such as 16GiB, 80GB or 512MiB";
 const EXPECTED_BANDWIDTH: &str =
     "not a bandwidth: write a positive number and a unit, such as 25GB/s, 25GiB/s or 200Gb/s (bits)";

@@ -24,11 +24,11 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::{Value, json, to_writer};
 
-use lines::{Line, Lines};
+use lines::{TraceLine, TraceLines};
 
 use plantui_core::{
     plan::Plan,
-    simulate::{Event, EventKind, Pipeline, Schedule, Setting, Timeline},
+    simulate::{Event, EventKind, Pipeline, Schedule, SimulatorSetting, Timeline},
 };
 
 const COMPUTE: u32 = 0;
@@ -56,7 +56,7 @@ pub fn write(
     timeline: &Timeline,
 ) -> io::Result<()> {
     let trace = Trace::new(plan, pipeline, schedule, timeline);
-    let settings = Setting::ALL.map(|setting| (setting.id(), setting.text(&pipeline.settings)));
+    let settings = SimulatorSetting::ALL.map(|setting| (setting.id(), setting.text(&pipeline.settings)));
     let settings = BTreeMap::from(settings);
     let about = json!({
         "schedule": schedule.id(),
@@ -72,7 +72,7 @@ pub fn write(
         between = ",\n";
     }
     let mut text = vec![];
-    for line in Lines::new(timeline, schedule).iter() {
+    for line in TraceLines::new(timeline, schedule).iter() {
         text.clear();
         text.extend_from_slice(between.as_bytes());
         trace.write(&mut text, &line)?;
@@ -266,19 +266,19 @@ impl<'a> Trace<'a> {
         all
     }
 
-    fn write(&self, out: impl io::Write, line: &Line<'_>) -> io::Result<()> {
+    fn write(&self, out: impl io::Write, line: &TraceLine<'_>) -> io::Result<()> {
         let written = match *line {
-            Line::Slice(event) => {
+            TraceLine::Slice(event) => {
                 let (tid, category) = lane(event);
                 to_writer(out, &self.slice(event, self.pid(event.stage as usize, event.replica), tid, category))
             }
-            Line::Link(event) => {
+            TraceLine::Link(event) => {
                 let tid = self.link(event).and_then(|link| self.links.get(&link)).copied().unwrap_or_default();
                 to_writer(out, &self.slice(event, self.links_pid, tid, lane(event).1))
             }
-            Line::ArrowStart(event, id) => to_writer(out, &self.arrow(event, id, "s", None)),
-            Line::ArrowEnd(event, id) => to_writer(out, &self.arrow(event, id, "f", Some("e"))),
-            Line::Counter { stage, time_s, bytes } => {
+            TraceLine::ArrowStart(event, id) => to_writer(out, &self.arrow(event, id, "s", None)),
+            TraceLine::ArrowEnd(event, id) => to_writer(out, &self.arrow(event, id, "f", Some("e"))),
+            TraceLine::Counter { stage, time_s, bytes } => {
                 let bytes = (bytes - self.pipeline.stages[stage].fixed_bytes).max(0.0);
                 let (pid, ts, args) = (self.pid(stage, 0), self.micros(time_s), Bytes { bytes });
                 to_writer(out, &Counter { name: "activations in flight", ph: "C", pid, tid: COMPUTE, ts, args })

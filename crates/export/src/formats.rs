@@ -20,7 +20,7 @@ use plantui_core::{
 
 /// Export format for plans.
 #[derive(Debug)]
-pub struct Format {
+pub struct PlanFormat {
     /// Name for scripts, such as `plan-json`.
     pub id: &'static str,
     /// Former names for scripts; accepted, not shown.
@@ -38,36 +38,36 @@ pub struct Format {
     /// Further families of which it can hold some plans, as the format's own rules decide.
     pub perhaps: &'static [&'static str],
     /// Function that writes it.
-    pub writes: Writes,
+    pub writes: FormatWriter,
 }
 
 /// Input and function of a format.
 #[derive(Clone, Copy)]
-pub enum Writes {
+pub enum FormatWriter {
     /// The whole run: the problem and its outcome. A plan is not required.
     Run,
     /// A valid plan with its score.
-    Plan(fn(&Scored<'_>) -> String),
+    Plan(fn(&ScoredPlan<'_>) -> String),
     /// One simulated batch.
     Trace,
     /// Input of an engine: the nearest plan that it can run, and the losses.
     Engine(Engine),
 }
 
-impl std::fmt::Debug for Writes {
+impl std::fmt::Debug for FormatWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Writes::Run => "Run",
-            Writes::Plan(_) => "Plan",
-            Writes::Trace => "Trace",
-            Writes::Engine(_) => "Engine",
+            FormatWriter::Run => "Run",
+            FormatWriter::Plan(_) => "Plan",
+            FormatWriter::Trace => "Trace",
+            FormatWriter::Engine(_) => "Engine",
         })
     }
 }
 
 /// Plan with its score.
 #[derive(Debug, Clone, Copy)]
-pub struct Scored<'a> {
+pub struct ScoredPlan<'a> {
     /// Workload of the plan.
     pub workload: &'a Workload,
     /// Limits that it was planned under.
@@ -79,7 +79,7 @@ pub struct Scored<'a> {
 }
 
 /// Defaults that most formats share.
-const PLAIN: Format = Format {
+const PLAIN: PlanFormat = PlanFormat {
     id: "",
     aliases: &[],
     title: "",
@@ -88,103 +88,103 @@ const PLAIN: Format = Format {
     suffix: "",
     families: &[],
     perhaps: &[],
-    writes: Writes::Run,
+    writes: FormatWriter::Run,
 };
 
 /// All formats in the order shown: the plan document first, engines last.
-pub static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
+pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
     let mut all = vec![
-        Format {
+        PlanFormat {
             id: "plan-json",
             title: "plan JSON",
             help: "everything about the plan; `plantui check` reads it",
             suffix: "plan.json",
             ..PLAIN
         },
-        Format {
+        PlanFormat {
             id: "chrome-trace",
             title: "Chrome trace",
             help: "the timeline, for ui.perfetto.dev or chrome://tracing",
             keywords: "perfetto timeline",
             suffix: "trace.json",
-            writes: Writes::Trace,
+            writes: FormatWriter::Trace,
             ..PLAIN
         },
-        Format {
+        PlanFormat {
             id: "svg",
             title: "SVG picture",
             help: "the stages with their load, memory and transfers, for papers and slides",
             keywords: "drawing chart",
             suffix: "svg",
-            writes: Writes::Plan(|it| plan_svg::to_svg(it.workload, it.limits, it.plan, it.score)),
+            writes: FormatWriter::Plan(|it| plan_svg::to_svg(it.workload, it.limits, it.plan, it.score)),
             ..PLAIN
         },
-        Format {
+        PlanFormat {
             id: "csv",
             title: "CSV",
             help: "a row per node with its costs",
             keywords: "spreadsheet table",
             suffix: "csv",
-            writes: Writes::Plan(|it| plan_csv::to_csv(it.workload, it.plan, it.score)),
+            writes: FormatWriter::Plan(|it| plan_csv::to_csv(it.workload, it.plan, it.score)),
             ..PLAIN
         },
-        Format {
+        PlanFormat {
             id: "dot",
             title: "Graphviz dot",
             help: "stages as clusters of nodes; `dot -Tsvg` draws it",
             suffix: "dot",
-            writes: Writes::Plan(to_dot),
+            writes: FormatWriter::Plan(to_dot),
             ..PLAIN
         },
-        Format {
+        PlanFormat {
             id: "piper-result",
             aliases: &["piper"],
             title: "Piper result",
             help: "stages as the published program writes them",
             suffix: "piper.json",
             families: &["pipelines", "layers", "placements"],
-            writes: Writes::Plan(|it| piper_result::to_json(it.workload, it.plan)),
+            writes: FormatWriter::Plan(|it| piper_result::to_json(it.workload, it.plan)),
             ..PLAIN
         },
-        Format {
+        PlanFormat {
             id: "pipedream",
             title: "PipeDream graph",
             help: "the profile as it came, each line with its stage_id, for PipeDream's own tools",
             suffix: "graph.txt",
             families: &["layers"],
-            writes: Writes::Plan(pipedream_graph::to_text),
+            writes: FormatWriter::Plan(pipedream_graph::to_text),
             ..PLAIN
         },
-        Format {
+        PlanFormat {
             id: "rank-file",
             title: "rank file",
             help: "which machine and device every rank runs on, for launchers; CSV",
             keywords: "mapping launch slurm torchrun CUDA_VISIBLE_DEVICES",
             suffix: "ranks.csv",
             families: &["pipelines", "layers", "placements"],
-            writes: Writes::Plan(rank_file::to_csv),
+            writes: FormatWriter::Plan(rank_file::to_csv),
             ..PLAIN
         },
-        Format {
+        PlanFormat {
             id: "placement-split",
             title: "placement split",
             help: "accelerators and CPUs as the published programs write them",
             suffix: "split.json",
             families: &["placements"],
-            writes: Writes::Plan(|it| split::to_json(it.workload, it.limits, it.plan)),
+            writes: FormatWriter::Plan(|it| split::to_json(it.workload, it.limits, it.plan)),
             ..PLAIN
         },
-        Format {
+        PlanFormat {
             id: "jax",
             title: "JAX sharding",
             help: "a PartitionSpec for every operator, in Python",
             suffix: "jax.py",
             families: &["operators"],
-            writes: Writes::Plan(|it| jax_sharding::to_python(it.workload, it.plan)),
+            writes: FormatWriter::Plan(|it| jax_sharding::to_python(it.workload, it.plan)),
             ..PLAIN
         },
     ];
-    all.extend(Engine::ALL.into_iter().map(|engine| Format {
+    all.extend(Engine::ALL.into_iter().map(|engine| PlanFormat {
         id: engine.id(),
         title: engine.title(),
         help: engine.help(),
@@ -196,54 +196,54 @@ pub static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
         },
         // A device placement whose devices hold consecutive whole layers runs as a pipeline.
         perhaps: &["placements"],
-        writes: Writes::Engine(engine),
+        writes: FormatWriter::Engine(engine),
         ..PLAIN
     }));
     all
 });
 
-fn to_dot(it: &Scored<'_>) -> String {
+fn to_dot(it: &ScoredPlan<'_>) -> String {
     operator_dot::to_dot(it.workload, it.plan, it.score)
         .unwrap_or_else(|| pipeline_dot::to_dot(it.workload, it.plan, it.score))
 }
 
 /// Format with this id or former id.
-pub fn find(id: &str) -> Option<&'static Format> {
+pub fn find(id: &str) -> Option<&'static PlanFormat> {
     FORMATS.iter().find(|format| format.id == id || format.aliases.contains(&id))
 }
 
 /// Formats that can hold plans of a workload, in the order shown.
-pub fn of(workload: &Workload) -> impl Iterator<Item = &'static Format> {
+pub fn of(workload: &Workload) -> impl Iterator<Item = &'static PlanFormat> {
     FORMATS.iter().filter(|format| format.suits(workload))
 }
 
-fn of_family(id: &'static str) -> impl Iterator<Item = &'static Format> {
+fn of_family(id: &'static str) -> impl Iterator<Item = &'static PlanFormat> {
     FORMATS.iter().filter(move |format| format.families.is_empty() || format.families.contains(&id))
 }
 
-impl PartialEq for Format {
+impl PartialEq for PlanFormat {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
     }
 }
 
-impl Eq for Format {}
+impl Eq for PlanFormat {}
 
 /// Run to export.
 #[derive(Debug, Clone, Copy)]
-pub struct Exported<'a> {
+pub struct ExportInput<'a> {
     /// Run to write.
-    pub run: plan_json::Run<'a>,
+    pub run: plan_json::ReportedRun<'a>,
     /// Settings for engine exports.
     pub engine: &'a engine::EngineSettings,
 }
 
 /// Format of the plan document.
-pub fn plan_json() -> &'static Format {
+pub fn plan_json() -> &'static PlanFormat {
     &FORMATS[0]
 }
 
-impl Format {
+impl PlanFormat {
     /// True if every plan of this workload can be exported.
     pub fn suits(&self, workload: &Workload) -> bool {
         self.families.is_empty() || self.families.contains(&family::of(workload).id())
@@ -278,20 +278,20 @@ impl Format {
     ///
     /// # Errors
     /// Errors of `out`. A sentence if there is no plan, no simulation, or no plan that the engine can run.
-    pub fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
-        let plan_json::Run { workload, limits, outcome, score, simulation, .. } = exported.run;
+    pub fn write(&self, exported: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let plan_json::ReportedRun { workload, limits, outcome, score, simulation, .. } = exported.run;
         let plan = || outcome.plan.as_ref().ok_or_else(|| io::Error::other("there is no plan"));
         match self.writes {
-            Writes::Run => out.write_all(plan_json::to_json(&plan_json::document(&exported.run)).as_bytes()),
-            Writes::Plan(text) => {
+            FormatWriter::Run => out.write_all(plan_json::to_json(&plan_json::document(&exported.run)).as_bytes()),
+            FormatWriter::Plan(text) => {
                 let score = score.ok_or_else(|| io::Error::other("there is no plan"))?;
-                out.write_all(text(&Scored { workload, limits, plan: plan()?, score }).as_bytes())
+                out.write_all(text(&ScoredPlan { workload, limits, plan: plan()?, score }).as_bytes())
             }
-            Writes::Engine(engine) => {
+            FormatWriter::Engine(engine) => {
                 let exported = engine::export(engine, workload, limits, plan()?, exported.engine);
                 out.write_all(exported.map_err(io::Error::other)?.text.as_bytes())
             }
-            Writes::Trace => {
+            FormatWriter::Trace => {
                 let simulated = simulation.ok_or_else(|| io::Error::other("the schedule is not simulated yet"))?;
                 chrome_trace::write(&mut { out }, plan()?, simulated.pipeline, simulated.schedule, simulated.timeline)
             }

@@ -32,13 +32,13 @@ pub fn warning_under(workload: &Workload, limits: &Limits, plan: &Plan, executio
     let measure = if plan.measure == Measure::IterationTime { Measure::TimePerSample } else { plan.measure };
     let score = check(workload, limits, &Plan { execution: Some(execution), measure, ..plan.clone() });
     let (what, share) = fullest(score.stages.iter().map(|stage| stage.memory_bytes), limits)?;
-    told(&what, share, &execution.name())
+    warning_text(&what, share, &execution.name())
 }
 
 /// The same for a batch simulated under a schedule.
 pub fn simulated(timeline: &plantui_core::simulate::Timeline, schedule: Schedule, limits: &Limits) -> Option<String> {
     let (what, share) = fullest(timeline.peak_memory_bytes.iter().copied(), limits)?;
-    told(&what, share, schedule.name())
+    warning_text(&what, share, schedule.name())
 }
 
 /// Description of the fullest device, and its share of the memory.
@@ -57,7 +57,7 @@ fn fullest(stages: impl Iterator<Item = f64>, limits: &Limits) -> Option<(String
 }
 
 /// Warning, if there is a reason for one.
-fn told(what: &str, share: f64, under: &str) -> Option<String> {
+fn warning_text(what: &str, share: f64, under: &str) -> Option<String> {
     if share > 1.0 {
         return Some(format!("{what} under {under}: that does not fit; plan for this schedule, or take another"));
     }

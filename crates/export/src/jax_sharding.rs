@@ -21,7 +21,7 @@ pub struct Mesh {
 }
 
 /// Mesh axes of each dimension of an operator.
-pub type Assignment = Vec<Vec<usize>>;
+pub type AxisAssignment = Vec<Vec<usize>>;
 
 impl Mesh {
     /// Mesh of this many devices.
@@ -30,7 +30,7 @@ impl Mesh {
     }
 
     /// Mesh axes for each dimension of a split; `None` if the split does not factor over the mesh.
-    pub fn assign(&self, operator: &Operator, splits: &[u32]) -> Option<Assignment> {
+    pub fn assign(&self, operator: &Operator, splits: &[u32]) -> Option<AxisAssignment> {
         let mut free = vec![true; self.sizes.len()];
         let mut assignment = vec![vec![]; splits.len()];
         let batch = operator.batch_dim.map(usize::from);
@@ -63,7 +63,7 @@ fn prime_factors(mut number: u32) -> Vec<u32> {
 }
 
 /// Specification of a tensor whose axes are split by these dimensions.
-fn spec<'a>(axes: impl Iterator<Item = &'a [u8]>, assignment: &Assignment) -> String {
+fn spec<'a>(axes: impl Iterator<Item = &'a [u8]>, assignment: &AxisAssignment) -> String {
     let axis = |dims: &[u8]| {
         let over = dims.iter().flat_map(|&dim| &assignment[usize::from(dim)]);
         let names: Vec<String> = over.map(|axis| format!("\"d{axis}\"")).collect();
@@ -110,7 +110,7 @@ pub fn to_python(workload: &Workload, plan: &Plan) -> String {
     text + "}\n"
 }
 
-fn line(operator: &Operator, assignment: &Assignment) -> String {
+fn line(operator: &Operator, assignment: &AxisAssignment) -> String {
     let of = |tensor: &Tensor| spec(tensor.axes.iter().map(Vec::as_slice), assignment);
     let list = |tensors: Vec<String>| format!("[{}]", tensors.join(", "));
     let inputs = list(operator.inputs.iter().map(|input| of(&input.tensor)).collect());

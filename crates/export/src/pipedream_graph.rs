@@ -1,13 +1,13 @@
 //! Layer profile as it was read, with the stage of every node: the format that PipeDream's tools and Parmesan's dry run
 //! write.
 
-use super::formats::Scored;
+use super::formats::ScoredPlan;
 use plantui_core::workload::convert;
 
 /// Text of the graph: every node's line with the plan's `stage_id`, from 0. The devices of a stage are not part of it;
 /// the plan document has them. Empty unless the workload is a layer profile. `O(nodes + edges)`.
-pub(crate) fn to_text(exported: &Scored<'_>) -> String {
-    let Scored { workload, plan, .. } = exported;
+pub(crate) fn to_text(exported: &ScoredPlan<'_>) -> String {
+    let ScoredPlan { workload, plan, .. } = exported;
     let mut stages = vec![0; workload.nodes.len()];
     for (stage, nodes) in (0..).zip(plan.stages.iter().map(|stage| &stage.nodes)) {
         for &node in nodes {
@@ -40,7 +40,7 @@ mod tests {
             |node| Stage { nodes: vec![node], choices: vec![], data_parallel: 1, tensor_parallel: 1, devices: vec![] };
         let plan = Plan { stages: workload.indices().map(stage).collect(), ..Plan::default() };
         let (limits, score) = (Limits::NEUTRAL, Score::default());
-        let written = to_text(&Scored { workload: &workload, limits: &limits, plan: &plan, score: &score });
+        let written = to_text(&ScoredPlan { workload: &workload, limits: &limits, plan: &plan, score: &score });
         let again = load(&written);
         let stages: Vec<_> = again.layers().unwrap().nodes.iter().map(|node| node.stage).collect();
         assert_eq!(stages, [Some(0), Some(1)]);

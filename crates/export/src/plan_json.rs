@@ -13,14 +13,14 @@ use plantui_core::{
             stage_parts,
         },
     },
-    simulate::{Pipeline, Schedule, Setting, Setup, SimulatorSettings, Timeline},
+    simulate::{Pipeline, Schedule, Setup, SimulatorSetting, SimulatorSettings, Timeline},
     workload::Workload,
 };
 use plantui_planners::{Alternative, Options, Outcome, PlannerInfo, Status};
 
 /// Planner's run with everything that is reported about it.
 #[derive(Debug, Clone, Copy)]
-pub struct Run<'a> {
+pub struct ReportedRun<'a> {
     /// Workload of the run.
     pub workload: &'a Workload,
     /// Limits of the run.
@@ -34,12 +34,12 @@ pub struct Run<'a> {
     /// Check of the plan.
     pub score: Option<&'a Score>,
     /// Simulation of the plan.
-    pub simulation: Option<Simulation<'a>>,
+    pub simulation: Option<ReportedSimulation<'a>>,
 }
 
 /// Simulated plan.
 #[derive(Debug, Clone, Copy)]
-pub struct Simulation<'a> {
+pub struct ReportedSimulation<'a> {
     /// Simulated pipeline; its notes go into the document.
     pub pipeline: &'a Pipeline,
     /// Schedule that was simulated.
@@ -48,16 +48,16 @@ pub struct Simulation<'a> {
     pub timeline: &'a Timeline,
 }
 
-impl<'a> From<&'a plantui_study::run::Run> for Run<'a> {
+impl<'a> From<&'a plantui_study::run::Run> for ReportedRun<'a> {
     fn from(run: &'a plantui_study::run::Run) -> Self {
-        Run {
+        ReportedRun {
             workload: &run.problem.workload,
             limits: &run.problem.limits,
             planner: run.planner.info(),
             options: &run.problem.options,
             outcome: &run.outcome,
             score: run.score.as_ref(),
-            simulation: run.simulation.as_ref().map(|simulation| Simulation {
+            simulation: run.simulation.as_ref().map(|simulation| ReportedSimulation {
                 pipeline: &simulation.pipeline,
                 schedule: simulation.schedule,
                 timeline: &simulation.timeline,
@@ -82,8 +82,8 @@ pub fn status_word(status: Status) -> &'static str {
 }
 
 /// Document of a run. Figures that are not finite are left out: JSON cannot express them.
-pub fn document(run: &Run<'_>) -> Document {
-    let Run { workload, limits, planner, options, outcome, score, simulation } = *run;
+pub fn document(run: &ReportedRun<'_>) -> Document {
+    let ReportedRun { workload, limits, planner, options, outcome, score, simulation } = *run;
     let finite = |value: &f64| value.is_finite();
     let measure = outcome.plan.as_ref().map_or_else(|| family::measure(workload), |plan| plan.measure);
     let objective = outcome.objective.filter(finite).map(|value| ObjectivePart {
@@ -147,7 +147,7 @@ pub fn document(run: &Run<'_>) -> Document {
 /// Simulation part of the document.
 pub fn simulation_part(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) -> SimulationPart {
     let (own, default) = (&pipeline.settings, SimulatorSettings::default());
-    let other = Setting::ALL.into_iter().filter(|setting| !setting.same(own, &default));
+    let other = SimulatorSetting::ALL.into_iter().filter(|setting| !setting.same(own, &default));
     SimulationPart {
         settings: other.map(|setting| (setting.id().to_string(), setting.text(own))).collect(),
         schedule: schedule.id().into(),

@@ -17,7 +17,7 @@ mod row;
 
 use std::fmt::Write;
 
-use self::row::{Memory, Row, Span, Work};
+use self::row::{BarSegment, MemoryBar, StageBox, WorkKind};
 use super::xml::escaped;
 use plantui_core::{
     cluster::Limits,
@@ -99,7 +99,7 @@ fn heading(svg: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, 
     let left = BOX.0;
     let name = escaped(&fitting(&workload.name, BOX.1 / 1.4));
     let _ = writeln!(svg, "<text x=\"{left}\" y=\"30\" font-size=\"17\" font-weight=\"bold\">{name}</text>");
-    let worth = escaped(&fitting(&row::worth(limits, plan, score), BOX.1));
+    let worth = escaped(&fitting(&row::value_line(limits, plan, score), BOX.1));
     let _ = writeln!(svg, "<text x=\"{left}\" y=\"52\" font-size=\"13\">{worth}</text>");
     let columns = row::columns(plan.measure, limits, workload);
     for (x, text) in COLUMNS.into_iter().zip(columns) {
@@ -110,10 +110,10 @@ fn heading(svg: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, 
     }
     let mut x = left;
     // Stages that are single devices have no replicas to reduce over.
-    let named: &[(Work, &str)] = if family::of(workload).stages_are_devices() {
-        &[(Work::Compute, "compute"), (Work::Communication, "transfers")]
+    let named: &[(WorkKind, &str)] = if family::of(workload).stages_are_devices() {
+        &[(WorkKind::Compute, "compute"), (WorkKind::Communication, "transfers")]
     } else {
-        &[(Work::Compute, "compute"), (Work::Communication, "transfers"), (Work::Sync, "all-reduce")]
+        &[(WorkKind::Compute, "compute"), (WorkKind::Communication, "transfers"), (WorkKind::Sync, "all-reduce")]
     };
     for &(work, name) in named {
         block(svg, work, x, 70.0, 18.0);
@@ -123,7 +123,7 @@ fn heading(svg: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, 
 }
 
 /// Segment of a bar.
-fn block(svg: &mut String, work: Work, x: f64, y: f64, width: f64) {
+fn block(svg: &mut String, work: WorkKind, x: f64, y: f64, width: f64) {
     let mut rectangle = |fill: &str| {
         let _ = writeln!(
             svg,
@@ -131,19 +131,19 @@ fn block(svg: &mut String, work: Work, x: f64, y: f64, width: f64) {
         );
     };
     match work {
-        Work::Compute => rectangle("#2b6ca3"),
-        Work::Communication => {
+        WorkKind::Compute => rectangle("#2b6ca3"),
+        WorkKind::Communication => {
             rectangle("#fbe6cf");
             rectangle("url(#edges)");
         }
-        Work::Sync => {
+        WorkKind::Sync => {
             rectangle("#dddddd");
             rectangle("url(#sync)");
         }
     }
 }
 
-fn draw(svg: &mut String, row: &Row, top: f64, longest: f64) {
+fn draw(svg: &mut String, row: &StageBox, top: f64, longest: f64) {
     let (left, width) = BOX;
     let (edge, weight) = if row.limits { ("#a11212", 2.4) } else { ("#888888", 1.0) };
     let _ = writeln!(
@@ -170,10 +170,10 @@ fn draw(svg: &mut String, row: &Row, top: f64, longest: f64) {
     text(beside, 0, row.limits, &row.time, COLUMNS[3] - beside - 4.0);
     text(COLUMNS[2], 1, row.limits, &row.verdict, COLUMNS[3] - COLUMNS[2] - 8.0);
     let full = COLUMNS[3] + BARS[1] + 8.0;
-    text(full, 0, false, &row.memory_told, left + width - full - 4.0);
+    text(full, 0, false, &row.memory_text, left + width - full - 4.0);
     text(COLUMNS[3], 1, false, &row.in_flight, left + width - COLUMNS[3] - 8.0);
     let scale = if longest > 0.0 { BARS[0] / longest } else { 0.0 };
-    for Span { work, from_s, to_s } in &row.spans {
+    for BarSegment { work, from_s, to_s } in &row.spans {
         block(svg, *work, COLUMNS[2] + from_s * scale, top + 11.0, (to_s - from_s) * scale);
     }
     if let Some(memory) = row.memory {
@@ -183,7 +183,7 @@ fn draw(svg: &mut String, row: &Row, top: f64, longest: f64) {
 }
 
 /// Used memory within the frame of the limit.
-fn gauge(svg: &mut String, Memory { used, of }: Memory, y: f64) {
+fn gauge(svg: &mut String, MemoryBar { used, of }: MemoryBar, y: f64) {
     let share = if of > 0.0 { (used / of).min(1.0) } else { 0.0 };
     let (x, width) = (COLUMNS[3], BARS[1]);
     let _ = writeln!(
@@ -195,7 +195,7 @@ fn gauge(svg: &mut String, Memory { used, of }: Memory, y: f64) {
 }
 
 /// Square for each device; the devices of a replica touch.
-fn devices(svg: &mut String, row: &Row, y: f64) {
+fn devices(svg: &mut String, row: &StageBox, y: f64) {
     let (replicas, each) = row.replicas;
     let drawn = (replicas as usize).saturating_mul(each as usize).min(MOST_DEVICES_DRAWN);
     let mut x = COLUMNS[2];
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_gauge_of_nothing_is_empty() {
         let mut svg = String::new();
-        gauge(&mut svg, Memory { used: 5.0, of: 0.0 }, 0.0);
+        gauge(&mut svg, MemoryBar { used: 5.0, of: 0.0 }, 0.0);
         assert!(svg.contains("width=\"0.00\""), "{svg}");
     }
 }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use super::formats::Scored;
+use super::formats::ScoredPlan;
 
 /// Ranks in the order of stages, replicas and shards: `rank,stage,replica,shard,machine,device,local_device`. Machines
 /// are those of the plan's topology, else those of the limits; without either, all devices are in machine 0. A leading
 /// line for each machine lists its devices in the order of their ranks. `O(devices)`.
-pub(crate) fn to_csv(exported: &Scored<'_>) -> String {
-    let Scored { limits, plan, .. } = exported;
+pub(crate) fn to_csv(exported: &ScoredPlan<'_>) -> String {
+    let ScoredPlan { limits, plan, .. } = exported;
     let place = |device: u32| -> (usize, u32) {
         let machine = |device: u32| match &plan.topology {
             Some(topology) => topology.machine_of(device as usize),
@@ -65,7 +65,7 @@ mod tests {
         let plan = Plan { stages: vec![stage(2), stage(1)], ..Plan::default() };
         let plan = plan.on(&Arc::new(named("2xdgx-1").unwrap()), &[9, 8, 3]);
         let (workload, limits, score) = (workload::builtin(), Limits::NEUTRAL, Score::default());
-        let text = to_csv(&Scored { workload: &workload, limits: &limits, plan: &plan, score: &score });
+        let text = to_csv(&ScoredPlan { workload: &workload, limits: &limits, plan: &plan, score: &score });
         let expected = "# machine 0: CUDA_VISIBLE_DEVICES=3\n# machine 1: CUDA_VISIBLE_DEVICES=1,0\n\
                         rank,stage,replica,shard,machine,device,local_device\n0,1,0,0,1,9,1\n1,1,1,0,1,8,0\n2,2,0,0,0,3,3\n";
         assert_eq!(text, expected);

@@ -1,9 +1,9 @@
 //! Sweep as a table with a row per point: first the columns that identify the point, then its outcome.
 //!
-//! A sweep also resumes from this table: [`read`] returns the rows of a file, and [`Table::answers`] finds those that
-//! answer a sweep's points. Numbers are written so that they read back exactly. Rows of other sweeps in the file are
-//! kept. So are rows with another seed, another deadline, or a workload that has changed since. A stopped point is read
-//! as unanswered, even with a plan; its row stays until another replaces it.
+//! A sweep also resumes from this table: [`read`] returns the rows of a file, and [`SweepTable::answers`] finds those
+//! that answer a sweep's points. Numbers are written so that they read back exactly. Rows of other sweeps in the file
+//! are kept. So are rows with another seed, another deadline, or a workload that has changed since. A stopped point is
+//! read as unanswered, even with a plan; its row stays until another replaces it.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use plantui_core::{
     units::exact_number,
 };
 use plantui_planners::Status;
-use plantui_study::sweep::{Answer, Objective, Point, Simulated, Sweep};
+use plantui_study::sweep::{PointObjective, PointResult, PointSimulation, Sweep, SweepPoint};
 
 /// Number of columns that identify a point: workload, planner, options, every limit, and all else that the answer
 /// depends on.
 const KEYS: usize = 15;
 
 /// Identity of a point, in the order of the columns.
-type Key = [String; KEYS];
+type PointKey = [String; KEYS];
 
 /// Outcome of a point. The order of the fields is that of the columns after the key's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Outcome {
+struct PointOutcome {
     status: Status,
     objective: Option<String>,
     unit: Option<String>,
@@ -44,9 +44,9 @@ struct Outcome {
 
 /// Row of the file.
 #[derive(Debug, Clone, PartialEq)]
-struct Row {
-    key: Key,
-    outcome: Outcome,
+struct PointRow {
+    key: PointKey,
+    outcome: PointOutcome,
 }
 
 /// Columns in their order.
@@ -84,10 +84,10 @@ pub const COLUMNS: [&str; 28] = [
 /// Columns that first versions did not write.
 const LATER: [&str; 3] = ["seed", "deadline_s", "workload_hash"];
 
-impl Outcome {
-    fn new(answer: &Answer) -> Self {
+impl PointOutcome {
+    fn new(answer: &PointResult) -> Self {
         let (objective, simulated) = (answer.objective.as_ref(), answer.simulated.as_ref());
-        Outcome {
+        PointOutcome {
             status: answer.status,
             objective: objective.map(|objective| objective.name.clone()),
             unit: objective.map(|objective| objective.unit.clone()),
@@ -104,16 +104,16 @@ impl Outcome {
         }
     }
 
-    fn answer(&self) -> Answer {
+    fn answer(&self) -> PointResult {
         let objective = self.objective.clone().zip(self.unit.clone()).zip(self.value);
         let simulated = self.iteration_s.zip(self.samples_per_s).zip(self.bubble).zip(self.peak_memory_bytes);
-        Answer {
+        PointResult {
             status: self.status,
-            objective: objective.map(|((name, unit), value)| Objective { name, unit, value }),
+            objective: objective.map(|((name, unit), value)| PointObjective { name, unit, value }),
             bound: self.bound,
             stages: self.stages,
             devices_used: self.devices_used,
-            simulated: simulated.map(|(((iteration_s, samples_per_s), bubble), peak_memory_bytes)| Simulated {
+            simulated: simulated.map(|(((iteration_s, samples_per_s), bubble), peak_memory_bytes)| PointSimulation {
                 iteration_s,
                 samples_per_s,
                 bubble,
@@ -127,7 +127,7 @@ impl Outcome {
     }
 }
 
-fn key(sweep: &Sweep, run: &Run, point: &Point) -> Key {
+fn key(sweep: &Sweep, run: &SweepContext, point: &SweepPoint) -> PointKey {
     let (series, limits) = (&sweep.series[point.series], &point.limits);
     [
         sweep.workload_label(point.workload),
@@ -150,7 +150,7 @@ fn key(sweep: &Sweep, run: &Run, point: &Point) -> Key {
 
 /// Facts that a sweep's answers depend on, in addition to its points.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct SweepContext {
     seed: String,
     /// Empty if there is none.
     deadline_s: String,
@@ -160,10 +160,10 @@ pub struct Run {
     seconds: bool,
 }
 
-impl Run {
+impl SweepContext {
     /// Run of a sweep with this seed and deadline per point.
     pub fn new(sweep: &Sweep, seed: u64, deadline: Option<Duration>) -> Self {
-        Run {
+        SweepContext {
             seed: seed.to_string(),
             deadline_s: deadline.map(|deadline| exact_number(deadline.as_secs_f64())).unwrap_or_default(),
             workloads: sweep.workloads.iter().map(|workload| workload.fingerprint()).collect(),
@@ -174,19 +174,19 @@ impl Run {
     /// The same with an empty column of seconds: the rest is equal for equal problems.
     #[must_use]
     pub fn without_seconds(self) -> Self {
-        Run { seconds: false, ..self }
+        SweepContext { seconds: false, ..self }
     }
 }
 
 /// Rows of a file.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Table {
-    rows: Vec<Row>,
+pub struct SweepTable {
+    rows: Vec<PointRow>,
 }
 
-impl Table {
+impl SweepTable {
     /// Adds the rows of another table. Of rows about the same point one stays: the first answered one, else the first.
-    pub fn join(&mut self, other: Table) {
+    pub fn join(&mut self, other: SweepTable) {
         self.rows.extend(other.rows);
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         order.sort_by(|&a, &b| {
@@ -199,10 +199,10 @@ impl Table {
     }
 
     /// Answer to every point of the sweep, if the table has one.
-    pub fn answers(&self, sweep: &Sweep, run: &Run) -> Vec<Option<Answer>> {
-        let mut rows: Vec<&Row> = self.rows.iter().filter(|row| is_answered(row)).collect();
+    pub fn answers(&self, sweep: &Sweep, run: &SweepContext) -> Vec<Option<PointResult>> {
+        let mut rows: Vec<&PointRow> = self.rows.iter().filter(|row| is_answered(row)).collect();
         rows.sort_by(|a, b| a.key.cmp(&b.key));
-        let find = |point: &Point| {
+        let find = |point: &SweepPoint| {
             let key = key(sweep, run, point);
             rows.binary_search_by(|row| row.key.cmp(&key)).ok().map(|at| rows[at].outcome.answer())
         };
@@ -212,19 +212,19 @@ impl Table {
 
 /// True unless the point was stopped, before it had a plan or with a plan that could still improve. Stopped points are
 /// planned again.
-fn is_answered(row: &Row) -> bool {
+fn is_answered(row: &PointRow) -> bool {
     row.outcome.status != Status::Cancelled
 }
 
 /// Table of a sweep: its answered points in order, then the rows of `before` that have no newer answer.
-pub fn to_csv(sweep: &Sweep, run: &Run, answers: &[Option<Answer>], before: &Table) -> String {
+pub fn to_csv(sweep: &Sweep, run: &SweepContext, answers: &[Option<PointResult>], before: &SweepTable) -> String {
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(vec![]);
-    let keys: Vec<Key> = sweep.points.iter().map(|point| key(sweep, run, point)).collect();
+    let keys: Vec<PointKey> = sweep.points.iter().map(|point| key(sweep, run, point)).collect();
     // A stopped point is planned again, but its row stays until it has another answer.
-    let mut answered: Vec<&Key> =
+    let mut answered: Vec<&PointKey> =
         keys.iter().zip(answers).filter(|(_, answer)| answer.is_some()).map(|(key, _)| key).collect();
     answered.sort();
-    let ours = keys.iter().zip(answers).filter_map(|(key, answer)| Some((key, Outcome::new(answer.as_ref()?))));
+    let ours = keys.iter().zip(answers).filter_map(|(key, answer)| Some((key, PointOutcome::new(answer.as_ref()?))));
     let others = before.rows.iter().filter(|row| answered.binary_search(&&row.key).is_err());
     writer.write_record(COLUMNS).expect("writing to memory does not fail");
     for (key, mut outcome) in ours.chain(others.map(|row| (&row.key, row.outcome.clone()))) {
@@ -237,7 +237,7 @@ pub fn to_csv(sweep: &Sweep, run: &Run, answers: &[Option<Answer>], before: &Tab
 
 /// Reason why a text is not such a table.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum TableError {
+pub enum SweepTableError {
     /// The table has the columns of an older version.
     #[error("line 1 lacks {lacks}: an older version wrote it, and what it rests on is not known")]
     Older {
@@ -260,35 +260,35 @@ pub enum TableError {
 /// Reads a table; an empty text is an empty table.
 ///
 /// # Errors
-/// [`TableError`] with the line and its error.
-pub fn read(text: &str) -> Result<Table, TableError> {
+/// [`SweepTableError`] with the line and its error.
+pub fn read(text: &str) -> Result<SweepTable, SweepTableError> {
     if text.trim().is_empty() {
-        return Ok(Table::default());
+        return Ok(SweepTable::default());
     }
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| at(&error))?;
     if header.iter().eq(COLUMNS.into_iter().filter(|column| !LATER.contains(column))) {
-        return Err(TableError::Older { lacks: LATER.join(", ") });
+        return Err(SweepTableError::Older { lacks: LATER.join(", ") });
     }
     if header.iter().ne(COLUMNS) {
-        return Err(TableError::OtherColumns);
+        return Err(SweepTableError::OtherColumns);
     }
-    let rows = reader.records().map(|record| row(&record?)).collect::<Result<Vec<Row>, _>>();
-    Ok(Table { rows: rows.map_err(|error| at(&error))? })
+    let rows = reader.records().map(|record| row(&record?)).collect::<Result<Vec<PointRow>, _>>();
+    Ok(SweepTable { rows: rows.map_err(|error| at(&error))? })
 }
 
-fn row(record: &csv::StringRecord) -> Result<Row, csv::Error> {
+fn row(record: &csv::StringRecord) -> Result<PointRow, csv::Error> {
     let mut fields = record.iter();
     let key = std::array::from_fn(|_| fields.next().unwrap_or_default().to_string());
     let mut rest: csv::StringRecord = fields.collect();
     rest.set_position(record.position().cloned());
-    let outcome: Outcome = rest.deserialize(Some(&COLUMNS[KEYS..].to_vec().into()))?;
+    let outcome: PointOutcome = rest.deserialize(Some(&COLUMNS[KEYS..].to_vec().into()))?;
     let objective = outcome.objective.as_deref().map(printable);
     let (unit, why) = (outcome.unit.as_deref().map(printable), single_line(&outcome.why));
-    Ok(Row { key, outcome: Outcome { objective, unit, why, ..outcome } })
+    Ok(PointRow { key, outcome: PointOutcome { objective, unit, why, ..outcome } })
 }
 
-fn at(error: &csv::Error) -> TableError {
+fn at(error: &csv::Error) -> SweepTableError {
     let line = error.position().map_or(1, csv::Position::line);
     let problem = match error.kind() {
         csv::ErrorKind::Deserialize { err, .. } => {
@@ -300,5 +300,5 @@ fn at(error: &csv::Error) -> TableError {
         }
         _ => " cannot be read".into(),
     };
-    TableError::Line { line, problem }
+    SweepTableError::Line { line, problem }
 }

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use super::xml::escaped;
-use plantui_study::sweep::chart::{Along, Chart, Line, Mark};
+use plantui_study::sweep::chart::{Chart, ChartAxis, ChartLine, ChartPoint};
 
 const WIDTH: f64 = 960.0;
 /// Left and upper edge of the plot, and its height.
@@ -34,9 +34,9 @@ const DASHES: [&str; 4] =
 
 /// Chart as a whole document, ending in a newline.
 pub fn to_svg(chart: &Chart, title: &str) -> String {
-    let missing: Vec<(usize, &Line)> =
+    let missing: Vec<(usize, &ChartLine)> =
         chart.lines.iter().enumerate().filter(|(_, line)| line.marks.iter().any(|mark| mark.y.is_none())).collect();
-    let mut picture = Picture { chart, svg: String::new(), width: plot_width(chart) };
+    let mut picture = ChartSvg { chart, svg: String::new(), width: plot_width(chart) };
     let bottom = TOP + HEIGHT + ROW * missing.len() as f64 + if missing.is_empty() { 0.0 } else { 8.0 };
     let below = picture.axes(bottom);
     for (at, line) in chart.lines.iter().enumerate() {
@@ -66,14 +66,14 @@ fn plot_width(chart: &Chart) -> f64 {
 }
 
 /// Picture while it is drawn.
-struct Picture<'c> {
+struct ChartSvg<'c> {
     chart: &'c Chart,
     svg: String,
     /// Width of the plot.
     width: f64,
 }
 
-impl Picture<'_> {
+impl ChartSvg<'_> {
     fn x(&self, x: f64) -> f64 {
         LEFT + self.chart.x.share(x) * self.width
     }
@@ -95,7 +95,7 @@ impl Picture<'_> {
             let _ = writeln!(self.svg, "<path d=\"M{LEFT} {y:.1}h{width:.1}\" stroke=\"#dddddd\"/>");
             self.text(LEFT - 8.0, y + 4.0, " text-anchor=\"end\" font-size=\"11\"", &chart.show_y_tick(tick));
         }
-        let named = matches!(chart.along, Along::Workloads(_));
+        let named = matches!(chart.along, ChartAxis::Workloads(_));
         let ticks = if named { chart.places.clone() } else { chart.x_ticks(8) };
         let mut below = bottom + 20.0;
         for tick in ticks {
@@ -126,9 +126,9 @@ impl Picture<'_> {
     }
 
     /// Draws the line through its marks, interrupted at infeasible values.
-    fn line(&mut self, at: usize, line: &Line) {
+    fn line(&mut self, at: usize, line: &ChartLine) {
         // Workloads side by side have no values in between.
-        let joined = !matches!(self.chart.along, Along::Workloads(_));
+        let joined = !matches!(self.chart.along, ChartAxis::Workloads(_));
         for stretch in line.marks.split(|mark| mark.y.is_none()).filter(|stretch| joined && stretch.len() > 1) {
             let points = stretch.iter().filter_map(|mark| Some((self.x(mark.x), self.y(mark.y?))));
             let path: Vec<String> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
@@ -143,7 +143,7 @@ impl Picture<'_> {
             return;
         }
         for mark in &line.marks {
-            let Mark { x, y: Some(y), .. } = *mark else { continue };
+            let ChartPoint { x, y: Some(y), .. } = *mark else { continue };
             let told = format!("{}: {} at {}", line.label, self.chart.show_y(y), self.chart.show_x(x));
             let (x, y) = (self.x(x), self.y(y));
             self.sign(at, x, y, &told);
@@ -172,7 +172,7 @@ impl Picture<'_> {
         let _ = writeln!(self.svg, "<path d=\"{path}\" {filling}><title>{}</title></path>", escaped(told));
     }
 
-    fn legend(&mut self, at: usize, line: &Line, y: f64) {
+    fn legend(&mut self, at: usize, line: &ChartLine, y: f64) {
         let x = LEFT + self.width + 24.0;
         let (colour, dashes) = (colour(at), dashes(at));
         let _ = writeln!(self.svg, "<path d=\"M{x:.1} {y:.1}h24\" stroke=\"{colour}\" stroke-width=\"1.8\"{dashes}/>");
@@ -185,7 +185,7 @@ impl Picture<'_> {
     }
 
     /// Row of a line that shows infeasible values: a bar over each range, a cross at each value.
-    fn no_plan(&mut self, at: usize, line: &Line, y: f64) {
+    fn no_plan(&mut self, at: usize, line: &ChartLine, y: f64) {
         let colour = colour(at);
         self.text(LEFT - 24.0, y + 4.0, " text-anchor=\"end\" font-size=\"11\"", "no plan");
         self.sign(at, LEFT - 15.0, y, &line.label);

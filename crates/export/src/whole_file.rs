@@ -91,7 +91,7 @@ fn unfinished(target: &Path, for_others: bool) -> io::Result<NamedTempFile> {
     loop {
         let file = builder.tempfile_in(folder).map_err(|error| nameless(&error))?;
         // Before the lock was taken another run may have removed the file as abandoned.
-        let kept = lock::take(file.as_file()) != lock::Taken::ByAnother && lock::has_a_name(file.as_file());
+        let kept = lock::take(file.as_file()) != lock::LockResult::ByAnother && lock::has_a_name(file.as_file());
         if kept || tries.next().is_none() {
             return Ok(file);
         }
@@ -108,7 +108,7 @@ fn remove_left_behind(folder: &Path) {
             continue;
         }
         let Ok(file) = fs::File::open(entry.path()) else { continue };
-        if lock::take(&file) == lock::Taken::Now {
+        if lock::take(&file) == lock::LockResult::Now {
             drop(fs::remove_file(entry.path()));
         }
     }
@@ -147,7 +147,7 @@ mod lock {
 
     /// Result of a lock attempt.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub(super) enum Taken {
+    pub(super) enum LockResult {
         /// This process holds the lock until the file is closed.
         Now,
         /// Another process holds the lock.
@@ -157,15 +157,15 @@ mod lock {
     }
 
     #[cfg(unix)]
-    pub(super) fn take(file: &File) -> Taken {
+    pub(super) fn take(file: &File) -> LockResult {
         use rustix::{
             fs::{FlockOperation, flock},
             io::Errno,
         };
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Taken::Now,
-            Err(Errno::WOULDBLOCK) => Taken::ByAnother,
-            Err(_) => Taken::Unknown,
+            Ok(()) => LockResult::Now,
+            Err(Errno::WOULDBLOCK) => LockResult::ByAnother,
+            Err(_) => LockResult::Unknown,
         }
     }
 
@@ -176,8 +176,8 @@ mod lock {
     }
 
     #[cfg(not(unix))]
-    pub(super) fn take(_: &File) -> Taken {
-        Taken::Unknown
+    pub(super) fn take(_: &File) -> LockResult {
+        LockResult::Unknown
     }
 
     #[cfg(not(unix))]

@@ -1,6 +1,6 @@
 //! Meaning of a configuration: degrees, stages, recomputation, batch.
 
-use super::{facts::Facts, model, reader::Reader};
+use super::{facts::JobFacts, model, reader::FactReader};
 use plantui_core::{
     source::LoadError,
     workload::{model::ModelConfig, recipe::Precision},
@@ -8,7 +8,7 @@ use plantui_core::{
 
 /// Origin of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Engine {
+pub enum JobFormat {
     /// Megatron-LM's arguments.
     Megatron,
     /// torchtitan's job.
@@ -23,45 +23,45 @@ pub enum Engine {
     Torch,
 }
 
-impl Engine {
+impl JobFormat {
     /// All engines.
-    pub const ALL: [Engine; 6] = [
-        Engine::Megatron,
-        Engine::TorchTitan,
-        Engine::DeepSpeed,
-        Engine::HuggingFace,
-        Engine::Galvatron,
-        Engine::Torch,
+    pub const ALL: [JobFormat; 6] = [
+        JobFormat::Megatron,
+        JobFormat::TorchTitan,
+        JobFormat::DeepSpeed,
+        JobFormat::HuggingFace,
+        JobFormat::Galvatron,
+        JobFormat::Torch,
     ];
 
     /// Id for `--from`.
     pub fn id(self) -> &'static str {
         match self {
-            Engine::Megatron => "megatron",
-            Engine::TorchTitan => "torchtitan",
-            Engine::DeepSpeed => "deepspeed",
-            Engine::HuggingFace => "huggingface",
-            Engine::Galvatron => "galvatron",
-            Engine::Torch => "torch",
+            JobFormat::Megatron => "megatron",
+            JobFormat::TorchTitan => "torchtitan",
+            JobFormat::DeepSpeed => "deepspeed",
+            JobFormat::HuggingFace => "huggingface",
+            JobFormat::Galvatron => "galvatron",
+            JobFormat::Torch => "torch",
         }
     }
 
     /// Name for people.
     pub fn title(self) -> &'static str {
         match self {
-            Engine::Megatron => "Megatron-LM arguments",
-            Engine::TorchTitan => "a torchtitan job",
-            Engine::DeepSpeed => "a DeepSpeed configuration",
-            Engine::HuggingFace => "a Hugging Face training configuration",
-            Engine::Galvatron => "a Galvatron strategy",
-            Engine::Torch => "a script of PyTorch pipelining",
+            JobFormat::Megatron => "Megatron-LM arguments",
+            JobFormat::TorchTitan => "a torchtitan job",
+            JobFormat::DeepSpeed => "a DeepSpeed configuration",
+            JobFormat::HuggingFace => "a Hugging Face training configuration",
+            JobFormat::Galvatron => "a Galvatron strategy",
+            JobFormat::Torch => "a script of PyTorch pipelining",
         }
     }
 
     /// Files of this engine that state the model's sizes.
     pub(super) fn with_sizes(self) -> &'static str {
         match self {
-            Engine::Megatron => "--num-layers, --hidden-size and --num-attention-heads",
+            JobFormat::Megatron => "--num-layers, --hidden-size and --num-attention-heads",
             _ => "Megatron-LM's arguments",
         }
     }
@@ -69,7 +69,7 @@ impl Engine {
 
 /// Layers that recompute their activations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recompute {
+pub enum RecomputedLayers {
     /// None.
     No,
     /// All.
@@ -81,13 +81,13 @@ pub enum Recompute {
 }
 
 /// First layer of every part but the first, and the parts of each rank.
-pub type Splits = (Vec<usize>, Vec<Vec<usize>>);
+pub type PipelineSplit = (Vec<usize>, Vec<Vec<usize>>);
 
 /// Configuration of a job.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Configuration {
+pub struct JobConfiguration {
     /// Engine that it belongs to.
-    pub engine: Engine,
+    pub engine: JobFormat,
     /// Model, if the file states it.
     pub model: Option<ModelConfig>,
     /// Pipeline stages, p.
@@ -99,9 +99,9 @@ pub struct Configuration {
     /// Layers of each stage, if the file states them.
     pub layers: Option<Vec<usize>>,
     /// Split points of the module, which replace `layers`.
-    pub splits: Option<Splits>,
+    pub splits: Option<PipelineSplit>,
     /// Recomputation.
-    pub recompute: Recompute,
+    pub recompute: RecomputedLayers,
     /// Sequences per microbatch.
     pub micro_batch: u32,
     /// Microbatches per iteration, over all replicas.
@@ -124,7 +124,7 @@ pub struct Configuration {
     pub notes: Vec<String>,
 }
 
-impl Configuration {
+impl JobConfiguration {
     /// Devices of all stages.
     pub fn devices(&self) -> u32 {
         self.pipeline.saturating_mul(self.tensor).saturating_mul(self.data)
@@ -141,10 +141,10 @@ pub fn read(
     text: &str,
     source: &str,
     name: &str,
-    engine: Option<Engine>,
+    engine: Option<JobFormat>,
     devices: Option<u32>,
-) -> Result<Configuration, LoadError> {
-    let facts = Facts::of(text);
+) -> Result<JobConfiguration, LoadError> {
+    let facts = JobFacts::of(text);
     let Some(engine) = engine.or_else(|| detected(&facts)) else {
         let known = "Megatron-LM arguments, a torchtitan job, a DeepSpeed, Hugging Face or Galvatron configuration";
         return Err(LoadError::file(
@@ -153,17 +153,17 @@ pub fn read(
             "say whose it is with --from",
         ));
     };
-    let reader = Reader { facts: &facts, source };
+    let reader = FactReader { facts: &facts, source };
     reader.refuse_what_no_plan_holds()?;
     let mut notes = vec![];
     let model = match engine {
-        Engine::Megatron => model::of_megatron(&facts, source, name, &mut notes)?,
-        Engine::TorchTitan => model::of_torchtitan(&facts),
+        JobFormat::Megatron => model::of_megatron(&facts, source, name, &mut notes)?,
+        JobFormat::TorchTitan => model::of_torchtitan(&facts),
         _ => None,
     };
-    let told = facts.comments.iter().find_map(|comment| told(comment));
+    let told = facts.comments.iter().find_map(|comment| ranks_and_tensor_degree(comment));
     let tensor = reader.degree(&TENSOR)?.or(told.map(|(_, tensor)| tensor)).unwrap_or(1);
-    let splits = if engine == Engine::Torch { reader.splits()? } else { None };
+    let splits = if engine == JobFormat::Torch { reader.splits()? } else { None };
     let layers = reader.layers(model.as_ref())?;
     let pipeline = match (reader.degree(&PIPELINE)?, &layers) {
         (Some(ranks), Some(layers)) if layers.len() as u32 != ranks => {
@@ -190,7 +190,7 @@ pub fn read(
     {
         notes.push("gradients or weights are sharded as well (ZeRO 2, 3 or FSDP): memory here counts the optimizer's state as shared alone".into());
     }
-    Ok(Configuration {
+    Ok(JobConfiguration {
         engine,
         model,
         pipeline,
@@ -240,7 +240,7 @@ pub(super) const PIPELINE: [&str; 7] = [
 
 /// Ranks and tensor degree from the first comment that `export` writes:
 /// `16 ranks: 4 stages x 2 replicas x tensor degree 2`.
-fn told(comment: &str) -> Option<(u32, u32)> {
+fn ranks_and_tensor_degree(comment: &str) -> Option<(u32, u32)> {
     let (ranks, rest) = comment.split_once(" ranks: ")?;
     let (_, degree) = rest.split_once("tensor degree ")?;
     let degree = degree.split(|c: char| !c.is_ascii_digit()).next()?;
@@ -248,13 +248,13 @@ fn told(comment: &str) -> Option<(u32, u32)> {
 }
 
 /// Engine whose names appear in a text; the most specific names are tried first.
-fn detected(facts: &Facts) -> Option<Engine> {
+fn detected(facts: &JobFacts) -> Option<JobFormat> {
     let has = |names: &[&str]| names.iter().any(|name| facts.has(name));
     [
-        (Engine::Galvatron, &["pp_deg"][..]),
-        (Engine::Torch, &["split_spec"]),
+        (JobFormat::Galvatron, &["pp_deg"][..]),
+        (JobFormat::Torch, &["split_spec"]),
         (
-            Engine::HuggingFace,
+            JobFormat::HuggingFace,
             &[
                 "megatron_lm_config",
                 "megatron_lm_tp_degree",
@@ -264,15 +264,15 @@ fn detected(facts: &Facts) -> Option<Engine> {
             ],
         ),
         (
-            Engine::TorchTitan,
+            JobFormat::TorchTitan,
             &["pipeline_parallel_degree", "tensor_parallel_degree", "data_parallel_shard_degree", "local_batch_size"],
         ),
         (
-            Engine::Megatron,
+            JobFormat::Megatron,
             &["tensor_model_parallel_size", "pipeline_model_parallel_size", "num_attention_heads", "micro_batch_size"],
         ),
         (
-            Engine::DeepSpeed,
+            JobFormat::DeepSpeed,
             &["train_micro_batch_size_per_gpu", "train_batch_size", "zero_optimization.stage", "parts"],
         ),
     ]
@@ -282,7 +282,7 @@ fn detected(facts: &Facts) -> Option<Engine> {
 }
 
 /// Whole number under the first of these names that has a value.
-pub(super) fn number(facts: &Facts, names: &[&str], source: &str) -> Result<Option<u64>, LoadError> {
+pub(super) fn number(facts: &JobFacts, names: &[&str], source: &str) -> Result<Option<u64>, LoadError> {
     let Some((name, value)) = facts.any(names) else { return Ok(None) };
     if matches!(value.to_ascii_lowercase().as_str(), "none" | "null" | "auto" | "-1") {
         return Ok(None);
@@ -305,11 +305,11 @@ mod tests {
     #[test]
     fn everything_is_found_by_its_own_names() {
         for (text, engine) in [
-            ("--tensor-model-parallel-size 2", Engine::Megatron),
-            ("[parallelism]\npipeline_parallel_degree = 2", Engine::TorchTitan),
-            (r#"{"train_micro_batch_size_per_gpu": 2}"#, Engine::DeepSpeed),
-            ("distributed_type: FSDP", Engine::HuggingFace),
-            (r#"{"pp_deg": 2, "global_bsz": 8, "chunks": 4}"#, Engine::Galvatron),
+            ("--tensor-model-parallel-size 2", JobFormat::Megatron),
+            ("[parallelism]\npipeline_parallel_degree = 2", JobFormat::TorchTitan),
+            (r#"{"train_micro_batch_size_per_gpu": 2}"#, JobFormat::DeepSpeed),
+            ("distributed_type: FSDP", JobFormat::HuggingFace),
+            (r#"{"pp_deg": 2, "global_bsz": 8, "chunks": 4}"#, JobFormat::Galvatron),
         ] {
             let found = read(text, "a", "a", None, Some(4)).unwrap();
             assert_eq!(found.engine, engine, "{text}");

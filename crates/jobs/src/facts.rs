@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 
 /// Names and values of a text.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Facts {
+pub(crate) struct JobFacts {
     pairs: Vec<(String, String)>,
     /// Comments without their marker.
     pub comments: Vec<String>,
 }
 
-impl Facts {
+impl JobFacts {
     /// All facts of a text.
     pub(crate) fn of(text: &str) -> Self {
-        let mut facts = Facts::default();
+        let mut facts = JobFacts::default();
         if let Ok(value) = serde_json::from_str::<serde_json::Value>(text) {
             facts.json("", &value);
             return facts;
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_script_is_read_with_its_variables() {
-        let facts = Facts::of(
+        let facts = JobFacts::of(
             "#!/bin/bash\n# a comment --num-layers 99\nTP=2\nexport PP=${PP:-4}\nGPUS_PER_NODE=8\nARGS=(\n  --num-layers 32\n  \
              --swiglu --bf16\n)\ntorchrun --nproc_per_node $GPUS_PER_NODE pretrain_gpt.py \\\n  --tensor-model-parallel-size $TP \
              --pipeline-model-parallel-size=${PP} ${ARGS[@]} --layout \"Et*8|t*8L\"\n",
@@ -300,32 +300,32 @@ mod tests {
 
     #[test]
     fn a_dump_toml_yaml_python_and_json_are_read() {
-        let dump = Facts::of(
+        let dump = JobFacts::of(
             "------------------------ arguments ------------------------\n  num_layers ...................................... 24\n  lr .............. None\n",
         );
         assert_eq!((dump.get("num_layers"), dump.get("lr")), (Some("24"), None));
         let toml =
-            Facts::of("[parallelism]\ntensor_parallel_degree = 4 # why\n[activation_checkpoint]\nmode = \"full\"\n");
+            JobFacts::of("[parallelism]\ntensor_parallel_degree = 4 # why\n[activation_checkpoint]\nmode = \"full\"\n");
         assert_eq!(toml.get("parallelism.tensor_parallel_degree"), Some("4"));
         assert_eq!(toml.get("activation_checkpoint.mode"), Some("full"));
-        let yaml = Facts::of(
+        let yaml = JobFacts::of(
             "distributed_type: MEGATRON_LM\nmegatron_lm_config:\n  megatron_lm_tp_degree: 2\nnum_processes: 8\n",
         );
         assert_eq!(yaml.get("megatron_lm_config.megatron_lm_tp_degree"), Some("2"));
         assert_eq!(yaml.get("num_processes"), Some("8"));
-        let python = Facts::of(
+        let python = JobFacts::of(
             "PARTS = [\n    [\"a\", \"b\"],\n    [\"c\"],\n]\nCONFIG = {\n  \"bf16\": {\"enabled\": True},\n}\nx.y = 3\n",
         );
         assert_eq!(python.get("parts"), Some("[ [\"a\", \"b\"], [\"c\"], ]"));
         assert_eq!((python.get("bf16.enabled"), python.get("x.y")), (Some("true"), Some("3")));
-        let json = Facts::of(r#"{"zero_optimization": {"stage": 1}, "train_batch_size": 64}"#);
+        let json = JobFacts::of(r#"{"zero_optimization": {"stage": 1}, "train_batch_size": 64}"#);
         assert_eq!((json.get("zero_optimization.stage"), json.get("train_batch_size")), (Some("1"), Some("64")));
     }
 
     #[test]
     fn nothing_makes_it_stop_or_panic() {
         for text in ["", "$", "${", "--", "=", "[", "a = [", "\"", "--a=${b", "é='", "a: {", "x ..", "{\"a\": ["] {
-            Facts::of(text);
+            JobFacts::of(text);
         }
     }
 }

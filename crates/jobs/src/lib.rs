@@ -8,7 +8,7 @@
 //! * the parallelism settings of Hugging Face's `TrainingArguments` or accelerate;
 //! * Galvatron's strategy.
 //!
-//! Files are not executed: `facts` lists their names and values, and [`Configuration`] is their meaning. [`plan`] is
+//! Files are not executed: `facts` lists their names and values, and [`JobConfiguration`] is their meaning. [`plan`] is
 //! the plan over a workload. [`workload`] makes a workload if the file states the model's sizes. A file written by
 //! `export` gives the same plan again. Linear in the text.
 //!
@@ -40,7 +40,7 @@ use plantui_study::generate::{
     self, GenerateError, GenerateSettings, ModelConfig, StateBytes, TrainedSettings, generate,
 };
 
-pub use configuration::{Configuration, Engine, Recompute, Splits, read};
+pub use configuration::{JobConfiguration, JobFormat, PipelineSplit, RecomputedLayers, read};
 pub use plan::plan;
 
 /// Bytes of state with gradients in 16 bits: weights, gradients, and 32-bit weights and moments.
@@ -55,7 +55,7 @@ const FULL_PRECISION: f64 = 16.0;
 /// # Errors
 /// [`GenerateError`] if the file does not state the model, or a size does not suit.
 pub fn workload(
-    configuration: &Configuration,
+    configuration: &JobConfiguration,
     hardware: &Hardware,
     source: &str,
     command_line: &str,
@@ -98,7 +98,7 @@ pub fn workload(
 
 /// The same with the times and memory of real training.
 fn trained(
-    configuration: &Configuration,
+    configuration: &JobConfiguration,
     model: &ModelConfig,
     accelerator: Accelerator,
     command_line: &str,
@@ -127,7 +127,7 @@ fn trained(
 }
 
 /// Recipe of the configuration, for exports of a plan over another workload.
-pub fn recipe(configuration: &Configuration) -> Recipe {
+pub fn recipe(configuration: &JobConfiguration) -> Recipe {
     Recipe {
         micro_batch: Some(configuration.micro_batch),
         sequence_length: configuration.sequence_length,

@@ -1,6 +1,6 @@
 //! Model sizes of a configuration: Megatron-LM's arguments state them, torchtitan names a preset.
 
-use super::facts::Facts;
+use super::facts::JobFacts;
 use plantui_core::{
     source::LoadError,
     workload::model::{Biases, Head, Mlp, ModelConfig, Norm, preset},
@@ -11,7 +11,7 @@ const GPT2_VOCABULARY: u64 = 50_304;
 
 /// Model of Megatron-LM's arguments; `None` if they do not state its sizes. Assumptions go to `notes`.
 pub(super) fn of_megatron(
-    facts: &Facts,
+    facts: &JobFacts,
     source: &str,
     name: &str,
     notes: &mut Vec<String>,
@@ -71,7 +71,7 @@ pub(super) fn of_megatron(
 }
 
 /// Preset for torchtitan's `model.name` and `model.flavor`.
-pub(super) fn of_torchtitan(facts: &Facts) -> Option<ModelConfig> {
+pub(super) fn of_torchtitan(facts: &JobFacts) -> Option<ModelConfig> {
     let flavor = facts.get("model.flavor").or(facts.get("flavor"))?.to_ascii_lowercase();
     let family = facts.get("model.name")?.to_ascii_lowercase();
     let family = match family.as_str() {

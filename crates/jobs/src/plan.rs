@@ -1,13 +1,13 @@
 //! Plan of a configuration over a workload.
 
-use super::{Configuration, Engine, Recompute};
+use super::{JobConfiguration, JobFormat, RecomputedLayers};
 use plantui_core::{
     family,
     plan::{Plan, Stage},
     source::LoadError,
     workload::{
         Choice, NodeIndex, Workload,
-        layering::{LayerKind, Layering},
+        layering::{LayerPosition, Layering},
     },
 };
 
@@ -16,7 +16,7 @@ use plantui_core::{
 ///
 /// # Errors
 /// [`LoadError`] if the workload is not a sequence of layers, has another number of layers, or lacks the tensor degree.
-pub fn plan(configuration: &Configuration, workload: &Workload, source: &str) -> Result<Plan, LoadError> {
+pub fn plan(configuration: &JobConfiguration, workload: &Workload, source: &str) -> Result<Plan, LoadError> {
     let refuse = |problem: String, repair: &str| Err(LoadError::file(source, problem, repair));
     let family = family::of(workload);
     if family.tensor_degrees().is_empty() {
@@ -54,13 +54,13 @@ pub fn plan(configuration: &Configuration, workload: &Workload, source: &str) ->
     let mut members: Vec<Vec<(NodeIndex, Choice)>> = vec![vec![]; counts.len()];
     for layer in &layering.layers {
         let (stage, again) = match layer.kind {
-            LayerKind::First => (0, false),
-            LayerKind::Block(number) => {
+            LayerPosition::First => (0, false),
+            LayerPosition::Block(number) => {
                 let stage = stage_of_block[number];
                 place_in_stage[stage] += 1;
-                (stage, wanted(configuration, number, place_in_stage[stage] - 1))
+                (stage, recomputes(configuration, number, place_in_stage[stage] - 1))
             }
-            LayerKind::Last | LayerKind::Single => (last, false),
+            LayerPosition::Last | LayerPosition::Single => (last, false),
         };
         for &node in &layer.nodes {
             let again = again && !layering.at_ends[node.index()];
@@ -83,21 +83,21 @@ pub fn plan(configuration: &Configuration, workload: &Workload, source: &str) ->
     Ok(Plan { stages, ..Plan::default() }.with_consecutive_devices())
 }
 
-fn wanted(configuration: &Configuration, block: usize, place: usize) -> bool {
+fn recomputes(configuration: &JobConfiguration, block: usize, place: usize) -> bool {
     match &configuration.recompute {
-        Recompute::No => false,
-        Recompute::All => true,
-        Recompute::First(most) => place < *most,
-        Recompute::Each(flags) => {
+        RecomputedLayers::No => false,
+        RecomputedLayers::All => true,
+        RecomputedLayers::First(most) => place < *most,
+        RecomputedLayers::Each(flags) => {
             // DeepSpeed numbers the entries of its list, and the embedding is the first.
-            let at = if configuration.engine == Engine::DeepSpeed { block + 1 } else { block };
+            let at = if configuration.engine == JobFormat::DeepSpeed { block + 1 } else { block };
             flags.get(at).copied().unwrap_or(false)
         }
     }
 }
 
 /// Number of blocks in every stage.
-fn counts(configuration: &Configuration, blocks: usize, source: &str) -> Result<Vec<usize>, LoadError> {
+fn counts(configuration: &JobConfiguration, blocks: usize, source: &str) -> Result<Vec<usize>, LoadError> {
     let stages = configuration.pipeline as usize;
     if let Some((starts, ranks)) = &configuration.splits {
         let bounds: Vec<usize> = [0].into_iter().chain(starts.iter().copied()).chain([blocks]).collect();
@@ -121,7 +121,7 @@ fn counts(configuration: &Configuration, blocks: usize, source: &str) -> Result<
     let mut counts = told.clone();
     let extra = counts.iter().sum::<usize>().saturating_sub(blocks);
     // Entries of a DeepSpeed list around the blocks: one before, the rest after.
-    if configuration.engine == Engine::DeepSpeed && (1..=4).contains(&extra) && counts.len() > 1 {
+    if configuration.engine == JobFormat::DeepSpeed && (1..=4).contains(&extra) && counts.len() > 1 {
         let end = counts.len() - 1;
         counts[0] = counts[0].saturating_sub(1);
         counts[end] = counts[end].saturating_sub(extra - 1);

@@ -2,7 +2,7 @@
 
 use super::{
     configuration::{TENSOR, number},
-    facts::Facts,
+    facts::JobFacts,
 };
 use plantui_core::{
     cluster::{MOST_DEVICES, MOST_MICROBATCHES},
@@ -11,12 +11,12 @@ use plantui_core::{
 };
 
 /// Facts, and the name of their file for messages.
-pub(super) struct Reader<'a> {
-    pub(super) facts: &'a Facts,
+pub(super) struct FactReader<'a> {
+    pub(super) facts: &'a JobFacts,
     pub(super) source: &'a str,
 }
 
-impl Reader<'_> {
+impl FactReader<'_> {
     pub(super) fn count(&self, names: &[&str]) -> Result<Option<u32>, LoadError> {
         let Some(value) = number(self.facts, names, self.source)? else { return Ok(None) };
         match u32::try_from(value) {
@@ -80,7 +80,7 @@ impl Reader<'_> {
         &self,
         parts: u32,
         devices: Option<u32>,
-        told: Option<u32>,
+        stated: Option<u32>,
         notes: &mut Vec<String>,
     ) -> Result<u32, LoadError> {
         if let Some(replicas) = self.count(&["data_parallel_size"])? {
@@ -94,7 +94,7 @@ impl Reader<'_> {
         let each = known(&["nproc_per_node", "gpus_per_node", "ntasks_per_node"]);
         let world = devices
             .or(known(&["world_size", "num_processes"]))
-            .or(told)
+            .or(stated)
             .or(each.map(|each| each.saturating_mul(machines.unwrap_or(1))));
         match (world, shards) {
             (Some(world), _) if world.is_multiple_of(parts) => Ok(world / parts),

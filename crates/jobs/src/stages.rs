@@ -1,15 +1,15 @@
 //! Layers of each stage in a configuration, and the layers that recompute.
 
 use super::{
-    configuration::{Engine, PIPELINE, Recompute, Splits, number},
-    reader::Reader,
+    configuration::{JobFormat, PIPELINE, PipelineSplit, RecomputedLayers, number},
+    reader::FactReader,
 };
 use plantui_core::{source::LoadError, workload::model::ModelConfig};
 
 /// Most layers that are believed.
 const MOST_LAYERS: usize = 100_000;
 
-impl Reader<'_> {
+impl FactReader<'_> {
     /// Megatron's parts on every rank; several are virtual stages.
     pub(super) fn parts_per_rank(&self) -> usize {
         let parts =
@@ -71,7 +71,7 @@ impl Reader<'_> {
     }
 
     /// Split points of a module for PyTorch's pipelining, and the parts of each rank.
-    pub(super) fn splits(&self) -> Result<Option<Splits>, LoadError> {
+    pub(super) fn splits(&self) -> Result<Option<PipelineSplit>, LoadError> {
         let numbers = |text: &str| -> Vec<usize> {
             text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
         };
@@ -106,15 +106,15 @@ impl Reader<'_> {
 
     pub(super) fn recompute(
         &self,
-        engine: Engine,
+        engine: JobFormat,
         layers: Option<&[usize]>,
         notes: &mut Vec<String>,
-    ) -> Result<Recompute, LoadError> {
+    ) -> Result<RecomputedLayers, LoadError> {
         let facts = self.facts;
-        if let Some(flags) = facts.get("checkpoint").filter(|_| engine == Engine::Galvatron) {
-            return Ok(Recompute::Each(flags.split(',').map(|flag| flag.trim() == "1").collect()));
+        if let Some(flags) = facts.get("checkpoint").filter(|_| engine == JobFormat::Galvatron) {
+            return Ok(RecomputedLayers::Each(flags.split(',').map(|flag| flag.trim() == "1").collect()));
         }
-        if let Some(set) = facts.list("recomputed").filter(|_| engine == Engine::DeepSpeed) {
+        if let Some(set) = facts.list("recomputed").filter(|_| engine == JobFormat::DeepSpeed) {
             let total: usize = layers.unwrap_or_default().iter().sum();
             let mut each = vec![false; total];
             for number in set.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<usize>().ok()) {
@@ -122,13 +122,13 @@ impl Reader<'_> {
                     *flag = true;
                 }
             }
-            return Ok(Recompute::Each(each));
+            return Ok(RecomputedLayers::Each(each));
         }
-        if let Some(names) = facts.list("recompute").filter(|_| engine == Engine::Torch) {
+        if let Some(names) = facts.list("recompute").filter(|_| engine == JobFormat::Torch) {
             let numbered = names.split(['"', '\'']).skip(1).step_by(2);
             let again: Vec<usize> = numbered.filter_map(|name| name.rsplit('.').next()?.parse().ok()).collect();
             let count = again.iter().max().map_or(0, |last| (last + 1).min(MOST_LAYERS));
-            return Ok(Recompute::Each((0..count).map(|layer| again.contains(&layer)).collect()));
+            return Ok(RecomputedLayers::Each((0..count).map(|layer| again.contains(&layer)).collect()));
         }
         let granularity =
             facts.any(&["recompute_granularity", "activation_checkpoint.mode"]).map(|(_, value)| value.to_string());
@@ -136,17 +136,17 @@ impl Reader<'_> {
         if selective || facts.is_set("megatron_lm_recompute_activations") {
             notes
                 .push("selective recomputation is taken as none: with flash attention it frees next to nothing".into());
-            return Ok(Recompute::No);
+            return Ok(RecomputedLayers::No);
         }
         let full = granularity.as_deref() == Some("full")
             || facts.is_set("gradient_checkpointing")
             || facts.is_set("activation_checkpointing.partition_activations");
         Ok(match (full, facts.get("recompute_method")) {
             (true, Some("block")) => {
-                Recompute::First(number(facts, &["recompute_num_layers"], self.source)?.unwrap_or(1) as usize)
+                RecomputedLayers::First(number(facts, &["recompute_num_layers"], self.source)?.unwrap_or(1) as usize)
             }
-            (true, _) => Recompute::All,
-            (false, _) => Recompute::No,
+            (true, _) => RecomputedLayers::All,
+            (false, _) => RecomputedLayers::No,
         })
     }
 }

@@ -22,7 +22,7 @@ use plantui_core::{
     plan::Violation,
     workload::{
         Workload,
-        convert::{self, Conversion, Mode, NotConverted, Way},
+        convert::{self, Conversion, ConversionDirection, ConversionError, ModeRule},
     },
 };
 
@@ -58,9 +58,9 @@ impl Planner for Converted {
 
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         let Err(reason) = self.planner.can_plan(workload) else { return Ok(()) };
-        let Some(way) = Way::of(workload) else { return Err(reason) };
-        let converted =
-            convert(workload, way, Mode::Keeping, 1, NOMINAL_BANDWIDTH).map_err(|why| format!("{reason}; {why}"))?;
+        let Some(way) = ConversionDirection::of(workload) else { return Err(reason) };
+        let converted = convert(workload, way, ModeRule::Keeping, 1, NOMINAL_BANDWIDTH)
+            .map_err(|why| format!("{reason}; {why}"))?;
         self.planner.can_plan(&converted.workload)
     }
 
@@ -73,15 +73,15 @@ impl Planner for Converted {
         if self.is_native(&problem.workload) {
             return self.planner.plan(problem, search);
         }
-        let Some(way) = Way::of(&problem.workload) else {
-            return refused(NotConverted::NoPlacement.to_string(), vec![]);
+        let Some(way) = ConversionDirection::of(&problem.workload) else {
+            return refused(ConversionError::NoPlacement.to_string(), vec![]);
         };
-        let outcome = self.plan_in(way, Mode::Keeping, problem, search);
+        let outcome = self.plan_in(way, ModeRule::Keeping, problem, search);
         // Nodes of a placement have no other modes.
-        if outcome.status != Status::Infeasible || way == Way::ToPipeline {
+        if outcome.status != Status::Infeasible || way == ConversionDirection::ToPipeline {
             return outcome;
         }
-        self.plan_in(way, Mode::Smallest, problem, search)
+        self.plan_in(way, ModeRule::Smallest, problem, search)
     }
 
     fn answers_many(&self, problem: &Problem) -> bool {
@@ -105,7 +105,7 @@ enum Attempt {
 
 impl Converted {
     /// Plans with every node in the given mode.
-    fn plan_in(&self, way: Way, mode: Mode, problem: &Problem, search: &Search) -> Outcome {
+    fn plan_in(&self, way: ConversionDirection, mode: ModeRule, problem: &Problem, search: &Search) -> Outcome {
         let mut in_flight = 1;
         loop {
             match self.attempt((way, mode), problem, in_flight, search) {
@@ -115,10 +115,16 @@ impl Converted {
         }
     }
 
-    fn attempt(&self, (way, mode): (Way, Mode), problem: &Problem, in_flight: u32, search: &Search) -> Attempt {
+    fn attempt(
+        &self,
+        (way, mode): (ConversionDirection, ModeRule),
+        problem: &Problem,
+        in_flight: u32,
+        search: &Search,
+    ) -> Attempt {
         let ended = |outcome: Outcome| Attempt::Ended(Box::new(outcome));
         let (original, limits) = (&problem.workload, &problem.limits);
-        let pipeline = way == Way::ToPlacement;
+        let pipeline = way == ConversionDirection::ToPlacement;
         let bandwidth = if pipeline { limits.bandwidth() } else { NOMINAL_BANDWIDTH };
         let conversion = match convert(original, way, mode, in_flight, bandwidth) {
             Ok(conversion) => conversion,
@@ -180,14 +186,14 @@ impl Converted {
 /// Converts the workload to the other family.
 fn convert(
     workload: &Workload,
-    way: Way,
-    mode: Mode,
+    way: ConversionDirection,
+    mode: ModeRule,
     in_flight: u32,
     bandwidth: f64,
-) -> Result<Conversion, NotConverted> {
+) -> Result<Conversion, ConversionError> {
     match way {
-        Way::ToPlacement => convert::to_placement(workload, mode, in_flight, bandwidth),
-        Way::ToPipeline => convert::to_piper(workload, INDIVISIBLE, bandwidth),
+        ConversionDirection::ToPlacement => convert::to_placement(workload, mode, in_flight, bandwidth),
+        ConversionDirection::ToPipeline => convert::to_piper(workload, INDIVISIBLE, bandwidth),
     }
 }
 

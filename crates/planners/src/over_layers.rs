@@ -20,12 +20,12 @@ use super::{
 use plantui_core::{
     cluster::{Limits, Machines},
     family,
-    mapping::{self, Consider, Keep, Parallel},
+    mapping::{self, CommunicationKinds, MappingChoice, Parallel},
     plan::{Plan, Score, Stage, Violation},
     workload::{
         NodeIndex, Workload,
-        convert::{self, Conversion, NotConverted, Way},
-        formats::Wired,
+        convert::{self, Conversion, ConversionDirection, ConversionError},
+        formats::PlanTopology,
     },
 };
 
@@ -39,7 +39,7 @@ impl Planner for OverLayers {
 
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         let Err(reason) = parmesan::Parmesan.can_plan(workload) else { return Ok(()) };
-        if Way::of(workload).is_none() {
+        if ConversionDirection::of(workload).is_none() {
             return Err(reason);
         }
         converted(workload).map(drop).map_err(|why| format!("{reason}; {why}").into())
@@ -93,10 +93,10 @@ impl OverLayers {
 }
 
 /// Converts the workload to layers, each with the original nodes that it represents.
-fn converted(workload: &Workload) -> Result<Conversion, NotConverted> {
+fn converted(workload: &Workload) -> Result<Conversion, ConversionError> {
     // A batch counts microbatches here, whatever their number of samples.
     let to_layers = |workload: &Workload| convert::to_layers(&Workload { recipe: None, ..workload.clone() });
-    if Way::of(workload) != Some(Way::ToPipeline) {
+    if ConversionDirection::of(workload) != Some(ConversionDirection::ToPipeline) {
         return to_layers(workload);
     }
     let pipeline = convert::to_piper(workload, INDIVISIBLE, NOMINAL_BANDWIDTH)?;
@@ -129,7 +129,7 @@ fn enough(violations: &[Violation], counted: &Score) -> Option<f64> {
 /// A problem with what is needed to solve it as layers.
 struct Asked<'a> {
     problem: &'a Problem,
-    wired: Option<Wired>,
+    wired: Option<PlanTopology>,
     conversion: Conversion,
     /// Best plan from before the search, with its value.
     even: Option<(f64, Plan)>,
@@ -268,16 +268,20 @@ impl Asked<'_> {
         let name = &wired.topology.name;
         let count = |name: &str| options.number(name) as u32;
         let settings = mapping::MappingSettings {
-            method: mapping::Method::find(options.choice("mapping")).unwrap_or_default(),
+            method: mapping::MappingMethod::find(options.choice("mapping")).unwrap_or_default(),
             parallel: Parallel { same_target: count("parallel_same_t"), degree: count("parallel_degree") },
             seed: search.seed(),
             ..mapping::MappingSettings::default()
         };
-        let keep = if settings.method == mapping::Method::Search { Keep::Faster } else { Keep::Found };
-        let consider = Consider {
+        let keep = if settings.method == mapping::MappingMethod::Search {
+            MappingChoice::Faster
+        } else {
+            MappingChoice::Found
+        };
+        let consider = CommunicationKinds {
             transfers: options.flag("incl_p2p"),
             all_reduces: options.flag("incl_allr"),
-            ..Consider::default()
+            ..CommunicationKinds::default()
         };
         let mapped = match mapping::map_plan(workload, limits, plan, wired, (consider, &settings, keep), search) {
             Ok(mapped) => mapped,
@@ -287,7 +291,7 @@ impl Asked<'_> {
         if let Some(violation) = score.violations.first() {
             return outcome.notes.push(format!("not mapped to {name}: {violation}"));
         }
-        outcome.notes.push(format!("mapping: {}", mapped.part.told()));
+        outcome.notes.push(format!("mapping: {}", mapped.part.summary()));
         outcome.objective = Some(score.value);
         outcome.plan = Some(mapped.plan);
         outcome.mapping = Some(mapped.part);

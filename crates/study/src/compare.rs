@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::{
-    promise::times_s,
+    prediction_gap::times_s,
     run::{Run, Simulation},
 };
 use plantui_core::{
@@ -225,7 +225,7 @@ fn failed(planner: &PlannerInfo, fault: Fault, seconds: f64) -> ComparedPlan {
 }
 
 /// Scores and simulates an existing plan, unless the search ends first.
-pub fn given(
+pub fn existing_plan(
     id: &str,
     workload: &Workload,
     limits: &Limits,
@@ -295,8 +295,8 @@ mod tests {
         assert!(entry.value().is_some() && entry.simulated.is_none() && entry.prediction_error().is_none());
         assert!(entry.remarks.iter().any(|remark| remark.starts_with("not simulated: stopped")), "{:?}", entry.remarks);
         let plan = entry.plan.unwrap();
-        let again = given("file", &workload, &limits, plan.clone(), schedule, &stopped);
+        let again = existing_plan("file", &workload, &limits, plan.clone(), schedule, &stopped);
         assert!(again.value().is_some() && again.simulated.is_none());
-        assert!(given("file", &workload, &limits, plan, schedule, &whole).simulated.is_some());
+        assert!(existing_plan("file", &workload, &limits, plan, schedule, &whole).simulated.is_some());
     }
 }

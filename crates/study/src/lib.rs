@@ -9,7 +9,7 @@ pub mod generate;
 pub mod links;
 pub mod losses;
 pub mod nearest;
-pub mod promise;
+pub mod prediction_gap;
 pub mod rivals;
 pub mod run;
 pub mod seek;

@@ -12,7 +12,7 @@ use plantui_core::{
         topology::{Link, LinkRule, Topology},
     },
     family,
-    mapping::{self, Consider, Instance},
+    mapping::{self, CommunicationKinds, MappingInstance},
     plan::Plan,
     search::Search,
     simulate::{Setup, length_unless},
@@ -39,7 +39,7 @@ pub struct LinkLoad {
 
 /// Iteration time with one part twice as fast.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wider {
+pub struct WiderLink {
     /// Link, or kind of links.
     pub what: String,
     /// Iteration time, seconds.
@@ -61,8 +61,8 @@ pub fn loads(workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<LinkLoad>
     if !known {
         return vec![];
     }
-    let consider = Consider { shared_links: true, ..Consider::default() };
-    let instance = Instance::new(topology, &demands, consider);
+    let consider = CommunicationKinds { shared_links: true, ..CommunicationKinds::default() };
+    let instance = MappingInstance::new(topology, &demands, consider);
     let load = |(channel, seconds): (u32, f64)| LinkLoad {
         channel,
         name: topology.channel_name(channel),
@@ -82,7 +82,12 @@ fn link(topology: &Topology, channel: u32) -> &Link {
 
 /// Current iteration time, and the times with the fullest links, and each used kind of links, twice as fast. Lists only
 /// improvements, the largest first. `None` for a plan without a topology, or if the search ends.
-pub fn twice_as_fast(workload: &Workload, limits: &Limits, plan: &Plan, search: &Search) -> Option<(f64, Vec<Wider>)> {
+pub fn twice_as_fast(
+    workload: &Workload,
+    limits: &Limits,
+    plan: &Plan,
+    search: &Search,
+) -> Option<(f64, Vec<WiderLink>)> {
     let topology = plan.topology.as_ref()?;
     let setup = Setup::default().of(plan);
     let on = |topology: Arc<Topology>| {
@@ -115,7 +120,7 @@ pub fn twice_as_fast(workload: &Workload, limits: &Limits, plan: &Plan, search: 
     for (what, topology) in asked {
         let iteration_s = on(Arc::new(topology))?;
         if iteration_s < now * (1.0 - 1e-9) {
-            found.push(Wider { what, iteration_s });
+            found.push(WiderLink { what, iteration_s });
         }
     }
     found.sort_by(|a, b| a.iteration_s.total_cmp(&b.iteration_s));

@@ -16,7 +16,7 @@ use plantui_core::{
     cluster::Limits,
     family,
     plan::Plan,
-    simulate::{LinkModel, Pipeline, Schedule, Setup, Timeline, Wires, length_unless},
+    simulate::{LinkModel, Pipeline, ReplicaRoutes, Schedule, Setup, Timeline, length_unless},
     units,
     workload::Workload,
 };
@@ -28,7 +28,7 @@ const MOST_OPERATIONS: u64 = 1 << 21;
 const MOST_LONG: u64 = 4;
 
 /// Smaller shares are not reported: in percent with one decimal they show as zero.
-const TOLD: f64 = 5e-4;
+const SMALLEST_SHARE: f64 = 5e-4;
 /// Smaller differences between the parts of two iterations, relative to an iteration, are not reported.
 const DIFFERS: f64 = 1e-3;
 
@@ -70,7 +70,7 @@ impl Losses {
             return None;
         }
         let schedule = pipeline.schedule(schedule);
-        let runs = Runs::new(pipeline, schedule, stopped)?;
+        let runs = BatchRuns::new(pipeline, schedule, stopped)?;
         Losses::of_batch(pipeline, schedule, timeline.iteration_s, &runs)
     }
 
@@ -84,12 +84,12 @@ impl Losses {
             return None;
         }
         let schedule = pipeline.schedule(setup.schedule);
-        let runs = Runs::new(&pipeline, schedule, stopped)?;
+        let runs = BatchRuns::new(&pipeline, schedule, stopped)?;
         let batch_s = length_unless(&pipeline, schedule, stopped).filter(|&seconds| seconds > 0.0)?;
         Losses::of_batch(&pipeline, schedule, batch_s, &runs)
     }
 
-    fn of_batch(pipeline: &Pipeline, schedule: Schedule, batch_s: f64, runs: &Runs<'_>) -> Option<Losses> {
+    fn of_batch(pipeline: &Pipeline, schedule: Schedule, batch_s: f64, runs: &BatchRuns<'_>) -> Option<Losses> {
         let mut bare = without_transfers(pipeline);
         let connected_s = runs.batch_s(&bare)?;
         bare.settings.optimizer_step_s = 0.0;
@@ -138,20 +138,20 @@ impl Losses {
     pub fn shares(&self) -> Vec<(&'static str, f64)> {
         let [lost @ .., _] = self.parts();
         let shares = lost.map(|(name, seconds)| (name, seconds / self.batch_s)).into_iter();
-        let mut shares: Vec<(&'static str, f64)> = shares.filter(|(_, share)| *share >= TOLD).collect();
+        let mut shares: Vec<(&'static str, f64)> = shares.filter(|(_, share)| *share >= SMALLEST_SHARE).collect();
         shares.sort_by(|a, b| b.1.total_cmp(&a.1));
         shares
     }
 
     /// Shares in words: `uneven replicas 14.9%, transfers 1.6%`; empty without losses.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let shares = self.shares();
         shares.iter().map(|(name, share)| format!("{name} {}", units::percent(*share))).collect::<Vec<_>>().join(", ")
     }
 }
 
 /// Differences in words: `uneven replicas +3.62 s, transfers -120.0 ms`; empty without differences.
-pub fn told_parts(parts: &[(&'static str, f64)]) -> String {
+pub fn differences_text(parts: &[(&'static str, f64)]) -> String {
     let sign = |seconds: f64| if seconds < 0.0 { '-' } else { '+' };
     let told =
         parts.iter().map(|&(name, seconds)| format!("{name} {}{}", sign(seconds), units::seconds(seconds.abs())));
@@ -162,7 +162,7 @@ pub fn told_parts(parts: &[(&'static str, f64)]) -> String {
 fn without_transfers(pipeline: &Pipeline) -> Pipeline {
     let mut bare = Pipeline { notes: vec![], ..pipeline.clone() };
     bare.transfers.iter_mut().for_each(|transfer| transfer.seconds = 0.0);
-    bare.wires = Wires::default();
+    bare.wires = ReplicaRoutes::default();
     // No transfer is left to wait for; without overlap gradients are reduced at once.
     bare.settings.links = LinkModel::Private;
     if !bare.settings.overlap {
@@ -200,7 +200,7 @@ fn slowest_s(pipeline: &Pipeline, schedule: Schedule) -> f64 {
 }
 
 /// Measures batches of a pipeline in runs that are short enough.
-struct Runs<'a> {
+struct BatchRuns<'a> {
     schedule: Schedule,
     stopped: &'a dyn Fn() -> bool,
     microbatches: u32,
@@ -209,7 +209,7 @@ struct Runs<'a> {
     run: u32,
 }
 
-impl<'a> Runs<'a> {
+impl<'a> BatchRuns<'a> {
     fn new(pipeline: &Pipeline, schedule: Schedule, stopped: &'a dyn Fn() -> bool) -> Option<Self> {
         let replicas = || pipeline.stages.iter().map(|stage| u64::from(stage.replicas.max(1)));
         let parts = u64::from(pipeline.virtual_stages(schedule));
@@ -229,7 +229,7 @@ impl<'a> Runs<'a> {
         };
         let fits = 2 * run * operations <= MOST_LONG * MOST_OPERATIONS;
         let run = u32::try_from(run).ok().filter(|run| fits && run.checked_mul(2).is_some())?;
-        Some(Runs { schedule, stopped, microbatches: pipeline.microbatches, run })
+        Some(BatchRuns { schedule, stopped, microbatches: pipeline.microbatches, run })
     }
 
     fn length_s(&self, pipeline: &Pipeline, microbatches: u32) -> Option<f64> {
@@ -306,7 +306,7 @@ mod tests {
         // Three equal stages: warm-up and drain of two microbatches, nothing else.
         let fill = losses(&pipeline(&[1, 1, 1], 0.0, 10));
         assert!(near(fill.fill_s, 6.0) && near(fill.transfers_s, 0.0) && near(fill.uneven_s, 0.0), "{fill:?}");
-        assert_eq!(fill.told(), "fill and drain 16.7%");
+        assert_eq!(fill.summary(), "fill and drain 16.7%");
         // A single stage loses only its all-reduce.
         let mut one = pipeline(&[2], 0.0, 10);
         one.stages[0].all_reduce_s = 5.0;

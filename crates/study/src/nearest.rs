@@ -21,7 +21,7 @@ const MOST_STAGES: usize = 1000;
 
 /// Request for plans that an engine can run.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct NearestRequest<'a> {
     /// Workload of the plan.
     pub workload: &'a Workload,
     /// Limits that plans must keep.
@@ -38,7 +38,7 @@ pub struct Wanted<'a> {
 
 /// Plans that the engine can run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Found {
+pub struct NearestPlans {
     /// Plans with the least simulated iteration time; empty if there is none.
     pub plans: Vec<Plan>,
     /// True if the deadline ended the search.
@@ -46,13 +46,13 @@ pub struct Found {
 }
 
 /// Function that finds the nearest plans.
-pub type Finder = fn(&Wanted<'_>) -> Found;
+pub type Finder = fn(&NearestRequest<'_>) -> NearestPlans;
 
 /// Plans with the least simulated iteration time among those that the engine runs: any number of stages, and if that
 /// gives one stage where several are needed, as many as the given plan has.
-pub fn plans(wanted: &Wanted<'_>) -> Found {
-    let Wanted { workload, limits, plan, runner, .. } = *wanted;
-    let Some(planner) = for_engines(workload) else { return Found::default() };
+pub fn plans(wanted: &NearestRequest<'_>) -> NearestPlans {
+    let NearestRequest { workload, limits, plan, runner, .. } = *wanted;
+    let Some(planner) = for_engines(workload) else { return NearestPlans::default() };
     let search = Search::new(wanted.deadline, 0);
     let own = plan.execution.unwrap_or_default().schedule;
     let own = if runner.schedules().contains(&own) { own } else { Schedule::OneForwardOneBackward };
@@ -76,5 +76,5 @@ pub fn plans(wanted: &Wanted<'_>) -> Found {
     if wanted.several_stages && plans.iter().all(|best| best.stages.len() < 2) {
         plans.extend(best(Some(plan.stages.len().clamp(2, MOST_STAGES))));
     }
-    Found { plans, stopped: search.cancelled() }
+    NearestPlans { plans, stopped: search.cancelled() }
 }

@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use super::{
-    explain::Base,
-    losses::{Losses, told_parts},
+    explain::ExplainedPlan,
+    losses::{Losses, differences_text},
 };
 use crate::run::Run;
 use plantui_core::{
@@ -45,20 +45,20 @@ impl Rival {
     pub fn in_short(&self) -> String {
         let sign = if self.difference < 0.0 { "" } else { "+" };
         let most = self.parts.iter().find(|part| (part.1 < 0.0) == (self.difference < 0.0));
-        let why = most.map(|part| format!(": {}", told_parts(std::slice::from_ref(part)))).unwrap_or_default();
+        let why = most.map(|part| format!(": {}", differences_text(std::slice::from_ref(part)))).unwrap_or_default();
         let (name, batch) = (self.planner.name, units::seconds(self.batch_s));
         format!("{name} {batch} ({sign}{}{why})", units::percent(self.difference))
     }
 
     /// Differences in words: `uneven replicas +3.62 s, transfers -120.0 ms`; empty without differences.
-    pub fn told(&self) -> String {
-        told_parts(&self.parts)
+    pub fn summary(&self) -> String {
+        differences_text(&self.parts)
     }
 }
 
 /// Planners to compare with: those that natively support the workload and do not minimise the iteration. Empty unless
 /// the own planner minimises a simulated iteration.
-pub fn asked(own: &Base) -> Vec<&'static dyn planner::Planner> {
+pub fn rival_planners(own: &ExplainedPlan) -> Vec<&'static dyn planner::Planner> {
     let workload = &own.problem.workload;
     if !family::of(workload).simulates(own.plan.measure) {
         return vec![];
@@ -74,7 +74,7 @@ pub fn asked(own: &Base) -> Vec<&'static dyn planner::Planner> {
 /// it could not be simulated.
 pub fn rival(
     planner: &'static dyn planner::Planner,
-    (own, lost): (&Base, &Losses),
+    (own, lost): (&ExplainedPlan, &Losses),
     each: Duration,
     search: &Search,
 ) -> Option<Rival> {

@@ -179,21 +179,21 @@ pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result
     if outcome.statistics.seconds == 0.0 {
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
     }
-    let rescued = kept(problem, search, &mut outcome);
+    let rescued = keep_incumbent(problem, search, &mut outcome);
     planner::tell(planner, problem, &mut outcome);
     let idle = outcome.plan.as_ref().and_then(|plan| family::devices::idle(&problem.workload, &problem.limits, plan));
     outcome.notes.extend(idle);
     let Some(score) = rescued else { return finished(planner, problem, outcome, search) };
     let mut score = Some(score);
     onto::map(planner, problem, &mut outcome, &mut score, search);
-    tell_taken(problem, &mut outcome);
+    note_assumptions(problem, &mut outcome);
     Ok((outcome, score))
 }
 
 /// Notes the assumptions about the workload that nothing states.
-fn tell_taken(problem: &Problem, outcome: &mut Outcome) {
+fn note_assumptions(problem: &Problem, outcome: &mut Outcome) {
     let measure = outcome.plan.as_ref().map(|plan| plan.measure);
-    outcome.notes.extend(family::of(&problem.workload).taken(measure));
+    outcome.notes.extend(family::of(&problem.workload).assumptions(measure));
 }
 
 /// Outcome of a planner with the score of its plan, mapped to the devices of the topology if there is one.
@@ -216,12 +216,12 @@ pub fn finished(
         }
     }
     onto::map(planner, problem, &mut outcome, &mut score, search);
-    tell_taken(problem, &mut outcome);
+    note_assumptions(problem, &mut outcome);
     Ok((outcome, score))
 }
 
 /// Stores the best published plan of a cancelled search in an outcome without one, if the plan is valid.
-fn kept(problem: &Problem, search: &Search, outcome: &mut Outcome) -> Option<Score> {
+fn keep_incumbent(problem: &Problem, search: &Search, outcome: &mut Outcome) -> Option<Score> {
     if outcome.status != Status::Cancelled || outcome.plan.is_some() {
         return None;
     }

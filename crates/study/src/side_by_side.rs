@@ -11,7 +11,7 @@ use plantui_core::plan::{Plan, Score, Stage};
 
 /// Row: a stage of the first plan, its partner in the second, or only one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Row {
+pub enum StagePair {
     /// Paired stages.
     Both(usize, usize),
     /// Stage of the first plan, and the stage of the second that holds most of its nodes, if any.
@@ -49,7 +49,7 @@ impl Difference {
 }
 
 /// Rows for two plans of one workload.
-pub fn align(first: &Plan, second: &Plan) -> Vec<Row> {
+pub fn align(first: &Plan, second: &Plan) -> Vec<StagePair> {
     let home = stages_of(second);
     let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for (i, stage) in first.stages.iter().enumerate() {
@@ -81,11 +81,11 @@ pub fn align(first: &Plan, second: &Plan) -> Vec<Row> {
     }
     let alone = |anchor: Option<usize>| {
         let stages = after.get(&anchor).into_iter().flatten();
-        stages.map(|&j| Row::Second(j, most_of_second[j])).collect::<Vec<_>>()
+        stages.map(|&j| StagePair::Second(j, most_of_second[j])).collect::<Vec<_>>()
     };
     let mut rows = alone(None);
     for (i, partner) in partner.iter().enumerate() {
-        rows.push(partner.map_or(Row::First(i, most_of_first[i]), |j| Row::Both(i, j)));
+        rows.push(partner.map_or(StagePair::First(i, most_of_first[i]), |j| StagePair::Both(i, j)));
         rows.extend(alone(Some(i)));
     }
     rows
@@ -108,13 +108,13 @@ pub fn difference(first: (&Plan, &Score, usize), second: (&Plan, &Score, usize))
         degrees: (a.data_parallel, a.tensor_parallel) != (b.data_parallel, b.tensor_parallel),
         devices: i64::from(b.device_count()) - i64::from(a.device_count()),
         modes: common.iter().filter(|(one, other)| one != other).count(),
-        load_s: told(after.0, before.0),
-        memory_bytes: told(after.1, before.1),
+        load_s: rounded_difference(after.0, before.0),
+        memory_bytes: rounded_difference(after.1, before.1),
     }
 }
 
 /// Difference, or 0 if it is within the rounding error of two sums.
-fn told(after: f64, before: f64) -> f64 {
+fn rounded_difference(after: f64, before: f64) -> f64 {
     let difference = after - before;
     if difference.abs() <= 1e-9 * after.abs().max(before.abs()) { 0.0 } else { difference }
 }
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_plan_is_aligned_with_itself() {
         let whole = plan(&[&[0, 1], &[2], &[3, 4, 5]]);
-        assert_eq!(align(&whole, &whole), [Row::Both(0, 0), Row::Both(1, 1), Row::Both(2, 2)]);
+        assert_eq!(align(&whole, &whole), [StagePair::Both(0, 0), StagePair::Both(1, 1), StagePair::Both(2, 2)]);
         let score = Score { stages: vec![StageScore::default(); 3], ..Score::default() };
         assert!((0..3).all(|i| difference((&whole, &score, i), (&whole, &score, i)).is_none()));
     }
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn a_split_stage_keeps_its_larger_part_and_says_where_the_rest_is() {
         let (one, two) = (plan(&[&[0, 1, 2], &[3]]), plan(&[&[0], &[1, 2], &[3]]));
-        assert_eq!(align(&one, &two), [Row::Second(0, Some(0)), Row::Both(0, 1), Row::Both(1, 2)]);
-        assert_eq!(align(&two, &one), [Row::First(0, Some(0)), Row::Both(1, 0), Row::Both(2, 1)]);
+        assert_eq!(align(&one, &two), [StagePair::Second(0, Some(0)), StagePair::Both(0, 1), StagePair::Both(1, 2)]);
+        assert_eq!(align(&two, &one), [StagePair::First(0, Some(0)), StagePair::Both(1, 0), StagePair::Both(2, 1)]);
     }
 
     #[test]
@@ -174,12 +174,12 @@ mod tests {
                 let mut seen = (vec![], vec![]);
                 for row in rows {
                     match row {
-                        Row::Both(i, j) => {
+                        StagePair::Both(i, j) => {
                             seen.0.push(i);
                             seen.1.push(j);
                         }
-                        Row::First(i, _) => seen.0.push(i),
-                        Row::Second(j, _) => seen.1.push(j),
+                        StagePair::First(i, _) => seen.0.push(i),
+                        StagePair::Second(j, _) => seen.1.push(j),
                     }
                 }
                 seen.1.sort_unstable();

@@ -13,7 +13,7 @@ const POINT: f64 = 0.01;
 
 /// Plan with its name.
 #[derive(Clone, Copy)]
-pub struct Named<'a> {
+pub struct NamedPlan<'a> {
     /// Name in the table.
     pub name: &'a str,
     /// Figures of the plan.
@@ -21,8 +21,8 @@ pub struct Named<'a> {
 }
 
 /// Reasons why the faster of two plans is faster; `None` if one was not simulated.
-pub fn why(first: Named<'_>, second: Named<'_>) -> Option<String> {
-    let time = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.iteration_s);
+pub fn why(first: NamedPlan<'_>, second: NamedPlan<'_>) -> Option<String> {
+    let time = |plan: NamedPlan<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.iteration_s);
     let (a, b) = (time(first)?, time(second)?);
     if first.entry.runs_alone() != second.entry.runs_alone() {
         let (alone, batch) = if first.entry.runs_alone() { (first, second) } else { (second, first) };
@@ -43,7 +43,7 @@ pub fn why(first: Named<'_>, second: Named<'_>) -> Option<String> {
 }
 
 /// Disadvantage of the faster plan: it idles more.
-fn despite(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
+fn despite(fast: NamedPlan<'_>, slow: NamedPlan<'_>) -> Option<String> {
     let (own, other) = (idle(fast)?, idle(slow)?);
     if own <= other + POINT {
         return None;
@@ -56,16 +56,16 @@ fn despite(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
 }
 
 /// Simulated idle share of a plan's device time.
-fn idle(plan: Named<'_>) -> Option<f64> {
+fn idle(plan: NamedPlan<'_>) -> Option<f64> {
     plan.entry.simulated.as_ref().map(|simulated| simulated.bubble)
 }
 
-fn stages(plan: Named<'_>) -> Option<usize> {
+fn stages(plan: NamedPlan<'_>) -> Option<usize> {
     plan.entry.plan.as_ref().map(|plan| plan.stages.len())
 }
 
 /// Reason: fewer stages, or a schedule that idles less.
-fn bubble(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
+fn bubble(fast: NamedPlan<'_>, slow: NamedPlan<'_>) -> Option<String> {
     let (own, other) = (idle(fast)?, idle(slow)?);
     if own > other - POINT {
         return None;
@@ -80,23 +80,23 @@ fn bubble(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
 }
 
 /// Reason: more devices in use.
-fn work(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
-    let used = |plan: Named<'_>| plan.entry.plan.as_ref().map(plantui_core::plan::Plan::devices_used);
+fn work(fast: NamedPlan<'_>, slow: NamedPlan<'_>) -> Option<String> {
+    let used = |plan: NamedPlan<'_>| plan.entry.plan.as_ref().map(plantui_core::plan::Plan::devices_used);
     let more = used(fast)?.checked_sub(used(slow)?).filter(|more| *more > 0)?;
     Some(format!("{} more work", units::counted(more as usize, "device")))
 }
 
 /// Reason: a faster slowest stage.
-fn slowest(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
-    let load = |plan: Named<'_>| plan.entry.score.as_ref().map(|score| score.slowest_s).filter(|load| *load > 0.0);
+fn slowest(fast: NamedPlan<'_>, slow: NamedPlan<'_>) -> Option<String> {
+    let load = |plan: NamedPlan<'_>| plan.entry.score.as_ref().map(|score| score.slowest_s).filter(|load| *load > 0.0);
     let (own, other) = (load(fast)?, load(slow)?);
     (own < other * (1.0 - ALIKE))
         .then(|| format!("its slowest stage takes {} against {}", units::seconds(own), units::seconds(other)))
 }
 
 /// Reason: a smaller share of communication.
-fn transfers(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
-    let share = |plan: Named<'_>| {
+fn transfers(fast: NamedPlan<'_>, slow: NamedPlan<'_>) -> Option<String> {
+    let share = |plan: NamedPlan<'_>| {
         let stages = &plan.entry.score.as_ref()?.stages;
         let whole: f64 = stages.iter().map(|stage| stage.load_s).sum();
         let moved: f64 = stages.iter().map(|stage| stage.communication_s + stage.sync_s).sum();
@@ -108,8 +108,8 @@ fn transfers(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
 }
 
 /// Reason: less recomputation.
-fn recomputation(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
-    let share = |plan: Named<'_>| {
+fn recomputation(fast: NamedPlan<'_>, slow: NamedPlan<'_>) -> Option<String> {
+    let share = |plan: NamedPlan<'_>| {
         let choices = plan.entry.plan.as_ref()?.stages.iter().flat_map(|stage| &stage.choices);
         let (mut all, mut again) = (0usize, 0usize);
         for choice in choices {
@@ -123,8 +123,8 @@ fn recomputation(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
 }
 
 /// Reason: memory that the other plan does not use.
-fn memory(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
-    let peak = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.peak_memory_bytes);
+fn memory(fast: NamedPlan<'_>, slow: NamedPlan<'_>) -> Option<String> {
+    let peak = |plan: NamedPlan<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.peak_memory_bytes);
     let (own, other) = (peak(fast)?, peak(slow)?);
     let told = |bytes: f64| units::bytes_beside(bytes, fast.entry.memory_limit_bytes);
     (own > other * 1.1).then(|| format!("it uses {} where {} uses {}", told(own), slow.name, told(other)))
@@ -151,7 +151,7 @@ mod tests {
             compare::planned(planner, problem, setup, &Search::default(), Search::clone)
         };
         let (piper, equal) = (plan("piper"), plan("equal-partition"));
-        let named = |name, entry| Named { name, entry };
+        let named = |name, entry| NamedPlan { name, entry };
         let told = why(named("E", &equal), named("P", &piper)).unwrap();
         let times = equal.simulated.as_ref().unwrap().iteration_s / piper.simulated.as_ref().unwrap().iteration_s;
         assert!(told.starts_with(&format!("P is {times:.2}x faster than E: ")) && told.ends_with('.'), "{told}");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Ending, Failure, input, output::Destination, topology_input::TopologyArgs};
+use super::{CommandEnd, Failure, input, output::Destination, topology_input::TopologyArgs};
 use crate::{
     family::training::{self, Calibration, Estimate, USUAL_BATCH, check::Refusal, request::Request},
     workload::formats::{self, detect},
@@ -93,7 +93,7 @@ impl EstimateArgs {
     ///
     /// # Errors
     /// [`Failure`] for a refused model, flag or combination.
-    pub(crate) fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let model = model(&self.model)?;
@@ -111,10 +111,10 @@ impl EstimateArgs {
         if self.global_batch.is_none() {
             estimate.assumptions.push(format!("the batch is taken as {USUAL_BATCH}: --global-batch says otherwise"));
         }
-        estimate.assumptions.extend(self.topology.as_ref().map(|topology| topology.wiring().told));
-        let told = report::Told { model: &model, resolved: &resolved, estimate: &estimate };
+        estimate.assumptions.extend(self.topology.as_ref().map(|topology| topology.wiring().summary));
+        let told = report::EstimateReport { model: &model, resolved: &resolved, estimate: &estimate };
         destination.write(&if self.json { told.json() } else { told.table() })?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 
     fn request(&self) -> Result<Request, Failure> {

@@ -4,18 +4,18 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     cli::report::{line, table},
-    family::training::{Estimate, Model, StageEstimate, TrainingSettings, request::Resolved},
+    family::training::{Estimate, Model, StageEstimate, TrainingSettings, request::ResolvedRequest},
     units,
 };
 
 /// Content of the report.
-pub(super) struct Told<'a> {
+pub(super) struct EstimateReport<'a> {
     pub(super) model: &'a Model,
-    pub(super) resolved: &'a Resolved,
+    pub(super) resolved: &'a ResolvedRequest,
     pub(super) estimate: &'a Estimate,
 }
 
-impl Told<'_> {
+impl EstimateReport<'_> {
     /// Document of schema `plantui.estimate/1`.
     pub(super) fn json(&self) -> String {
         let (estimate, run) = (self.estimate, &self.resolved.run);
@@ -124,10 +124,10 @@ impl Told<'_> {
                 units::bytes_exact(run.settings.reserve_bytes),
                 units::percent(whole / limit),
                 units::bytes_exact(limit),
-                estimate.fits.told(whole, limit)
+                estimate.fits.with_excess(whole, limit)
             ),
         );
-        line(&mut text, format_args!("trust: {}", estimate.trust.told()));
+        line(&mut text, format_args!("trust: {}", estimate.trust.summary()));
         if let Some(implausible) = &estimate.implausible {
             line(&mut text, format_args!("{implausible}"));
         }

@@ -7,7 +7,7 @@ use crate::{
     cluster::{Limits, hardware::Hardware},
     generate::{
         GenerateError, GenerateSettings,
-        galvatron::{Asked, Profile, sibling, workload},
+        galvatron::{GalvatronProfile, GalvatronSettings, sibling, workload},
         preset,
     },
     source::error::printable,
@@ -73,13 +73,13 @@ pub(super) fn text(args: &GenerateArgs, hardware: &Hardware) -> Result<String, G
         bandwidth_bytes_per_s: args.bandwidth.or(any.bandwidth_bytes_per_s),
         ..Limits::NEUTRAL
     };
-    let asked = Asked {
+    let asked = GalvatronSettings {
         layers,
         micro_batch: args.micro_batch.unwrap_or(1),
         sequence_length: args.sequence_length,
         link_bytes_per_s: args.tensor_bandwidth.unwrap_or(hardware.intra_node_link.value),
         limits,
     };
-    let profile = Profile { times: (&times.0, &times.1), memory: (&memory.0, &memory.1) };
+    let profile = GalvatronProfile { times: (&times.0, &times.1), memory: (&memory.0, &memory.1) };
     workload(&profile, &asked, &args.command_line())
 }

@@ -17,7 +17,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use super::{Ending, Failure, input, output::Destination};
+use super::{CommandEnd, Failure, input, output::Destination};
 use crate::{
     cluster::{
         LimitKind, Limits,
@@ -25,7 +25,7 @@ use crate::{
     },
     generate::{
         self, ActivationBytes, BRANCHING_CNN, GenerateError, GenerateSettings, ModelConfig, StateBytes, TINY_BRANCH,
-        TensorOverhead, WorkingSet, networks::Network,
+        TensorOverhead, WorkingSet, networks::PaseNetwork,
     },
     source::error::printable,
     units,
@@ -180,11 +180,11 @@ impl GenerateArgs {
     ///
     /// # Errors
     /// [`Failure`] if a setting or the configuration is refused, or the output cannot be written.
-    pub fn write(self) -> Result<Ending, Failure> {
+    pub fn write(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         destination.write(&run(&self)?)?;
-        Ok(Ending::Done)
+        Ok(CommandEnd::Done)
     }
 
     /// Command that reproduces the file: every given setting, in a fixed order, without the output.
@@ -319,7 +319,7 @@ pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
         let problem = "is of --as training; a profile has --microbatches".into();
         return Err(GenerateError::Setting { flag: "--global-batch", problem });
     }
-    if let Some(network) = Network::find(&args.model) {
+    if let Some(network) = PaseNetwork::find(&args.model) {
         return network::text(network, args);
     }
     let profiled = galvatron::is_profile(args);
@@ -387,7 +387,7 @@ pub(super) fn model(name: &str) -> Result<ModelConfig, GenerateError> {
 /// Error for an unknown model name `shown`.
 fn unknown_model(shown: &str) -> GenerateError {
     let known = generate::presets().join(", ");
-    let graphs = Network::ALL.map(Network::id).join(", ");
+    let graphs = PaseNetwork::ALL.map(PaseNetwork::id).join(", ");
     let problem = format!(
         "`{shown}` is neither a model preset nor a file; there are {known}, published names such as llama-3.1-8b or \
          qwen3-8b, {TINY_BRANCH}, {BRANCHING_CNN}, the operator graphs {graphs}, or give a config.json"

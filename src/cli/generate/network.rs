@@ -7,7 +7,7 @@ use crate::{
     cluster::{GivenLimits, LimitKind},
     generate::{
         GenerateError,
-        networks::{Network, Size, Sizes},
+        networks::{NetworkSizes, PaseNetwork, Size},
     },
     units,
     workload::formats::operators::{self, OperatorFile},
@@ -80,12 +80,12 @@ impl NetworkArgs {
 /// Refuses flags that only operator graphs support.
 pub(super) fn refuse(args: &GenerateArgs) -> Result<(), GenerateError> {
     let Some((flag, _)) = args.network.words().into_iter().next() else { return Ok(()) };
-    let graphs = Network::ALL.map(Network::id).join(", ");
+    let graphs = PaseNetwork::ALL.map(PaseNetwork::id).join(", ");
     Err(GenerateError::Setting { flag, problem: format!("{} does not take it; it is for {graphs}", args.model) })
 }
 
 /// Text of the requested operator graph.
-pub(super) fn text(network: Network, args: &GenerateArgs) -> Result<String, GenerateError> {
+pub(super) fn text(network: PaseNetwork, args: &GenerateArgs) -> Result<String, GenerateError> {
     let id = network.id();
     // Rest of the command without the flags that a network supports.
     let rest = GenerateArgs {
@@ -120,7 +120,7 @@ pub(super) fn text(network: Network, args: &GenerateArgs) -> Result<String, Gene
 }
 
 /// Published sizes, overridden by the given ones.
-fn sizes(network: Network, args: &GenerateArgs) -> Result<Sizes, GenerateError> {
+fn sizes(network: PaseNetwork, args: &GenerateArgs) -> Result<NetworkSizes, GenerateError> {
     let mut sizes = network.defaults();
     let sequence = (Size::SequenceLength, "--sequence-length", args.sequence_length);
     for (size, flag, value) in args.network.sizes().into_iter().chain([sequence]) {
@@ -148,13 +148,13 @@ fn sizes(network: Network, args: &GenerateArgs) -> Result<Sizes, GenerateError> 
     Ok(sizes)
 }
 
-fn assumptions(network: Network, sizes: &Sizes) -> Vec<String> {
+fn assumptions(network: PaseNetwork, sizes: &NetworkSizes) -> Vec<String> {
     let source = match network {
-        Network::AlexNet => "Krizhevsky et al., NIPS 2012, without response normalisation and dropout",
-        Network::ResNet101 => "He et al., CVPR 2016",
-        Network::Inception3 => "Szegedy et al., CVPR 2016, without the auxiliary classifier",
-        Network::Rnnlm => "an embedding, LSTM layers and a projection to the vocabulary",
-        Network::Transformer => "Vaswani et al., NIPS 2017, encoder and decoder",
+        PaseNetwork::AlexNet => "Krizhevsky et al., NIPS 2012, without response normalisation and dropout",
+        PaseNetwork::ResNet101 => "He et al., CVPR 2016",
+        PaseNetwork::Inception3 => "Szegedy et al., CVPR 2016, without the auxiliary classifier",
+        PaseNetwork::Rnnlm => "an embedding, LSTM layers and a projection to the vocabulary",
+        PaseNetwork::Transformer => "Vaswani et al., NIPS 2017, encoder and decoder",
     };
     let mut sentences = vec![
         format!("The network: {source}; operators as in PaSE's published program (Elango, IPDPS 2021)."),
@@ -164,10 +164,10 @@ fn assumptions(network: Network, sizes: &Sizes) -> Vec<String> {
         "Biases are left out; images, tokens and positions come from outside and cost no transfer.".into(),
     ];
     match network {
-        Network::AlexNet | Network::ResNet101 | Network::Inception3 => {
+        PaseNetwork::AlexNet | PaseNetwork::ResNet101 | PaseNetwork::Inception3 => {
             sentences.push("Heights and widths of convolutions stay whole.".into());
         }
-        Network::Rnnlm | Network::Transformer => {
+        PaseNetwork::Rnnlm | PaseNetwork::Transformer => {
             sentences.push("An embedding costs what a dense product with one-hot tokens costs, as published.".into());
         }
     }

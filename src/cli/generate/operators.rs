@@ -7,7 +7,7 @@ use crate::{
     cluster::LimitKind,
     generate::{
         BRANCHING_CNN, GenerateError,
-        operators::{self, Cnn, Network, OperatorSettings, Pass},
+        operators::{self, Cnn, OperatorNetwork, OperatorSettings, SamplePass},
     },
     units,
     workload::TrainingProfile,
@@ -81,7 +81,7 @@ impl OperatorArgs {
 }
 
 /// Network with this name and the given flags.
-fn network(args: &GenerateArgs) -> Result<Network, GenerateError> {
+fn network(args: &GenerateArgs) -> Result<OperatorNetwork, GenerateError> {
     let refuse = |flag, problem: &str| Err(GenerateError::Setting { flag, problem: problem.into() });
     let given = &args.operators;
     if args.model == BRANCHING_CNN {
@@ -95,7 +95,7 @@ fn network(args: &GenerateArgs) -> Result<Network, GenerateError> {
             }
         }
         let default = Cnn::default();
-        return Ok(Network::Cnn(Cnn {
+        return Ok(OperatorNetwork::Cnn(Cnn {
             image: given.image_size.map_or(default.image, u64::from),
             width: given.width.map_or(default.width, u64::from),
             blocks: given.blocks.unwrap_or(default.blocks),
@@ -106,7 +106,7 @@ fn network(args: &GenerateArgs) -> Result<Network, GenerateError> {
             return refuse(flag, "is of branching-cnn alone; leave it out");
         }
     }
-    model(&args.model).map(Network::Transformer)
+    model(&args.model).map(OperatorNetwork::Transformer)
 }
 
 /// Text of the requested operator graph.
@@ -116,8 +116,8 @@ pub(super) fn run(args: &GenerateArgs, pass: PassArg) -> Result<String, Generate
     let trained = if args.is_trained() { Some(training::of_operators(args, &network)?) } else { None };
     let given = &args.operators;
     let pass = match pass {
-        PassArg::Training => Pass::Training,
-        PassArg::Inference => Pass::Inference,
+        PassArg::Training => SamplePass::Training,
+        PassArg::Inference => SamplePass::Inference,
     };
     let default = OperatorSettings::defaults(&network, hardware, pass);
     let element_bytes = args.element_bytes.unwrap_or(default.element_bytes);

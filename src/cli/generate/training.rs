@@ -9,10 +9,10 @@ use super::{
 use crate::{
     cli::input,
     cluster::{GivenLimits, LimitKind, Limits},
-    generate::{self, GenerateError, TrainedSettings, operators::Network},
+    generate::{self, GenerateError, TrainedSettings, operators::OperatorNetwork},
     source::error::printable,
     workload::{
-        Format, Provenance,
+        Provenance, WorkloadFormat,
         convert::text,
         formats::{detect, file},
         training::{Model, Stack, TrainingProfile, from_hugging_face, hardware, published},
@@ -49,7 +49,7 @@ pub(super) fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
     }
     let profile = trained(args, model(&args.model)?)?;
     let name = profile.model.name.clone();
-    let mut workload = profile.into_workload(&name, &args.model, Format::Training, args.global_batch);
+    let mut workload = profile.into_workload(&name, &args.model, WorkloadFormat::Training, args.global_batch);
     let given = GivenLimits::default().maybe(LimitKind::Devices, args.devices).maybe(LimitKind::Memory, args.memory);
     workload.limits = given.or(&workload.limits);
     workload.provenance = Some(Provenance {
@@ -101,10 +101,10 @@ pub(super) fn profile(args: &GenerateArgs) -> Result<String, GenerateError> {
 }
 
 /// Training profile that gives the operators' times.
-pub(super) fn of_operators(args: &GenerateArgs, network: &Network) -> Result<TrainingProfile, GenerateError> {
+pub(super) fn of_operators(args: &GenerateArgs, network: &OperatorNetwork) -> Result<TrainingProfile, GenerateError> {
     match network {
-        Network::Transformer(config) => trained(args, Model::from(config)),
-        Network::Cnn(_) => {
+        OperatorNetwork::Transformer(config) => trained(args, Model::from(config)),
+        OperatorNetwork::Cnn(_) => {
             let problem = "real training's constants are of transformers; leave it out".into();
             Err(GenerateError::Setting { flag: "--stack", problem })
         }

@@ -18,7 +18,7 @@ use ratatui::{
 };
 
 use crate::{
-    study::seek::{Certainty, Goal, Method, Step},
+    study::seek::{Goal, SeekCertainty, SeekMethod, SeekProbe},
     tui::{
         ask::{AskForm, Field},
         frame::modal,
@@ -102,23 +102,23 @@ fn field(frame: &mut Frame<'_>, area: Rect, theme: &Theme, name: &str, value: &s
 }
 
 /// Answer, the value below it, and its certainty.
-fn answer(form: &AskForm, sought: &crate::study::seek::Sought) -> Vec<(String, Role)> {
+fn answer(form: &AskForm, sought: &crate::study::seek::SeekResult) -> Vec<(String, Role)> {
     let goal = &sought.question.goal;
-    let shown = |step: &Step| step.figure.map_or_else(|| "no plan".into(), |figure| goal.show(figure));
+    let shown = |step: &SeekProbe| step.figure.map_or_else(|| "no plan".into(), |figure| goal.show(figure));
     let mut lines = vec![];
     match (sought.answer, sought.nearest()) {
         (Some(value), Some(step)) => {
             let below = sought.below.and_then(|below| form.curve.iter().find(|step| step.value == below));
             let below = below.map_or_else(String::new, |step| {
                 let near = (value / step.value - 1.0).abs() < 1e-6;
-                let with = if near { "any less".into() } else { sought.told(step.value) };
+                let with = if near { "any less".into() } else { sought.describe_value(step.value) };
                 format!("; with {with}: {}", shown(step))
             });
-            lines.push((format!("✓ {}: {}{below}", sought.told(value), shown(step)), Role::Good));
+            lines.push((format!("✓ {}: {}{below}", sought.describe_value(value), shown(step)), Role::Good));
             lines.push(("Enter takes it".to_string(), Role::Muted));
         }
         (_, Some(step)) => {
-            let with = sought.told(step.value);
+            let with = sought.describe_value(step.value);
             lines.push((format!("✗ out of reach: the nearest is {} with {with}", shown(step)), Role::Warning));
         }
         (_, None) => {
@@ -128,16 +128,16 @@ fn answer(form: &AskForm, sought: &crate::study::seek::Sought) -> Vec<(String, R
     }
     lines.push((
         match (&sought.certainty, sought.answer) {
-            (Certainty::Proven | Certainty::EveryAsked, Some(_)) if sought.below.is_none() => {
+            (SeekCertainty::Proven | SeekCertainty::EveryValueTested, Some(_)) if sought.below.is_none() => {
                 "the least there is reaches the goal".into()
             }
-            (Certainty::Proven, _) => sought.proof(),
-            (Certainty::EveryAsked, _) => "every smaller value was asked, and its plan fails".into(),
-            (Certainty::Open(why), _) => format!("not proven: {why}"),
+            (SeekCertainty::Proven, _) => sought.proof(),
+            (SeekCertainty::EveryValueTested, _) => "every smaller value was asked, and its plan fails".into(),
+            (SeekCertainty::Open(why), _) => format!("not proven: {why}"),
         },
         Role::Text,
     ));
-    if let Method::Sweep(why) = &sought.method {
+    if let SeekMethod::Sweep(why) = &sought.method {
         lines.push((format!("asked from the least upwards: {why}"), Role::Muted));
     }
     lines
@@ -163,7 +163,7 @@ fn curve(frame: &mut Frame<'_>, area: Rect, theme: &Theme, form: &AskForm, (goal
         } else {
             kind.format(step.value)
         };
-        let role = if step.holds { Role::Good } else { Role::Muted };
+        let role = if step.reaches_goal { Role::Good } else { Role::Muted };
         let text = step.figure.map_or_else(|| "no plan".into(), |figure| goal.show(figure));
         let length = step.figure.map_or(0, |figure| (figure / largest * room as f64).round() as usize);
         let sign = if Some(step.value) == answer { "▸ " } else { "  " };

@@ -12,7 +12,7 @@ use ratatui::{
 
 use crate::{
     planner::{OptionKind, OptionValue},
-    simulate::{Schedule, Setting},
+    simulate::{Schedule, SimulatorSetting},
     tui::{
         frame::bordered,
         marks::Marks,
@@ -242,8 +242,8 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
         PanelRow::Setting(setting) => {
             let changed = !setting.same(&model.simulation.setup.settings, &model.simulation.first_settings);
             let text = match setting {
-                Setting::Overlap if model.simulation.setup.settings.overlap => "on".to_string(),
-                Setting::Overlap => "off".to_string(),
+                SimulatorSetting::Overlap if model.simulation.setup.settings.overlap => "on".to_string(),
+                SimulatorSetting::Overlap => "off".to_string(),
                 _ => setting.show(&model.simulation.setup.settings),
             };
             (simulator_pair(model, row, setting.label(), &text, changed, width), true)

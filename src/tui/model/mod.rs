@@ -43,7 +43,7 @@ use crate::{
         dial::{self},
     },
     planner::{Options, Problem},
-    simulate::{Asked as AskedFor, Schedule, Setup, SimulatorSettings},
+    simulate::{ExplicitSettings, Schedule, Setup, SimulatorSettings},
     tui::frame::SMALLEST,
     workload::{Workload, lint},
 };
@@ -147,8 +147,8 @@ impl Model {
         let theme = theme::load(&request.theme, request.theme_directory.as_deref(), request.depth)
             .map_err(ScreenError::Theme)?;
         let schedule_asked = request.schedule_asked || request.schedule != Schedule::ALL[0];
-        let asked_for = AskedFor { schedule: schedule_asked, ..AskedFor::default() };
-        let setup = Setup { schedule: request.schedule, settings: SimulatorSettings::default(), asked: asked_for };
+        let explicit = ExplicitSettings { schedule: schedule_asked, ..ExplicitSettings::default() };
+        let setup = Setup { schedule: request.schedule, settings: SimulatorSettings::default(), explicit };
         let setup = setup.set(request.simulator);
         let mut model = Model {
             session: Session {

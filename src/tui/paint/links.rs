@@ -7,7 +7,7 @@ use ratatui::{
 };
 
 use crate::{
-    family::{self, describe::Flow},
+    family::{self, describe::StageTraffic},
     tui::{
         paint::{
             area::scrolled,
@@ -48,7 +48,7 @@ impl Matrix<'_> {
         self.shown.plan().map_or(0, |(plan, _)| plan.stages.len())
     }
 
-    fn flows(&self) -> impl Iterator<Item = &Flow> {
+    fn flows(&self) -> impl Iterator<Item = &StageTraffic> {
         self.shown.traffic.iter().filter(|flow| flow.amount.value() > 0.0)
     }
 
@@ -131,7 +131,7 @@ impl Matrix<'_> {
     }
 
     /// Amount of a flow, and load of its link.
-    fn figure(&self, flow: &Flow) -> String {
+    fn figure(&self, flow: &StageTraffic) -> String {
         match self.busy(flow.from, flow.to) {
             Some(busy) => format!("{} {}", flow.amount.text(), crate::units::percent_whole(busy)),
             None => flow.amount.text(),
@@ -140,7 +140,7 @@ impl Matrix<'_> {
 
     /// Flows that a stage sends, in figures, largest first.
     fn figures(&self, from: usize) -> String {
-        let mut flows: Vec<&Flow> = self.flows().filter(|flow| flow.from == from).collect();
+        let mut flows: Vec<&StageTraffic> = self.flows().filter(|flow| flow.from == from).collect();
         flows.sort_by(|a, b| b.amount.value().total_cmp(&a.amount.value()));
         let told = flows.iter().map(|flow| format!("to {} {}", flow.to + 1, self.figure(flow)));
         let told: Vec<String> = told.collect();

@@ -8,7 +8,7 @@ use crate::{
     plan::{Measure, Plan, Score, Violation},
     planner::{Outcome, Proof, Status},
     simulate::Schedule,
-    study::promise::Promise,
+    study::prediction_gap::PredictionGap,
     tui::{
         model::Model,
         paint::{
@@ -168,8 +168,8 @@ fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
     let worth = simulated
         .promise
         .as_ref()
-        .map_or_else(|| format!("{} samples/s", units::number(timeline.samples_per_s)), Promise::against);
-    let lost = simulated.losses.map(|losses| losses.told()).filter(|lost| !lost.is_empty());
+        .map_or_else(|| format!("{} samples/s", units::number(timeline.samples_per_s)), PredictionGap::against);
+    let lost = simulated.losses.map(|losses| losses.summary()).filter(|lost| !lost.is_empty());
     let lost = lost.map(|lost| format!(" ({lost})")).unwrap_or_default();
     let bubble = units::percent(timeline.bubble);
     Some(format!("simulated as {}: {worth}{lost}, bubble {bubble}", schedule.name()))

@@ -4,8 +4,8 @@
 use crate::{
     planner::Search,
     study::{
-        explain::Base,
-        links::{self, Wider},
+        explain::ExplainedPlan,
+        links::{self, WiderLink},
     },
     tui::paint::topology::arrowed,
     units,
@@ -26,7 +26,7 @@ pub(in crate::tui) struct Widened {
 }
 
 impl Widened {
-    fn new(now_s: f64, wider: &Wider) -> Widened {
+    fn new(now_s: f64, wider: &WiderLink) -> Widened {
         let what = match wider.what.strip_prefix("all ").and_then(|rest| rest.split_once(" of ")) {
             Some((_, kind)) => format!("links: {kind}"),
             None => format!("link {}", arrowed(&wider.what)),
@@ -51,7 +51,7 @@ impl Widened {
 }
 
 /// Links that shorten the iteration, best first. Each takes a simulation.
-pub(super) fn widened(base: &Base, search: &Search) -> Vec<Widened> {
+pub(super) fn widened(base: &ExplainedPlan, search: &Search) -> Vec<Widened> {
     let found = links::twice_as_fast(&base.problem.workload, &base.problem.limits, &base.plan, search);
     let Some((now_s, found)) = found else { return vec![] };
     let all = found.iter().map(|wider| Widened::new(now_s, wider));
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn links_are_told_in_few_words() {
-        let of = |what: &str, iteration_s| Widened::new(2.0, &Wider { what: what.into(), iteration_s });
+        let of = |what: &str, iteration_s| Widened::new(2.0, &WiderLink { what: what.into(), iteration_s });
         let one = of("gpu3 -> gpu0", 1.0);
         assert_eq!((one.label.as_str(), one.told().as_str()), ("2x link gpu3 → gpu0", "2.00x"));
         let all = of("all 16 of 2 x NVLink 2", 1.994);

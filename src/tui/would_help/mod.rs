@@ -29,7 +29,7 @@ use crate::{
     planner::{self, Problem, Search},
     simulate::Setup,
     study::{
-        explain::{Base, Cause, Explanation, Question},
+        explain::{Cause, ChangeQuery, ExplainedPlan, Explanation},
         rivals::Rival,
     },
 };
@@ -100,7 +100,7 @@ pub(super) struct WouldHelp {
     /// Plan of the current or the next study.
     of: Option<Of>,
     /// Inputs of the study; `None` until it starts.
-    pub base: Option<Arc<Base>>,
+    pub base: Option<Arc<ExplainedPlan>>,
     /// Plan that the results so far belong to.
     asked: Option<Of>,
     explanation: Explanation,
@@ -198,7 +198,8 @@ impl Model {
         let planner = self.session.planners.iter().copied().find(|planner| planner.info().id == shown.planner.id);
         let problem =
             Problem { workload: shown.workload.clone(), limits: shown.limits.clone(), options: shown.options.clone() };
-        let base = planner.and_then(|planner| Base::new(planner, &problem, &shown.outcome, shown.score.as_ref()));
+        let base =
+            planner.and_then(|planner| ExplainedPlan::new(planner, &problem, &shown.outcome, shown.score.as_ref()));
         let Some(base) = base.map(Arc::new) else { return vec![] };
         let mut questions = base.quick_questions();
         let help = &mut self.planning.would_help;
@@ -228,8 +229,8 @@ impl Model {
             // Use one core, and leave the others to the next plan.
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).stack_size(planner::STACK_BYTES).build();
             let mut now = now;
-            let mut ask = |question: &Question| {
-                let answer = base.ask(question, Some(share), search)?;
+            let mut ask = |question: &ChangeQuery| {
+                let answer = base.replan(question, Some(share), search)?;
                 now = now.or_else(|| tried::simulated(&base, None, setup, &search.part(Some(share))));
                 let tried = Tried::new(&base, answer, (setup, now), &search.part(Some(share)));
                 (!search.cancelled()).then_some(tried)

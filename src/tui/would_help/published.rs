@@ -7,15 +7,15 @@ use crate::{
     run::Simulation,
     simulate::Setup,
     study::{
-        explain::Base,
+        explain::ExplainedPlan,
         losses::Losses,
         rivals::{self, Rival},
     },
 };
 
 /// Their plans, fastest first. Each is planned within `share`, and simulated with the settings of the screen.
-pub(super) fn plans(base: &Base, setup: Setup, share: Duration, search: &Search) -> Vec<Rival> {
-    let others = rivals::asked(base);
+pub(super) fn plans(base: &ExplainedPlan, setup: Setup, share: Duration, search: &Search) -> Vec<Rival> {
+    let others = rivals::rival_planners(base);
     if others.is_empty() {
         return vec![];
     }

@@ -7,7 +7,7 @@ use crate::{
     planner::Search,
     run::Simulation,
     simulate::{Setup, Timeline},
-    study::explain::{Answer, Base, Certainty, Change},
+    study::explain::{Certainty, Change, ExplainedPlan, Replan},
     units,
 };
 
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::tui) struct Tried {
     /// The re-plan.
-    pub answer: Answer,
+    pub answer: Replan,
     /// Its simulated iteration; `None` if there is no plan, or the simulation was stopped.
     pub simulated: Option<Simulated>,
 }
@@ -31,7 +31,12 @@ pub(in crate::tui) struct Simulated {
 
 impl Tried {
     /// Simulates a result that can be applied, if the shown plan's rate `now` (samples per second) is known.
-    pub(super) fn new(base: &Base, answer: Answer, (setup, now): (Setup, Option<f64>), search: &Search) -> Self {
+    pub(super) fn new(
+        base: &ExplainedPlan,
+        answer: Replan,
+        (setup, now): (Setup, Option<f64>),
+        search: &Search,
+    ) -> Self {
         let simulated = now.filter(|_| settable_one(&answer)).and_then(|now| {
             let timeline = timeline(base, Some(&answer), setup, search)?;
             let limits = answer.question.change.apply(&base.problem, base.planner).limits;
@@ -80,11 +85,11 @@ pub(super) fn rate(timeline: &Timeline) -> f64 {
 }
 
 /// Samples per second of the shown plan, or of a result's.
-pub(super) fn simulated(base: &Base, answer: Option<&Answer>, setup: Setup, search: &Search) -> Option<f64> {
+pub(super) fn simulated(base: &ExplainedPlan, answer: Option<&Replan>, setup: Setup, search: &Search) -> Option<f64> {
     timeline(base, answer, setup, search).map(|timeline| rate(&timeline)).filter(|rate| *rate > 0.0 && rate.is_finite())
 }
 
-fn timeline(base: &Base, answer: Option<&Answer>, setup: Setup, search: &Search) -> Option<Timeline> {
+fn timeline(base: &ExplainedPlan, answer: Option<&Replan>, setup: Setup, search: &Search) -> Option<Timeline> {
     let (problem, plan) = match answer {
         Some(answer) => (answer.question.change.apply(&base.problem, base.planner), answer.plan.as_ref()?),
         None => (base.problem.clone(), &base.plan),
@@ -125,6 +130,6 @@ fn cheaper(one: &Tried, other: &Tried) -> bool {
     kind == same && less < more && simulated && rates.is_some_and(|(a, b)| alike(a, b))
 }
 
-fn settable_one(answer: &Answer) -> bool {
+fn settable_one(answer: &Replan) -> bool {
     answer.question.topic.bound().is_none() && answer.question.change.flags().is_some()
 }

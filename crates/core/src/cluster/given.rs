@@ -9,7 +9,7 @@ use serde::{
     ser::SerializeMap,
 };
 
-use super::{limit_kind::LimitKind, limits::Limits, machines::Machines, topology::Wired};
+use super::{limit_kind::LimitKind, limits::Limits, machines::Machines, topology::PlanTopology};
 
 /// Limits from one source. A limit that is absent is left to other sources.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -19,7 +19,7 @@ pub struct GivenLimits {
     /// Machines of the devices; also gives the number of devices.
     pub machines: Option<Machines>,
     /// Topology of the devices; no file of limits states it.
-    pub topology: Option<Wired>,
+    pub topology: Option<PlanTopology>,
 }
 
 impl GivenLimits {
@@ -61,7 +61,7 @@ impl GivenLimits {
 
     /// Same limits on a topology.
     #[must_use]
-    pub fn wired(mut self, topology: Option<Wired>) -> Self {
+    pub fn wired(mut self, topology: Option<PlanTopology>) -> Self {
         self.topology = topology;
         self
     }

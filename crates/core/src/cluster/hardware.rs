@@ -3,9 +3,11 @@
 //! Figures are the vendor's nominal ones. The model FLOP utilisation (MFU), the fraction of the peak that a training
 //! run attains, is an assumption and marked as one. Links are per direction and per device.
 
+use crate::units::GIB;
+
 /// Figure and its source: a data sheet, or the word `assumed` with the reason.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figure {
+pub struct SourcedFigure {
     /// Value in base units (FLOP/s, bytes, bytes per second), or a fraction.
     pub value: f64,
     /// Source of the value.
@@ -20,25 +22,23 @@ pub struct Hardware {
     /// Product name.
     pub name: &'static str,
     /// Peak dense 16-bit matrix FLOP/s.
-    pub peak_flops: Figure,
+    pub peak_flops: SourcedFigure,
     /// Fraction of the peak that training attains at tensor degree 1.
-    pub mfu: Figure,
+    pub mfu: SourcedFigure,
     /// Bytes of device memory.
-    pub memory_bytes: Figure,
+    pub memory_bytes: SourcedFigure,
     /// Bytes per second to device memory.
-    pub memory_bandwidth: Figure,
+    pub memory_bandwidth: SourcedFigure,
     /// Bytes per second of one NVLink, per direction.
-    pub nvlink: Figure,
+    pub nvlink: SourcedFigure,
     /// Bytes per second, per direction, to the other devices of the machine.
-    pub intra_node_link: Figure,
+    pub intra_node_link: SourcedFigure,
     /// Bytes per second, per direction and device, to other machines.
-    pub inter_node_link: Figure,
+    pub inter_node_link: SourcedFigure,
 }
 
-const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-
-const fn figure(value: f64, source: &'static str) -> Figure {
-    Figure { value, source }
+const fn figure(value: f64, source: &'static str) -> SourcedFigure {
+    SourcedFigure { value, source }
 }
 
 const V100_SHEET: &str = "nominal: NVIDIA V100 data sheet, SXM2 32 GB";
@@ -46,17 +46,17 @@ const A100_SHEET: &str = "nominal: NVIDIA A100 data sheet, SXM, without sparsity
 const H100_SHEET: &str = "nominal: NVIDIA H100 data sheet, SXM, without sparsity";
 const H200_SHEET: &str = "nominal: NVIDIA H200 data sheet, SXM, without sparsity";
 const B200_SHEET: &str = "nominal: NVIDIA HGX B200 data sheet, without sparsity, per device";
-const HDR: Figure = figure(25e9, "nominal: one 200 Gb/s HDR InfiniBand port per device");
-const NDR: Figure = figure(50e9, "nominal: one 400 Gb/s NDR InfiniBand port per device");
-const A100_MFU: Figure = figure(0.50, "fitted: Piper's published BERT-32 profile runs at 50.0% of the peak");
-const HOPPER_MFU: Figure = figure(0.45, "assumed: faster arithmetic waits more for memory and links");
+const HDR: SourcedFigure = figure(25e9, "nominal: one 200 Gb/s HDR InfiniBand port per device");
+const NDR: SourcedFigure = figure(50e9, "nominal: one 400 Gb/s NDR InfiniBand port per device");
+const A100_MFU: SourcedFigure = figure(0.50, "fitted: Piper's published BERT-32 profile runs at 50.0% of the peak");
+const HOPPER_MFU: SourcedFigure = figure(0.45, "assumed: faster arithmetic waits more for memory and links");
 
-const NVLINK_25: Figure = figure(25e9, "nominal: NVLink 2, 3 and 4, 25 GB/s a link and direction");
-const NVLINK_50: Figure = figure(50e9, "nominal: NVLink 5, 50 GB/s a link and direction");
+const NVLINK_25: SourcedFigure = figure(25e9, "nominal: NVLink 2, 3 and 4, 25 GB/s a link and direction");
+const NVLINK_50: SourcedFigure = figure(50e9, "nominal: NVLink 5, 50 GB/s a link and direction");
 const GB200_SHEET: &str = "nominal: NVIDIA GB200 NVL72 data sheet, without sparsity, per device";
 const B300_SHEET: &str = "nominal: NVIDIA HGX B300 data sheet, without sparsity, per device";
 const GB300_SHEET: &str = "nominal: NVIDIA GB300 NVL72 data sheet, without sparsity, per device";
-const XDR: Figure = figure(100e9, "nominal: one 800 Gb/s XDR InfiniBand port per device");
+const XDR: SourcedFigure = figure(100e9, "nominal: one 800 Gb/s XDR InfiniBand port per device");
 
 const PRESETS: [Hardware; 9] = [
     Hardware {

@@ -30,7 +30,7 @@ pub enum LimitKind {
 
 /// Type and range of a limit's values.
 #[derive(Debug, Clone, Copy)]
-enum Quantity {
+enum LimitValueType {
     /// Whole numbers in a range. `too_large` is the error for values above it.
     Count { least: u32, most: u32, too_large: &'static str },
     /// Bytes, or unlimited.
@@ -42,7 +42,7 @@ enum Quantity {
 }
 
 /// Properties of a kind.
-struct Row {
+struct LimitProperties {
     kind: LimitKind,
     label: &'static str,
     singular: &'static str,
@@ -52,12 +52,12 @@ struct Row {
     example: &'static str,
     few: &'static str,
     range: &'static str,
-    quantity: Quantity,
+    quantity: LimitValueType,
 }
 
 /// One row per kind, in the order of the kinds.
-const TABLE: &[Row] = &[
-    Row {
+const TABLE: &[LimitProperties] = &[
+    LimitProperties {
         kind: LimitKind::Devices,
         label: "devices",
         singular: "device",
@@ -67,13 +67,13 @@ const TABLE: &[Row] = &[
         example: "64",
         few: "8,16,32 or 8..64:x2",
         range: "8..512:x2",
-        quantity: Quantity::Count {
+        quantity: LimitValueType::Count {
             least: 1,
             most: MOST_DEVICES,
             too_large: "larger than any cluster planned here: at most 10000",
         },
     },
-    Row {
+    LimitProperties {
         kind: LimitKind::Cpus,
         label: "CPUs",
         singular: "CPU",
@@ -83,13 +83,13 @@ const TABLE: &[Row] = &[
         example: "1",
         few: "0,1,2 or 0..8:+1",
         range: "0..8:+1",
-        quantity: Quantity::Count {
+        quantity: LimitValueType::Count {
             least: 0,
             most: MOST_DEVICES,
             too_large: "larger than any machine planned here: at most 10000",
         },
     },
-    Row {
+    LimitProperties {
         kind: LimitKind::Memory,
         label: "memory",
         singular: "memory",
@@ -99,9 +99,9 @@ const TABLE: &[Row] = &[
         example: "16GiB",
         few: "8GiB,16GiB or 8GiB..64GiB:x2",
         range: "8GiB..64GiB:x2",
-        quantity: Quantity::Bytes,
+        quantity: LimitValueType::Bytes,
     },
-    Row {
+    LimitProperties {
         kind: LimitKind::Microbatches,
         label: "microbatches",
         singular: "microbatch",
@@ -111,13 +111,13 @@ const TABLE: &[Row] = &[
         example: "1920",
         few: "8,16,32 or 8..64:x2",
         range: "8..512:x2",
-        quantity: Quantity::Count {
+        quantity: LimitValueType::Count {
             least: 1,
             most: MOST_MICROBATCHES,
             too_large: "larger than any batch planned here: at most 1000000",
         },
     },
-    Row {
+    LimitProperties {
         kind: LimitKind::Bandwidth,
         label: "bandwidth",
         singular: "bandwidth",
@@ -127,9 +127,9 @@ const TABLE: &[Row] = &[
         example: "25GB/s",
         few: "25GB/s,50GB/s or 25GB/s..100GB/s:x2",
         range: "25GB/s..100GB/s:x2",
-        quantity: Quantity::BytesPerSecond,
+        quantity: LimitValueType::BytesPerSecond,
     },
-    Row {
+    LimitProperties {
         kind: LimitKind::Batch,
         label: "batch",
         singular: "batch",
@@ -139,13 +139,13 @@ const TABLE: &[Row] = &[
         example: "128",
         few: "8,16,32 or 8..64:x2",
         range: "8..512:x2",
-        quantity: Quantity::Count {
+        quantity: LimitValueType::Count {
             least: 1,
             most: MOST_BATCH,
             too_large: "larger than any batch planned here: at most 10000000",
         },
     },
-    Row {
+    LimitProperties {
         kind: LimitKind::Flops,
         label: "flops",
         singular: "flops",
@@ -155,7 +155,7 @@ const TABLE: &[Row] = &[
         example: "10e12",
         few: "10T,20T or 10T..80T:x2",
         range: "10T..80T:x2",
-        quantity: Quantity::PerSecond,
+        quantity: LimitValueType::PerSecond,
     },
 ];
 
@@ -189,7 +189,7 @@ impl LimitKind {
     pub const OPERATORS: [LimitKind; 4] =
         [LimitKind::Devices, LimitKind::Flops, LimitKind::Bandwidth, LimitKind::Memory];
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static LimitProperties {
         &TABLE[self as usize]
     }
 
@@ -241,19 +241,19 @@ impl LimitKind {
     /// Minimum and maximum of a count; `None` for sizes and rates.
     pub fn counted_in(self) -> Option<(u32, u32)> {
         match self.row().quantity {
-            Quantity::Count { least, most, .. } => Some((least, most)),
-            Quantity::Bytes | Quantity::BytesPerSecond | Quantity::PerSecond => None,
+            LimitValueType::Count { least, most, .. } => Some((least, most)),
+            LimitValueType::Bytes | LimitValueType::BytesPerSecond | LimitValueType::PerSecond => None,
         }
     }
 
     /// Prints a value of this limit. Infinity means unlimited.
     pub fn format(self, value: f64) -> String {
         match self.row().quantity {
-            Quantity::Count { .. } => format!("{value}"),
+            LimitValueType::Count { .. } => format!("{value}"),
             _ if value == f64::INFINITY => "unlimited".into(),
-            Quantity::Bytes => units::bytes_exact(value),
-            Quantity::BytesPerSecond => units::bandwidth_exact(value),
-            Quantity::PerSecond => units::flops_exact(value),
+            LimitValueType::Bytes => units::bytes_exact(value),
+            LimitValueType::BytesPerSecond => units::bandwidth_exact(value),
+            LimitValueType::PerSecond => units::flops_exact(value),
         }
     }
 
@@ -274,17 +274,17 @@ impl LimitKind {
     /// [`UnitError`] with an example.
     pub fn parse(self, text: &str) -> Result<f64, UnitError> {
         match self.row().quantity {
-            Quantity::Count { least: 0, .. } if text.trim() == "0" => Ok(0.0),
-            Quantity::Count { most, too_large, .. } => match units::parse_count(text) {
+            LimitValueType::Count { least: 0, .. } if text.trim() == "0" => Ok(0.0),
+            LimitValueType::Count { most, too_large, .. } => match units::parse_count(text) {
                 Ok(value) if value <= most => Ok(f64::from(value)),
                 Ok(_) => Err(UnitError::new(text, too_large)),
                 Err(_) if units::is_larger(text, f64::from(most)) => Err(UnitError::new(text, too_large)),
                 Err(error) => Err(error),
             },
-            Quantity::Bytes if text.trim() == "unlimited" => Ok(f64::INFINITY),
-            Quantity::Bytes => units::parse_bytes(text),
-            Quantity::BytesPerSecond => units::parse_bandwidth(text),
-            Quantity::PerSecond => units::parse_flops(text),
+            LimitValueType::Bytes if text.trim() == "unlimited" => Ok(f64::INFINITY),
+            LimitValueType::Bytes => units::parse_bytes(text),
+            LimitValueType::BytesPerSecond => units::parse_bandwidth(text),
+            LimitValueType::PerSecond => units::parse_flops(text),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-use super::{given::GivenLimits, limit_kind::LimitKind, machines::Machines, topology::Wired};
+use super::{given::GivenLimits, limit_kind::LimitKind, machines::Machines, topology::PlanTopology};
 use crate::units;
 
 /// All limits of a planner. `None` means unlimited, or that nothing depends on it.
@@ -26,12 +26,12 @@ pub struct Limits {
     /// Operations per second of a device.
     pub flops_per_s: Option<f64>,
     /// Topology of the devices, if known. Plans use its first devices.
-    pub topology: Option<Wired>,
+    pub topology: Option<PlanTopology>,
 }
 
 /// Limit that neither the file nor the command line gives.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{}; give it with {flag}, for example {flag} {example}", self.told())]
+#[error("{}; give it with {flag}, for example {flag} {example}", self.reason())]
 pub struct MissingLimit {
     /// Name of the limit.
     pub label: &'static str,
@@ -44,7 +44,7 @@ pub struct MissingLimit {
 }
 
 impl MissingLimit {
-    fn told(&self) -> String {
+    fn reason(&self) -> String {
         match self.field {
             Some(field) => format!("names no `{field}`"),
             None => format!("says nothing of {}, as files of its format do", self.label),

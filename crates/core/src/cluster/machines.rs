@@ -10,10 +10,10 @@ pub const MOST_MACHINES: usize = 256;
 /// Number of devices of each machine, in order. Devices are numbered from 0 through all machines. Empty if the machines
 /// are not known. A clone shares the list.
 #[derive(Clone)]
-pub struct Machines(Sizes);
+pub struct Machines(MachineSizes);
 
 #[derive(Clone)]
-enum Sizes {
+enum MachineSizes {
     Fixed(&'static [u16]),
     Shared(Arc<[u16]>),
 }
@@ -44,12 +44,12 @@ impl Machines {
 
     /// Machines that are known at compile time: not too many, and none of them empty.
     pub(crate) const fn fixed(sizes: &'static [u16]) -> Self {
-        Machines(Sizes::Fixed(sizes))
+        Machines(MachineSizes::Fixed(sizes))
     }
 
     /// Machines of the given sizes. `None` if there are too many, or one is empty.
     pub fn new(sizes: &[u16]) -> Option<Self> {
-        (sizes.len() <= MOST_MACHINES && !sizes.contains(&0)).then(|| Machines(Sizes::Shared(sizes.into())))
+        (sizes.len() <= MOST_MACHINES && !sizes.contains(&0)).then(|| Machines(MachineSizes::Shared(sizes.into())))
     }
 
     /// `count` machines of one size.
@@ -74,8 +74,8 @@ impl Machines {
     #[inline]
     pub fn sizes(&self) -> &[u16] {
         match &self.0 {
-            Sizes::Fixed(sizes) => sizes,
-            Sizes::Shared(sizes) => sizes,
+            MachineSizes::Fixed(sizes) => sizes,
+            MachineSizes::Shared(sizes) => sizes,
         }
     }
 

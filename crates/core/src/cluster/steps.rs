@@ -1,9 +1,8 @@
 //! Steps by which a user changes a limit: along sizes that exist.
 
 use super::limit_kind::{LimitKind, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES};
-use crate::units;
+use crate::units::{self, GIB};
 
-const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 /// Memory sizes of real devices and round numbers between them, GiB or GB.
 const MEMORY_STEPS: [f64; 30] = [
     0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 40.0, 48.0, 64.0,

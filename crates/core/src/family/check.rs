@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 
 use rustc_hash::FxHashSet;
 
-use super::Checked;
+use super::CheckContext;
 use crate::{
     cluster::Limits,
     family,
@@ -24,7 +24,7 @@ pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
     }
     let labels = Labels { nodes: &workload.nodes, repeated: OnceCell::new() };
     let stage_of = assignment(&labels, plan, &mut score.violations);
-    let checked = Checked { workload, limits, plan, stage_of: &stage_of, labels: &labels };
+    let checked = CheckContext { workload, limits, plan, stage_of: &stage_of, labels: &labels };
     family::of(workload).check(&checked, &mut score);
     score
 }

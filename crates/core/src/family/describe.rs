@@ -46,7 +46,7 @@ impl Amount {
 
 /// Traffic from one stage to another for one sample or microbatch, forward and backward pass together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Flow {
+pub struct StageTraffic {
     /// Producing stage.
     pub from: usize,
     /// Reading stage.
@@ -56,8 +56,8 @@ pub struct Flow {
 }
 
 /// Flows from the sums of traffic between pairs of stages.
-pub(super) fn flows(sums: BTreeMap<(usize, usize), f64>, amount: fn(f64) -> Amount) -> Vec<Flow> {
-    sums.into_iter().map(|((from, to), sum)| Flow { from, to, amount: amount(sum) }).collect()
+pub(super) fn flows(sums: BTreeMap<(usize, usize), f64>, amount: fn(f64) -> Amount) -> Vec<StageTraffic> {
+    sums.into_iter().map(|((from, to), sum)| StageTraffic { from, to, amount: amount(sum) }).collect()
 }
 
 /// By node: the stage that holds it.
@@ -124,7 +124,7 @@ pub(crate) fn kind(name: &str) -> &str {
 
 /// Value of a plan in one of its family's own figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Figure {
+pub struct FamilyFigure {
     /// Value with its unit: `51.6 %`.
     pub value: String,
     /// Name for a line below the value: `MFU`.
@@ -136,7 +136,7 @@ pub struct Figure {
 /// Remark on a choice, beside a name. Empty for the default choice.
 fn remark(choice: &Choice) -> String {
     let plain = matches!(choice, Choice::Keep) || choice.mode() == Some(VANILLA);
-    if plain { String::new() } else { choice.told() }
+    if plain { String::new() } else { choice.label() }
 }
 
 /// Words and columns of a family.
@@ -165,7 +165,7 @@ pub trait Describe {
     fn weight(&self, node: NodeIndex) -> f64;
 
     /// Name and formatter of that value.
-    fn weight_told(&self) -> (&'static str, fn(f64) -> String) {
+    fn weight_format(&self) -> (&'static str, fn(f64) -> String) {
         ("time", units::seconds)
     }
 
@@ -191,7 +191,7 @@ pub trait Describe {
     }
 
     /// Traffic between the stages of a plan, by pair. `O((nodes + edges) log stages)`.
-    fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow>;
+    fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<StageTraffic>;
 
     /// Subject of those figures.
     fn flows_of(&self) -> &'static str {
@@ -233,7 +233,7 @@ pub trait Describe {
     }
 
     /// Single figures for one line, the most important first. Empty if the simulated time suffices.
-    fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<Figure> {
+    fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<FamilyFigure> {
         let _ = (limits, plan);
         vec![]
     }

@@ -31,7 +31,7 @@ impl Dial {
 /// Reason why a dial cannot take a value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct NotTurned(pub(crate) String);
+pub struct DialError(pub(crate) String);
 
 /// All dials of a workload, in display order.
 pub fn dials(workload: &Workload) -> Vec<Dial> {
@@ -41,7 +41,7 @@ pub fn dials(workload: &Workload) -> Vec<Dial> {
 /// Sets the dial of this name to a value.
 ///
 /// # Errors
-/// [`NotTurned`] with the allowed values.
-pub fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
+/// [`DialError`] with the allowed values.
+pub fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workload, DialError> {
     of(workload).turned(workload, id, value)
 }

@@ -89,7 +89,7 @@ pub enum Edit {
 
 /// Result of an edit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Edited {
+pub struct EditResult {
     /// New plan.
     pub plan: Plan,
     /// Description of the edit, in a few words.
@@ -99,23 +99,23 @@ pub struct Edited {
 /// Reason for refusing an edit, in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct Refused(pub String);
+pub struct EditError(pub String);
 
-type Result<T> = std::result::Result<T, Refused>;
+type Result<T> = std::result::Result<T, EditError>;
 
 fn refuse<T>(why: impl Into<String>) -> Result<T> {
-    Err(Refused(why.into()))
+    Err(EditError(why.into()))
 }
 
 /// Applies an edit.
 ///
 /// # Errors
-/// [`Refused`] if the edit would leave no plan, would change nothing, or does not apply to plans of this workload.
-pub fn apply(workload: &Workload, limits: &Limits, plan: &Plan, edit: &Edit) -> Result<Edited> {
+/// [`EditError`] if the edit would leave no plan, would change nothing, or does not apply to plans of this workload.
+pub fn apply(workload: &Workload, limits: &Limits, plan: &Plan, edit: &Edit) -> Result<EditResult> {
     if let Some(profile) = workload.training() {
         return training_edit::apply(profile, limits, plan, edit);
     }
-    let desk = Desk::new(workload, limits, plan)?;
+    let desk = EditContext::new(workload, limits, plan)?;
     match edit {
         Edit::Boundary { stage, forwards } => desk.boundary(*stage, *forwards),
         Edit::Move { nodes, to } => desk.move_nodes(nodes, *to),
@@ -131,7 +131,7 @@ pub fn apply(workload: &Workload, limits: &Limits, plan: &Plan, edit: &Edit) -> 
 const WHOLE: &str = "a training configuration is changed as a whole";
 
 /// Plan during an edit, with the data that edits share.
-struct Desk<'a> {
+struct EditContext<'a> {
     workload: &'a Workload,
     limits: &'a Limits,
     plan: &'a Plan,
@@ -143,7 +143,7 @@ struct Desk<'a> {
     consecutive: bool,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> EditContext<'a> {
     fn new(workload: &'a Workload, limits: &'a Limits, plan: &'a Plan) -> Result<Self> {
         let mut stage_of = vec![usize::MAX; workload.nodes.len()];
         let mut whole = true;
@@ -164,7 +164,7 @@ impl<'a> Desk<'a> {
             place[node.index()] = at;
         }
         let consecutive = workload.piper().is_some() && *plan == plan.clone().with_consecutive_devices();
-        Ok(Desk { workload, limits, plan, stage_of, place, consecutive })
+        Ok(EditContext { workload, limits, plan, stage_of, place, consecutive })
     }
 
     /// Label of a node in messages.
@@ -184,7 +184,7 @@ impl<'a> Desk<'a> {
     }
 
     fn stage(&self, stage: usize) -> Result<&'a Stage> {
-        self.plan.stages.get(stage).ok_or_else(|| Refused(format!("there is no stage {}", stage + 1)))
+        self.plan.stages.get(stage).ok_or_else(|| EditError(format!("there is no stage {}", stage + 1)))
     }
 
     /// Stage that contains all of these nodes.
@@ -207,7 +207,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Edited plan, with consecutive device numbers if the old plan had them.
-    fn done(&self, mut plan: Plan, what: impl Into<String>) -> Result<Edited> {
+    fn done(&self, mut plan: Plan, what: impl Into<String>) -> Result<EditResult> {
         if self.consecutive {
             plan = plan.with_consecutive_devices();
         }
@@ -217,7 +217,7 @@ impl<'a> Desk<'a> {
                 plan.basis = Basis::Nodes;
             }
         }
-        Ok(Edited { plan, what: what.into() })
+        Ok(EditResult { plan, what: what.into() })
     }
 
     /// Smallest `count` device numbers from `first` on that no stage uses.

@@ -2,9 +2,9 @@
 //!
 //! A [`Family`] has the limits and objectives that apply, checks plans independently of any planner, builds the
 //! simulator's input, and numbers devices. It includes three more traits: `Describe` has the words for nodes and
-//! stages, `Offers` has the choices that nodes offer a plan, `Platform` has the hardware and software of a workload.
-//! [`of`] gives the family of a workload. Apart from it, only hand edits ([`edit`]) and the workload's own module match
-//! over kinds, to write, lint and convert profiles.
+//! stages, `NodeOffers` has the choices that nodes offer a plan, `Platform` has the hardware and software of a
+//! workload. [`of`] gives the family of a workload. Apart from it, only hand edits ([`edit`]) and the workload's own
+//! module match over kinds, to write, lint and convert profiles.
 //!
 //! A check shares no formula with a planner's search. The programs of layers and operators take their costs from their
 //! checks: simulating them confirms the order of the work, not the costs.
@@ -43,12 +43,12 @@ pub use program::{pipeline, pipeline_unless};
 
 use check::Labels;
 use describe::Describe;
-use dial::{Dial, NotTurned};
-use offers::Offers;
+use dial::{Dial, DialError};
+use offers::NodeOffers;
 use platform::Platform;
 
 /// Plan under check, with the results of the rules that all families share.
-pub struct Checked<'a> {
+pub struct CheckContext<'a> {
     workload: &'a Workload,
     limits: &'a Limits,
     plan: &'a Plan,
@@ -63,11 +63,11 @@ pub struct ProfileBatch {
     /// Number of samples.
     pub samples: u32,
     /// True if the file or the user states it; else it is inferred from sizes, or 1.
-    pub told: bool,
+    pub stated: bool,
 }
 
 /// Behaviour of a kind of workload.
-pub trait Family: Describe + Offers + Platform + Sync {
+pub trait Family: Describe + NodeOffers + Platform + Sync {
     /// Name of the kind for users, in the plural: `pipelines`.
     fn id(&self) -> &'static str;
 
@@ -90,14 +90,14 @@ pub trait Family: Describe + Offers + Platform + Sync {
     /// Changes one of these properties. The workload is of this family.
     ///
     /// # Errors
-    /// [`NotTurned`] with the allowed values.
-    fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
+    /// [`DialError`] with the allowed values.
+    fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, DialError> {
         let _ = value;
-        Err(NotTurned(format!("{} carries what was measured: there is no `{id}` to change", workload.name)))
+        Err(DialError(format!("{} carries what was measured: there is no `{id}` to change", workload.name)))
     }
 
     /// Assumptions about the workload for a plan with this measure, one sentence each.
-    fn taken(&self, measure: Option<Measure>) -> Vec<String> {
+    fn assumptions(&self, measure: Option<Measure>) -> Vec<String> {
         let _ = measure;
         vec![]
     }
@@ -134,7 +134,7 @@ pub trait Family: Describe + Offers + Platform + Sync {
     }
 
     /// Checks the rules that not all families share, and scores the plan. Shares no code with a planner's search.
-    fn check(&self, checked: &Checked<'_>, score: &mut Score);
+    fn check(&self, checked: &CheckContext<'_>, score: &mut Score);
 
     /// Simulator's input for a valid plan. In a plan that breaks rules, nodes without a known choice cost nothing, and
     /// edges that go backwards are omitted.

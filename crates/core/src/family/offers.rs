@@ -1,10 +1,10 @@
 //! Choices that the nodes of a workload offer a plan: tensor degrees and modes, dimensions to split, and their
 //! approximate work and memory.
 
-use crate::workload::{Choice, NodeIndex, Operator, Workload, operators::Link};
+use crate::workload::{Choice, NodeIndex, Operator, Workload, operators::OperatorEdge};
 
 /// Choices of nodes. The defaults offer none.
-pub trait Offers {
+pub trait NodeOffers {
     /// All tensor degrees that some node has times for, ascending. Empty if nodes have no times by tensor degree.
     fn tensor_degrees(&self) -> Vec<u32> {
         vec![]
@@ -48,7 +48,7 @@ pub trait Offers {
     }
 
     /// Tensors between operators, by pair.
-    fn operator_links(&self) -> Vec<Link> {
+    fn operator_links(&self) -> Vec<OperatorEdge> {
         vec![]
     }
 

@@ -4,7 +4,7 @@
 //! Measured times belong to the machines and software they were measured on. Workloads with measured times therefore
 //! have no platform and stay unchanged.
 
-use super::{dial::NotTurned, of, training::calibrate::Calibration};
+use super::{dial::DialError, of, training::calibrate::Calibration};
 use crate::{
     cluster::Links,
     plan::document::{TrainingPart, WorkloadPart},
@@ -14,7 +14,7 @@ use crate::{
 
 /// Links of devices, from a topology.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wiring {
+pub struct DeviceLinks {
     /// Bandwidths within machines and between them.
     pub links: Links,
     /// Number of devices of the smallest machine.
@@ -24,10 +24,10 @@ pub struct Wiring {
     /// Bytes of memory of a device, if known.
     pub memory_bytes: Option<f64>,
     /// Summary in a sentence.
-    pub told: String,
+    pub summary: String,
 }
 
-impl Wiring {
+impl DeviceLinks {
     /// Accelerator in such machines.
     pub fn around(&self, accelerator: &Accelerator) -> Accelerator {
         Accelerator {
@@ -56,19 +56,19 @@ pub trait Platform {
     /// Changes a setting of the software.
     ///
     /// # Errors
-    /// [`NotTurned`] with the allowed values.
-    fn with_setting(&self, workload: &Workload, name: &str, value: &str) -> Result<Workload, NotTurned> {
+    /// [`DialError`] with the allowed values.
+    fn with_setting(&self, workload: &Workload, name: &str, value: &str) -> Result<Workload, DialError> {
         let _ = value;
-        Err(NotTurned(format!("{} carries what was measured: there is no `{name}` to change", workload.name)))
+        Err(DialError(format!("{} carries what was measured: there is no `{name}` to change", workload.name)))
     }
 
     /// Changes the profile of the software, with its settings if it has others.
     ///
     /// # Errors
-    /// [`NotTurned`] with the available ones.
-    fn with_stack(&self, workload: &Workload, id: &str) -> Result<Workload, NotTurned> {
+    /// [`DialError`] with the available ones.
+    fn with_stack(&self, workload: &Workload, id: &str) -> Result<Workload, DialError> {
         let _ = id;
-        Err(NotTurned(format!("{} carries what was measured: there is no software to change", workload.name)))
+        Err(DialError(format!("{} carries what was measured: there is no software to change", workload.name)))
     }
 
     /// Replaces the constants by those of a calibration.
@@ -78,7 +78,7 @@ pub trait Platform {
     }
 
     /// Replaces the links by those of a topology.
-    fn wired(&self, workload: &Workload, wiring: &Wiring) -> Workload {
+    fn wired(&self, workload: &Workload, wiring: &DeviceLinks) -> Workload {
         let _ = wiring;
         workload.clone()
     }
@@ -90,7 +90,7 @@ pub trait Platform {
     }
 
     /// Platform for plan documents.
-    fn told(&self) -> Option<TrainingPart> {
+    fn training_part(&self) -> Option<TrainingPart> {
         None
     }
 
@@ -98,7 +98,7 @@ pub trait Platform {
     ///
     /// # Errors
     /// [`LoadError`] with the place in `source` of an impossible figure.
-    fn as_told(
+    fn on_plan_hardware(
         &self,
         workload: &Workload,
         part: &TrainingPart,
@@ -126,7 +126,7 @@ impl From<&Workload> for WorkloadPart {
             edges: workload.dag.edges().len(),
             profile_batch: of(workload).profile_batch().map(|batch| batch.samples),
             recipe: workload.recipe,
-            training: of(workload).told(),
+            training: of(workload).training_part(),
         }
     }
 }

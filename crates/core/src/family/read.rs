@@ -29,14 +29,14 @@ use crate::{
     source::{
         LoadError,
         error::{printable, single_line},
-        strict::{Object, Pairs},
+        strict::{JsonPairs, Object},
         syntax,
     },
     units::exact_number,
     workload::{
         Choice, NodeId, NodeIndex, Recipe, Workload,
         formats::{
-            Wired,
+            PlanTopology,
             detect::{self, PLAN},
         },
     },
@@ -75,7 +75,7 @@ pub struct LoadedPlan {
 impl LoadedPlan {
     /// First training field that differs between plan and workload, with both values.
     pub fn trained_otherwise(&self, workload: &Workload) -> Option<(String, [String; 2])> {
-        let (made, now) = (self.training.as_ref()?, family::of(workload).told()?);
+        let (made, now) = (self.training.as_ref()?, family::of(workload).training_part()?);
         let fields = |part: &TrainingPart| -> BTreeMap<String, String> {
             let TrainingPart { hardware, sequence_length, precision, stack, settings, figures, constants, .. } = part;
             let own = [("hardware", hardware), ("precision", precision), ("stack", stack)];
@@ -159,7 +159,7 @@ struct RawStage {
     tensor_parallel: u32,
     #[serde(default)]
     devices: Vec<u32>,
-    choices: Option<Pairs<String>>,
+    choices: Option<JsonPairs<String>>,
     last_state: Option<u32>,
     compute_s: Option<f64>,
     communication_s: Option<f64>,
@@ -218,11 +218,13 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str, source: &str) -> Resu
 /// Topology of the plan's devices, from its mapping; `None` for machines without a name outside the plan.
 fn topology(mapping: &RawMapping, plan: &Plan, source: &str) -> Result<Option<Arc<Topology>>, LoadError> {
     let read = match &mapping.file {
-        Some(file) => Some(Wired::read(file).map_err(|error| {
+        Some(file) => Some(PlanTopology::read(file).map_err(|error| {
             let problem = format!("is `{}`, which cannot be read: {error}", printable(file));
             LoadError::at(source, "mapping.file", problem, "give the file that the plan was mapped to")
         })?),
-        None => topology::named(&mapping.topology).ok().map(|known| Wired { topology: Arc::new(known), file: None }),
+        None => {
+            topology::named(&mapping.topology).ok().map(|known| PlanTopology { topology: Arc::new(known), file: None })
+        }
     };
     if let Some(devices) = &mapping.devices
         && !devices.iter().copied().eq(plan.devices())
@@ -231,7 +233,7 @@ fn topology(mapping: &RawMapping, plan: &Plan, source: &str) -> Result<Option<Ar
         let repair = "the devices of the stages, one after the other, are what it must say";
         return Err(LoadError::at(source, "mapping.devices", problem, repair));
     }
-    let Some(Wired { topology, .. }) = read else { return Ok(None) };
+    let Some(PlanTopology { topology, .. }) = read else { return Ok(None) };
     if let Some(device) = plan.devices().find(|&device| device as usize >= topology.devices()) {
         let problem = format!("has {} devices, and a stage sits on device {device}", topology.devices());
         return Err(LoadError::at(
@@ -270,7 +272,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     let mut last_states = vec![];
     let by_id = workload.by_id();
     for (i, Object(part)) in document.stages.into_iter().enumerate() {
-        let choices = part.choices.map_or_else(Vec::new, |Pairs(pairs)| pairs);
+        let choices = part.choices.map_or_else(Vec::new, |JsonPairs(pairs)| pairs);
         let (nodes, choices) = nodes_with_modes((workload, &by_id), &part.nodes, choices, source, i, "choices")?;
         figures.stages.push(StageFigures {
             compute_s: part.compute_s,

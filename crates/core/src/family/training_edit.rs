@@ -14,7 +14,7 @@
 use crate::{
     cluster::Limits,
     family::{
-        edit::{Edit, Edited, Refused},
+        edit::{Edit, EditError, EditResult},
         training::{AttentionKernel, Layout, Recompute, check, configured, split::StageSplit},
     },
     plan::{Configuration, Plan},
@@ -22,18 +22,18 @@ use crate::{
     workload::{Choice, NodeIndex, TrainingProfile},
 };
 
-type Result<T> = std::result::Result<T, Refused>;
+type Result<T> = std::result::Result<T, EditError>;
 
 fn refuse<T>(why: impl Into<String>) -> Result<T> {
-    Err(Refused(why.into()))
+    Err(EditError(why.into()))
 }
 
 /// Applies an edit.
 ///
 /// # Errors
-/// [`Refused`] if an engine refuses the result, or if nothing changes.
-pub(super) fn apply(profile: &TrainingProfile, limits: &Limits, plan: &Plan, edit: &Edit) -> Result<Edited> {
-    let desk = Desk { profile, limits, plan, now: configured::of_plan(profile, plan) };
+/// [`EditError`] if an engine refuses the result, or if nothing changes.
+pub(super) fn apply(profile: &TrainingProfile, limits: &Limits, plan: &Plan, edit: &Edit) -> Result<EditResult> {
+    let desk = TrainingEditContext { profile, limits, plan, now: configured::of_plan(profile, plan) };
     match edit {
         Edit::TensorParallel { up, .. } => desk.tensor(*up),
         Edit::DataParallel { up, .. } => desk.replicas(*up),
@@ -48,16 +48,16 @@ pub(super) fn apply(profile: &TrainingProfile, limits: &Limits, plan: &Plan, edi
     }
 }
 
-struct Desk<'a> {
+struct TrainingEditContext<'a> {
     profile: &'a TrainingProfile,
     limits: &'a Limits,
     plan: &'a Plan,
     now: Configuration,
 }
 
-impl Desk<'_> {
+impl TrainingEditContext<'_> {
     /// Plan of a configuration that an engine accepts, or its refusal.
-    fn made(&self, configuration: Configuration) -> Result<Plan> {
+    fn configured_plan(&self, configuration: Configuration) -> Result<Plan> {
         let run = self.profile.run(&configuration, self.limits.samples());
         let devices = configuration.layout.devices();
         match check::check(&self.profile.model, &run, &self.profile.accelerator, devices) {
@@ -66,11 +66,11 @@ impl Desk<'_> {
         }
     }
 
-    fn done(&self, configuration: Configuration, what: String) -> Result<Edited> {
+    fn done(&self, configuration: Configuration, what: String) -> Result<EditResult> {
         if configuration == self.now {
             return refuse("that changes nothing");
         }
-        self.made(configuration).map(|plan| Edited { plan, what })
+        self.configured_plan(configuration).map(|plan| EditResult { plan, what })
     }
 
     /// Configuration with the first of these degrees that an engine accepts; else the first refusal.
@@ -81,12 +81,12 @@ impl Desk<'_> {
     ) -> Result<Configuration> {
         let mut first_refusal = None;
         for configuration in degrees.filter_map(with) {
-            match self.made(configuration.clone()) {
+            match self.configured_plan(configuration.clone()) {
                 Ok(_) => return Ok(configuration),
                 Err(refused) => first_refusal = first_refusal.or(Some(refused)),
             }
         }
-        Err(first_refusal.unwrap_or_else(|| Refused("the devices do not divide into another such degree".into())))
+        Err(first_refusal.unwrap_or_else(|| EditError("the devices do not divide into another such degree".into())))
     }
 
     /// Degrees above or below the current one, up to the number of devices.
@@ -95,7 +95,7 @@ impl Desk<'_> {
         if up { Box::new(now + 1..=most) } else { Box::new((1..now).rev()) }
     }
 
-    fn tensor(&self, up: bool) -> Result<Edited> {
+    fn tensor(&self, up: bool) -> Result<EditResult> {
         let devices = self.now.layout.devices();
         let found = self.first(self.others(self.now.layout.tensor, up), |tensor| {
             let mut next = self.now.clone();
@@ -130,13 +130,13 @@ impl Desk<'_> {
         Some(next)
     }
 
-    fn stages(&self, up: bool) -> Result<Edited> {
+    fn stages(&self, up: bool) -> Result<EditResult> {
         let found = self.first(self.others(self.now.layout.pipeline, up), |pipeline| self.with_stages(pipeline))?;
         let (p, d) = (found.layout.pipeline, found.layout.data);
         self.done(found, format!("{}, {}", counted(p as usize, "stage"), counted(d as usize, "replica")))
     }
 
-    fn replicas(&self, up: bool) -> Result<Edited> {
+    fn replicas(&self, up: bool) -> Result<EditResult> {
         let layout = &self.now.layout;
         let found = self.first(self.others(layout.data, up), |data| {
             let others = u64::from(layout.tensor) * u64::from(layout.context) * u64::from(data);
@@ -149,7 +149,7 @@ impl Desk<'_> {
     }
 
     /// Moves `count` layers from a stage to its neighbour.
-    fn shift(&self, from: usize, to: usize, count: u32) -> Result<Edited> {
+    fn shift(&self, from: usize, to: usize, count: u32) -> Result<EditResult> {
         if self.plan.stages.len() < 2 {
             return refuse("there is one stage only, so there is no boundary to move");
         }
@@ -172,7 +172,7 @@ impl Desk<'_> {
         self.done(next, format!("{layers} from stage {} to stage {}", from + 1, to + 1))
     }
 
-    fn carry(&self, nodes: &[NodeIndex], to: usize) -> Result<Edited> {
+    fn carry(&self, nodes: &[NodeIndex], to: usize) -> Result<EditResult> {
         let home = nodes.first().and_then(|&node| self.plan.stage_of(node));
         let Some(from) = home.filter(|from| nodes.iter().all(|&node| self.plan.stage_of(node) == Some(*from))) else {
             return refuse("these nodes are not of one stage");
@@ -186,7 +186,7 @@ impl Desk<'_> {
         self.shift(from, to, nodes.len() as u32)
     }
 
-    fn choose(&self, nodes: &[NodeIndex], forwards: bool) -> Result<Edited> {
+    fn choose(&self, nodes: &[NodeIndex], forwards: bool) -> Result<EditResult> {
         let recompute = if forwards { self.up_to(nodes)? } else { self.in_turn() };
         let what = format!("recompute {recompute}, in every stage");
         self.done(Configuration { recompute, ..self.now.clone() }, what)

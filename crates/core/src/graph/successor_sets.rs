@@ -52,17 +52,17 @@ fn mark(v: u32) -> u64 {
 
 /// For each set of one size, the vertices that may join it, ascending.
 #[derive(Debug)]
-struct Open {
+struct JoinableVertices {
     start: Vec<usize>,
     vertices: Vec<u32>,
     /// Vertices that may join the latest set but could not join the set it was made from.
     fresh: Vec<u32>,
 }
 
-impl Open {
+impl JoinableVertices {
     /// Creates a list for no sets.
     fn new() -> Self {
-        Open { start: vec![0], vertices: vec![], fresh: vec![] }
+        JoinableVertices { start: vec![0], vertices: vec![], fresh: vec![] }
     }
 
     fn clear(&mut self) {
@@ -173,7 +173,7 @@ impl SuccessorSets {
         all.below_start = vec![0, 0];
         let mut level = 0..1;
         // For each set of the level, the vertices that may join it and the set's hash.
-        let (mut open, mut next_open) = (Open::new(), Open::new());
+        let (mut open, mut next_open) = (JoinableVertices::new(), JoinableVertices::new());
         open.push((0..n as u32).filter(|&v| dag.out_degree(v as usize) == 0));
         let (mut marks, mut next_marks) = (vec![0u64], vec![]);
         // By hash: the set with this hash. On a collision the next free key is used.

@@ -1,6 +1,6 @@
 //! Baselines of the search: identity, best of random orders, greedy, simulated annealing, exhaustive search.
 
-use super::{Cost, Instance, exchange::Exchanges};
+use super::{MappingCost, MappingInstance, exchange::Exchanges};
 use crate::{random::SplitMix, search::Search};
 
 /// Number of random orders.
@@ -10,7 +10,7 @@ pub const EXHAUSTIVE: usize = 9;
 /// Exchanges tried by annealing: per pair of a worker and a device, and the maximum in all.
 const EXCHANGES: (usize, usize) = (200, 200_000);
 
-impl Instance<'_> {
+impl MappingInstance<'_> {
     /// Worker `i` on device `i`.
     pub(super) fn identity(&self) -> Vec<usize> {
         (0..self.workers()).collect()
@@ -19,7 +19,7 @@ impl Instance<'_> {
     /// Best of `DRAWN` random orders.
     pub(super) fn random(&self, seed: u64, search: &Search) -> Vec<usize> {
         let mut random = SplitMix::new(seed);
-        let mut best: Option<(Cost, Vec<usize>)> = None;
+        let mut best: Option<(MappingCost, Vec<usize>)> = None;
         let mut order: Vec<usize> = (0..self.devices()).collect();
         for _ in 0..DRAWN {
             if search.cancelled() && best.is_some() {
@@ -103,7 +103,7 @@ impl Instance<'_> {
             exchanges.exchange(a, b);
             let cost = exchanges.cost();
             // The sum of squares breaks ties between equal maxima.
-            let worth = |cost: &Cost| cost.seconds + 0.1 * cost.squares.sqrt();
+            let worth = |cost: &MappingCost| cost.seconds + 0.1 * cost.squares.sqrt();
             let worse = worth(&cost) - worth(&now);
             let chance = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
             if worse <= 0.0 || chance < (-worse / heat).exp() {
@@ -156,7 +156,7 @@ impl Instance<'_> {
         if self.devices() > EXHAUSTIVE || self.workers() > self.devices() {
             return None;
         }
-        let mut best: Option<(Cost, Vec<usize>)> = None;
+        let mut best: Option<(MappingCost, Vec<usize>)> = None;
         let mut mapping = vec![];
         self.every(&mut mapping, &mut vec![false; self.devices()], &mut best, search);
         best.map(|best| best.1)
@@ -166,7 +166,7 @@ impl Instance<'_> {
         &self,
         mapping: &mut Vec<usize>,
         used: &mut [bool],
-        best: &mut Option<(Cost, Vec<usize>)>,
+        best: &mut Option<(MappingCost, Vec<usize>)>,
         search: &Search,
     ) {
         if mapping.len() == self.workers() {

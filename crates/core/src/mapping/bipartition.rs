@@ -4,7 +4,7 @@
 //! Halves are improved by exchanges while one reduces the cut. `O(n³)` time for `n` devices, `O(n²)` memory, so it is
 //! limited to [`HALVED`] devices.
 
-use super::Instance;
+use super::MappingInstance;
 use crate::search::Search;
 
 /// Largest number of devices for bipartition: the traffic matrix then takes 128 MiB.
@@ -50,7 +50,7 @@ fn halves(
     (first, second)
 }
 
-impl Instance<'_> {
+impl MappingInstance<'_> {
     /// Mapping by recursive bipartition.
     pub(super) fn bipartition(&self, search: &Search) -> Vec<usize> {
         let workers = self.workers();

@@ -12,19 +12,19 @@
 //! Time is `O(devices² log devices + flows · (log flows + devices))` in the worst case, memory `O(devices + flows)`. A
 //! cancelled search skips bounds: the result is then lower, but still a lower bound.
 
-use super::{Group, Instance};
+use super::{MappingInstance, ReductionGroup};
 use crate::search::Search;
 
 /// Size of the largest component of the topology at each width.
-struct Parts {
+struct ComponentSizes {
     /// Widths, the widest first, each with the size of the largest component over pairs of at least that width. Only
     /// widths at which the size grows.
     largest: Vec<(f64, usize)>,
 }
 
-impl Parts {
+impl ComponentSizes {
     /// Computes the components over all devices; `None` if the search was cancelled.
-    fn of(instance: &Instance<'_>, search: &Search) -> Option<Self> {
+    fn of(instance: &MappingInstance<'_>, search: &Search) -> Option<Self> {
         let n = instance.devices();
         // By device outside the tree: the widest pair to the tree, and its other end.
         let mut widest = vec![(f64::NEG_INFINITY, 0); n];
@@ -48,7 +48,7 @@ impl Parts {
             tree.push((widest[last].0, widest[last].1, last));
         }
         tree.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-        let (mut joined, mut largest) = (Joined::new(n), vec![]);
+        let (mut joined, mut largest) = (UnionFind::new(n), vec![]);
         for (width, a, b) in tree {
             let before = joined.largest;
             joined.join(a, b);
@@ -56,7 +56,7 @@ impl Parts {
                 largest.push((width, joined.largest));
             }
         }
-        Some(Parts { largest })
+        Some(ComponentSizes { largest })
     }
 
     /// Largest width at which some component has at least `size` devices.
@@ -67,16 +67,16 @@ impl Parts {
 }
 
 /// Union-find with the size of the largest component.
-struct Joined {
+struct UnionFind {
     part: Vec<usize>,
     size: Vec<usize>,
     /// Size of the largest component.
     largest: usize,
 }
 
-impl Joined {
+impl UnionFind {
     fn new(count: usize) -> Self {
-        Joined { part: (0..count).collect(), size: vec![1; count], largest: count.min(1) }
+        UnionFind { part: (0..count).collect(), size: vec![1; count], largest: count.min(1) }
     }
 
     fn root(&mut self, mut at: usize) -> usize {
@@ -108,11 +108,11 @@ fn keep_largest(values: &mut Vec<f64>, count: usize) {
     values.sort_unstable_by(descending);
 }
 
-impl Instance<'_> {
+impl MappingInstance<'_> {
     /// Lower bound on the seconds of every mapping; weaker if the search was cancelled.
     pub fn lower_bound(&self, search: &Search) -> f64 {
         let alone = self.sorted(search).max(self.neighbours(search));
-        let Some(parts) = Parts::of(self, search) else { return alone };
+        let Some(parts) = ComponentSizes::of(self, search) else { return alone };
         alone.max(self.components(&parts)).max(self.rings(&parts, search))
     }
 
@@ -173,10 +173,10 @@ impl Instance<'_> {
         talking.into_iter().map(|(least, _)| least).fold(0.0, f64::max)
     }
 
-    fn components(&self, parts: &Parts) -> f64 {
+    fn components(&self, parts: &ComponentSizes) -> f64 {
         let mut flows: Vec<_> = self.demands.flows.iter().collect();
         flows.sort_unstable_by(|a, b| b.bytes.total_cmp(&a.bytes));
-        let mut talkers = Joined::new(self.workers());
+        let mut talkers = UnionFind::new(self.workers());
         let mut bound = 0.0f64;
         // If no component is large enough for the workers joined by flows of at least these bytes, one flow uses a
         // narrower pair.
@@ -190,7 +190,7 @@ impl Instance<'_> {
         bound
     }
 
-    fn rings(&self, parts: &Parts, search: &Search) -> f64 {
+    fn rings(&self, parts: &ComponentSizes, search: &Search) -> f64 {
         let n = self.devices();
         // A device in a ring of three or more uses two pairs: at best, the narrower one is its second widest.
         let mut second = vec![];
@@ -204,7 +204,7 @@ impl Instance<'_> {
             second.push(widths.last().copied().unwrap_or(f64::INFINITY));
         }
         second.sort_unstable_by(|a, b| b.total_cmp(a));
-        let bound = |group: &Group| {
+        let bound = |group: &ReductionGroup| {
             let size = group.workers.len();
             let steps = match size {
                 0 | 1 => return 0.0,
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::{
         cluster::topology::{PairMatrix, named},
-        mapping::{Consider, Demands, Flow},
+        mapping::{CommunicationKinds, Demands, Flow},
         random::SplitMix,
     };
 
@@ -258,7 +258,7 @@ mod tests {
             }
         }
         for size in 2..=workers {
-            demands.groups.push(Group { workers: (0..size).collect(), bytes: draw(values) });
+            demands.groups.push(ReductionGroup { workers: (0..size).collect(), bytes: draw(values) });
         }
         (demands, PairMatrix::new(&rows).unwrap())
     }
@@ -270,8 +270,8 @@ mod tests {
         for round in 0..120 {
             let n = 2 + round % 9;
             let (demands, matrix) = measured(&mut random, n, round % 2 == 0);
-            let instance = Instance::among(&topology, Arc::new(matrix), &demands, Consider::default());
-            let parts = Parts::of(&instance, &Search::default()).unwrap();
+            let instance = MappingInstance::among(&topology, Arc::new(matrix), &demands, CommunicationKinds::default());
+            let parts = ComponentSizes::of(&instance, &Search::default()).unwrap();
             let wide = |a: usize, b: usize| instance.matrix.at(a, b).max(instance.matrix.at(b, a));
             let mut widths: Vec<f64> = (0..n * n).map(|i| instance.matrix.at(i / n, i % n)).collect();
             widths.retain(|width| width.is_finite());
@@ -305,7 +305,7 @@ mod tests {
     fn a_search_that_was_stopped_has_a_bound_that_is_no_higher() {
         let topology = named("dgx-1").unwrap();
         let (demands, matrix) = measured(&mut SplitMix::new(5), 8, false);
-        let instance = Instance::among(&topology, Arc::new(matrix), &demands, Consider::default());
+        let instance = MappingInstance::among(&topology, Arc::new(matrix), &demands, CommunicationKinds::default());
         let stopped = Search::default();
         stopped.cancel();
         assert!(instance.lower_bound(&stopped) <= instance.lower_bound(&Search::default()));

@@ -4,7 +4,7 @@
 //! bytes they ascend as widths shrink. A count takes `O(bytes · log widths)`; finding the time of a given rank takes
 //! some sixty counts.
 
-use super::Instance;
+use super::MappingInstance;
 
 /// Distinct numbers of bytes, and distinct widths.
 pub(super) struct Candidates<'b> {
@@ -14,7 +14,7 @@ pub(super) struct Candidates<'b> {
 }
 
 impl<'b> Candidates<'b> {
-    pub(super) fn new(instance: &'b Instance<'_>) -> Self {
+    pub(super) fn new(instance: &'b MappingInstance<'_>) -> Self {
         let groups = instance.demands.groups.iter().map(|group| group.bytes);
         let mut bytes: Vec<f64> = instance.demands.flows.iter().map(|flow| flow.bytes).chain(groups).collect();
         bytes.sort_unstable_by(f64::total_cmp);

@@ -1,21 +1,21 @@
 //! A mapping under exchanges of two workers. Only the transfers of these two, and the rings of the groups that they
 //! leave or join, are recomputed.
 //!
-//! Sums are taken in the same order as in [`Instance::cost`], so that both agree to the last digit. An exchange
+//! Sums are taken in the same order as in [`MappingInstance::cost`], so that both agree to the last digit. An exchange
 //! recomputes the rings of the two workers' groups; a cost takes `O(flows + groups)` (and all channels with shared
 //! links).
 
 use std::sync::Arc;
 
-use super::{Cost, Instance, instance::Carried};
+use super::{MappingCost, MappingInstance, instance::MappedTraffic};
 use crate::cluster::topology::Ring;
 
 /// A mapping, with the seconds of each transfer and ring under it.
 pub(super) struct Exchanges<'i, 'a> {
-    instance: &'i Instance<'a>,
+    instance: &'i MappingInstance<'a>,
     /// Device of each worker, followed by the free devices.
     order: Vec<usize>,
-    carried: Carried,
+    carried: MappedTraffic,
     /// Latest exchange, and the values before it in the order of changes.
     latest: (usize, usize),
     flows_before: Vec<(usize, f64)>,
@@ -25,8 +25,8 @@ pub(super) struct Exchanges<'i, 'a> {
 
 impl<'i, 'a> Exchanges<'i, 'a> {
     /// Starts from a mapping followed by the free devices.
-    pub(super) fn new(instance: &'i Instance<'a>, order: Vec<usize>) -> Self {
-        let carried = Carried::new(instance, &order);
+    pub(super) fn new(instance: &'i MappingInstance<'a>, order: Vec<usize>) -> Self {
+        let carried = MappedTraffic::new(instance, &order);
         Exchanges {
             instance,
             order,
@@ -46,7 +46,7 @@ impl<'i, 'a> Exchanges<'i, 'a> {
 
     /// Cost after an exchange, if it is less than `best`. Most exchanges are rejected by the transfers of the two
     /// workers, or by a bound on their new rings.
-    pub(super) fn less_after(&mut self, a: usize, b: usize, best: &Cost) -> Option<Cost> {
+    pub(super) fn less_after(&mut self, a: usize, b: usize, best: &MappingCost) -> Option<MappingCost> {
         self.begin(a, b);
         let cost = self.instance.unshared_cost(&self.carried).is_less(best).then(|| {
             self.find_rings();
@@ -110,7 +110,7 @@ impl<'i, 'a> Exchanges<'i, 'a> {
     }
 
     /// Cost of the current mapping.
-    pub(super) fn cost(&self) -> Cost {
+    pub(super) fn cost(&self) -> MappingCost {
         self.instance.cost_of(&self.order, &self.carried)
     }
 
@@ -124,7 +124,7 @@ impl<'i, 'a> Exchanges<'i, 'a> {
 mod tests {
     use super::{
         super::{
-            Consider, Group, Instance,
+            CommunicationKinds, MappingInstance, ReductionGroup,
             tests::{demands, wired},
         },
         *,
@@ -141,15 +141,15 @@ mod tests {
             let workers = devices - round % 2;
             let mut demands = demands(&mut random, workers);
             if workers > 9 {
-                demands.groups.push(Group { workers: (0..10).collect(), bytes: 1e8 });
+                demands.groups.push(ReductionGroup { workers: (0..10).collect(), bytes: 1e8 });
             }
-            let consider = Consider { shared_links: round % 3 == 0, ..Consider::default() };
+            let consider = CommunicationKinds { shared_links: round % 3 == 0, ..CommunicationKinds::default() };
             // Pairs do not attain the same in both directions.
             let width = |random: &mut SplitMix| (1 + random.next_u64() % 5) as f64 * 1e9;
             let rows: Vec<Vec<f64>> =
                 (0..devices).map(|_| (0..devices).map(|_| width(&mut random)).collect()).collect();
             let matrix = Arc::new(PairMatrix::new(&rows).unwrap());
-            let instance = Instance::among(&topology, matrix, &demands, consider);
+            let instance = MappingInstance::among(&topology, matrix, &demands, consider);
             let mut exchanges = Exchanges::new(&instance, (0..devices).collect());
             for _ in 0..60 {
                 let a = (random.next_u64() % workers as u64) as usize;

@@ -8,16 +8,16 @@
 //! complete.
 //!
 //! A node of the search takes `O((workers + degree) · devices / 64)`. Memory is `O(workers² · devices / 64)`, besides
-//! that of [`Reach`]. The number of nodes is limited, so that the answer is the same on every machine.
+//! that of [`Reachability`]. The number of nodes is limited, so that the answer is the same on every machine.
 
-use super::{Cost, Instance, reach::Reach};
+use super::{MappingCost, MappingInstance, reach::Reachability};
 use crate::{random::SplitMix, search::Search};
 
 /// Result of a search for one target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Feasibility {
     /// A mapping was found.
-    Mapping(Vec<usize>, Cost),
+    Mapping(Vec<usize>, MappingCost),
     /// Proven infeasible: every possibility was tried.
     Proved,
     /// Not found within the node budget, or the search was cancelled.
@@ -26,7 +26,7 @@ pub enum Feasibility {
 
 /// Order in which devices are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum DeviceOrder {
     /// By number.
     Ascending,
     /// Random, with this seed.
@@ -35,10 +35,10 @@ pub(super) enum Order {
 
 /// State of a search for one target.
 pub(super) struct Feasible<'a, 'b> {
-    instance: &'b Instance<'a>,
+    instance: &'b MappingInstance<'a>,
     target: f64,
     words: usize,
-    reach: &'b Reach,
+    reach: &'b Reachability,
     /// By flow: the narrowest sufficient width.
     narrowest: Vec<f64>,
     /// By group and device: the component in which the device can be part of a ring, `None` if it cannot. Then by group
@@ -48,25 +48,25 @@ pub(super) struct Feasible<'a, 'b> {
     demand: Vec<f64>,
     twins: Vec<usize>,
     alike_machines: bool,
-    order: Order,
+    order: DeviceOrder,
     nodes: u64,
     /// True if a group is too large for an exact ring.
     unsure: bool,
 }
 
 /// Variables of the depth-first search.
-struct State {
+struct FeasibilityState {
     /// Bits of the domains, by depth, worker and word.
     domains: Vec<Vec<u64>>,
     devices: Vec<usize>,
     load: Vec<f64>,
     /// Number of workers on each machine.
-    sitting: Vec<u32>,
+    machine_workers: Vec<u32>,
     used: Vec<bool>,
 }
 
 impl<'a, 'b> Feasible<'a, 'b> {
-    pub(super) fn new(instance: &'b Instance<'a>, target: f64, order: Order, budget: u64) -> Self {
+    pub(super) fn new(instance: &'b MappingInstance<'a>, target: f64, order: DeviceOrder, budget: u64) -> Self {
         let (devices, workers) = (instance.devices(), instance.workers());
         let words = devices.div_ceil(64);
         // Tolerance for rounding: a target is itself a quotient of bytes and width.
@@ -125,11 +125,11 @@ impl<'a, 'b> Feasible<'a, 'b> {
                 own.iter_mut().zip(bits).for_each(|(own, bits)| *own &= bits);
             }
         }
-        let mut state = State {
+        let mut state = FeasibilityState {
             domains: vec![vec![0; workers * self.words]; workers + 1],
             devices: vec![usize::MAX; workers],
             load: vec![0.0; self.instance.routes.as_ref().map_or(0, |_| self.instance.topology.channels())],
-            sitting: vec![0; self.instance.topology.machines().sizes().len()],
+            machine_workers: vec![0; self.instance.topology.machines().sizes().len()],
             used: vec![false; devices],
         };
         state.domains[0] = first;
@@ -144,7 +144,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
     }
 
     /// Places the remaining workers; `None` if the budget ran out or the search was cancelled.
-    fn place(&mut self, state: &mut State, depth: usize, search: &Search) -> Option<bool> {
+    fn place(&mut self, state: &mut FeasibilityState, depth: usize, search: &Search) -> Option<bool> {
         let workers = self.instance.workers();
         if depth == workers {
             return Some(self.instance.cost(&state.devices).seconds <= self.target);
@@ -153,7 +153,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
             return None;
         }
         self.nodes -= 1;
-        let domain = |state: &State, worker: usize| -> u32 {
+        let domain = |state: &FeasibilityState, worker: usize| -> u32 {
             let bits = &state.domains[depth][worker * self.words..(worker + 1) * self.words];
             bits.iter().map(|word| word.count_ones()).sum()
         };
@@ -174,7 +174,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
         let bits = &state.domains[depth][worker * self.words..(worker + 1) * self.words];
         let mut values: Vec<usize> =
             (0..self.instance.devices()).filter(|&device| bits[device / 64] >> (device % 64) & 1 == 1).collect();
-        if let Order::Random(seed) = self.order {
+        if let DeviceOrder::Random(seed) = self.order {
             SplitMix::new(seed ^ (self.nodes << 8) ^ worker as u64).shuffle(&mut values);
         }
         let mut whole = Some(false);
@@ -199,7 +199,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
     }
 
     /// True if an equivalent device was already tried. Else the device is recorded as tried.
-    fn stands_for_another(&self, state: &State, device: usize, tried: &mut Vec<usize>) -> bool {
+    fn stands_for_another(&self, state: &FeasibilityState, device: usize, tried: &mut Vec<usize>) -> bool {
         if tried.contains(&self.twins[device]) {
             return true;
         }
@@ -207,7 +207,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
             // One empty machine stands for all empty machines.
             let machines = self.instance.topology.machines();
             let machine = self.instance.topology.machine_of(device);
-            if state.sitting[machine] == 0 {
+            if state.machine_workers[machine] == 0 {
                 let key = self.instance.devices() + device - machines.first_of(machine) as usize;
                 if tried.contains(&key) {
                     return true;
@@ -221,7 +221,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
 
     /// Places a worker and narrows its neighbours' domains. Returns the previous loads of channels; `None` if the
     /// target is violated.
-    fn sit(&self, state: &mut State, depth: usize, worker: usize, device: usize) -> Option<Vec<(u32, f64)>> {
+    fn sit(&self, state: &mut FeasibilityState, depth: usize, worker: usize, device: usize) -> Option<Vec<(u32, f64)>> {
         let words = self.words;
         let (above, below) = state.domains.split_at_mut(depth + 1);
         let domains = &mut below[0];
@@ -247,7 +247,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
         }
         state.devices[worker] = device;
         state.used[device] = true;
-        state.sitting[self.instance.topology.machine_of(device)] += 1;
+        state.machine_workers[self.instance.topology.machine_of(device)] += 1;
         let mut before = vec![];
         let ok = self.carry(state, worker, device, &mut before) && self.rings_hold(state, worker);
         if !ok {
@@ -259,7 +259,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
 
     /// Adds a worker's traffic with placed workers to the channels; false if a channel exceeds the target. The previous
     /// loads are kept, because subtracting a load would leave a rounding error.
-    fn carry(&self, state: &mut State, worker: usize, device: usize, before: &mut Vec<(u32, f64)>) -> bool {
+    fn carry(&self, state: &mut FeasibilityState, worker: usize, device: usize, before: &mut Vec<(u32, f64)>) -> bool {
         let Some(routes) = &self.instance.routes else { return true };
         let demands = &self.instance.demands;
         let leaving = self.instance.leaving[worker].iter().map(|&flow| (&demands.flows[flow], true));
@@ -284,7 +284,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
     }
 
     /// True if the rings completed by this worker are wide enough.
-    fn rings_hold(&self, state: &State, worker: usize) -> bool {
+    fn rings_hold(&self, state: &FeasibilityState, worker: usize) -> bool {
         self.instance.groups_of[worker].iter().all(|&index| {
             let group = &self.instance.demands.groups[index];
             let whole = group.workers.iter().all(|&other| state.devices[other] != usize::MAX);
@@ -293,10 +293,10 @@ impl<'a, 'b> Feasible<'a, 'b> {
     }
 
     /// Undoes the last placement.
-    fn rise(&self, state: &mut State, worker: usize, device: usize, before: &[(u32, f64)]) {
+    fn rise(&self, state: &mut FeasibilityState, worker: usize, device: usize, before: &[(u32, f64)]) {
         state.devices[worker] = usize::MAX;
         state.used[device] = false;
-        state.sitting[self.instance.topology.machine_of(device)] -= 1;
+        state.machine_workers[self.instance.topology.machine_of(device)] -= 1;
         for &(channel, load) in before.iter().rev() {
             state.load[channel as usize] = load;
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use super::{Demands, Flow, Group, reach::Reach, rounded::rounded};
+use super::{Demands, Flow, ReductionGroup, reach::Reachability, rounded::rounded};
 use crate::cluster::topology::{PairMatrix, Ring, Routes, Topology};
 
 /// Maximum number of cached rings.
@@ -17,7 +17,7 @@ const MOST_RINGS: usize = 1 << 16;
 
 /// Kinds of communication that a mapping considers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Consider {
+pub struct CommunicationKinds {
     /// Transfers between stages (`incl_p2p`).
     pub transfers: bool,
     /// All-reduces of gradients, and those of shards (`incl_allr`).
@@ -26,15 +26,15 @@ pub struct Consider {
     pub shared_links: bool,
 }
 
-impl Default for Consider {
+impl Default for CommunicationKinds {
     fn default() -> Self {
-        Consider { transfers: true, all_reduces: true, shared_links: false }
+        CommunicationKinds { transfers: true, all_reduces: true, shared_links: false }
     }
 }
 
 /// Bottleneck of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Bottleneck {
+pub enum MappingBottleneck {
     /// No traffic.
     #[default]
     None,
@@ -48,17 +48,17 @@ pub enum Bottleneck {
 
 /// Cost of a mapping, compared lexicographically; less is better.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Cost {
+pub struct MappingCost {
     /// Maximum seconds per microbatch over all transfers, rings and channels.
     pub seconds: f64,
     /// Sum of squares of the seconds of all of them.
     pub squares: f64,
     /// Transfer, ring or channel with the maximum.
-    pub bottleneck: Bottleneck,
+    pub bottleneck: MappingBottleneck,
 }
 
-impl Cost {
-    fn add(&mut self, seconds: f64, of: Bottleneck) {
+impl MappingCost {
+    fn add(&mut self, seconds: f64, of: MappingBottleneck) {
         if seconds > self.seconds {
             (self.seconds, self.bottleneck) = (seconds, of);
         }
@@ -67,15 +67,15 @@ impl Cost {
 
     /// True if it is less by more than rounding. This is a strict order, so a sequence of improvements never returns to
     /// an earlier mapping.
-    pub fn is_less(&self, than: &Cost) -> bool {
-        let rounded = |cost: &Cost| (rounded(cost.seconds), rounded(cost.squares));
+    pub fn is_less(&self, than: &MappingCost) -> bool {
+        let rounded = |cost: &MappingCost| (rounded(cost.seconds), rounded(cost.squares));
         rounded(self) < rounded(than)
     }
 }
 
 /// Transfers and all-reduces under a mapping.
 #[derive(Debug)]
-pub(super) struct Carried {
+pub(super) struct MappedTraffic {
     /// Seconds of each flow.
     pub(super) flows_s: Vec<f64>,
     /// Ring of each group, and its seconds.
@@ -83,11 +83,11 @@ pub(super) struct Carried {
     pub(super) rings_s: Vec<f64>,
 }
 
-impl Carried {
-    pub(super) fn new(instance: &Instance<'_>, devices: &[usize]) -> Self {
+impl MappedTraffic {
+    pub(super) fn new(instance: &MappingInstance<'_>, devices: &[usize]) -> Self {
         let Demands { flows, groups, .. } = &instance.demands;
         let rings: Vec<Arc<Ring>> = groups.iter().map(|group| instance.ring(group, devices)).collect();
-        Carried {
+        MappedTraffic {
             flows_s: flows.iter().map(|flow| instance.flow_s(flow, devices)).collect(),
             rings_s: groups.iter().zip(&rings).map(|(group, ring)| group.bytes / ring.width).collect(),
             rings,
@@ -97,10 +97,10 @@ impl Carried {
 
 /// Demands on a topology.
 #[derive(Debug)]
-pub struct Instance<'a> {
+pub struct MappingInstance<'a> {
     pub(super) topology: &'a Topology,
     pub(super) demands: Demands,
-    pub(super) consider: Consider,
+    pub(super) consider: CommunicationKinds,
     pub(super) matrix: Arc<PairMatrix>,
     /// Routes between all pairs; only with shared links.
     pub(super) routes: Option<Routes<'a>>,
@@ -111,17 +111,22 @@ pub struct Instance<'a> {
     pub(super) groups_of: Vec<Vec<usize>>,
     /// Cache of rings, by their sorted devices.
     rings: Mutex<FxHashMap<Vec<usize>, Arc<Ring>>>,
-    reach: OnceLock<Reach>,
+    reach: OnceLock<Reachability>,
 }
 
-impl<'a> Instance<'a> {
+impl<'a> MappingInstance<'a> {
     /// Creates the instance of these demands on a topology. Demands that `consider` excludes are left out.
-    pub fn new(topology: &'a Topology, demands: &Demands, consider: Consider) -> Self {
+    pub fn new(topology: &'a Topology, demands: &Demands, consider: CommunicationKinds) -> Self {
         Self::among(topology, Arc::new(topology.pair_matrix()), demands, consider)
     }
 
     /// Same, with the bandwidth of every pair already computed.
-    pub fn among(topology: &'a Topology, matrix: Arc<PairMatrix>, demands: &Demands, consider: Consider) -> Self {
+    pub fn among(
+        topology: &'a Topology,
+        matrix: Arc<PairMatrix>,
+        demands: &Demands,
+        consider: CommunicationKinds,
+    ) -> Self {
         let mut demands = demands.clone();
         if !consider.transfers {
             demands.flows.clear();
@@ -141,7 +146,7 @@ impl<'a> Instance<'a> {
             group.workers.iter().for_each(|&worker| groups_of[worker].push(index));
         }
         let (rings, reach) = (Mutex::default(), OnceLock::new());
-        Instance { topology, demands, consider, matrix, routes, leaving, arriving, groups_of, rings, reach }
+        MappingInstance { topology, demands, consider, matrix, routes, leaving, arriving, groups_of, rings, reach }
     }
 
     /// Assumptions made about the demands.
@@ -160,12 +165,12 @@ impl<'a> Instance<'a> {
     }
 
     /// Devices reached at each bandwidth; computed on first use.
-    pub(super) fn reach(&self) -> &Reach {
-        self.reach.get_or_init(|| Reach::new(&self.matrix))
+    pub(super) fn reach(&self) -> &Reachability {
+        self.reach.get_or_init(|| Reachability::new(&self.matrix))
     }
 
     /// Widest ring of a group under a mapping, as devices. The same set of devices always gives the same ring.
-    pub(super) fn ring(&self, group: &Group, devices: &[usize]) -> Arc<Ring> {
+    pub(super) fn ring(&self, group: &ReductionGroup, devices: &[usize]) -> Arc<Ring> {
         let mut own: Vec<usize> = group.workers.iter().map(|&worker| devices[worker]).collect();
         own.sort_unstable();
         // The lock is not held while a ring is computed.
@@ -191,7 +196,7 @@ impl<'a> Instance<'a> {
 
     /// Lower bound on the seconds of a group's ring under a mapping: `worker` needs one pair to send and one to
     /// receive.
-    pub(super) fn least_ring_s(&self, group: &Group, worker: usize, devices: &[usize]) -> f64 {
+    pub(super) fn least_ring_s(&self, group: &ReductionGroup, worker: usize, devices: &[usize]) -> f64 {
         let own = devices[worker];
         let others = group.workers.iter().filter(|&&other| other != worker).map(|&other| devices[other]);
         let widest = others.fold((0.0f64, 0.0f64), |(to, from), other| {
@@ -226,29 +231,29 @@ impl<'a> Instance<'a> {
     }
 
     /// Cost of a mapping; `devices` gives the device of each worker.
-    pub fn cost(&self, devices: &[usize]) -> Cost {
-        self.cost_of(devices, &Carried::new(self, devices))
+    pub fn cost(&self, devices: &[usize]) -> MappingCost {
+        self.cost_of(devices, &MappedTraffic::new(self, devices))
     }
 
     /// Cost of transfers and rings alone, without shared channels.
-    pub(super) fn unshared_cost(&self, carried: &Carried) -> Cost {
-        let mut cost = Cost::default();
+    pub(super) fn unshared_cost(&self, carried: &MappedTraffic) -> MappingCost {
+        let mut cost = MappingCost::default();
         for (index, &seconds) in carried.flows_s.iter().enumerate() {
-            cost.add(seconds, Bottleneck::Flow(index));
+            cost.add(seconds, MappingBottleneck::Flow(index));
         }
         for (index, &seconds) in carried.rings_s.iter().enumerate() {
-            cost.add(seconds, Bottleneck::Ring(index));
+            cost.add(seconds, MappingBottleneck::Ring(index));
         }
         cost
     }
 
     /// Cost of a mapping with transfers and rings already computed.
-    pub(super) fn cost_of(&self, devices: &[usize], carried: &Carried) -> Cost {
+    pub(super) fn cost_of(&self, devices: &[usize], carried: &MappedTraffic) -> MappingCost {
         let mut cost = self.unshared_cost(carried);
         for (channel, seconds) in
             (0..).zip(self.channels_of(devices, &carried.rings)).filter(|(_, seconds)| *seconds > 0.0)
         {
-            cost.add(seconds, Bottleneck::Channel(channel));
+            cost.add(seconds, MappingBottleneck::Channel(channel));
         }
         cost
     }

@@ -14,7 +14,7 @@
 //! number change nothing. Exchanges reduce the sum of squares of the remaining communication.
 //!
 //! * [`Demands`]: traffic between workers, of any plan that can be simulated
-//! * [`Instance`]: demands on a topology; cost of a mapping; lower bound
+//! * [`MappingInstance`]: demands on a topology; cost of a mapping; lower bound
 //! * [`map`]: the search and the baselines
 
 mod baselines;
@@ -29,12 +29,12 @@ mod reach;
 pub mod rounded;
 mod search;
 
-pub use crate::simulate::{Demands, Flow, Group, Worker};
+pub use crate::simulate::{Demands, Flow, ModelShard, ReductionGroup};
 pub use baselines::EXHAUSTIVE;
 pub use feasible::Feasibility;
-pub use instance::{Bottleneck, Consider, Cost, Instance};
-pub use on_plan::{Keep, Mapped, PlanError, demands, map_plan};
-pub use search::{MapError, Mapping, MappingSettings, Method, Parallel, map};
+pub use instance::{CommunicationKinds, MappingBottleneck, MappingCost, MappingInstance};
+pub use on_plan::{MappedPlan, MappingChoice, PlanError, demands, map_plan};
+pub use search::{MapError, Mapping, MappingMethod, MappingSettings, Parallel, map};
 
 #[cfg(test)]
 mod tests;

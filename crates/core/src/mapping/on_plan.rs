@@ -1,18 +1,18 @@
 //! Maps a whole plan: derives the demands of its stages, maps them, and puts the plan on the devices found.
 
-use super::{Consider, Cost, Demands, Instance, MapError, Mapping, MappingSettings, map};
+use super::{CommunicationKinds, Demands, MapError, Mapping, MappingCost, MappingInstance, MappingSettings, map};
 use crate::{
     cluster::{Limits, topology::LinkRule},
     family,
     plan::{Plan, document::MappingPart},
     search::Search,
     simulate::{Pipeline, Setup, length_unless},
-    workload::{Workload, formats::Wired},
+    workload::{Workload, formats::PlanTopology},
 };
 
 /// A plan on the devices of a topology.
 #[derive(Debug, Clone)]
-pub struct Mapped {
+pub struct MappedPlan {
     /// The plan on these devices.
     pub plan: Plan,
     /// The mapping.
@@ -21,12 +21,12 @@ pub struct Mapped {
     pub part: MappingPart,
     /// Devices of the original plan, their cost, and the simulated seconds of an iteration on them; if the topology has
     /// these devices.
-    pub before: Option<(Vec<usize>, Cost, Option<f64>)>,
+    pub before: Option<(Vec<usize>, MappingCost, Option<f64>)>,
 }
 
 /// Choice between the original devices and those found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum MappingChoice {
     /// The devices found.
     Found,
     /// The original devices or those found, whichever has the shorter simulated iteration.
@@ -59,10 +59,10 @@ pub fn map_plan(
     workload: &Workload,
     limits: &Limits,
     plan: &Plan,
-    wired: &Wired,
-    (consider, settings, keep): (Consider, &MappingSettings, Keep),
+    wired: &PlanTopology,
+    (consider, settings, keep): (CommunicationKinds, &MappingSettings, MappingChoice),
     search: &Search,
-) -> Result<Mapped, PlanError> {
+) -> Result<MappedPlan, PlanError> {
     let topology = &wired.topology;
     let setup = Setup::default().of(plan);
     let plain = Plan { topology: None, ..plan.clone() };
@@ -71,7 +71,7 @@ pub fn map_plan(
         return Err(PlanError::NoStages);
     }
     let demands = demands(workload, limits, &plain, &pipeline, LinkRule::of(topology).any);
-    let instance = Instance::new(topology, &demands, consider);
+    let instance = MappingInstance::new(topology, &demands, consider);
     let mut mapping = map(&instance, settings, search)?;
     // Simulates on the routes, under the schedule that the pipeline supports.
     let stopped = || search.cancelled();
@@ -89,7 +89,7 @@ pub fn map_plan(
     let before = known.then(|| (before.clone(), instance.cost(&before), simulated(&before)));
     let mut after = simulated(&mapping.devices);
     if let Some((devices, cost, Some(seconds))) = &before
-        && keep == Keep::Faster
+        && keep == MappingChoice::Faster
         && after.is_none_or(|after| *seconds <= after)
     {
         // A smaller bottleneck does not always make the iteration shorter.
@@ -97,5 +97,5 @@ pub fn map_plan(
         (mapping.devices, mapping.cost, after) = (devices.clone(), *cost, Some(*seconds));
     }
     let part = MappingPart { iteration_s: after, file: wired.file.clone(), ..mapping.part(&instance) };
-    Ok(Mapped { plan: plan.clone().on(topology, &mapping.devices), mapping, part, before })
+    Ok(MappedPlan { plan: plan.clone().on(topology, &mapping.devices), mapping, part, before })
 }

@@ -19,7 +19,7 @@ struct Direction {
 
 /// Both directions.
 #[derive(Debug)]
-pub(super) struct Reach {
+pub(super) struct Reachability {
     words: usize,
     out: Direction,
     into: Direction,
@@ -50,7 +50,7 @@ impl Direction {
     }
 }
 
-impl Reach {
+impl Reachability {
     pub(super) fn new(matrix: &PairMatrix) -> Self {
         let devices = matrix.devices();
         let words = devices.div_ceil(64);
@@ -59,7 +59,7 @@ impl Reach {
         let mut widths = out.widths.concat();
         widths.sort_unstable_by(|a, b| b.total_cmp(a));
         widths.dedup();
-        Reach { words, out, into, widths }
+        Reachability { words, out, into, widths }
     }
 
     /// Distinct widths of pairs, the widest first.

@@ -3,11 +3,11 @@
 use thiserror::Error;
 
 use super::{
-    Bottleneck, Cost, Instance,
+    MappingBottleneck, MappingCost, MappingInstance,
     baselines::EXHAUSTIVE,
     bipartition::HALVED,
     candidates::Candidates,
-    feasible::{Feasibility, Feasible, Order},
+    feasible::{DeviceOrder, Feasibility, Feasible},
 };
 use crate::{plan::document::MappingPart, search::Search};
 
@@ -20,7 +20,7 @@ const ROUNDS: usize = 64;
 
 /// Method that finds a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Method {
+pub enum MappingMethod {
     /// Search over targets.
     #[default]
     Search,
@@ -38,34 +38,34 @@ pub enum Method {
     Exhaustive,
 }
 
-impl Method {
+impl MappingMethod {
     /// All methods, in display order.
-    pub const ALL: [Method; 7] = [
-        Method::Search,
-        Method::Identity,
-        Method::Random,
-        Method::Greedy,
-        Method::Annealing,
-        Method::Bipartition,
-        Method::Exhaustive,
+    pub const ALL: [MappingMethod; 7] = [
+        MappingMethod::Search,
+        MappingMethod::Identity,
+        MappingMethod::Random,
+        MappingMethod::Greedy,
+        MappingMethod::Annealing,
+        MappingMethod::Bipartition,
+        MappingMethod::Exhaustive,
     ];
 
     /// Name of the method in options.
     pub const fn id(self) -> &'static str {
         match self {
-            Method::Search => "search",
-            Method::Identity => "identity",
-            Method::Random => "random",
-            Method::Greedy => "greedy",
-            Method::Annealing => "annealing",
-            Method::Bipartition => "bipartition",
-            Method::Exhaustive => "exhaustive",
+            MappingMethod::Search => "search",
+            MappingMethod::Identity => "identity",
+            MappingMethod::Random => "random",
+            MappingMethod::Greedy => "greedy",
+            MappingMethod::Annealing => "annealing",
+            MappingMethod::Bipartition => "bipartition",
+            MappingMethod::Exhaustive => "exhaustive",
         }
     }
 
     /// Method with this name.
-    pub fn find(id: &str) -> Option<Method> {
-        Method::ALL.into_iter().find(|method| method.id() == id)
+    pub fn find(id: &str) -> Option<MappingMethod> {
+        MappingMethod::ALL.into_iter().find(|method| method.id() == id)
     }
 }
 
@@ -102,7 +102,7 @@ impl Parallel {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MappingSettings {
     /// Method that finds the mapping.
-    pub method: Method,
+    pub method: MappingMethod,
     /// Number of searches that run at once.
     pub parallel: Parallel,
     /// Seed of random choices.
@@ -113,7 +113,7 @@ pub struct MappingSettings {
 
 impl Default for MappingSettings {
     fn default() -> Self {
-        MappingSettings { method: Method::Search, parallel: Parallel::default(), seed: 0, budget: BUDGET }
+        MappingSettings { method: MappingMethod::Search, parallel: Parallel::default(), seed: 0, budget: BUDGET }
     }
 }
 
@@ -185,7 +185,7 @@ pub struct Mapping {
     /// Device of each worker.
     pub devices: Vec<usize>,
     /// Cost of the mapping.
-    pub cost: Cost,
+    pub cost: MappingCost,
     /// Lower bound on the seconds of every mapping.
     pub lower_bound_s: f64,
     /// True if no mapping takes less time.
@@ -195,14 +195,14 @@ pub struct Mapping {
     /// True if every mapping takes the same time.
     pub ties: bool,
     /// Method that found it.
-    pub method: Method,
+    pub method: MappingMethod,
     /// Notes for the report.
     pub notes: Vec<String>,
 }
 
 impl Mapping {
     /// The mapping as in the plan document.
-    pub fn part(&self, instance: &Instance<'_>) -> MappingPart {
+    pub fn part(&self, instance: &MappingInstance<'_>) -> MappingPart {
         let (topology, bottleneck) = (instance.topology, self.bottleneck(instance));
         MappingPart {
             topology: topology.name.clone(),
@@ -221,17 +221,17 @@ impl Mapping {
     }
 
     /// Description of the bottleneck (pair, ring or channel), and its bytes per second.
-    pub fn bottleneck(&self, instance: &Instance<'_>) -> Option<(String, f64)> {
+    pub fn bottleneck(&self, instance: &MappingInstance<'_>) -> Option<(String, f64)> {
         let topology = instance.topology;
         let name = |worker: usize| topology.device_name(self.devices[worker]).to_string();
         match self.cost.bottleneck {
-            Bottleneck::None => None,
-            Bottleneck::Flow(index) => {
+            MappingBottleneck::None => None,
+            MappingBottleneck::Flow(index) => {
                 let flow = instance.demands.flows[index];
                 let width = instance.matrix.at(self.devices[flow.from], self.devices[flow.to]);
                 Some((format!("{} -> {}", name(flow.from), name(flow.to)), width))
             }
-            Bottleneck::Ring(index) => {
+            MappingBottleneck::Ring(index) => {
                 let group = &instance.demands.groups[index];
                 let ring = instance.ring(group, &self.devices);
                 let names: Vec<&str> = ring.order.iter().map(|&device| topology.device_name(device)).collect();
@@ -244,19 +244,21 @@ impl Mapping {
                 };
                 Some((ring_of, ring.width))
             }
-            Bottleneck::Channel(channel) => Some((topology.channel_name(channel), topology.channel_bandwidth(channel))),
+            MappingBottleneck::Channel(channel) => {
+                Some((topology.channel_name(channel), topology.channel_bandwidth(channel)))
+            }
         }
     }
 }
 
 /// A target, and the result of its searches.
-type Tried = (f64, Feasibility);
+type TargetResult = (f64, Feasibility);
 
 /// Maps a plan's demands onto a topology.
 ///
 /// # Errors
 /// [`MapError`] if no mapping exists, or the settings do not allow one.
-pub fn map(instance: &Instance<'_>, settings: &MappingSettings, search: &Search) -> Result<Mapping, MapError> {
+pub fn map(instance: &MappingInstance<'_>, settings: &MappingSettings, search: &Search) -> Result<Mapping, MapError> {
     let topology = instance.topology;
     let parallel = settings.parallel.checked()?;
     let (workers, devices) = (instance.workers(), instance.devices());
@@ -269,26 +271,30 @@ pub fn map(instance: &Instance<'_>, settings: &MappingSettings, search: &Search)
     }
     let proved = instance.lower_bound(search);
     let nodes = settings.budget;
-    let mut run = Run { instance, parallel, search, proved, nodes, budget: false, notes: vec![] };
+    let mut run = TargetSearch { instance, parallel, search, proved, nodes, budget: false, notes: vec![] };
     let idle = instance.demands.flows.is_empty() && instance.demands.groups.is_empty();
     let (method, devices) = match settings.method {
-        Method::Search if idle => {
+        MappingMethod::Search if idle => {
             run.notes.push(run.why_idle());
-            (Method::Identity, instance.identity())
+            (MappingMethod::Identity, instance.identity())
         }
-        Method::Search => (Method::Search, run.searched(settings.seed)),
-        Method::Identity => (Method::Identity, instance.identity()),
-        Method::Random => (Method::Random, instance.random(settings.seed, search)),
-        Method::Greedy => (Method::Greedy, instance.greedy(search)),
-        Method::Annealing => (Method::Annealing, instance.annealed(instance.greedy(search), settings.seed, search)),
-        Method::Bipartition if devices > HALVED => return Err(MapError::NotHalved { devices, topology: name() }),
-        Method::Bipartition => (Method::Bipartition, instance.bipartition(search)),
-        Method::Exhaustive => {
+        MappingMethod::Search => (MappingMethod::Search, run.searched(settings.seed)),
+        MappingMethod::Identity => (MappingMethod::Identity, instance.identity()),
+        MappingMethod::Random => (MappingMethod::Random, instance.random(settings.seed, search)),
+        MappingMethod::Greedy => (MappingMethod::Greedy, instance.greedy(search)),
+        MappingMethod::Annealing => {
+            (MappingMethod::Annealing, instance.annealed(instance.greedy(search), settings.seed, search))
+        }
+        MappingMethod::Bipartition if devices > HALVED => {
+            return Err(MapError::NotHalved { devices, topology: name() });
+        }
+        MappingMethod::Bipartition => (MappingMethod::Bipartition, instance.bipartition(search)),
+        MappingMethod::Exhaustive => {
             let every = instance.exhaustive(search).ok_or_else(|| MapError::TooLarge { devices, topology: name() })?;
             if !search.cancelled() {
                 run.proved = instance.cost(&every).seconds;
             }
-            (Method::Exhaustive, every)
+            (MappingMethod::Exhaustive, every)
         }
     };
     let cost = instance.cost(&devices);
@@ -297,11 +303,11 @@ pub fn map(instance: &Instance<'_>, settings: &MappingSettings, search: &Search)
         run.notes.push(format!("all pairs of {} attain the same: no mapping is better than another", topology.name));
     }
     let proved = cost.seconds <= run.proved * (1.0 + 1e-9);
-    let Run { proved: bound, budget, notes, .. } = run;
+    let TargetSearch { proved: bound, budget, notes, .. } = run;
     Ok(Mapping { devices, cost, lower_bound_s: bound.min(cost.seconds), proved, budget, ties, method, notes })
 }
 
-impl Instance<'_> {
+impl MappingInstance<'_> {
     /// Quick mapping: the better of identity and greedy, improved by exchanges if `polish` is set.
     pub fn quick(&self, polish: bool, search: &Search) -> Vec<usize> {
         let mut starts = vec![self.identity(), self.greedy(search)];
@@ -314,8 +320,8 @@ impl Instance<'_> {
 }
 
 /// State of a search over targets.
-struct Run<'a, 'b> {
-    instance: &'b Instance<'a>,
+struct TargetSearch<'a, 'b> {
+    instance: &'b MappingInstance<'a>,
     parallel: Parallel,
     search: &'b Search,
     /// Lower bound on the seconds of every mapping.
@@ -327,7 +333,7 @@ struct Run<'a, 'b> {
     notes: Vec<String>,
 }
 
-impl Run<'_, '_> {
+impl TargetSearch<'_, '_> {
     fn why_idle(&self) -> String {
         if self.instance.consider.transfers || self.instance.consider.all_reduces {
             "nothing is sent between devices: every mapping is as good, and the identity is taken".into()
@@ -384,9 +390,9 @@ impl Run<'_, '_> {
     }
 
     /// Chooses one mapping among those with the best time, independent of the course of the search.
-    fn settled(&self, first: (Cost, Vec<usize>), best: (Cost, Vec<usize>)) -> Vec<usize> {
+    fn settled(&self, first: (MappingCost, Vec<usize>), best: (MappingCost, Vec<usize>)) -> Vec<usize> {
         let target = best.0.seconds;
-        let again = Feasible::new(self.instance, target, Order::Ascending, self.nodes).run(self.search);
+        let again = Feasible::new(self.instance, target, DeviceOrder::Ascending, self.nodes).run(self.search);
         let found = match again {
             Feasibility::Mapping(devices, _) => devices,
             Feasibility::Proved | Feasibility::Budget => best.1,
@@ -396,7 +402,7 @@ impl Run<'_, '_> {
     }
 
     /// Best of several mappings; the first one among equals.
-    fn best(&self, mappings: Vec<Vec<usize>>) -> (Cost, Vec<usize>) {
+    fn best(&self, mappings: Vec<Vec<usize>>) -> (MappingCost, Vec<usize>) {
         let costed = mappings.into_iter().map(|devices| (self.instance.cost(&devices), devices));
         costed.reduce(|a, b| if b.0.is_less(&a.0) { b } else { a }).unwrap_or_default()
     }
@@ -435,10 +441,11 @@ impl Run<'_, '_> {
 
     /// Probes the targets and returns the result of each, ascending. Among several searches for one target, the first
     /// one in order that finished counts, so that speed does not matter.
-    fn tried(&self, targets: &[f64], seed: u64) -> Vec<Tried> {
+    fn tried(&self, targets: &[f64], seed: u64) -> Vec<TargetResult> {
         let same = u64::from(self.parallel.same_target);
         let one = |(&target, number): (&f64, u64)| {
-            let order = if number == 0 { Order::Ascending } else { Order::Random(seed.wrapping_add(number)) };
+            let order =
+                if number == 0 { DeviceOrder::Ascending } else { DeviceOrder::Random(seed.wrapping_add(number)) };
             Feasible::new(self.instance, target, order, self.nodes).run(self.search)
         };
         let all: Vec<(&f64, u64)> = targets.iter().flat_map(|target| (0..same).map(move |n| (target, n))).collect();

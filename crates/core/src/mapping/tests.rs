@@ -9,12 +9,12 @@ use crate::{
 
 const EQUAL: f64 = 1e9;
 
-fn searched(instance: &Instance<'_>, parallel: Parallel) -> Mapping {
+fn searched(instance: &MappingInstance<'_>, parallel: Parallel) -> Mapping {
     map(instance, &MappingSettings { parallel, ..MappingSettings::default() }, &Search::default()).unwrap()
 }
 
 /// Least cost over all mappings.
-fn brute(instance: &Instance<'_>) -> f64 {
+fn brute(instance: &MappingInstance<'_>) -> f64 {
     instance.cost(&instance.exhaustive(&Search::default()).unwrap()).seconds
 }
 
@@ -42,10 +42,10 @@ pub(super) fn demands(random: &mut SplitMix, workers: usize) -> Demands {
     let mut demands =
         Demands::chain(&(1..workers).map(|_| (1 + random.next_u64() % 5) as f64 * 1e8).collect::<Vec<_>>());
     if workers > 3 && random.next_u64().is_multiple_of(2) {
-        demands.groups.push(Group { workers: vec![0, 1, workers - 1], bytes: 3e8 });
+        demands.groups.push(ReductionGroup { workers: vec![0, 1, workers - 1], bytes: 3e8 });
     }
     if random.next_u64().is_multiple_of(2) {
-        demands.groups.push(Group { workers: vec![0, workers - 1], bytes: 2e8 });
+        demands.groups.push(ReductionGroup { workers: vec![0, workers - 1], bytes: 2e8 });
     }
     demands
 }
@@ -53,7 +53,7 @@ pub(super) fn demands(random: &mut SplitMix, workers: usize) -> Demands {
 #[test]
 fn a_chain_of_eight_on_a_dgx_1_lies_on_the_cycle_of_double_links() {
     let topology = named("dgx-1").unwrap();
-    let instance = Instance::new(&topology, &Demands::chain(&[EQUAL; 7]), Consider::default());
+    let instance = MappingInstance::new(&topology, &Demands::chain(&[EQUAL; 7]), CommunicationKinds::default());
     let mapping = searched(&instance, Parallel::default());
     assert_eq!(mapping.cost.seconds, EQUAL / 50e9);
     assert!(mapping.proved && !mapping.budget && mapping.lower_bound_s == mapping.cost.seconds);
@@ -64,8 +64,11 @@ fn a_chain_of_eight_on_a_dgx_1_lies_on_the_cycle_of_double_links() {
         assert!([cycle[(at + 1) % 8], cycle[(at + 7) % 8]].contains(&pair[1]), "{:?}", mapping.devices);
     }
     // One device after the other goes from 3 to 4, which no NVLink joins.
-    let identity =
-        map(&instance, &MappingSettings { method: Method::Identity, ..MappingSettings::default() }, &Search::default());
+    let identity = map(
+        &instance,
+        &MappingSettings { method: MappingMethod::Identity, ..MappingSettings::default() },
+        &Search::default(),
+    );
     let identity = identity.unwrap();
     assert_eq!(identity.bottleneck(&instance), Some(("gpu3 -> gpu4".into(), 6e9)));
     assert!(!identity.proved && identity.lower_bound_s <= mapping.cost.seconds);
@@ -103,8 +106,8 @@ fn the_search_finds_what_all_mappings_find() {
         let demands = demands(&mut random, workers);
         for (transfers, all_reduces) in [(true, true), (true, false), (false, true)] {
             for shared_links in [false, true] {
-                let consider = Consider { transfers, all_reduces, shared_links };
-                let instance = Instance::new(&topology, &demands, consider);
+                let consider = CommunicationKinds { transfers, all_reduces, shared_links };
+                let instance = MappingInstance::new(&topology, &demands, consider);
                 let (mapping, least) = (searched(&instance, Parallel::default()), brute(&instance));
                 let close = |a: f64, b: f64| (a - b).abs() <= 1e-8 * b;
                 assert!(close(mapping.cost.seconds, least), "{round} {consider:?}: {} {least}", mapping.cost.seconds);
@@ -123,10 +126,15 @@ fn the_search_finds_what_all_mappings_find() {
 fn all_placements_of_eight_on_a_dgx_1() {
     let topology = named("dgx-1").unwrap();
     let mut demands = Demands::chain(&[3e8, 1e8, 4e8, 1e8, 5e8]);
-    demands.workers.extend([6, 7].map(|stage| Worker { stage, replica: 0, shard: 0 }));
-    demands.groups = vec![Group { workers: vec![5, 6, 7], bytes: 6e8 }, Group { workers: vec![0, 1], bytes: 2e8 }];
+    demands.workers.extend([6, 7].map(|stage| ModelShard { stage, replica: 0, shard: 0 }));
+    demands.groups =
+        vec![ReductionGroup { workers: vec![5, 6, 7], bytes: 6e8 }, ReductionGroup { workers: vec![0, 1], bytes: 2e8 }];
     for (transfers, all_reduces) in [(true, true), (true, false), (false, true)] {
-        let instance = Instance::new(&topology, &demands, Consider { transfers, all_reduces, shared_links: false });
+        let instance = MappingInstance::new(
+            &topology,
+            &demands,
+            CommunicationKinds { transfers, all_reduces, shared_links: false },
+        );
         let (mapping, least) = (searched(&instance, Parallel::default()), brute(&instance));
         assert_eq!(mapping.cost.seconds, least);
         assert!(mapping.proved);
@@ -138,7 +146,7 @@ fn threads_and_their_numbers_change_nothing() {
     let mut random = SplitMix::new(11);
     let topologies = [named("dgx-1").unwrap(), named("2xv100-4+eth-25g").unwrap(), wired(&mut random, 7)];
     for topology in &topologies {
-        let instance = Instance::new(topology, &demands(&mut random, 6), Consider::default());
+        let instance = MappingInstance::new(topology, &demands(&mut random, 6), CommunicationKinds::default());
         let plain = searched(&instance, Parallel { same_target: 1, degree: 1 });
         assert!(!plain.budget);
         for (same_target, degree) in [(1, 4), (2, 2), (2, 4), (3, 6)] {
@@ -161,10 +169,11 @@ fn threads_and_their_numbers_change_nothing() {
 fn where_nothing_is_to_be_gained_that_is_said() {
     let topology = named("dgx-a100").unwrap();
     let chain = Demands::chain(&[EQUAL; 7]);
-    let mapping = searched(&Instance::new(&topology, &chain, Consider::default()), Parallel::default());
+    let mapping =
+        searched(&MappingInstance::new(&topology, &chain, CommunicationKinds::default()), Parallel::default());
     assert!(mapping.ties && mapping.proved && mapping.notes[0].contains("no mapping is better"), "{mapping:?}");
-    let neither = Consider { transfers: false, all_reduces: false, shared_links: false };
-    let mapping = searched(&Instance::new(&topology, &chain, neither), Parallel::default());
+    let neither = CommunicationKinds { transfers: false, all_reduces: false, shared_links: false };
+    let mapping = searched(&MappingInstance::new(&topology, &chain, neither), Parallel::default());
     assert_eq!(mapping.devices, [0, 1, 2, 3, 4, 5, 6, 7]);
     assert!(mapping.notes[0].contains("the identity is taken"), "{mapping:?}");
 }
@@ -175,16 +184,16 @@ fn what_cannot_be_mapped_is_told() {
     let link = |from, to| Link { from, to, bandwidth: 1e9, latency_s: 0.0, duplex: Duplex::Full, what: String::new() };
     let apart = Topology::new("two islands", ["a", "b", "c", "d"].map(vertex).to_vec(), vec![link(0, 1), link(2, 3)]);
     let apart = apart.unwrap();
-    let instance = Instance::new(&apart, &Demands::chain(&[EQUAL]), Consider::default());
+    let instance = MappingInstance::new(&apart, &Demands::chain(&[EQUAL]), CommunicationKinds::default());
     let error = map(&instance, &MappingSettings::default(), &Search::default()).unwrap_err().to_string();
     assert!(error.contains("a, b cannot reach c, d"), "{error}");
     let small = named("a6000-2").unwrap();
-    let instance = Instance::new(&small, &Demands::chain(&[EQUAL; 2]), Consider::default());
+    let instance = MappingInstance::new(&small, &Demands::chain(&[EQUAL; 2]), CommunicationKinds::default());
     let error = map(&instance, &MappingSettings::default(), &Search::default()).unwrap_err().to_string();
     assert!(error.contains("3 parts") && error.contains("2 devices"), "{error}");
     let large = named("dgx-2").unwrap();
-    let instance = Instance::new(&large, &Demands::chain(&[EQUAL; 2]), Consider::default());
-    let every = MappingSettings { method: Method::Exhaustive, ..MappingSettings::default() };
+    let instance = MappingInstance::new(&large, &Demands::chain(&[EQUAL; 2]), CommunicationKinds::default());
+    let every = MappingSettings { method: MappingMethod::Exhaustive, ..MappingSettings::default() };
     let error = map(&instance, &every, &Search::default()).unwrap_err().to_string();
     assert!(error.contains("up to 9") && error.contains("16"), "{error}");
 }
@@ -193,7 +202,11 @@ fn what_cannot_be_mapped_is_told() {
 fn the_cheapest_cut_crosses_between_machines() {
     let topology = named("2xv100-4+eth-25g").unwrap();
     // Four and four: the only cut in the middle is the dearest but one; with a device to spare others are possible.
-    let instance = Instance::new(&topology, &Demands::chain(&[4e8, 5e8, 6e8, 3e8, 5e8, 4e8, 1e8]), Consider::default());
+    let instance = MappingInstance::new(
+        &topology,
+        &Demands::chain(&[4e8, 5e8, 6e8, 3e8, 5e8, 4e8, 1e8]),
+        CommunicationKinds::default(),
+    );
     let mapping = searched(&instance, Parallel::default());
     assert_eq!(mapping.cost.seconds, 3e8 / 3.125e9);
     assert!(mapping.proved);
@@ -206,13 +219,13 @@ fn every_method_is_valid_and_the_search_is_no_worse() {
     let mut random = SplitMix::new(5);
     for name in ["dgx-1", "2xdgx-1+eth-25g", "tpu-v5e-4x4"] {
         let topology = named(name).unwrap();
-        let instance = Instance::new(&topology, &demands(&mut random, 8), Consider::default());
+        let instance = MappingInstance::new(&topology, &demands(&mut random, 8), CommunicationKinds::default());
         let search = searched(&instance, Parallel::default());
-        for method in Method::ALL {
+        for method in MappingMethod::ALL {
             let Ok(mapping) =
                 map(&instance, &MappingSettings { method, ..MappingSettings::default() }, &Search::default())
             else {
-                assert!(method == Method::Exhaustive && topology.devices() > EXHAUSTIVE);
+                assert!(method == MappingMethod::Exhaustive && topology.devices() > EXHAUSTIVE);
                 continue;
             };
             assert!(
@@ -226,7 +239,7 @@ fn every_method_is_valid_and_the_search_is_no_worse() {
             sorted.sort_unstable();
             sorted.dedup();
             assert_eq!(sorted.len(), 8);
-            assert_eq!(Method::find(method.id()), Some(method));
+            assert_eq!(MappingMethod::find(method.id()), Some(method));
         }
     }
 }
@@ -237,7 +250,9 @@ fn names_of_devices_and_units_change_nothing() {
     let topology = wired(&mut random, 6);
     let demands = demands(&mut random, 6);
     let cost = |topology: &Topology, demands: &Demands| {
-        searched(&Instance::new(topology, demands, Consider::default()), Parallel::default()).cost.seconds
+        searched(&MappingInstance::new(topology, demands, CommunicationKinds::default()), Parallel::default())
+            .cost
+            .seconds
     };
     let plain = cost(&topology, &demands);
     // The devices the other way round.
@@ -283,7 +298,7 @@ fn exchanges_end_where_bandwidths_differ_by_no_more_than_rounding() {
         let devices = 3 + round % 3;
         let demands = Demands::chain(&vec![1e6; 1 + round % (devices - 1)]);
         let matrix = Arc::new(nearly_alike(&mut random, devices));
-        let instance = Instance::among(&topology, matrix, &demands, Consider::default());
+        let instance = MappingInstance::among(&topology, matrix, &demands, CommunicationKinds::default());
         // Far more time than it takes: what goes round in circles is stopped by it.
         let search = Search::new(Some(Duration::from_secs(20)), 0);
         every_order(devices, &mut |order| {
@@ -301,8 +316,9 @@ fn exchanges_end_where_bandwidths_differ_by_no_more_than_rounding() {
 fn what_costs_less_is_an_order() {
     let mut random = SplitMix::new(31);
     let mut near = || 1.0 + (random.next_u64() % 9) as f64 * 0.3e-12;
-    let costs: Vec<Cost> =
-        (0..40).map(|_| Cost { seconds: near(), squares: near(), bottleneck: Bottleneck::None }).collect();
+    let costs: Vec<MappingCost> = (0..40)
+        .map(|_| MappingCost { seconds: near(), squares: near(), bottleneck: MappingBottleneck::None })
+        .collect();
     for a in &costs {
         for b in &costs {
             assert!(!(a.is_less(b) && b.is_less(a)));

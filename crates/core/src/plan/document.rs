@@ -297,7 +297,7 @@ pub struct MappingPart {
 
 impl MappingPart {
     /// Bottleneck in words: `3.2 ms of communication a microbatch, most at gpu0 - gpu3 (50 GB/s), proven the least`.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let at = self.bottleneck.as_ref().zip(self.bottleneck_bytes_per_s);
         let at = at.map(|(place, width)| format!(", most at {place} ({})", units::bandwidth_exact(width)));
         let how = if self.proved { "proven the least" } else { "not proven the least" };

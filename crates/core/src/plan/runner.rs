@@ -37,7 +37,7 @@ pub enum RecomputeRule {
 
 /// Rules of an engine, read from its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct EngineRules {
     /// Version of the engine.
     pub version: &'static str,
     /// Source of the rules in that version.
@@ -56,7 +56,7 @@ pub struct Rules {
 }
 
 /// Rules that all engines share.
-const ANY: Rules = Rules {
+const ANY: EngineRules = EngineRules {
     version: "of each engine below",
     source: "what all of them share",
     recompute: RecomputeRule::AllOrNone,
@@ -66,7 +66,7 @@ const ANY: Rules = Rules {
     merges_ends: true,
 };
 
-const MEGATRON: Rules = Rules {
+const MEGATRON: EngineRules = EngineRules {
     version: "core 0.16.1",
     source: "megatron/core/pipeline_parallel/schedules.py; --recompute-num-layers of transformer_config.py",
     recompute: RecomputeRule::Count,
@@ -76,7 +76,7 @@ const MEGATRON: Rules = Rules {
     merges_ends: false,
 };
 
-const DEEPSPEED: Rules = Rules {
+const DEEPSPEED: EngineRules = EngineRules {
     version: "0.19.8",
     source: "deepspeed/runtime/pipe/schedule.py (TrainSchedule) and module.py (PipelineModule)",
     recompute: RecomputeRule::PerLayer,
@@ -86,7 +86,7 @@ const DEEPSPEED: Rules = Rules {
     merges_ends: false,
 };
 
-const TORCH: Rules = Rules {
+const TORCH: EngineRules = EngineRules {
     version: "2.15",
     source: "torch/distributed/pipelining/schedules.py (ScheduleInterleaved1F1B: rounds of microbatches)",
     recompute: RecomputeRule::PerLayer,
@@ -96,14 +96,14 @@ const TORCH: Rules = Rules {
     merges_ends: false,
 };
 
-const TORCHTITAN: Rules = Rules {
+const TORCHTITAN: EngineRules = EngineRules {
     version: "0.3.0",
     source: "torchtitan/distributed/pipeline_parallel.py and activation_checkpoint.py; schedules are PyTorch's",
     recompute: RecomputeRule::AllOrNone,
     ..TORCH
 };
 
-const GALVATRON: Rules = Rules {
+const GALVATRON: EngineRules = EngineRules {
     version: "2.4.1",
     source: "galvatron/core/runtime/pipeline/pipeline.py and the fields of its strategy files",
     recompute: RecomputeRule::PerLayer,
@@ -148,7 +148,7 @@ impl Runner {
     }
 
     /// Rules of the engine.
-    pub fn rules(self) -> &'static Rules {
+    pub fn rules(self) -> &'static EngineRules {
         match self {
             Runner::Any => &ANY,
             Runner::Megatron => &MEGATRON,

@@ -15,7 +15,7 @@ pub struct PartCost {
 
 /// Nodes that run as a whole. Times are in the profile's unit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct SamplePart {
     /// Index of the part's stage.
     pub stage: usize,
     /// Nodes of the part, ascending.
@@ -28,7 +28,7 @@ pub struct Part {
     pub waits_for: Option<usize>,
 }
 
-impl Part {
+impl SamplePart {
     /// Sum of the nodes' costs. All receive first, then compute, then send.
     pub fn cost(&self) -> PartCost {
         self.costs.iter().fold(PartCost::default(), |sum, cost| PartCost {
@@ -54,7 +54,7 @@ impl Part {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SingleSample {
     /// Parts by stage, then in the order of data flow through the stage.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SamplePart>,
     /// Finish of the last part, in the profile's unit of time.
     pub latency: f64,
 }

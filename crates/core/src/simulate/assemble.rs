@@ -5,7 +5,7 @@ use super::{
     memory,
     memory_parts::MemoryParts,
     pipeline::{Pipeline, sound},
-    program::{Clock, Program},
+    program::{Program, TickScale},
     run::Record,
     timeline::{Event, EventKind, LinkUse, Timeline},
 };
@@ -57,7 +57,7 @@ pub(super) fn timeline(
     pipeline: &Pipeline,
     schedule: Schedule,
     program: &Program,
-    clock: &Clock,
+    clock: &TickScale,
     lanes: &Lanes,
 ) -> Timeline {
     let mut timeline =
@@ -133,7 +133,7 @@ fn all_reduces(
     pipeline: &Pipeline,
     schedule: Schedule,
     program: &Program,
-    clock: &Clock,
+    clock: &TickScale,
     lanes: &Lanes,
     stage: usize,
 ) -> Vec<(i64, i64)> {
@@ -181,7 +181,7 @@ fn summarise(
     pipeline: &Pipeline,
     schedule: Schedule,
     program: &Program,
-    clock: &Clock,
+    clock: &TickScale,
     lanes: &Lanes,
     timeline: &mut Timeline,
 ) {
@@ -217,7 +217,7 @@ fn summarise(
 }
 
 /// Traffic of every link, from the sends of the program.
-fn links(pipeline: &Pipeline, program: &Program, clock: &Clock) -> Vec<LinkUse> {
+fn links(pipeline: &Pipeline, program: &Program, clock: &TickScale) -> Vec<LinkUse> {
     let mut links: std::collections::BTreeMap<(u32, u32), LinkUse> = std::collections::BTreeMap::new();
     let microbatches = f64::from(program.microbatches);
     for chunk in &program.chunks {

@@ -9,10 +9,10 @@
 //! busy devices starve.
 //!
 //! Transfers that became ready at the same moment are ordered by stage, then microbatch, then activations before
-//! gradients, then nearest destination first ([`Turn`]). Stages have the pipeline's order, and a microbatch fixes the
-//! replicas at both ends. The plan alone therefore decides ties, never the order of replicas, machines, nodes or edges
-//! in a file. Ties matter: equal stages have many, and without overlap another rule may change the iteration time by a
-//! quarter and more.
+//! gradients, then nearest destination first ([`TransferOrder`]). Stages have the pipeline's order, and a microbatch
+//! fixes the replicas at both ends. The plan alone therefore decides ties, never the order of replicas, machines, nodes
+//! or edges in a file. Ties matter: equal stages have many, and without overlap another rule may change the iteration
+//! time by a quarter and more.
 //!
 //! Links connect pairs of stages, one per direction, shared by all replicas of the pair. If the plan is mapped to
 //! machines, transfers between machines use an output port and an input port instead. If it is mapped to a topology,
@@ -28,12 +28,12 @@ use std::{
 };
 
 use super::{
-    order::Work,
+    order::PassKind,
     patience::Patience,
     pipeline::Pipeline,
     program::{Program, Send},
     recurrence::Recurrence,
-    routes::Routes,
+    routes::PipelineRoutes,
     run::{ACTIVATIONS, GRADIENTS, Inbox, Record, sending},
     settings::LinkModel,
     sharing::Sharing,
@@ -42,7 +42,7 @@ use super::{
 
 /// Event of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ending {
+pub(super) enum ClockEvent {
     /// End of a worker's computation.
     Computed(u32),
     /// End of a transfer, by its slot and the version of its bandwidth.
@@ -51,11 +51,11 @@ pub(super) enum Ending {
 
 /// Total order of transfers: time of readiness, sending stage, microbatch, direction, sending part of the model, and
 /// number of the transfer, nearest part first.
-pub(super) type Turn = (i64, u32, u32, usize, u32, usize);
+pub(super) type TransferOrder = (i64, u32, u32, usize, u32, usize);
 
 /// Waiting or running transfer.
 #[derive(Debug, Clone)]
-pub(super) struct Transfer {
+pub(super) struct PendingTransfer {
     pub(super) sender: usize,
     pub(super) receiver: usize,
     /// Sending stage.
@@ -73,8 +73,8 @@ pub(super) struct Transfer {
     pub(super) resources: Vec<u32>,
 }
 
-impl Transfer {
-    pub(super) fn turn(&self) -> Turn {
+impl PendingTransfer {
+    pub(super) fn turn(&self) -> TransferOrder {
         (self.ready, self.stage, self.microbatch, self.direction, self.chunk, self.number)
     }
 }
@@ -84,7 +84,7 @@ impl Transfer {
 pub(super) struct Compute {
     pub(super) done: u64,
     /// Kind of the current or last computation.
-    work: Work,
+    work: PassKind,
     chunk: u32,
     pub(super) microbatch: u32,
     pub(super) start: i64,
@@ -102,11 +102,11 @@ pub(super) struct Contention<'a> {
     /// Waiting transfers of every resource: each worker's compute, its two send engines, the links.
     pub(super) queues: Vec<VecDeque<u32>>,
     pub(super) busy: Vec<bool>,
-    pub(super) transfers: Vec<Transfer>,
+    pub(super) transfers: Vec<PendingTransfer>,
     vacant: Vec<u32>,
-    pub(super) clock: BinaryHeap<Reverse<(i64, Ending)>>,
+    pub(super) clock: BinaryHeap<Reverse<(i64, ClockEvent)>>,
     pub(super) sharing: Sharing,
-    pub(super) routes: Routes,
+    pub(super) routes: PipelineRoutes,
     /// Resources whose first transfer may start, and workers that may compute.
     stirred: Vec<u32>,
     woken: Vec<usize>,
@@ -147,9 +147,9 @@ pub(super) fn simulate(
 impl<'a> Contention<'a> {
     fn new(pipeline: &Pipeline, program: &'a Program) -> Self {
         let workers = program.workers.len();
-        let routes = Routes::new(pipeline, program);
+        let routes = PipelineRoutes::new(pipeline, program);
         let resources = 3 * workers + routes.links as usize;
-        let idle = Compute { done: 0, work: Work::Forward, chunk: 0, microbatch: 0, start: 0, computing: false };
+        let idle = Compute { done: 0, work: PassKind::Forward, chunk: 0, microbatch: 0, start: 0, computing: false };
         let mut run = Contention {
             program,
             overlap: pipeline.settings.overlap,
@@ -179,8 +179,8 @@ impl<'a> Contention<'a> {
         while let Some(&Reverse((_, ending))) = self.clock.peek().filter(|next| next.0.0 == time) {
             self.clock.pop();
             match ending {
-                Ending::Computed(worker) => self.computed(worker as usize, record),
-                Ending::Arrived(slot, version) => {
+                ClockEvent::Computed(worker) => self.computed(worker as usize, record),
+                ClockEvent::Arrived(slot, version) => {
                     if self.model != LinkModel::Shared || self.sharing.version(slot) == version {
                         self.arrived(slot, record);
                     }
@@ -196,7 +196,7 @@ impl<'a> Contention<'a> {
         self.transfers.len() - self.vacant.len()
     }
 
-    fn at(&mut self, time: i64, ending: Ending) {
+    fn at(&mut self, time: i64, ending: ClockEvent) {
         self.clock.push(Reverse((time, ending)));
     }
 
@@ -211,7 +211,7 @@ impl<'a> Contention<'a> {
         if self.model == LinkModel::Shared {
             let clock = &mut self.clock;
             self.sharing
-                .share(self.now, |slot, version, end| clock.push(Reverse((end, Ending::Arrived(slot, version)))));
+                .share(self.now, |slot, version, end| clock.push(Reverse((end, ClockEvent::Arrived(slot, version)))));
         }
     }
 
@@ -233,7 +233,7 @@ impl<'a> Contention<'a> {
             let path = self.routes.path(way, transfer.microbatch, transfer.sender, transfer.receiver);
             self.sharing.join(slot, path, ticks, self.now);
         } else {
-            self.at(self.now + ticks, Ending::Arrived(slot, 0));
+            self.at(self.now + ticks, ClockEvent::Arrived(slot, 0));
         }
     }
 
@@ -247,14 +247,14 @@ impl<'a> Contention<'a> {
         let operation = order.at(done);
         let chunk = &self.program.chunks[operation.chunk as usize];
         let (direction, ticks) = match operation.work {
-            Work::Forward => (ACTIVATIONS, chunk.forward),
-            Work::Backward => (GRADIENTS, chunk.backward),
-            Work::WeightGradient => (GRADIENTS, chunk.weights),
+            PassKind::Forward => (ACTIVATIONS, chunk.forward),
+            PassKind::Backward => (GRADIENTS, chunk.backward),
+            PassKind::WeightGradient => (GRADIENTS, chunk.weights),
         };
         let place = self.program.workers[worker];
         let microbatch = operation.own * self.program.groups[place.stage as usize].replicas + place.replica;
         let inbox = &mut self.inboxes[operation.chunk as usize][direction];
-        if operation.work != Work::WeightGradient && inbox.senders > 0 && inbox.take(microbatch).is_none() {
+        if operation.work != PassKind::WeightGradient && inbox.senders > 0 && inbox.take(microbatch).is_none() {
             return;
         }
         self.busy[worker] = true;
@@ -266,7 +266,7 @@ impl<'a> Contention<'a> {
             start: self.now,
             computing: true,
         };
-        self.at(self.now + ticks, Ending::Computed(worker as u32));
+        self.at(self.now + ticks, ClockEvent::Computed(worker as u32));
     }
 
     fn computed(&mut self, worker: usize, record: &mut impl FnMut(Record<i64>)) {
@@ -277,9 +277,9 @@ impl<'a> Contention<'a> {
         let program = self.program;
         let sending = &program.chunks[chunk as usize];
         let (kind, direction, sends) = match work {
-            Work::Forward => (EventKind::Forward, ACTIVATIONS, &sending.activations[..]),
-            Work::Backward => (EventKind::Backward, GRADIENTS, &sending.gradients[..]),
-            Work::WeightGradient => (EventKind::WeightGradient, GRADIENTS, &[][..]),
+            PassKind::Forward => (EventKind::Forward, ACTIVATIONS, &sending.activations[..]),
+            PassKind::Backward => (EventKind::Backward, GRADIENTS, &sending.gradients[..]),
+            PassKind::WeightGradient => (EventKind::WeightGradient, GRADIENTS, &[][..]),
         };
         record(Record { worker, chunk, microbatch, index: done, kind, start, end: self.now });
         for (number, &send) in sends.iter().enumerate() {
@@ -311,7 +311,7 @@ impl<'a> Contention<'a> {
         }
         let ready = self.now;
         let stage = self.program.chunks[chunk as usize].stage;
-        let transfer = Transfer {
+        let transfer = PendingTransfer {
             sender,
             receiver,
             stage,
@@ -351,7 +351,7 @@ impl<'a> Contention<'a> {
         let mut resources = std::mem::take(&mut self.transfers[slot as usize].resources);
         resources.iter().for_each(|&resource| self.free(resource));
         resources.clear();
-        let Transfer { sender, chunk, send, direction, microbatch, start, .. } = self.transfers[slot as usize];
+        let PendingTransfer { sender, chunk, send, direction, microbatch, start, .. } = self.transfers[slot as usize];
         self.transfers[slot as usize].resources = resources;
         self.vacant.push(slot);
         let (kind, start) = (sending(direction, send.stage), start.unwrap_or(self.now));

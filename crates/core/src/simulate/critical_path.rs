@@ -127,7 +127,7 @@ pub fn critical_path(pipeline: &Pipeline, schedule: Schedule, timeline: &Timelin
     let events = &timeline.events;
     let mut by_end: Vec<u32> = (0..events.len() as u32).collect();
     by_end.sort_by(|&a, &b| events[a as usize].end_s.total_cmp(&events[b as usize].end_s));
-    let search = Search { pipeline, schedule, timeline, by_end };
+    let search = PathSearch { pipeline, schedule, timeline, by_end };
     let Some(&last) = search.by_end.iter().rfind(|&&i| takes_time(&events[i as usize])) else {
         return CriticalPath::default();
     };
@@ -155,7 +155,7 @@ fn takes_time(event: &Event) -> bool {
     event.end_s > event.start_s
 }
 
-struct Search<'a> {
+struct PathSearch<'a> {
     pipeline: &'a Pipeline,
     schedule: Schedule,
     timeline: &'a Timeline,
@@ -163,7 +163,7 @@ struct Search<'a> {
     by_end: Vec<u32>,
 }
 
-impl Search<'_> {
+impl PathSearch<'_> {
     /// Event that delayed the event `at`.
     fn before(&self, at: usize) -> Option<usize> {
         let events = &self.timeline.events;

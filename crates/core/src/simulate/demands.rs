@@ -16,7 +16,7 @@ use crate::units;
 
 /// Part of a plan on one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Worker {
+pub struct ModelShard {
     /// Stage of the worker.
     pub stage: u32,
     /// Replica of the stage.
@@ -38,7 +38,7 @@ pub struct Flow {
 
 /// Workers that all-reduce together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Group {
+pub struct ReductionGroup {
     /// Members of the group, ascending.
     pub workers: Vec<usize>,
     /// Bytes per microbatch over each step of the ring.
@@ -49,11 +49,11 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Demands {
     /// Workers, stage by stage, replica by replica, as the plan numbers its devices.
-    pub workers: Vec<Worker>,
+    pub workers: Vec<ModelShard>,
     /// Flows in both directions, each ordered pair at most once.
     pub flows: Vec<Flow>,
     /// Groups of all-reduces.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ReductionGroup>,
     /// Assumptions.
     pub notes: Vec<String>,
 }
@@ -72,7 +72,7 @@ fn overlap(i: u32, n: u32, j: u32, m: u32) -> f64 {
 impl Demands {
     /// Chain of workers, each exchanging `bytes` with the next in both directions.
     pub fn chain(bytes: &[f64]) -> Self {
-        let workers = (0..=bytes.len() as u32).map(|stage| Worker { stage, replica: 0, shard: 0 }).collect();
+        let workers = (0..=bytes.len() as u32).map(|stage| ModelShard { stage, replica: 0, shard: 0 }).collect();
         let flow = |(from, &bytes): (usize, &f64)| {
             [Flow { from, to: from + 1, bytes }, Flow { from: from + 1, to: from, bytes }]
         };
@@ -94,7 +94,7 @@ impl Demands {
         for (stage, planned) in (0..).zip(&pipeline.stages) {
             first.push(demands.workers.len());
             for replica in 0..planned.replicas.max(1) {
-                let shard = |shard| Worker { stage, replica, shard };
+                let shard = |shard| ModelShard { stage, replica, shard };
                 demands.workers.extend((0..planned.devices.max(1)).map(shard));
             }
         }
@@ -131,7 +131,7 @@ impl Demands {
             let mut add = |workers: Vec<usize>, bytes: f64| {
                 let n = workers.len() as f64;
                 if n > 1.0 && bytes > 0.0 {
-                    demands.groups.push(Group { workers, bytes: 2.0 * (n - 1.0) / n * bytes });
+                    demands.groups.push(ReductionGroup { workers, bytes: 2.0 * (n - 1.0) / n * bytes });
                 }
             };
             if by_sample {

@@ -13,7 +13,7 @@ use super::{
     contention, fast_forward,
     patience::Patience,
     pipeline::Pipeline,
-    program::{Clock, Program},
+    program::{Program, TickScale},
     sequence, single_sample,
     timeline::Timeline,
 };
@@ -60,7 +60,7 @@ fn simulated(
     if pipeline.refusal(schedule).is_some() {
         return Some(Timeline::default());
     }
-    let clock = Clock::of(pipeline);
+    let clock = TickScale::of(pipeline);
     let program = Program::new(pipeline, schedule, &clock);
     let drawn = drawn(&program, schedule, most_events);
     let mut lanes = Lanes::new(&program, schedule);

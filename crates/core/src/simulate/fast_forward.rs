@@ -2,12 +2,12 @@
 //!
 //! A run proceeds in rounds ([`super::phase`]), each with the same operations some microbatches later. A moment of the
 //! state is a sum of durations along the longest of many paths. While the same paths stay longest, every moment grows
-//! by a fixed rate per period. [`Moving`] computes with moments and their rates, and records for how many repetitions
-//! each comparison keeps its result. If every moment has moved by its rate and kept the rate after one repetition, that
-//! many further repetitions do the same and are added in one step. Time is in whole ticks, so nothing is approximated.
-//! Rates differ if a fast stage runs ahead of a slow one: the leap then ends when a buffer is full, and the next
-//! begins. The period is guessed from the latest rounds ([`super::period`]). A wrong guess costs as much as simulating
-//! those rounds.
+//! by a fixed rate per period. [`LinearMoment`] computes with moments and their rates, and records for how many
+//! repetitions each comparison keeps its result. If every moment has moved by its rate and kept the rate after one
+//! repetition, that many further repetitions do the same and are added in one step. Time is in whole ticks, so nothing
+//! is approximated. Rates differ if a fast stage runs ahead of a slow one: the leap then ends when a buffer is full,
+//! and the next begins. The period is guessed from the latest rounds ([`super::period`]). A wrong guess costs as much
+//! as simulating those rounds.
 //!
 //! `O(transient + drawn microbatches)` operations if such periods are found, else `O(all)`. Memory never grows with the
 //! batch.
@@ -17,20 +17,20 @@ use super::{
     period::{History, mix},
     phase::{Phase, common_multiple, phases},
     program::Program,
-    run::{Moment, Record, Run, Worker},
+    run::{Moment, Record, SimulationState, WorkerState},
     timeline::EventKind,
 };
 
 /// Moment `at + j · rate` in repetition `j`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Moving {
+struct LinearMoment {
     at: i64,
     rate: i64,
 }
 
-impl Moment for Moving {
+impl Moment for LinearMoment {
     fn after(self, ticks: i64) -> Self {
-        Moving { at: self.at + ticks, ..self }
+        LinearMoment { at: self.at + ticks, ..self }
     }
 
     fn later(self, other: Self, horizon: &mut i64) -> Self {
@@ -50,8 +50,8 @@ pub(super) fn simulate(
     drawn: u32,
     patience: &mut Patience<'_>,
     mut record: impl FnMut(Record<i64>),
-) -> Option<Run<i64>> {
-    let mut run = Run::<i64>::new(program);
+) -> Option<SimulationState<i64>> {
+    let mut run = SimulationState::<i64>::new(program);
     let gap = drawn..program.microbatches.saturating_sub(drawn);
     let all = |worker: usize| program.order(worker).len;
     if gap.start < gap.end {
@@ -75,7 +75,7 @@ pub(super) fn simulate(
 fn leap(
     program: &Program,
     phase: &Phase,
-    run: &mut Run<i64>,
+    run: &mut SimulationState<i64>,
     patience: &mut Patience<'_>,
     record: &mut impl FnMut(Record<i64>),
 ) {
@@ -84,7 +84,7 @@ fn leap(
     let Some(whole) = (if program.by_replica { phase.whole_turn() } else { Some(1) }) else {
         return;
     };
-    let mut watch = Watch::new(program);
+    let mut watch = RoundHistory::new(program);
     let mut round = phase.skippable.start;
     while round < end && !patience.lost() {
         watch.simulate(program, phase, run, round, patience, record);
@@ -104,21 +104,21 @@ fn leap(
         if times > 0 && !patience.lost() {
             repetition.shift(program, phase, run, times);
             round += times * period;
-            watch = Watch::new(program);
+            watch = RoundHistory::new(program);
         }
     }
 }
 
 /// History of the rounds, to detect when they repeat.
-struct Watch {
+struct RoundHistory {
     history: History,
     /// By part of the model and resource: the end of the last event.
     last: Vec<[i64; 3]>,
 }
 
-impl Watch {
+impl RoundHistory {
     fn new(program: &Program) -> Self {
-        Watch { history: History::new(), last: vec![[0; 3]; program.chunks.len()] }
+        RoundHistory { history: History::new(), last: vec![[0; 3]; program.chunks.len()] }
     }
 
     /// Simulates a round and records how far it advanced each part of the model. The order of visiting replicas depends
@@ -127,7 +127,7 @@ impl Watch {
         &mut self,
         program: &Program,
         phase: &Phase,
-        run: &mut Run<i64>,
+        run: &mut SimulationState<i64>,
         round: u64,
         patience: &mut Patience<'_>,
         record: &mut impl FnMut(Record<i64>),
@@ -152,8 +152,8 @@ impl Watch {
 struct Repetition {
     round: u64,
     period: u64,
-    /// Movement of each moment, in the order of [`Run::map`]. For a worker, relative to the moments of the worker whose
-    /// position it took.
+    /// Movement of each moment, in the order of [`SimulationState::map`]. For a worker, relative to the moments of the
+    /// worker whose position it took.
     rates: Vec<i64>,
     /// By inbox: true if it moved to later microbatches. An empty inbox did not.
     moves: Vec<bool>,
@@ -164,11 +164,11 @@ struct Repetition {
 fn alike<T: Moment>(
     program: &Program,
     phase: &Phase,
-    (then, before): (&Run<T>, u64),
-    (now, round): (&Run<T>, u64),
+    (then, before): (&SimulationState<T>, u64),
+    (now, round): (&SimulationState<T>, u64),
 ) -> Option<Vec<bool>> {
     let (goal, next) = (phase.goal(before), phase.goal(round));
-    let behind = |(worker, state): (usize, &Worker<T>)| {
+    let behind = |(worker, state): (usize, &WorkerState<T>)| {
         let successor = phase.successor(program, worker, round - before);
         goal(worker) - state.done == next(successor) - now.workers[successor].done
     };
@@ -190,8 +190,8 @@ impl Repetition {
     fn new(
         program: &Program,
         phase: &Phase,
-        then: &Run<i64>,
-        now: &Run<i64>,
+        then: &SimulationState<i64>,
+        now: &SimulationState<i64>,
         round: u64,
         period: u64,
     ) -> Option<Repetition> {
@@ -208,16 +208,22 @@ impl Repetition {
     }
 
     /// Number of further repetitions that are certain.
-    fn certain(&self, program: &Program, phase: &Phase, now: &Run<i64>, patience: &mut Patience<'_>) -> u64 {
+    fn certain(
+        &self,
+        program: &Program,
+        phase: &Phase,
+        now: &SimulationState<i64>,
+        patience: &mut Patience<'_>,
+    ) -> u64 {
         if now.workers.iter().enumerate().any(|(worker, state)| !phase.unseen(worker, state.done)) {
             return 0;
         }
         let mut rates = self.rates.iter();
-        let moving = now.map(|at| Moving { at, rate: rates.next().copied().unwrap_or_default() });
+        let moving = now.map(|at| LinearMoment { at, rate: rates.next().copied().unwrap_or_default() });
         let mut after = moving.clone();
         let round = self.round + self.period;
         after.advance(program, phase.goal(round), patience, |_| {});
-        let once = |moment: Moving| Moving { at: moment.at + moment.rate, ..moment };
+        let once = |moment: LinearMoment| LinearMoment { at: moment.at + moment.rate, ..moment };
         let workers = moving.workers.iter().enumerate().all(|(worker, state)| {
             after.workers[phase.successor(program, worker, self.period)].free == state.free.map(once)
         });
@@ -229,7 +235,7 @@ impl Repetition {
     }
 
     /// Advances the run by `times` repetitions.
-    fn shift(&self, program: &Program, phase: &Phase, run: &mut Run<i64>, times: u64) {
+    fn shift(&self, program: &Program, phase: &Phase, run: &mut SimulationState<i64>, times: u64) {
         let mut rates = self.rates.iter();
         let later = run.map(|now| now + times as i64 * rates.next().copied().unwrap_or_default());
         let rounds = times * self.period;
@@ -238,7 +244,7 @@ impl Repetition {
         for (worker, state) in later.workers.iter().enumerate() {
             let successor = phase.successor(program, worker, rounds);
             let behind = goal(worker) - state.done;
-            turned.workers[successor] = Worker { done: next(successor) - behind, ..*state };
+            turned.workers[successor] = WorkerState { done: next(successor) - behind, ..*state };
         }
         for (inbox, _) in turned.inboxes.iter_mut().flatten().zip(&self.moves).filter(|(_, moved)| **moved) {
             inbox.first += (rounds * phase.round) as u32;
@@ -250,7 +256,7 @@ impl Repetition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Pipeline, PipelineStage, Schedule, SimulatorSettings, Transfer, program::Clock, wires};
+    use crate::simulate::{Pipeline, PipelineStage, Schedule, SimulatorSettings, Transfer, program::TickScale, wires};
 
     fn random_pipeline(next: &mut impl FnMut(u64) -> u64, microbatches: u32) -> Pipeline {
         let count = 1 + next(6) as usize;
@@ -295,7 +301,7 @@ mod tests {
             let microbatches = if next(5) == 0 { microbatches } else { microbatches / 60 * 60 };
             let pipeline = random_pipeline(&mut next, microbatches);
             for schedule in pipeline.playable() {
-                let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
+                let program = Program::new(&pipeline, schedule, &TickScale::of(&pipeline));
                 let mut all = vec![];
                 let simulated =
                     simulate(&program, u32::MAX, &mut Patience::new(&|| false), |record| all.push(record)).unwrap();
@@ -303,7 +309,8 @@ mod tests {
                 let mut some = vec![];
                 let leapt =
                     simulate(&program, drawn, &mut Patience::new(&|| false), |record| some.push(record)).unwrap();
-                let times = |run: &Run<i64>| -> Vec<_> { run.workers.iter().map(|w| (w.done, w.free)).collect() };
+                let times =
+                    |run: &SimulationState<i64>| -> Vec<_> { run.workers.iter().map(|w| (w.done, w.free)).collect() };
                 assert_eq!(times(&simulated), times(&leapt), "{schedule:?} {pipeline:?}");
                 all.retain(|r| r.microbatch < drawn || r.microbatch >= microbatches - drawn);
                 let key = |r: &Record<i64>| (r.worker, r.chunk, r.kind, r.microbatch, r.index, r.start, r.end);
@@ -336,7 +343,7 @@ mod tests {
             ..Pipeline::default()
         };
         for schedule in pipeline.playable() {
-            let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
+            let program = Program::new(&pipeline, schedule, &TickScale::of(&pipeline));
             let simulated = simulate(&program, u32::MAX, &mut Patience::new(&|| false), |_| {}).unwrap();
             let leapt = simulate(&program, 50, &mut Patience::new(&|| false), |_| {}).unwrap();
             assert_eq!(leapt.moments(), simulated.moments(), "{schedule:?}");
@@ -349,10 +356,10 @@ mod tests {
     #[test]
     fn the_later_moment_keeps_its_lead_for_a_counted_time() {
         let mut horizon = i64::MAX;
-        let (slow, fast) = (Moving { at: 10, rate: 1 }, Moving { at: 0, rate: 4 });
+        let (slow, fast) = (LinearMoment { at: 10, rate: 1 }, LinearMoment { at: 0, rate: 4 });
         assert_eq!(slow.later(fast, &mut horizon), slow);
         assert_eq!(horizon, 3);
-        assert_eq!(Moving { at: 0, rate: 1 }.later(fast, &mut horizon), fast);
+        assert_eq!(LinearMoment { at: 0, rate: 1 }.later(fast, &mut horizon), fast);
         assert_eq!(horizon, 3);
     }
 
@@ -377,7 +384,7 @@ mod tests {
             (Schedule::Interleaved, 128 + 126),
             (Schedule::Inference, 32 + 31),
         ] {
-            let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
+            let program = Program::new(&pipeline, schedule, &TickScale::of(&pipeline));
             let mut records = 0;
             let run = simulate(&program, 100, &mut Patience::new(&|| false), |_| records += 1).unwrap();
             assert_eq!(records, 200 * events, "{schedule:?}");

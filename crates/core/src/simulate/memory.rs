@@ -1,9 +1,9 @@
 //! Memory of a device over time, and its components.
 
 use super::{
-    order::{Order, Work},
+    order::{ComputationOrder, PassKind},
     pipeline::PipelineStage,
-    program::Clock,
+    program::TickScale,
     run::Record,
     timeline::EventKind,
 };
@@ -12,9 +12,9 @@ use super::{
 /// and all have equally many in flight. That number follows from the order alone, so computations may be missing.
 pub(super) fn steps(
     stage: &PipelineStage,
-    order: &Order,
+    order: &ComputationOrder,
     parts: usize,
-    clock: &Clock,
+    clock: &TickScale,
     computed: &[Record<i64>],
 ) -> Vec<(f64, f64)> {
     let mut steps: Vec<(f64, f64)> = vec![(0.0, stage.fixed_bytes)];
@@ -28,13 +28,13 @@ pub(super) fn steps(
     };
     for record in computed {
         let work = match record.kind {
-            EventKind::Forward => Work::Forward,
-            EventKind::Backward => Work::Backward,
-            _ => Work::WeightGradient,
+            EventKind::Forward => PassKind::Forward,
+            EventKind::Backward => PassKind::Backward,
+            _ => PassKind::WeightGradient,
         };
         let after = order.held_after(record.index);
         let released = order.releases(work);
-        if work == Work::Forward {
+        if work == PassKind::Forward {
             put(record.start, after + i64::from(released));
         }
         if released {

@@ -36,13 +36,13 @@ mod wires;
 
 pub use crate::plan::{Execution, Schedule, WarmUp};
 pub use critical_path::{CriticalPath, PathKind, critical_path};
-pub use demands::{Demands, Flow, Group, Worker};
+pub use demands::{Demands, Flow, ModelShard, ReductionGroup};
 pub use engine::{LEAST_TIME, MOST_EVENTS, length_unless, simulate, simulate_unless};
 pub use memory_parts::MemoryParts;
-pub use pipeline::{Pipeline, PipelineStage, Step, Transfer};
+pub use pipeline::{OperatorTimes, Pipeline, PipelineStage, Transfer};
 pub use sample_run::{SampleRun, by_time};
-pub use setting::Setting;
+pub use setting::SimulatorSetting;
 pub use settings::{LinkModel, SimulatorSettings};
-pub use setup::{Asked, Setup};
+pub use setup::{ExplicitSettings, Setup};
 pub use timeline::{Event, EventKind, LinkUse, Timeline};
-pub use wires::{Load, Way, Wires};
+pub use wires::{ChannelLoad, ReplicaRoute, ReplicaRoutes};

@@ -7,7 +7,7 @@ use crate::plan::interleaved_round;
 
 /// Kind of computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Work {
+pub(super) enum PassKind {
     /// Forward pass.
     Forward,
     /// Backward pass: whole, or only of the inputs if the weights' part is delayed.
@@ -18,8 +18,8 @@ pub(super) enum Work {
 
 /// One computation of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Operation {
-    pub(super) work: Work,
+pub(super) struct Computation {
+    pub(super) work: PassKind,
     /// Index of the virtual stage in the whole pipeline.
     pub(super) chunk: u32,
     pub(super) own: u32,
@@ -28,7 +28,7 @@ pub(super) struct Operation {
 /// Operations that repeat, each time `step` microbatches later.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
-    pub(super) operations: Vec<Operation>,
+    pub(super) operations: Vec<Computation>,
     pub(super) step: u32,
     pub(super) repeats: u64,
     /// Index of its first operation in the order.
@@ -53,27 +53,27 @@ impl Segment {
 
 /// All computations of a worker, in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Order {
+pub(super) struct ComputationOrder {
     pub(super) segments: Vec<Segment>,
     pub(super) len: u64,
     /// Operation after which a microbatch's activations are released.
-    release: Option<Work>,
+    release: Option<PassKind>,
 }
 
-impl Order {
+impl ComputationOrder {
     /// Creates an empty order that releases a microbatch's activations after `release`.
-    fn releasing(release: Work) -> Self {
-        Order { release: Some(release), ..Order::default() }
+    fn releasing(release: PassKind) -> Self {
+        ComputationOrder { release: Some(release), ..ComputationOrder::default() }
     }
 
-    fn repeat(&mut self, operations: Vec<Operation>, step: u32, repeats: u64) {
+    fn repeat(&mut self, operations: Vec<Computation>, step: u32, repeats: u64) {
         if operations.is_empty() || repeats == 0 {
             return;
         }
         let mut now = 0;
         let held = operations.iter().map(|operation| {
             // If a forward releases its own activations, they are held only while it runs.
-            now += i64::from(operation.work == Work::Forward) - i64::from(Some(operation.work) == self.release);
+            now += i64::from(operation.work == PassKind::Forward) - i64::from(Some(operation.work) == self.release);
             now
         });
         let held = held.collect();
@@ -83,7 +83,7 @@ impl Order {
         self.segments.push(segment);
     }
 
-    fn once(&mut self, operations: Vec<Operation>) {
+    fn once(&mut self, operations: Vec<Computation>) {
         self.repeat(operations, 0, 1);
     }
 
@@ -93,12 +93,12 @@ impl Order {
     }
 
     /// Operation number `index`.
-    pub(super) fn at(&self, index: u64) -> Operation {
+    pub(super) fn at(&self, index: u64) -> Computation {
         let segment = self.segment(index);
         let (within, period) = (index - segment.start, segment.operations.len() as u64);
         let (repetition, position) = if period == 1 { (within, 0) } else { (within / period, within % period) };
         let operation = segment.operations[position as usize];
-        Operation { own: operation.own + repetition as u32 * segment.step, ..operation }
+        Computation { own: operation.own + repetition as u32 * segment.step, ..operation }
     }
 
     /// Microbatches, times virtual stages, whose activations are held after operation number `index`.
@@ -115,33 +115,33 @@ impl Order {
             segment.held_before + within + (segment.net() * (segment.repeats as i64 - 1)).max(0)
         };
         // Activations released after their own forward are held during it.
-        let least = i64::from(self.release == Some(Work::Forward) && self.len > 0);
+        let least = i64::from(self.release == Some(PassKind::Forward) && self.len > 0);
         self.segments.iter().map(most).fold(least, i64::max)
     }
 
     /// True if the activations of a microbatch are released after `work`.
-    pub(super) fn releases(&self, work: Work) -> bool {
+    pub(super) fn releases(&self, work: PassKind) -> bool {
         self.release == Some(work)
     }
 }
 
-fn forward(chunk: u32, own: u64) -> Operation {
-    Operation { work: Work::Forward, chunk, own: own as u32 }
+fn forward(chunk: u32, own: u64) -> Computation {
+    Computation { work: PassKind::Forward, chunk, own: own as u32 }
 }
 
-fn backward(chunk: u32, own: u64) -> Operation {
-    Operation { work: Work::Backward, chunk, own: own as u32 }
+fn backward(chunk: u32, own: u64) -> Computation {
+    Computation { work: PassKind::Backward, chunk, own: own as u32 }
 }
 
-fn weights(chunk: u32, own: u64) -> Operation {
-    Operation { work: Work::WeightGradient, chunk, own: own as u32 }
+fn weights(chunk: u32, own: u64) -> Computation {
+    Computation { work: PassKind::WeightGradient, chunk, own: own as u32 }
 }
 
 /// `warm_up` forwards, then one forward and one backward alternately, then the remaining backwards. This is GPipe if
 /// the warm-up covers all microbatches.
-pub(super) fn alternating(chunk: u32, own: u32, warm_up: u32) -> Order {
+pub(super) fn alternating(chunk: u32, own: u32, warm_up: u32) -> ComputationOrder {
     let (own, warm_up) = (u64::from(own), u64::from(warm_up.min(own)));
-    let mut order = Order::releasing(Work::Backward);
+    let mut order = ComputationOrder::releasing(PassKind::Backward);
     order.repeat(vec![forward(chunk, 0)], 1, warm_up);
     order.repeat(vec![forward(chunk, warm_up), backward(chunk, 0)], 1, own - warm_up);
     order.repeat(vec![backward(chunk, own - warm_up)], 1, warm_up);
@@ -149,19 +149,19 @@ pub(super) fn alternating(chunk: u32, own: u32, warm_up: u32) -> Order {
 }
 
 /// Forwards only.
-pub(super) fn inference(chunk: u32, own: u32) -> Order {
-    let mut order = Order::releasing(Work::Forward);
+pub(super) fn inference(chunk: u32, own: u32) -> ComputationOrder {
+    let mut order = ComputationOrder::releasing(PassKind::Forward);
     order.repeat(vec![forward(chunk, 0)], 1, own.into());
     order
 }
 
 /// ZB-H1: like 1F1B, with the weights' part of a backward `delay` microbatches later. The last backwards come as early
 /// as possible. The remaining weights' parts fill the time between and after them.
-pub(super) fn zero_bubble_h1(chunk: u32, own: u32, warm_up: u32, delay: u32) -> Order {
+pub(super) fn zero_bubble_h1(chunk: u32, own: u32, warm_up: u32, delay: u32) -> ComputationOrder {
     let (own, warm_up) = (u64::from(own), u64::from(warm_up.min(own)));
     let pairs = own - warm_up;
     let put_off = u64::from(delay).min(pairs);
-    let mut order = Order::releasing(Work::WeightGradient);
+    let mut order = ComputationOrder::releasing(PassKind::WeightGradient);
     order.repeat(vec![forward(chunk, 0)], 1, warm_up);
     order.repeat(vec![forward(chunk, warm_up), backward(chunk, 0)], 1, put_off);
     let steady = vec![forward(chunk, warm_up + put_off), backward(chunk, put_off), weights(chunk, 0)];
@@ -177,7 +177,7 @@ pub(super) fn zero_bubble_h1(chunk: u32, own: u32, warm_up: u32, delay: u32) -> 
 
 /// Interleaved 1F1B on stage `stage` of `stages`, each with `parts` virtual stages. Microbatches go in rounds
 /// ([`interleaved_round`]): a round passes all parts before the next. `own` microbatches must have such rounds.
-pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32) -> Order {
+pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32) -> ComputationOrder {
     let (s, v) = (u64::from(stages), u64::from(parts));
     let round = interleaved_round(stages, own).unwrap_or(stages).max(1);
     let g = u64::from(round);
@@ -194,7 +194,7 @@ pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32) -> Orde
     let warm_up = (2 * (s - 1 - u64::from(stage)) + (v - 1) * g).min(all);
     let rounds = (all - warm_up) / (g * v);
     let pair = |k: u64| [nth_forward(warm_up + k), nth_backward(k)];
-    let mut order = Order::releasing(Work::Backward);
+    let mut order = ComputationOrder::releasing(PassKind::Backward);
     order.once((0..warm_up).map(nth_forward).collect());
     order.repeat((0..g * v).flat_map(pair).collect(), round, rounds);
     order.once((rounds * g * v..all - warm_up).flat_map(pair).collect());
@@ -211,7 +211,7 @@ pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32) -> Orde
 /// 3. forward, backward and weights of the second part,
 /// 4. forward, backward and weights of one microbatch, alternately on both parts,
 /// 5. at the end backwards first, weights last.
-pub(super) fn zero_bubble_v(stage: u32, stages: u32, own: u32) -> Order {
+pub(super) fn zero_bubble_v(stage: u32, stages: u32, own: u32) -> ComputationOrder {
     let (down, up) = (stage, 2 * stages - 1 - stage);
     let (s, all) = (u64::from(stages), u64::from(own));
     let after = s - u64::from(stage);
@@ -262,9 +262,9 @@ pub(super) fn zero_bubble_v(stage: u32, stages: u32, own: u32) -> Order {
     }
     tail.extend((weighted[1]..planned).map(|own| weights(up, own)));
     tail.extend((weighted[0]..planned).map(|own| weights(down, own)));
-    let mut order = Order::releasing(Work::WeightGradient);
+    let mut order = ComputationOrder::releasing(PassKind::WeightGradient);
     if all < planned {
-        let shifted = |i: u64| body.iter().map(move |o| Operation { own: o.own + i as u32, ..*o });
+        let shifted = |i: u64| body.iter().map(move |o| Computation { own: o.own + i as u32, ..*o });
         let listed = head.iter().copied().chain((0..rounds).flat_map(shifted)).chain(tail.iter().copied());
         order.once(listed.filter(|operation| operation.own < own).collect());
     } else {
@@ -279,12 +279,12 @@ pub(super) fn zero_bubble_v(stage: u32, stages: u32, own: u32) -> Order {
 mod tests {
     use super::*;
 
-    fn text(order: &Order) -> String {
-        let one = |operation: Operation| {
+    fn text(order: &ComputationOrder) -> String {
+        let one = |operation: Computation| {
             let letter = match operation.work {
-                Work::Forward => 'F',
-                Work::Backward => 'B',
-                Work::WeightGradient => 'W',
+                PassKind::Forward => 'F',
+                PassKind::Backward => 'B',
+                PassKind::WeightGradient => 'W',
             };
             format!("{letter}{}.{} ", operation.chunk, operation.own)
         };
@@ -328,7 +328,7 @@ mod tests {
                             let next = seen.entry((operation.work, operation.chunk)).or_insert(0);
                             assert_eq!(operation.own, *next);
                             *next += 1;
-                            held += i64::from(operation.work == Work::Forward);
+                            held += i64::from(operation.work == PassKind::Forward);
                             held -= i64::from(order.releases(operation.work));
                             assert_eq!(order.held_after(index), held);
                             assert!(held <= order.most_held());

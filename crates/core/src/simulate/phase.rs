@@ -10,7 +10,7 @@ use super::{order::Segment, program::Program};
 
 /// A worker's part in a phase.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct WorkerPhase {
     /// Operations before the phase.
     before: u64,
     /// Operations per repetition.
@@ -21,7 +21,7 @@ struct Part {
     replica: u64,
 }
 
-impl Part {
+impl WorkerPhase {
     /// Number of repetitions that begin within the first `microbatches` of the phase.
     fn repetitions(&self, microbatches: u64) -> u64 {
         if self.step == 1 {
@@ -49,7 +49,7 @@ impl Part {
 /// Stretch of the schedule in which every round does the same.
 #[derive(Debug, Clone)]
 pub(super) struct Phase {
-    parts: Vec<Part>,
+    parts: Vec<WorkerPhase>,
     /// Microbatches per round.
     pub(super) round: u64,
     /// Range of rounds whose microbatches are not drawn.
@@ -92,7 +92,7 @@ impl Phase {
 
     /// Number of rounds after which every replica has its own turn again; `None` on overflow.
     pub(super) fn whole_turn(&self) -> Option<u64> {
-        let turn = |all: u64, part: &Part| {
+        let turn = |all: u64, part: &WorkerPhase| {
             let (mut a, mut b) = (part.replicas, self.round);
             while b > 0 {
                 (a, b) = (b, a % b);
@@ -145,7 +145,7 @@ fn phase<'a>(program: &Program, gap: &Range<u32>, segment: &dyn Fn(usize) -> &'a
         if segment.operations != first.operations || segment.step != first.step {
             return None;
         }
-        let part = Part {
+        let part = WorkerPhase {
             before: segment.start,
             period: segment.operations.len() as u64,
             step: segment.step.into(),
@@ -189,7 +189,7 @@ mod tests {
         for replicas in 1..6 {
             for step in 1..4 {
                 for replica in 0..replicas {
-                    let part = Part { before: 0, period: 1, step, replicas, replica };
+                    let part = WorkerPhase { before: 0, period: 1, step, replicas, replica };
                     for count in 0..20 {
                         let (least, most) = (part.reaching(count), part.within(count));
                         assert_eq!(part.repetitions(least), count);

@@ -1,6 +1,6 @@
 //! Input of the simulator: stages with times, transfers between them, memory. Each family builds it from a plan.
 
-use super::{memory_parts::MemoryParts, sample_run::SampleRun, settings::SimulatorSettings, wires::Wires};
+use super::{memory_parts::MemoryParts, sample_run::SampleRun, settings::SimulatorSettings, wires::ReplicaRoutes};
 use crate::workload::NodeIndex;
 
 /// Valid duration: 0 if negative or not finite.
@@ -54,7 +54,7 @@ pub struct Transfer {
 
 /// One operator of a stage that runs its operators once, in sequence.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct OperatorTimes {
     /// Index of the operator.
     pub node: NodeIndex,
     /// Duration of the forward pass with all it waits for, seconds.
@@ -76,7 +76,7 @@ pub struct Pipeline {
     pub samples: f64,
     /// Operators that make up the time of a single stage with a single microbatch; else empty. Their events carry the
     /// position in this list as the microbatch.
-    pub steps: Vec<Step>,
+    pub steps: Vec<OperatorTimes>,
     /// Assumptions.
     pub notes: Vec<String>,
     /// True if the devices of a stage work on each microbatch together, each on its part of the samples. Else each
@@ -91,7 +91,7 @@ pub struct Pipeline {
     pub machines: Vec<Vec<u32>>,
     /// Transfers between replicas if the parts are mapped to a topology; else the transfers' own seconds hold for all
     /// replicas.
-    pub wires: Wires,
+    pub wires: ReplicaRoutes,
     /// True if 1F1B of this pipeline is interleaved, over the virtual stages of its settings.
     pub interleaved: bool,
     /// True if its durations include all transfers, so that they are not recomputed from the routes' bandwidths.

@@ -8,10 +8,10 @@
 use std::num::NonZeroU32;
 
 use super::{
-    order::{self, Order},
+    order::{self, ComputationOrder},
     pipeline::{Pipeline, PipelineStage, Transfer, sound},
     settings::SimulatorSettings,
-    wires::Way,
+    wires::ReplicaRoute,
 };
 use crate::{plan::Schedule, plan::WarmUp};
 
@@ -47,7 +47,7 @@ pub(super) struct Chunk {
 
 /// Devices of a stage.
 #[derive(Debug, Clone)]
-pub(super) struct Group {
+pub(super) struct WorkerRange {
     pub(super) replicas: u32,
     /// Index of the first replica among all replicas of all stages.
     pub(super) first_worker: usize,
@@ -55,7 +55,7 @@ pub(super) struct Group {
 
 /// Replica of a stage.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Worker {
+pub(super) struct StageReplica {
     pub(super) stage: u32,
     pub(super) replica: u32,
     /// Index of the worker's order.
@@ -66,35 +66,35 @@ pub(super) struct Worker {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Program {
     pub(super) chunks: Vec<Chunk>,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<WorkerRange>,
     pub(super) microbatches: u32,
-    pub(super) workers: Vec<Worker>,
+    pub(super) workers: Vec<StageReplica>,
     /// True if transfers between different replicas of two stages take different times.
     pub(super) by_replica: bool,
     /// Durations of transfers, by microbatch modulo their number.
     ways: Vec<Vec<i64>>,
-    orders: Vec<Order>,
+    orders: Vec<ComputationOrder>,
 }
 
 /// Conversion between seconds and ticks.
-pub(super) struct Clock {
+pub(super) struct TickScale {
     ticks_per_s: f64,
 }
 
-impl Clock {
+impl TickScale {
     /// Finest clock on which the pipeline's work, run sequentially, takes less than 2⁶¹ ticks.
     pub(super) fn of(pipeline: &Pipeline) -> Self {
         let m = f64::from(pipeline.microbatches);
         let compute: f64 = pipeline.stages.iter().map(|s| m * (sound(s.forward_s) + sound(s.backward_s))).sum();
         let reduce: f64 = pipeline.stages.iter().map(|s| sound(s.all_reduce_s)).sum();
         let transfers: f64 = pipeline.transfers.iter().map(|t| 2.0 * m * sound(t.seconds)).sum();
-        let longest = |ways: &Vec<Way>| m * ways.iter().map(|way| sound(way.seconds)).fold(0.0, f64::max);
+        let longest = |ways: &Vec<ReplicaRoute>| m * ways.iter().map(|way| sound(way.seconds)).fold(0.0, f64::max);
         let transfers = transfers.max(pipeline.wires.ways.values().map(longest).sum());
         // The transfer from the last stage back to the first exists once per virtual stage.
         let parts = f64::from(pipeline.settings.virtual_stages.max(2));
         let total = compute + reduce + parts * transfers + sound(pipeline.settings.optimizer_step_s);
         let exponent = if total > 0.0 { 60.0 - total.log2().ceil() } else { 0.0 };
-        Clock { ticks_per_s: 2f64.powi(exponent.clamp(-1000.0, 1000.0) as i32) }
+        TickScale { ticks_per_s: 2f64.powi(exponent.clamp(-1000.0, 1000.0) as i32) }
     }
 
     pub(super) fn ticks(&self, seconds: f64) -> i64 {
@@ -112,13 +112,13 @@ impl Clock {
 
 impl Program {
     /// Compiles a pipeline that can run the schedule.
-    pub(super) fn new(pipeline: &Pipeline, schedule: Schedule, clock: &Clock) -> Self {
+    pub(super) fn new(pipeline: &Pipeline, schedule: Schedule, clock: &TickScale) -> Self {
         let mut program = Program { microbatches: pipeline.microbatches, ..Program::default() };
         program.chunks = chunks(pipeline, schedule, clock);
         program.wire(pipeline, clock);
         for (index, stage) in pipeline.stages.iter().enumerate() {
             let replicas = stage.replicas.max(1);
-            program.groups.push(Group { replicas, first_worker: program.workers.len() });
+            program.groups.push(WorkerRange { replicas, first_worker: program.workers.len() });
             let mut last = None;
             for replica in 0..replicas {
                 let own = pipeline.microbatches / replicas + u32::from(pipeline.microbatches % replicas > replica);
@@ -126,14 +126,14 @@ impl Program {
                     program.orders.push(order_of(pipeline, schedule, index, own));
                     last = Some(own);
                 }
-                program.workers.push(Worker { stage: index as u32, replica, order: program.orders.len() - 1 });
+                program.workers.push(StageReplica { stage: index as u32, replica, order: program.orders.len() - 1 });
             }
         }
         program
     }
 
     /// Sets the durations of transfers on the ways between replicas.
-    fn wire(&mut self, pipeline: &Pipeline, clock: &Clock) {
+    fn wire(&mut self, pipeline: &Pipeline, clock: &TickScale) {
         for chunk in &mut self.chunks {
             let stage = chunk.stage;
             for send in chunk.activations.iter_mut().chain(&mut chunk.gradients).filter(|send| !send.local) {
@@ -171,7 +171,7 @@ impl Program {
     }
 
     /// Order of a worker's computations.
-    pub(super) fn order(&self, worker: usize) -> &Order {
+    pub(super) fn order(&self, worker: usize) -> &ComputationOrder {
         &self.orders[self.workers[worker].order]
     }
 
@@ -248,7 +248,7 @@ impl Pipeline {
     }
 }
 
-fn order_of(pipeline: &Pipeline, schedule: Schedule, stage: usize, own: u32) -> Order {
+fn order_of(pipeline: &Pipeline, schedule: Schedule, stage: usize, own: u32) -> ComputationOrder {
     let (chunk, stages) = (stage as u32, pipeline.stages.len() as u32);
     match schedule {
         Schedule::OneForwardOneBackward
@@ -275,7 +275,7 @@ fn chunk(
     parts: u32,
     schedule: Schedule,
     settings: &SimulatorSettings,
-    clock: &Clock,
+    clock: &TickScale,
 ) -> Chunk {
     let part = |seconds: f64| sound(seconds) / f64::from(parts);
     let (backward, recompute) = (part(stage.backward_s), part(stage.recompute_s.min(stage.backward_s)));
@@ -300,7 +300,7 @@ fn chunk(
 }
 
 /// Chunks in the order in which a microbatch passes them.
-fn chunks(pipeline: &Pipeline, schedule: Schedule, clock: &Clock) -> Vec<Chunk> {
+fn chunks(pipeline: &Pipeline, schedule: Schedule, clock: &TickScale) -> Vec<Chunk> {
     let count = pipeline.stages.len();
     let parts = pipeline.virtual_stages(schedule);
     let stage_of = |chunk: usize| match schedule {

@@ -14,7 +14,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
 use super::{
-    contention::{Contention, Ending},
+    contention::{ClockEvent, Contention},
     period::{History, mix},
     phase::{Phase, phases},
     program::Program,
@@ -38,12 +38,12 @@ pub(super) struct Recurrence {
     history: History,
     /// Moments since a state was last recorded.
     moments: usize,
-    mark: Option<Mark>,
+    mark: Option<StateSnapshot>,
 }
 
 /// State that may recur.
-struct Mark {
-    state: State,
+struct StateSnapshot {
+    state: PipelineState,
     size: usize,
     round: u64,
     now: i64,
@@ -57,7 +57,7 @@ const MOST_LOOKS: usize = 1 << 16;
 
 /// All data that later moments depend on, relative to a round and a moment.
 #[derive(PartialEq)]
-struct State {
+struct PipelineState {
     values: Vec<i64>,
     /// By inbox: its first microbatch. An empty one either moves on or is not in use.
     firsts: Vec<u32>,
@@ -122,9 +122,9 @@ impl Recurrence {
             // The state may grow without bound, so it is recorded only when that costs no more than simulating.
             if all_unseen(run, phase) && size(run) <= self.moments {
                 self.moments = 0;
-                let state = State::of(run, phase, self.round);
+                let state = PipelineState::of(run, phase, self.round);
                 let (round, now, size) = (self.round, run.now, size(run));
-                self.mark = Some(Mark { state, size, round, now, wait: period, period });
+                self.mark = Some(StateSnapshot { state, size, round, now, wait: period, period });
             }
             return;
         };
@@ -145,9 +145,10 @@ impl Recurrence {
             self.mark = None;
             return;
         }
-        let state = State::of(run, phase, self.round);
+        let state = PipelineState::of(run, phase, self.round);
         let moves = state.moved_from(&mark.state, rounds * phase.round);
-        let early = |slot: &super::contention::Transfer| !slot.resources.is_empty() && slot.microbatch < self.unseen;
+        let early =
+            |slot: &super::contention::PendingTransfer| !slot.resources.is_empty() && slot.microbatch < self.unseen;
         let furthest = (0..run.workers.len()).map(|worker| phase.rounds(worker, run.workers[worker].done + 1)).max();
         let times = phase.skippable.end.saturating_sub(furthest.unwrap_or(0)) / rounds;
         if let Some(moves) = moves
@@ -187,8 +188,8 @@ fn all_unseen(run: &Contention<'_>, phase: &Phase) -> bool {
     run.workers.iter().enumerate().all(|(worker, state)| phase.unseen(worker, state.done))
 }
 
-impl State {
-    fn of(run: &Contention<'_>, phase: &Phase, round: u64) -> State {
+impl PipelineState {
+    fn of(run: &Contention<'_>, phase: &Phase, round: u64) -> PipelineState {
         let mut values = vec![];
         let goal = phase.goal(round);
         let microbatches = (round * phase.round) as i64;
@@ -219,11 +220,11 @@ impl State {
                 values.extend(run.sharing.state(slot, run.now));
             }
         }
-        State { values, firsts }
+        PipelineState { values, firsts }
     }
 
     /// If this state equals `other` some microbatches later, returns for each inbox whether it moved.
-    fn moved_from(&self, other: &State, microbatches: u64) -> Option<Vec<bool>> {
+    fn moved_from(&self, other: &PipelineState, microbatches: u64) -> Option<Vec<bool>> {
         if self.values != other.values {
             return None;
         }
@@ -284,8 +285,8 @@ fn leap(run: &mut Contention<'_>, phase: &Phase, round: u64, rounds: u64, ticks:
     }
     let endings = std::mem::take(&mut run.clock).into_iter().map(|Reverse((time, ending))| {
         let ending = match ending {
-            Ending::Computed(worker) => Ending::Computed(successors[worker as usize] as u32),
-            arrived @ Ending::Arrived(..) => arrived,
+            ClockEvent::Computed(worker) => ClockEvent::Computed(successors[worker as usize] as u32),
+            arrived @ ClockEvent::Arrived(..) => arrived,
         };
         Reverse((time + ticks, ending))
     });
@@ -299,7 +300,7 @@ mod tests {
     use crate::simulate::{
         LinkModel, Pipeline, PipelineStage, SimulatorSettings, Transfer, contention,
         patience::Patience,
-        program::{Clock, Program},
+        program::{Program, TickScale},
         run::Record,
         wires,
     };
@@ -355,7 +356,7 @@ mod tests {
         for _ in 0..200 {
             let pipeline = random_pipeline(&mut next);
             for schedule in pipeline.playable() {
-                let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
+                let program = Program::new(&pipeline, schedule, &TickScale::of(&pipeline));
                 let drawn = 5 + next(20) as u32;
                 let simulated = |drawn: u32| {
                     let mut records = vec![];

@@ -7,22 +7,22 @@ use super::{
     pipeline::Pipeline,
     program::Program,
     sharing::{FASTEST, Path, WHOLE},
-    wires::Way,
+    wires::ReplicaRoute,
 };
 
 /// Way in the form that link sharing uses.
-struct Shared {
+struct SharedRoute {
     links: Vec<u32>,
     parts: Vec<u32>,
     speed: u64,
 }
 
 /// Links of a pipeline, numbered: machines' output and input ports, then pairs of stages; or the channels of its wires.
-pub(super) struct Routes {
+pub(super) struct PipelineRoutes {
     /// True if the pipeline is mapped to a topology.
     wired: bool,
     /// By sending chunk, direction and number of the transfer: its ways, by microbatch modulo their number.
-    ways: Vec<[Vec<Vec<Shared>>; 2]>,
+    ways: Vec<[Vec<Vec<SharedRoute>>; 2]>,
     /// Capacity of each channel.
     pub(super) capacities: Vec<u64>,
     /// By sending chunk, direction and number of the transfer: the link of the pair of stages.
@@ -35,9 +35,9 @@ pub(super) struct Routes {
     pub(super) links: u32,
 }
 
-impl Routes {
+impl PipelineRoutes {
     pub(super) fn new(pipeline: &Pipeline, program: &Program) -> Self {
-        let mut routes = Routes {
+        let mut routes = PipelineRoutes {
             wired: !pipeline.wires.is_empty(),
             ways: vec![],
             capacities: vec![],
@@ -82,11 +82,11 @@ impl Routes {
         let speed = |bytes_per_s: f64| (bytes_per_s.round() as u64).clamp(1, FASTEST);
         self.links = pipeline.wires.channels.len() as u32;
         self.capacities = pipeline.wires.channels.iter().map(|&width| speed(width)).collect();
-        let shared = |way: &Way| {
+        let shared = |way: &ReplicaRoute| {
             let most = way.loads.iter().map(|load| load.bytes).fold(0.0, f64::max);
             let alone = speed(most / way.seconds);
             let part = |bytes: f64| ((bytes / most * f64::from(WHOLE)).round() as u32).clamp(1, WHOLE);
-            Shared {
+            SharedRoute {
                 links: way.loads.iter().map(|load| load.channel).collect(),
                 parts: way.loads.iter().map(|load| part(load.bytes)).collect(),
                 speed: alone,
@@ -95,7 +95,7 @@ impl Routes {
         for chunk in &program.chunks {
             let of = [&chunk.activations, &chunk.gradients].map(|sends| {
                 let ways = |to| pipeline.wires.between(chunk.stage, to).iter().map(shared).collect();
-                sends.iter().map(|send| ways(send.stage)).collect::<Vec<Vec<Shared>>>()
+                sends.iter().map(|send| ways(send.stage)).collect::<Vec<Vec<SharedRoute>>>()
             });
             self.ways.push(of);
         }

@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 
 use super::{
-    order::{Operation, Work},
+    order::{Computation, PassKind},
     patience::Patience,
     program::Program,
     timeline::EventKind,
@@ -44,7 +44,7 @@ impl Moment for i64 {
 
 /// Replica of a stage: its compute and its two send engines.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Worker<T> {
+pub(super) struct WorkerState<T> {
     /// Number of finished operations.
     pub(super) done: u64,
     /// Times at which the compute and the two send engines (activations, gradients) become free.
@@ -118,8 +118,8 @@ pub(super) struct Record<T> {
 
 /// Run in progress.
 #[derive(Debug, Clone)]
-pub(super) struct Run<T> {
-    pub(super) workers: Vec<Worker<T>>,
+pub(super) struct SimulationState<T> {
+    pub(super) workers: Vec<WorkerState<T>>,
     /// By chunk: incoming activations and gradients.
     pub(super) inboxes: Vec<[Inbox<T>; 2]>,
     /// See [`Moment::later`].
@@ -134,10 +134,10 @@ pub(super) struct Run<T> {
 pub(super) const ACTIVATIONS: usize = 0;
 pub(super) const GRADIENTS: usize = 1;
 
-impl<T: Moment> Run<T> {
+impl<T: Moment> SimulationState<T> {
     pub(super) fn new(program: &Program) -> Self {
-        Run {
-            workers: vec![Worker::default(); program.workers.len()],
+        SimulationState {
+            workers: vec![WorkerState::default(); program.workers.len()],
             inboxes: program.senders().into_iter().map(|senders| senders.map(Inbox::new)).collect(),
             horizon: i64::MAX,
             queued: vec![false; program.workers.len()],
@@ -146,7 +146,7 @@ impl<T: Moment> Run<T> {
         }
     }
 
-    /// All moments that later operations may depend on, in the order in which [`Run::map`] visits them.
+    /// All moments that later operations may depend on, in the order in which [`SimulationState::map`] visits them.
     pub(super) fn moments(&self) -> Vec<T> {
         let mut all = vec![];
         self.map(|moment| all.push(moment));
@@ -154,9 +154,9 @@ impl<T: Moment> Run<T> {
     }
 
     /// Replaces the moments of the state.
-    pub(super) fn map<U: Default + Copy>(&self, mut change: impl FnMut(T) -> U) -> Run<U> {
+    pub(super) fn map<U: Default + Copy>(&self, mut change: impl FnMut(T) -> U) -> SimulationState<U> {
         let workers: Vec<_> =
-            self.workers.iter().map(|w| Worker { done: w.done, free: w.free.map(&mut change) }).collect();
+            self.workers.iter().map(|w| WorkerState { done: w.done, free: w.free.map(&mut change) }).collect();
         let mut inbox = |inbox: &Inbox<T>| Inbox {
             senders: inbox.senders,
             first: inbox.first,
@@ -171,7 +171,7 @@ impl<T: Moment> Run<T> {
                 .collect(),
         };
         let inboxes = self.inboxes.iter().map(|pair| [inbox(&pair[0]), inbox(&pair[1])]).collect();
-        Run {
+        SimulationState {
             queued: vec![false; workers.len()],
             workers,
             inboxes,
@@ -239,21 +239,21 @@ impl<T: Moment> Run<T> {
         mut woken: impl FnMut(usize),
     ) -> bool {
         let index = self.workers[worker].done;
-        let Operation { work, chunk, own } = program.order(worker).at(index);
+        let Computation { work, chunk, own } = program.order(worker).at(index);
         let parts = &program.chunks[chunk as usize];
         let replica = program.workers[worker];
         let microbatch = own * program.groups[replica.stage as usize].replicas + replica.replica;
         let mut free = self.workers[worker].free;
         let mut start = free[0];
         let (direction, ticks, kind, sends) = match work {
-            Work::Forward => (ACTIVATIONS, parts.forward, EventKind::Forward, &parts.activations),
-            Work::Backward => (GRADIENTS, parts.backward, EventKind::Backward, &parts.gradients),
-            Work::WeightGradient => {
+            PassKind::Forward => (ACTIVATIONS, parts.forward, EventKind::Forward, &parts.activations),
+            PassKind::Backward => (GRADIENTS, parts.backward, EventKind::Backward, &parts.gradients),
+            PassKind::WeightGradient => {
                 // Its own backward came before it in the worker's order.
                 let end = start.after(parts.weights);
                 record(Record { worker, chunk, microbatch, index, kind: EventKind::WeightGradient, start, end });
                 free[0] = end;
-                self.workers[worker] = Worker { done: index + 1, free };
+                self.workers[worker] = WorkerState { done: index + 1, free };
                 return true;
             }
         };
@@ -279,7 +279,7 @@ impl<T: Moment> Run<T> {
                 woken(program.worker(send.to, microbatch));
             }
         }
-        self.workers[worker] = Worker { done: index + 1, free };
+        self.workers[worker] = WorkerState { done: index + 1, free };
         true
     }
 }

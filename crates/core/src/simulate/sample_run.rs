@@ -1,6 +1,6 @@
 //! Run of a single sample: the parts of a latency plan with their times and rows.
 
-use crate::plan::{SingleSample, single_sample::Part};
+use crate::plan::{SingleSample, single_sample::SamplePart};
 
 /// Rows and times of a single sample's parts.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,10 +18,10 @@ pub struct SampleRun {
 }
 
 /// Indices of the parts by start, then finish.
-pub fn by_time(parts: &[Part]) -> Vec<usize> {
+pub fn by_time(parts: &[SamplePart]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..parts.len()).collect();
     order.sort_by(|&a, &b| {
-        let key = |part: &Part| (part.start, part.finish());
+        let key = |part: &SamplePart| (part.start, part.finish());
         let (a, b) = (key(&parts[a]), key(&parts[b]));
         a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
     });

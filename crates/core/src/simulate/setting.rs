@@ -1,8 +1,8 @@
 //! Simulator settings that a user can read, step through and type: one list for the screen's rows, the configuration
 //! file and sessions.
 //!
-//! A setting without effect states the reason ([`Setting::unused`]) instead of being omitted. Its value is kept for
-//! another schedule or plan.
+//! A setting without effect states the reason ([`SimulatorSetting::unused`]) instead of being omitted. Its value is
+//! kept for another schedule or plan.
 
 use super::{
     pipeline::Pipeline,
@@ -19,7 +19,7 @@ const MOST_WARM_UP: u32 = 1 << 20;
 
 /// One of [`SimulatorSettings`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Setting {
+pub enum SimulatorSetting {
     /// [`SimulatorSettings::overlap`].
     Overlap,
     /// [`SimulatorSettings::links`].
@@ -40,115 +40,125 @@ pub enum Setting {
     OptimizerStep,
 }
 
-impl Setting {
+impl SimulatorSetting {
     /// All settings, in display order.
-    pub const ALL: [Setting; 9] = [
-        Setting::Overlap,
-        Setting::Links,
-        Setting::VirtualStages,
-        Setting::WarmUp,
-        Setting::ExtraWarmUp,
-        Setting::WeightGradientShare,
-        Setting::ForwardShare,
-        Setting::Buckets,
-        Setting::OptimizerStep,
+    pub const ALL: [SimulatorSetting; 9] = [
+        SimulatorSetting::Overlap,
+        SimulatorSetting::Links,
+        SimulatorSetting::VirtualStages,
+        SimulatorSetting::WarmUp,
+        SimulatorSetting::ExtraWarmUp,
+        SimulatorSetting::WeightGradientShare,
+        SimulatorSetting::ForwardShare,
+        SimulatorSetting::Buckets,
+        SimulatorSetting::OptimizerStep,
     ];
 
     /// Id in files. If `plantui simulate` has a flag for it, the flag's name.
     pub fn id(self) -> &'static str {
         match self {
-            Setting::Overlap => "overlap",
-            Setting::Links => "links",
-            Setting::VirtualStages => "virtual-stages",
-            Setting::WarmUp => "warmup",
-            Setting::ExtraWarmUp => "extra-warmup",
-            Setting::WeightGradientShare => "weight-gradient-share",
-            Setting::ForwardShare => "forward-share",
-            Setting::Buckets => "buckets",
-            Setting::OptimizerStep => "optimizer-step",
+            SimulatorSetting::Overlap => "overlap",
+            SimulatorSetting::Links => "links",
+            SimulatorSetting::VirtualStages => "virtual-stages",
+            SimulatorSetting::WarmUp => "warmup",
+            SimulatorSetting::ExtraWarmUp => "extra-warmup",
+            SimulatorSetting::WeightGradientShare => "weight-gradient-share",
+            SimulatorSetting::ForwardShare => "forward-share",
+            SimulatorSetting::Buckets => "buckets",
+            SimulatorSetting::OptimizerStep => "optimizer-step",
         }
     }
 
     /// Setting with this id.
-    pub fn find(id: &str) -> Option<Setting> {
-        Setting::ALL.into_iter().find(|setting| setting.id() == id)
+    pub fn find(id: &str) -> Option<SimulatorSetting> {
+        SimulatorSetting::ALL.into_iter().find(|setting| setting.id() == id)
     }
 
     /// Label for users, at most 15 cells wide.
     pub fn label(self) -> &'static str {
         match self {
-            Setting::Overlap => "overlap",
-            Setting::Links => "links",
-            Setting::VirtualStages => "virtual stages",
-            Setting::WarmUp => "warm-up",
-            Setting::ExtraWarmUp => "extra warm-up",
-            Setting::WeightGradientShare => "weight grads",
-            Setting::ForwardShare => "forward share",
-            Setting::Buckets => "buckets",
-            Setting::OptimizerStep => "optimizer",
+            SimulatorSetting::Overlap => "overlap",
+            SimulatorSetting::Links => "links",
+            SimulatorSetting::VirtualStages => "virtual stages",
+            SimulatorSetting::WarmUp => "warm-up",
+            SimulatorSetting::ExtraWarmUp => "extra warm-up",
+            SimulatorSetting::WeightGradientShare => "weight grads",
+            SimulatorSetting::ForwardShare => "forward share",
+            SimulatorSetting::Buckets => "buckets",
+            SimulatorSetting::OptimizerStep => "optimizer",
         }
     }
 
     /// Description in one line, with the unit.
     pub fn help(self) -> &'static str {
         match self {
-            Setting::Overlap => "whether a device computes while it sends or receives: yes or no",
-            Setting::Links => {
+            SimulatorSetting::Overlap => "whether a device computes while it sends or receives: yes or no",
+            SimulatorSetting::Links => {
                 "what transfers share: nothing (private), a link one at a time (exclusive), its bandwidth (shared)"
             }
-            Setting::VirtualStages => "parts of the model on each device, a count",
-            Setting::WarmUp => {
+            SimulatorSetting::VirtualStages => "parts of the model on each device, a count",
+            SimulatorSetting::WarmUp => {
                 "microbatches before the first backward, rounded up: at every stage (published), or on from the last (cumulative)"
             }
-            Setting::ExtraWarmUp => "microbatches started early beyond those of 1F1B; `double`: as many again",
-            Setting::WeightGradientShare => "share of the backward that is put off: the gradients of the weights, %",
-            Setting::ForwardShare => "share of a node's time that is forward, %, where the profile gives one time",
-            Setting::Buckets => "parts of the gradient all-reduce; several overlap the last backward",
-            Setting::OptimizerStep => "time of every device's optimizer step at the end, in ms or s",
+            SimulatorSetting::ExtraWarmUp => "microbatches started early beyond those of 1F1B; `double`: as many again",
+            SimulatorSetting::WeightGradientShare => {
+                "share of the backward that is put off: the gradients of the weights, %"
+            }
+            SimulatorSetting::ForwardShare => {
+                "share of a node's time that is forward, %, where the profile gives one time"
+            }
+            SimulatorSetting::Buckets => "parts of the gradient all-reduce; several overlap the last backward",
+            SimulatorSetting::OptimizerStep => "time of every device's optimizer step at the end, in ms or s",
         }
     }
 
     /// Values that can be typed.
     pub fn values(self) -> String {
         match self {
-            Setting::Overlap => "yes or no".into(),
-            Setting::Links => LinkModel::ALL.map(LinkModel::id).join(", "),
-            Setting::VirtualStages | Setting::Buckets => format!("a whole number from 1 to {MOST_PARTS}, such as 4"),
-            Setting::WarmUp => WarmUp::ALL.map(WarmUp::id).join(", "),
-            Setting::ExtraWarmUp => format!("`double`, or a whole number up to {MOST_WARM_UP}, such as 3"),
-            Setting::WeightGradientShare | Setting::ForwardShare => "a share from 0 to 1, such as 0.4 or 40%".into(),
-            Setting::OptimizerStep => "a time such as 20ms".into(),
+            SimulatorSetting::Overlap => "yes or no".into(),
+            SimulatorSetting::Links => LinkModel::ALL.map(LinkModel::id).join(", "),
+            SimulatorSetting::VirtualStages | SimulatorSetting::Buckets => {
+                format!("a whole number from 1 to {MOST_PARTS}, such as 4")
+            }
+            SimulatorSetting::WarmUp => WarmUp::ALL.map(WarmUp::id).join(", "),
+            SimulatorSetting::ExtraWarmUp => format!("`double`, or a whole number up to {MOST_WARM_UP}, such as 3"),
+            SimulatorSetting::WeightGradientShare | SimulatorSetting::ForwardShare => {
+                "a share from 0 to 1, such as 0.4 or 40%".into()
+            }
+            SimulatorSetting::OptimizerStep => "a time such as 20ms".into(),
         }
     }
 
     /// True if it is one of a few words, to step through rather than to type.
     pub fn is_choice(self) -> bool {
-        matches!(self, Setting::Overlap | Setting::Links | Setting::WarmUp)
+        matches!(self, SimulatorSetting::Overlap | SimulatorSetting::Links | SimulatorSetting::WarmUp)
     }
 
     /// Value as the screen shows it.
     pub fn show(self, settings: &SimulatorSettings) -> String {
         match self {
-            Setting::WeightGradientShare => units::percent(settings.weight_gradient_share),
-            Setting::ForwardShare => units::percent(settings.forward_share),
-            Setting::OptimizerStep if settings.optimizer_step_s == 0.0 => "none".into(),
-            Setting::OptimizerStep => units::seconds(settings.optimizer_step_s),
+            SimulatorSetting::WeightGradientShare => units::percent(settings.weight_gradient_share),
+            SimulatorSetting::ForwardShare => units::percent(settings.forward_share),
+            SimulatorSetting::OptimizerStep if settings.optimizer_step_s == 0.0 => "none".into(),
+            SimulatorSetting::OptimizerStep => units::seconds(settings.optimizer_step_s),
             _ => self.text(settings),
         }
     }
 
-    /// Value as text from which [`Setting::parse`] restores it exactly.
+    /// Value as text from which [`SimulatorSetting::parse`] restores it exactly.
     pub fn text(self, settings: &SimulatorSettings) -> String {
         match self {
-            Setting::Overlap => if settings.overlap { "yes" } else { "no" }.into(),
-            Setting::Links => settings.links.id().into(),
-            Setting::VirtualStages => settings.virtual_stages.to_string(),
-            Setting::WarmUp => settings.warm_up.id().into(),
-            Setting::ExtraWarmUp => settings.extra_warm_up.map_or_else(|| "double".into(), |extra| extra.to_string()),
-            Setting::WeightGradientShare => settings.weight_gradient_share.to_string(),
-            Setting::ForwardShare => settings.forward_share.to_string(),
-            Setting::Buckets => settings.buckets.to_string(),
-            Setting::OptimizerStep => format!("{}s", settings.optimizer_step_s),
+            SimulatorSetting::Overlap => if settings.overlap { "yes" } else { "no" }.into(),
+            SimulatorSetting::Links => settings.links.id().into(),
+            SimulatorSetting::VirtualStages => settings.virtual_stages.to_string(),
+            SimulatorSetting::WarmUp => settings.warm_up.id().into(),
+            SimulatorSetting::ExtraWarmUp => {
+                settings.extra_warm_up.map_or_else(|| "double".into(), |extra| extra.to_string())
+            }
+            SimulatorSetting::WeightGradientShare => settings.weight_gradient_share.to_string(),
+            SimulatorSetting::ForwardShare => settings.forward_share.to_string(),
+            SimulatorSetting::Buckets => settings.buckets.to_string(),
+            SimulatorSetting::OptimizerStep => format!("{}s", settings.optimizer_step_s),
         }
     }
 
@@ -162,26 +172,26 @@ impl Setting {
         let parts = || text.parse().ok().filter(|count| (1..=MOST_PARTS).contains(count)).ok_or_else(expected);
         let mut new = *settings;
         match self {
-            Setting::Overlap => {
+            SimulatorSetting::Overlap => {
                 new.overlap = match text {
                     "yes" | "true" | "on" => true,
                     "no" | "false" | "off" => false,
                     _ => return Err(expected()),
                 }
             }
-            Setting::Links => new.links = LinkModel::find(text).ok_or_else(expected)?,
-            Setting::VirtualStages => new.virtual_stages = parts()?,
-            Setting::WarmUp => new.warm_up = WarmUp::find(text).ok_or_else(expected)?,
-            Setting::ExtraWarmUp if text == "double" => new.extra_warm_up = None,
-            Setting::ExtraWarmUp => {
+            SimulatorSetting::Links => new.links = LinkModel::find(text).ok_or_else(expected)?,
+            SimulatorSetting::VirtualStages => new.virtual_stages = parts()?,
+            SimulatorSetting::WarmUp => new.warm_up = WarmUp::find(text).ok_or_else(expected)?,
+            SimulatorSetting::ExtraWarmUp if text == "double" => new.extra_warm_up = None,
+            SimulatorSetting::ExtraWarmUp => {
                 let extra = text.parse().ok().filter(|extra| *extra <= MOST_WARM_UP);
                 new.extra_warm_up = Some(extra.ok_or_else(expected)?);
             }
-            Setting::WeightGradientShare => new.weight_gradient_share = share(text).ok_or_else(expected)?,
-            Setting::ForwardShare => new.forward_share = share(text).ok_or_else(expected)?,
-            Setting::Buckets => new.buckets = parts()?,
-            Setting::OptimizerStep if matches!(text, "none" | "0") => new.optimizer_step_s = 0.0,
-            Setting::OptimizerStep => {
+            SimulatorSetting::WeightGradientShare => new.weight_gradient_share = share(text).ok_or_else(expected)?,
+            SimulatorSetting::ForwardShare => new.forward_share = share(text).ok_or_else(expected)?,
+            SimulatorSetting::Buckets => new.buckets = parts()?,
+            SimulatorSetting::OptimizerStep if matches!(text, "none" | "0") => new.optimizer_step_s = 0.0,
+            SimulatorSetting::OptimizerStep => {
                 new.optimizer_step_s = units::parse_seconds(text).map_err(|error| error.to_string())?;
             }
         }
@@ -205,19 +215,19 @@ impl Setting {
             (next * by).clamp(0.0, 1.0)
         };
         match self {
-            Setting::Overlap => new.overlap = !settings.overlap,
-            Setting::Links => {
+            SimulatorSetting::Overlap => new.overlap = !settings.overlap,
+            SimulatorSetting::Links => {
                 let at = LinkModel::ALL.iter().position(|links| *links == settings.links).unwrap_or(0);
                 let count = LinkModel::ALL.len();
                 new.links = LinkModel::ALL[(at + if up { 1 } else { count - 1 }) % count];
             }
-            Setting::WarmUp => {
+            SimulatorSetting::WarmUp => {
                 let at = WarmUp::ALL.iter().position(|rule| *rule == settings.warm_up).unwrap_or(0);
                 new.warm_up = WarmUp::ALL[(at + 1) % WarmUp::ALL.len()];
             }
-            Setting::VirtualStages => new.virtual_stages = count(settings.virtual_stages.max(1)),
-            Setting::Buckets => new.buckets = count(settings.buckets.max(1)),
-            Setting::ExtraWarmUp => {
+            SimulatorSetting::VirtualStages => new.virtual_stages = count(settings.virtual_stages.max(1)),
+            SimulatorSetting::Buckets => new.buckets = count(settings.buckets.max(1)),
+            SimulatorSetting::ExtraWarmUp => {
                 let by = if large { 8 } else { 1 };
                 // `double` comes before 0.
                 new.extra_warm_up = match (settings.extra_warm_up, up) {
@@ -227,9 +237,9 @@ impl Setting {
                     (Some(extra), false) => Some(extra.saturating_sub(by)),
                 };
             }
-            Setting::WeightGradientShare => new.weight_gradient_share = shift(settings.weight_gradient_share),
-            Setting::ForwardShare => new.forward_share = shift(settings.forward_share),
-            Setting::OptimizerStep => {
+            SimulatorSetting::WeightGradientShare => new.weight_gradient_share = shift(settings.weight_gradient_share),
+            SimulatorSetting::ForwardShare => new.forward_share = shift(settings.forward_share),
+            SimulatorSetting::OptimizerStep => {
                 let steps = if large { 3 } else { 1 };
                 new.optimizer_step_s = (0..steps).fold(settings.optimizer_step_s, |now, _| next_time(now, up));
             }
@@ -254,15 +264,15 @@ impl Setting {
         }
         let value = self.show(settings);
         Some(match self {
-            Setting::Overlap => "no overlap".into(),
-            Setting::Links => format!("{value} links"),
-            Setting::VirtualStages => format!("{value} virtual stages"),
-            Setting::WarmUp => format!("{value} warm-up"),
-            Setting::ExtraWarmUp => format!("warm-up +{value}"),
-            Setting::WeightGradientShare => format!("weight gradients {value} of the backward"),
-            Setting::ForwardShare => format!("forward {value} of a node"),
-            Setting::Buckets => format!("{value} buckets"),
-            Setting::OptimizerStep => format!("optimizer step {value}"),
+            SimulatorSetting::Overlap => "no overlap".into(),
+            SimulatorSetting::Links => format!("{value} links"),
+            SimulatorSetting::VirtualStages => format!("{value} virtual stages"),
+            SimulatorSetting::WarmUp => format!("{value} warm-up"),
+            SimulatorSetting::ExtraWarmUp => format!("warm-up +{value}"),
+            SimulatorSetting::WeightGradientShare => format!("weight gradients {value} of the backward"),
+            SimulatorSetting::ForwardShare => format!("forward {value} of a node"),
+            SimulatorSetting::Buckets => format!("{value} buckets"),
+            SimulatorSetting::OptimizerStep => format!("optimizer step {value}"),
         })
     }
 
@@ -275,31 +285,35 @@ impl Setting {
         let schedule = setup.schedule;
         let lacks = |is_there: fn(&Pipeline) -> bool| pipeline.is_some_and(|pipeline| !is_there(pipeline));
         match self {
-            Setting::Overlap | Setting::Links => {
+            SimulatorSetting::Overlap | SimulatorSetting::Links => {
                 lacks(|pipeline| pipeline.sends().next().is_some()).then_some("no stage sends anything to another")
             }
-            Setting::VirtualStages => {
+            SimulatorSetting::VirtualStages => {
                 (schedule != Schedule::Interleaved).then_some("only interleaved 1F1B deals the model out in parts")
             }
-            Setting::WarmUp if !warms_up(schedule) => Some("only 1F1B, eager 1F1B and ZB-H1 have a warm-up to round"),
-            Setting::WarmUp => {
+            SimulatorSetting::WarmUp if !warms_up(schedule) => {
+                Some("only 1F1B, eager 1F1B and ZB-H1 have a warm-up to round")
+            }
+            SimulatorSetting::WarmUp => {
                 lacks(Pipeline::is_uneven).then_some("all stages have equally many replicas: both rules are the same")
             }
-            Setting::ExtraWarmUp => (schedule != Schedule::EagerOneForwardOneBackward)
+            SimulatorSetting::ExtraWarmUp => (schedule != Schedule::EagerOneForwardOneBackward)
                 .then_some("only eager 1F1B starts more microbatches early"),
-            Setting::WeightGradientShare => {
+            SimulatorSetting::WeightGradientShare => {
                 (!schedule.splits_backward()).then_some("only ZB-H1 and ZB-V part the backward")
             }
-            Setting::ForwardShare => {
+            SimulatorSetting::ForwardShare => {
                 lacks(|pipeline| pipeline.assumes_forward_share).then_some("the profile tells both passes apart")
             }
-            Setting::Buckets | Setting::OptimizerStep if !schedule.has_backward() => Some("inference has no backward"),
-            Setting::Buckets if !setup.settings.overlap => {
+            SimulatorSetting::Buckets | SimulatorSetting::OptimizerStep if !schedule.has_backward() => {
+                Some("inference has no backward")
+            }
+            SimulatorSetting::Buckets if !setup.settings.overlap => {
                 Some("without overlap gradients are reduced at the end, at once")
             }
-            Setting::Buckets => lacks(|pipeline| pipeline.stages.iter().any(|stage| stage.all_reduce_s > 0.0))
+            SimulatorSetting::Buckets => lacks(|pipeline| pipeline.stages.iter().any(|stage| stage.all_reduce_s > 0.0))
                 .then_some("no stage has gradients to reduce"),
-            Setting::OptimizerStep => None,
+            SimulatorSetting::OptimizerStep => None,
         }
     }
 }
@@ -352,47 +366,48 @@ mod tests {
 
     #[test]
     fn texts_are_read_back_as_they_were() {
-        let read = Setting::ALL.into_iter().fold(SimulatorSettings::default(), |settings, setting| {
-            assert_eq!(Setting::find(setting.id()), Some(setting));
+        let read = SimulatorSetting::ALL.into_iter().fold(SimulatorSettings::default(), |settings, setting| {
+            assert_eq!(SimulatorSetting::find(setting.id()), Some(setting));
             assert!(!setting.same(&settings, &other()), "{setting:?}");
             setting.from(&settings, &other())
         });
         assert_eq!(read, other());
-        let changes: Vec<String> = Setting::ALL.iter().filter_map(|setting| setting.change(&other())).collect();
+        let changes: Vec<String> =
+            SimulatorSetting::ALL.iter().filter_map(|setting| setting.change(&other())).collect();
         assert_eq!(
             changes.join(", "),
             "no overlap, shared links, 4 virtual stages, cumulative warm-up, warm-up +3, weight gradients 33.3% of the backward, \
              forward 30.0% of a node, 8 buckets, optimizer step 120.0 ms"
         );
-        assert!(Setting::ALL.iter().all(|setting| setting.change(&SimulatorSettings::default()).is_none()));
+        assert!(SimulatorSetting::ALL.iter().all(|setting| setting.change(&SimulatorSettings::default()).is_none()));
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_what_can() {
         for (setting, text) in [
-            (Setting::Overlap, "maybe"),
-            (Setting::Links, "none"),
-            (Setting::VirtualStages, "0"),
-            (Setting::VirtualStages, "1025"),
-            (Setting::WarmUp, "double"),
-            (Setting::ExtraWarmUp, "-1"),
-            (Setting::WeightGradientShare, "140%"),
-            (Setting::ForwardShare, "nan"),
-            (Setting::Buckets, "2.5"),
-            (Setting::OptimizerStep, "-3ms"),
-            (Setting::OptimizerStep, "soon"),
+            (SimulatorSetting::Overlap, "maybe"),
+            (SimulatorSetting::Links, "none"),
+            (SimulatorSetting::VirtualStages, "0"),
+            (SimulatorSetting::VirtualStages, "1025"),
+            (SimulatorSetting::WarmUp, "double"),
+            (SimulatorSetting::ExtraWarmUp, "-1"),
+            (SimulatorSetting::WeightGradientShare, "140%"),
+            (SimulatorSetting::ForwardShare, "nan"),
+            (SimulatorSetting::Buckets, "2.5"),
+            (SimulatorSetting::OptimizerStep, "-3ms"),
+            (SimulatorSetting::OptimizerStep, "soon"),
         ] {
             let error = setting.parse(text, &SimulatorSettings::default()).unwrap_err();
             assert!(error.contains("expected") || error.contains("1.5ms"), "{setting:?} {text}: {error}");
         }
-        let taken = Setting::WeightGradientShare.parse(" 40 %", &SimulatorSettings::default()).unwrap();
+        let taken = SimulatorSetting::WeightGradientShare.parse(" 40 %", &SimulatorSettings::default()).unwrap();
         assert_eq!(taken.weight_gradient_share, 0.4);
-        assert_eq!(Setting::OptimizerStep.parse("20ms", &taken).unwrap().optimizer_step_s, 0.02);
+        assert_eq!(SimulatorSetting::OptimizerStep.parse("20ms", &taken).unwrap().optimizer_step_s, 0.02);
     }
 
     #[test]
     fn every_step_stays_within_what_can_be_typed_and_comes_back() {
-        for setting in Setting::ALL {
+        for setting in SimulatorSetting::ALL {
             for (up, large) in [(true, false), (true, true), (false, false), (false, true)] {
                 let mut settings = SimulatorSettings::default();
                 for _ in 0..60 {
@@ -407,11 +422,15 @@ mod tests {
             let up = setting.step(&other(), true, false);
             assert!(!setting.same(&up, &other()), "{setting:?}");
         }
-        let stepped = Setting::ForwardShare.step(&SimulatorSettings::default(), true, false);
-        assert_eq!(Setting::ForwardShare.show(&stepped), "35.0%");
-        let stepped = Setting::OptimizerStep.step(&SimulatorSettings::default(), true, false);
-        assert_eq!(Setting::OptimizerStep.show(&stepped), "1.000 ms");
-        let twice = Setting::OptimizerStep.step(&Setting::OptimizerStep.step(&stepped, true, false), false, false);
+        let stepped = SimulatorSetting::ForwardShare.step(&SimulatorSettings::default(), true, false);
+        assert_eq!(SimulatorSetting::ForwardShare.show(&stepped), "35.0%");
+        let stepped = SimulatorSetting::OptimizerStep.step(&SimulatorSettings::default(), true, false);
+        assert_eq!(SimulatorSetting::OptimizerStep.show(&stepped), "1.000 ms");
+        let twice = SimulatorSetting::OptimizerStep.step(
+            &SimulatorSetting::OptimizerStep.step(&stepped, true, false),
+            false,
+            false,
+        );
         assert_eq!(twice, stepped);
     }
 
@@ -419,8 +438,8 @@ mod tests {
     fn who_listens_depends_on_schedule_and_plan() {
         let setup = |schedule: Schedule| Setup::from(schedule);
         let heard = |schedule| -> Vec<&str> {
-            let heard = Setting::ALL.into_iter().filter(|s| s.unused(&setup(schedule), None).is_none());
-            heard.map(Setting::id).collect()
+            let heard = SimulatorSetting::ALL.into_iter().filter(|s| s.unused(&setup(schedule), None).is_none());
+            heard.map(SimulatorSetting::id).collect()
         };
         assert_eq!(heard(Schedule::GPipe), ["overlap", "links", "forward-share", "buckets", "optimizer-step"]);
         assert!(heard(Schedule::Interleaved).contains(&"virtual-stages"));
@@ -428,12 +447,17 @@ mod tests {
         assert!(heard(Schedule::ZeroBubbleV).contains(&"weight-gradient-share"));
         assert_eq!(heard(Schedule::Inference), ["overlap", "links", "forward-share"]);
         let alone = Pipeline { stages: vec![Default::default()], ..Pipeline::default() };
-        for setting in [Setting::Overlap, Setting::Links, Setting::Buckets, Setting::ForwardShare] {
+        for setting in [
+            SimulatorSetting::Overlap,
+            SimulatorSetting::Links,
+            SimulatorSetting::Buckets,
+            SimulatorSetting::ForwardShare,
+        ] {
             assert!(setting.unused(&setup(Schedule::GPipe), Some(&alone)).is_some(), "{setting:?}");
         }
         let mut waiting = setup(Schedule::GPipe);
         waiting.settings.overlap = false;
-        assert!(Setting::Buckets.unused(&waiting, None).is_some());
+        assert!(SimulatorSetting::Buckets.unused(&waiting, None).is_some());
         waiting.settings.virtual_stages = 5;
         waiting.settings.buckets = 4;
         assert_eq!(waiting.changes(), ["no overlap"]);

@@ -1,11 +1,11 @@
 //! Schedule and settings of a simulation.
 
-use super::{setting::Setting, settings::SimulatorSettings};
+use super::{setting::SimulatorSetting, settings::SimulatorSettings};
 use crate::{plan::Plan, plan::Schedule};
 
 /// Parts of [`Setup`] that were requested explicitly. They take precedence over the plan's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Asked {
+pub struct ExplicitSettings {
     /// The schedule.
     pub schedule: bool,
     /// [`SimulatorSettings::virtual_stages`].
@@ -22,7 +22,7 @@ pub struct Setup {
     /// Settings.
     pub settings: SimulatorSettings,
     /// Parts that were requested explicitly.
-    pub asked: Asked,
+    pub explicit: ExplicitSettings,
 }
 
 impl Setup {
@@ -30,14 +30,14 @@ impl Setup {
     #[must_use]
     pub fn of(mut self, plan: &Plan) -> Setup {
         if let Some(own) = plan.execution {
-            if !self.asked.schedule {
+            if !self.explicit.schedule {
                 self.schedule = own.schedule;
             }
             // Virtual stages belong to the schedule: another schedule has its own number.
-            if !self.asked.virtual_stages && self.schedule == own.schedule && own.schedule == Schedule::Interleaved {
+            if !self.explicit.virtual_stages && self.schedule == own.schedule && own.schedule == Schedule::Interleaved {
                 self.settings.virtual_stages = own.virtual_stages;
             }
-            if !self.asked.warm_up {
+            if !self.explicit.warm_up {
                 self.settings.warm_up = own.warm_up;
             }
         }
@@ -47,35 +47,35 @@ impl Setup {
     /// Replaces the settings. Changed settings count as requested.
     #[must_use]
     pub fn set(self, settings: SimulatorSettings) -> Setup {
-        let other = |setting: Setting| !setting.same(&self.settings, &settings);
-        let asked = Asked {
-            virtual_stages: self.asked.virtual_stages || other(Setting::VirtualStages),
-            warm_up: self.asked.warm_up || other(Setting::WarmUp),
-            ..self.asked
+        let other = |setting: SimulatorSetting| !setting.same(&self.settings, &settings);
+        let explicit = ExplicitSettings {
+            virtual_stages: self.explicit.virtual_stages || other(SimulatorSetting::VirtualStages),
+            warm_up: self.explicit.warm_up || other(SimulatorSetting::WarmUp),
+            ..self.explicit
         };
-        Setup { settings, asked, ..self }
+        Setup { settings, explicit, ..self }
     }
 
     /// Takes one setting from `first`, and marks it as not requested.
     #[must_use]
-    pub fn reset(self, setting: Setting, first: &SimulatorSettings) -> Setup {
-        let asked = Asked {
-            virtual_stages: self.asked.virtual_stages && setting != Setting::VirtualStages,
-            warm_up: self.asked.warm_up && setting != Setting::WarmUp,
-            ..self.asked
+    pub fn reset(self, setting: SimulatorSetting, first: &SimulatorSettings) -> Setup {
+        let explicit = ExplicitSettings {
+            virtual_stages: self.explicit.virtual_stages && setting != SimulatorSetting::VirtualStages,
+            warm_up: self.explicit.warm_up && setting != SimulatorSetting::WarmUp,
+            ..self.explicit
         };
-        Setup { settings: setting.from(&self.settings, first), asked, ..self }
+        Setup { settings: setting.from(&self.settings, first), explicit, ..self }
     }
 
     /// Replaces the schedule and marks it as requested.
     #[must_use]
     pub fn with(self, schedule: Schedule) -> Setup {
-        Setup { schedule, asked: Asked { schedule: true, ..self.asked }, ..self }
+        Setup { schedule, explicit: ExplicitSettings { schedule: true, ..self.explicit }, ..self }
     }
 
     /// Settings that differ from their defaults and have an effect under the schedule, in a few words each.
     pub fn changes(&self) -> Vec<String> {
-        let heard = Setting::ALL.into_iter().filter(|setting| setting.unused(self, None).is_none());
+        let heard = SimulatorSetting::ALL.into_iter().filter(|setting| setting.unused(self, None).is_none());
         heard.filter_map(|setting| setting.change(&self.settings)).collect()
     }
 }
@@ -83,13 +83,17 @@ impl Setup {
 impl Default for Setup {
     /// The plan's own schedule, else 1F1B, with the default settings.
     fn default() -> Self {
-        Setup { asked: Asked::default(), ..Schedule::ALL[0].into() }
+        Setup { explicit: ExplicitSettings::default(), ..Schedule::ALL[0].into() }
     }
 }
 
 impl From<Schedule> for Setup {
     /// The requested schedule, with default settings unless the plan has its own.
     fn from(schedule: Schedule) -> Self {
-        Setup { schedule, settings: SimulatorSettings::default(), asked: Asked { schedule: true, ..Asked::default() } }
+        Setup {
+            schedule,
+            settings: SimulatorSettings::default(),
+            explicit: ExplicitSettings { schedule: true, ..ExplicitSettings::default() },
+        }
     }
 }

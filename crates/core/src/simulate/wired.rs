@@ -3,7 +3,7 @@
 //! A microbatch's data from a replica of one stage to a replica of another moves at once, shard to shard. It takes as
 //! long as the slowest pair alone (latency, and bytes over the narrowest link of the route), or as the link with the
 //! largest load, whichever is longer. Every pair of replicas has its own duration and channels
-//! ([`Wires`](super::Wires)), so only the microbatches of a distant pair wait for it. The
+//! ([`ReplicaRoutes`](super::ReplicaRoutes)), so only the microbatches of a distant pair wait for it. The
 //! [`LinkModel`](super::LinkModel) determines how transfers affect one another. Gradients are all-reduced by the
 //! fastest of ring, tree and hierarchical algorithms ([`Collectives`]). If the shards of a stage all reduce over the
 //! same links, they share these. `O(flows · hops + groups · r²)` routes.
@@ -16,7 +16,7 @@ use std::{
 use super::{
     demands::{self, Demands},
     pipeline::{Pipeline, PipelineStage, Transfer},
-    wires::{Load, Way, Wires},
+    wires::{ChannelLoad, ReplicaRoute, ReplicaRoutes},
 };
 use crate::cluster::topology::{Collectives, LinkRule, Topology};
 
@@ -45,7 +45,7 @@ impl Pipeline {
         if !known {
             return Some(self);
         }
-        let mut wiring = Wiring::new(&self, topology, devices);
+        let mut wiring = RouteBuilder::new(&self, topology, devices);
         wiring.add(&demands, stopped)?;
         if let Some(demands) = self.way_back(bandwidth) {
             wiring.add(&demands, stopped)?;
@@ -116,19 +116,19 @@ fn reduced(
 }
 
 /// Ways found so far, with their channels.
-struct Wiring<'a> {
+struct RouteBuilder<'a> {
     pipeline: &'a Pipeline,
     topology: &'a Topology,
     /// Devices by worker.
     devices: &'a [usize],
     /// By channel of the topology: its number among the channels in use.
     numbers: BTreeMap<u32, u32>,
-    wires: Wires,
+    wires: ReplicaRoutes,
 }
 
-impl<'a> Wiring<'a> {
+impl<'a> RouteBuilder<'a> {
     fn new(pipeline: &'a Pipeline, topology: &'a Topology, devices: &'a [usize]) -> Self {
-        Wiring { pipeline, topology, devices, numbers: BTreeMap::new(), wires: Wires::default() }
+        RouteBuilder { pipeline, topology, devices, numbers: BTreeMap::new(), wires: ReplicaRoutes::default() }
     }
 
     /// Adds the communication between the workers of a pipeline's stages; `None` if stopped.
@@ -154,14 +154,14 @@ impl<'a> Wiring<'a> {
             let (r, s) = (self.replicas(from), self.replicas(to));
             let way = |microbatch: u32| found.get(&[from, to, microbatch % r, microbatch % s]);
             let microbatches = 0..r / demands::gcd(r, s) * s;
-            let ways: Vec<Way> =
+            let ways: Vec<ReplicaRoute> =
                 microbatches.map(|m| way(m).map(|found| self.way(found)).unwrap_or_default()).collect();
             self.wires.ways.insert((from, to), ways);
         }
         Some(())
     }
 
-    fn way(&mut self, (slowest, loads): &(f64, BTreeMap<u32, f64>)) -> Way {
+    fn way(&mut self, (slowest, loads): &(f64, BTreeMap<u32, f64>)) -> ReplicaRoute {
         let widths = loads.iter().map(|(&channel, bytes)| bytes / self.topology.channel_bandwidth(channel));
         let seconds = widths.fold(*slowest, f64::max);
         let number = |(&channel, &bytes): (&u32, &f64)| {
@@ -170,9 +170,9 @@ impl<'a> Wiring<'a> {
             if number == fresh {
                 self.wires.channels.push(self.topology.channel_bandwidth(channel));
             }
-            Load { channel: number, bytes }
+            ChannelLoad { channel: number, bytes }
         };
-        Way { seconds, loads: loads.iter().map(number).collect() }
+        ReplicaRoute { seconds, loads: loads.iter().map(number).collect() }
     }
 
     fn replicas(&self, stage: u32) -> u32 {
@@ -248,7 +248,7 @@ mod tests {
         assert!(near(far.seconds, 1e8 / 3.125e9), "{far:?}");
         let batch = |pipeline: &Pipeline| simulate(pipeline, Schedule::OneForwardOneBackward).iteration_s;
         // As if both went the slow way it takes longer, as if both went the fast way less.
-        let both = |way: &Way| {
+        let both = |way: &ReplicaRoute| {
             let mut other = mixed.clone();
             other.wires.ways.values_mut().for_each(|ways| ways.fill(way.clone()));
             batch(&other)

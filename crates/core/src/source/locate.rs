@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 /// One step of a JSON path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PathSegment {
     /// A key of an object.
     Key(String),
     /// An element of an array.
@@ -17,15 +17,15 @@ pub(crate) enum Step {
 }
 
 /// Parses `nodes[3].TMPCs.2[0].timePerSample` into steps.
-pub(crate) fn steps(path: &str) -> Vec<Step> {
+pub(crate) fn steps(path: &str) -> Vec<PathSegment> {
     let mut steps = vec![];
     for part in path.split('.').filter(|part| !part.is_empty()) {
         let (key, indices) = part.split_once('[').unwrap_or((part, ""));
         if !key.is_empty() {
-            steps.push(Step::Key(key.into()));
+            steps.push(PathSegment::Key(key.into()));
         }
         for index in indices.split('[').filter_map(|i| i.trim_end_matches(']').parse().ok()) {
-            steps.push(Step::Index(index));
+            steps.push(PathSegment::Index(index));
         }
     }
     steps
@@ -37,10 +37,10 @@ pub(crate) fn line_of(text: &str, path: &str) -> Option<usize> {
     let mut here: &RawValue = serde_json::from_str(text).ok()?;
     for step in steps(path) {
         let next = match step {
-            Step::Key(key) => serde_json::from_str::<HashMap<Cow<'_, str>, &RawValue>>(here.get())
+            PathSegment::Key(key) => serde_json::from_str::<HashMap<Cow<'_, str>, &RawValue>>(here.get())
                 .ok()
                 .and_then(|map| map.get(key.as_str()).copied()),
-            Step::Index(index) => {
+            PathSegment::Index(index) => {
                 serde_json::from_str::<Vec<&RawValue>>(here.get()).ok().and_then(|list| list.get(index).copied())
             }
         };

@@ -10,13 +10,13 @@ use serde::{
 
 /// A JSON object as pairs in file order, so that repeated keys can be refused.
 #[derive(Debug)]
-pub(crate) struct Pairs<V>(pub(crate) Vec<(String, V)>);
+pub(crate) struct JsonPairs<V>(pub(crate) Vec<(String, V)>);
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for JsonPairs<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct PairsVisitor<V>(PhantomData<V>);
         impl<'de, V: Deserialize<'de>> Visitor<'de> for PairsVisitor<V> {
-            type Value = Pairs<V>;
+            type Value = JsonPairs<V>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
@@ -25,7 +25,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);
                 }
-                Ok(Pairs(pairs))
+                Ok(JsonPairs(pairs))
             }
         }
         deserializer.deserialize_map(PairsVisitor(PhantomData))

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{
-    operators::Split,
+    operators::DimensionSplit,
     piper::{self, RECOMPUTE, VANILLA},
     placement::{ACCELERATOR, CPU},
     profiled::Profile,
@@ -23,7 +23,7 @@ pub enum Choice {
     /// Node on a CPU.
     Cpu,
     /// Operator split into pieces, one per device.
-    Split(Split),
+    Split(DimensionSplit),
     /// Text from a file that names no choice of the workload's profile. No check accepts it.
     Unknown(String),
 }
@@ -56,7 +56,7 @@ impl Choice {
     }
 
     /// Choice as text for people. The published names of layer modes need prior knowledge to read.
-    pub fn told(&self) -> String {
+    pub fn label(&self) -> String {
         match self.to_string().as_str() {
             VANILLA => "no recompute".into(),
             RECOMPUTE => "recompute".into(),
@@ -73,7 +73,7 @@ impl Choice {
     }
 
     /// Split of an operator, if the choice is a split.
-    pub fn split(&self) -> Option<&Split> {
+    pub fn split(&self) -> Option<&DimensionSplit> {
         match self {
             Choice::Split(split) => Some(split),
             _ => None,
@@ -117,7 +117,7 @@ mod tests {
             ("branching-cnn-training.json", "cpu", Choice::Cpu),
             ("branching-cnn-training.json", "accelerator", Choice::Accelerator),
             ("branching-cnn-training.json", "vanilla", Choice::Unknown(VANILLA.into())),
-            ("alexnet-operators.json", "whole", Choice::Split(Split::default())),
+            ("alexnet-operators.json", "whole", Choice::Split(DimensionSplit::default())),
             ("alexnet-operators.json", "b=4 n=8", Choice::Split("b=4 n=8".parse().unwrap())),
             ("alexnet-operators.json", "b=0", Choice::Unknown("b=0".into())),
         ];

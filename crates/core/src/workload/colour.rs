@@ -7,7 +7,7 @@ use crate::graph::{Dag, strong_components};
 
 /// Colour classes in the order of their first nodes. A node without a colour is a class by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Classes {
+pub(super) struct ColourClasses {
     /// Class by node.
     pub(super) of: Vec<u32>,
     /// Colour by class.
@@ -16,7 +16,7 @@ pub(super) struct Classes {
     pub(super) members: Vec<Vec<NodeIndex>>,
 }
 
-impl Classes {
+impl ColourClasses {
     pub(super) fn new(profile: &PlacementProfile) -> Self {
         let mut known: BTreeMap<i64, u32> = BTreeMap::new();
         let (mut of, mut colour, mut members) = (vec![], vec![], vec![]);
@@ -30,7 +30,7 @@ impl Classes {
             members[class as usize].push(node);
             of.push(class);
         }
-        Classes { of, colour, members }
+        ColourClasses { of, colour, members }
     }
 
     /// True if all nodes of the class are backward nodes.

@@ -11,7 +11,7 @@ use std::fmt;
 
 use super::{
     piper::{DegreeProfile, Mode, NodeProfile, PiperProfile, VANILLA},
-    states::Found,
+    states::StatesCache,
 };
 use crate::graph::Dag;
 
@@ -51,7 +51,7 @@ impl LayerNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batch {
     /// Stated by the file or the user.
-    Told(u32),
+    Stated(u32),
     /// Number of images, inferred from the sizes of the input and of linear layers' outputs.
     BySizes(u32),
     /// Not known. Holds the rows that each linear layer outputs, if all agree: samples, or samples times tokens per
@@ -67,7 +67,7 @@ pub struct LayerProfile {
     /// Profiled batch.
     pub batch: Batch,
     /// Cache of the states computed so far.
-    pub(super) found: Found,
+    pub(super) states_cache: StatesCache,
 }
 
 /// Prints nodes and batch only: a workload's fingerprint is made of this text.
@@ -90,13 +90,13 @@ const LEAST_SIDE: f64 = 8.0;
 impl LayerProfile {
     /// Profile with these costs, by node index, and an unknown batch.
     pub fn new(nodes: Vec<LayerNode>) -> Self {
-        LayerProfile { nodes, batch: Batch::Unknown(None), found: Found::default() }
+        LayerProfile { nodes, batch: Batch::Unknown(None), states_cache: StatesCache::default() }
     }
 
     /// Same profile for a batch of `samples`.
     #[must_use]
     pub fn of_batch(self, samples: u32) -> Self {
-        LayerProfile { batch: Batch::Told(samples), ..self }
+        LayerProfile { batch: Batch::Stated(samples), ..self }
     }
 
     /// Same profile, with an unknown batch inferred from sizes. `names` are the names of the nodes.
@@ -112,7 +112,7 @@ impl LayerProfile {
     /// Samples in the profiled batch; 1 if unknown.
     pub fn samples(&self) -> u32 {
         match self.batch {
-            Batch::Told(samples) | Batch::BySizes(samples) => samples.max(1),
+            Batch::Stated(samples) | Batch::BySizes(samples) => samples.max(1),
             Batch::Unknown(_) => 1,
         }
     }

@@ -14,7 +14,7 @@ use super::{node_index::NodeIndex, piper::TRANSFORMER_LAYER, profiled::Workload}
 
 /// Kind of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LayerKind {
+pub enum LayerPosition {
     /// Nodes before the first block, such as the embedding.
     First,
     /// Repeated block, numbered from 0.
@@ -29,7 +29,7 @@ pub enum LayerKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
     /// Kind of the layer.
-    pub kind: LayerKind,
+    pub kind: LayerPosition,
     /// Nodes of the layer, ascending; never empty.
     pub nodes: Vec<NodeIndex>,
 }
@@ -92,12 +92,12 @@ impl Layering {
             return self;
         }
         let nodes = self.layer_of.len();
-        let mut merged: Vec<(LayerKind, Vec<NodeIndex>)> = vec![];
+        let mut merged: Vec<(LayerPosition, Vec<NodeIndex>)> = vec![];
         let mut waiting = vec![];
         for mut layer in self.layers {
             match (layer.kind, merged.last_mut()) {
-                (LayerKind::First, _) => waiting = layer.nodes,
-                (LayerKind::Last, Some((_, last))) => last.append(&mut layer.nodes),
+                (LayerPosition::First, _) => waiting = layer.nodes,
+                (LayerPosition::Last, Some((_, last))) => last.append(&mut layer.nodes),
                 (kind, _) => {
                     layer.nodes.append(&mut waiting);
                     merged.push((kind, layer.nodes));
@@ -110,7 +110,7 @@ impl Layering {
 
     /// Number of blocks.
     pub fn blocks(&self) -> usize {
-        self.layers.iter().filter(|layer| matches!(layer.kind, LayerKind::Block(_))).count()
+        self.layers.iter().filter(|layer| matches!(layer.kind, LayerPosition::Block(_))).count()
     }
 }
 
@@ -218,24 +218,24 @@ fn around(workload: &Workload, blocks: &[Option<usize>]) -> Result<Layering, Lay
         members[if last { count + 1 } else { level }].push(node);
     }
     let kind = |place: usize| match place {
-        0 => LayerKind::First,
-        place if place == count + 1 => LayerKind::Last,
-        place => LayerKind::Block(place - 1),
+        0 => LayerPosition::First,
+        place if place == count + 1 => LayerPosition::Last,
+        place => LayerPosition::Block(place - 1),
     };
     Ok(layering(dag.len(), members.into_iter().enumerate().map(|(place, nodes)| (kind(place), nodes))))
 }
 
 fn singles(workload: &Workload) -> Layering {
     let order = workload.topological_order();
-    layering(workload.nodes.len(), order.map(|node| (LayerKind::Single, vec![node])))
+    layering(workload.nodes.len(), order.map(|node| (LayerPosition::Single, vec![node])))
 }
 
-fn layering(nodes: usize, members: impl Iterator<Item = (LayerKind, Vec<NodeIndex>)>) -> Layering {
+fn layering(nodes: usize, members: impl Iterator<Item = (LayerPosition, Vec<NodeIndex>)>) -> Layering {
     let layers: Vec<Layer> =
         members.filter(|(_, nodes)| !nodes.is_empty()).map(|(kind, nodes)| Layer { kind, nodes }).collect();
     let (mut layer_of, mut at_ends) = (vec![0; nodes], vec![false; nodes]);
     for (i, layer) in layers.iter().enumerate() {
-        let end = matches!(layer.kind, LayerKind::First | LayerKind::Last);
+        let end = matches!(layer.kind, LayerPosition::First | LayerPosition::Last);
         for &v in &layer.nodes {
             (layer_of[v.index()], at_ends[v.index()]) = (i, end);
         }
@@ -266,8 +266,8 @@ mod tests {
         let workload = builtin();
         let layering = Layering::of(&workload, None).unwrap();
         assert_eq!((layering.blocks(), layering.layers.len()), (32, 34));
-        assert_eq!(layering.layers[0].kind, LayerKind::First);
-        assert_eq!(layering.layers[33].kind, LayerKind::Last);
+        assert_eq!(layering.layers[0].kind, LayerPosition::First);
+        assert_eq!(layering.layers[33].kind, LayerPosition::Last);
         assert!(forwards(&workload, &layering));
         assert_eq!(layering.layers.iter().map(|layer| layer.nodes.len()).sum::<usize>(), workload.nodes.len());
     }
@@ -296,7 +296,9 @@ mod tests {
         let workload = renamed(|place| format!("node{place}"));
         let layering = Layering::of(&workload, None).unwrap();
         assert_eq!(layering.layers.len(), workload.nodes.len());
-        assert!(layering.layers.iter().all(|layer| layer.kind == LayerKind::Single) && forwards(&workload, &layering));
+        assert!(
+            layering.layers.iter().all(|layer| layer.kind == LayerPosition::Single) && forwards(&workload, &layering)
+        );
     }
 
     #[test]

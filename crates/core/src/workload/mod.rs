@@ -28,7 +28,7 @@ pub mod training;
 
 pub use crate::source::LoadError;
 pub use choice::Choice;
-pub use formats::{Format, load, load_bytes, load_reader};
+pub use formats::{WorkloadFormat, load, load_bytes, load_reader};
 pub use layer_profile::{Batch, LayerNode, LayerProfile};
 pub use node::{Node, NodeId};
 pub use node_index::{NodeIndex, NodeRow};

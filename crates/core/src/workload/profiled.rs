@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{
-    formats::format::Format,
+    formats::format::WorkloadFormat,
     layer_profile::LayerProfile,
     node::{Node, NodeId},
     node_index::NodeIndex,
@@ -48,7 +48,7 @@ pub struct Workload {
     /// Source as shown in messages: a path, `-` or `built-in`.
     pub source: String,
     /// Format of the source.
-    pub format: Format,
+    pub format: WorkloadFormat,
     /// Nodes in file order.
     pub nodes: Vec<Node>,
     /// Edges in file order. A vertex is the position of a node; [`Workload::edges`] gives both ends as nodes.

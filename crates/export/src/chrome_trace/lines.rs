@@ -8,7 +8,7 @@ use plantui_core::simulate::{Event, EventKind, Schedule, Timeline};
 
 /// Subject of a line.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Line<'a> {
+pub(super) enum TraceLine<'a> {
     Slice(&'a Event),
     /// The same transfer on its link.
     Link(&'a Event),
@@ -33,7 +33,7 @@ const ARROW_END: usize = 3;
 /// Marks a transfer that nothing in the timeline waits for.
 const NOBODY: u32 = u32::MAX;
 
-pub(super) struct Lines<'a> {
+pub(super) struct TraceLines<'a> {
     timeline: &'a Timeline,
     /// Computation that waits for each event.
     waiting: Vec<u32>,
@@ -43,7 +43,7 @@ pub(super) struct Lines<'a> {
     order: Vec<u32>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> TraceLines<'a> {
     pub(super) fn new(timeline: &'a Timeline, schedule: Schedule) -> Self {
         let waiting = waiting(timeline, schedule);
         let mut steps = 0;
@@ -52,7 +52,7 @@ impl<'a> Lines<'a> {
             steps - steps_of.len()
         };
         let steps_before = timeline.memory.iter().map(before).collect();
-        let mut lines = Lines { timeline, waiting, steps_before, order: vec![] };
+        let mut lines = TraceLines { timeline, waiting, steps_before, order: vec![] };
         let events = &timeline.events;
         let number = |event: usize, line: usize| (LINES * event + line) as u32;
         // Sorted by kind first, which is nearly in order within each row.
@@ -69,33 +69,34 @@ impl<'a> Lines<'a> {
     }
 
     /// Lines by time.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Line<'a>> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = TraceLine<'a>> + '_ {
         self.order.iter().map(|&number| self.line(number))
     }
 
-    fn line(&self, number: u32) -> Line<'a> {
+    fn line(&self, number: u32) -> TraceLine<'a> {
         let events = &self.timeline.events;
         let (event, kind) = (number as usize / LINES, number as usize % LINES);
         let Some(about) = events.get(event) else {
             let step = number as usize - LINES * events.len();
             let stage = self.steps_before.partition_point(|&before| before <= step) - 1;
             let (time_s, bytes) = self.timeline.memory[stage][step - self.steps_before[stage]];
-            return Line::Counter { stage, time_s, bytes };
+            return TraceLine::Counter { stage, time_s, bytes };
         };
         match kind {
-            SLICE => Line::Slice(about),
-            LINK => Line::Link(about),
-            ARROW_START => Line::ArrowStart(about, event),
-            _ => Line::ArrowEnd(&events[self.waiting[event] as usize], event),
+            SLICE => TraceLine::Slice(about),
+            LINK => TraceLine::Link(about),
+            ARROW_START => TraceLine::ArrowStart(about, event),
+            _ => TraceLine::ArrowEnd(&events[self.waiting[event] as usize], event),
         }
     }
 
     fn time_s(&self, number: u32) -> f64 {
         match self.line(number) {
-            Line::Slice(event) | Line::Link(event) | Line::ArrowStart(event, _) | Line::ArrowEnd(event, _) => {
-                event.start_s
-            }
-            Line::Counter { time_s, .. } => time_s,
+            TraceLine::Slice(event)
+            | TraceLine::Link(event)
+            | TraceLine::ArrowStart(event, _)
+            | TraceLine::ArrowEnd(event, _) => event.start_s,
+            TraceLine::Counter { time_s, .. } => time_s,
         }
     }
 }

@@ -7,7 +7,7 @@ use plantui_core::{
     units,
     workload::{
         NodeIndex, Workload,
-        layering::{LayerKind, Layering},
+        layering::{LayerPosition, Layering},
     },
 };
 
@@ -15,7 +15,7 @@ use plantui_core::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutStage {
     /// Kinds of its layers, first to last.
-    pub layers: Vec<LayerKind>,
+    pub layers: Vec<LayerPosition>,
     /// For each layer, true if it recomputes its activations.
     pub recompute: Vec<bool>,
     /// Replicas.
@@ -26,7 +26,7 @@ pub struct CutStage {
 
 /// Plan of whole layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct LayerCut {
     /// Stages, first to last; none is empty.
     pub stages: Vec<CutStage>,
     /// Microbatches per iteration, over all replicas.
@@ -53,11 +53,11 @@ impl CutStage {
     }
 }
 
-fn counted(kind: LayerKind) -> bool {
-    matches!(kind, LayerKind::Block(_) | LayerKind::Single)
+fn counted(kind: LayerPosition) -> bool {
+    matches!(kind, LayerPosition::Block(_) | LayerPosition::Single)
 }
 
-impl Cut {
+impl LayerCut {
     /// Converts a plan to stages of whole layers.
     ///
     /// # Errors
@@ -112,37 +112,37 @@ impl Cut {
             });
         }
         let microbatches = limits.microbatches;
-        if problems.is_empty() { Ok(Cut { stages, microbatches, micro_batch_size: None }) } else { Err(problems) }
+        if problems.is_empty() { Ok(LayerCut { stages, microbatches, micro_batch_size: None }) } else { Err(problems) }
     }
 
-    /// Sets the samples per microbatch: `asked`, else what a plan of a batch in samples implies, else the workload's
-    /// `known`. (In DAPPLE's plans all replicas of a stage share a microbatch, and each replica gets a microbatch of
-    /// its own here.)
+    /// Sets the samples per microbatch: `requested`, else what a plan of a batch in samples implies, else the
+    /// workload's `profiled`. (In DAPPLE's plans all replicas of a stage share a microbatch, and each replica gets a
+    /// microbatch of its own here.)
     ///
     /// Returns a sentence about the part that an engine cannot express: it takes whole samples only.
     pub fn set_microbatches(
         &mut self,
         limits: &Limits,
         plan: &Plan,
-        asked: Option<u32>,
-        known: Option<u32>,
+        requested: Option<u32>,
+        profiled: Option<u32>,
     ) -> Option<String> {
-        self.micro_batch_size = asked.or(known);
+        self.micro_batch_size = requested.or(profiled);
         let Measure::Speedup(model) = plan.measure else { return None };
         let (batch, replicas) = (limits.samples(), self.data_parallel());
         let planned = f64::from(batch) / f64::from(costs::microbatches(&model, limits, plan).saturating_mul(replicas));
-        let largest = asked.unwrap_or(planned.floor().max(1.0) as u32);
+        let largest = requested.unwrap_or(planned.floor().max(1.0) as u32);
         let fits = |size: u32| batch.is_multiple_of(size.saturating_mul(replicas));
         let size = (1..=largest).rev().find(|&size| fits(size)).unwrap_or(1);
         self.micro_batch_size = Some(size);
         self.microbatches = (batch / size).max(replicas);
         let told = || format!("a microbatch is {} samples on each of {replicas} replicas", units::number(planned));
-        match asked {
+        match requested {
             _ if !fits(size) => {
                 Some(format!("a batch of {batch} samples is no whole number for each of {replicas} replicas"))
             }
-            Some(asked) if asked != size => {
-                Some(format!("microbatches of {asked} samples do not make up the batch; it takes {size}"))
+            Some(requested) if requested != size => {
+                Some(format!("microbatches of {requested} samples do not make up the batch; it takes {size}"))
             }
             None if f64::from(size) != planned => Some(format!("{}; it takes {size}", told())),
             _ => None,
@@ -198,11 +198,11 @@ fn is_idle(workload: &Workload, plan: &Plan, v: NodeIndex) -> bool {
 }
 
 /// Name of a layer for people.
-pub(super) fn title(kind: LayerKind) -> String {
+pub(super) fn title(kind: LayerPosition) -> String {
     match kind {
-        LayerKind::First => "what comes before the first block".into(),
-        LayerKind::Block(number) => format!("block {number}"),
-        LayerKind::Last => "what comes after the last block".into(),
-        LayerKind::Single => "a node".into(),
+        LayerPosition::First => "what comes before the first block".into(),
+        LayerPosition::Block(number) => format!("block {number}"),
+        LayerPosition::Last => "what comes after the last block".into(),
+        LayerPosition::Single => "a node".into(),
     }
 }

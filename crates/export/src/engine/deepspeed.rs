@@ -7,13 +7,13 @@
 //! subclass answers as planned, layer by layer.
 
 use super::{
-    job::Job,
+    job::EngineJob,
     python,
     torch::{modules, modules_by_layer},
 };
-use plantui_core::workload::{layering::LayerKind, recipe::Precision};
+use plantui_core::workload::{layering::LayerPosition, recipe::Precision};
 
-pub(super) fn text(job: &Job<'_>) -> String {
+pub(super) fn text(job: &EngineJob<'_>) -> String {
     let stages = modules(&job.parts.parts, job.names);
     let mut parts = vec![0];
     for stage in &stages {
@@ -77,7 +77,7 @@ def build(layers, **kwargs):
 }
 
 /// Lines of the configuration.
-fn config(job: &Job<'_>) -> String {
+fn config(job: &EngineJob<'_>) -> String {
     let mut lines = match job.cut.micro_batch_size {
         Some(size) => format!("    \"train_micro_batch_size_per_gpu\": {size},\n"),
         None => "    # fill in: \"train_micro_batch_size_per_gpu\": samples in a microbatch,\n".into(),
@@ -96,12 +96,12 @@ fn config(job: &Job<'_>) -> String {
 }
 
 /// Entries of `layers` that recompute; never the embedding.
-fn recomputed_entries(job: &Job<'_>) -> Vec<usize> {
+fn recomputed_entries(job: &EngineJob<'_>) -> Vec<usize> {
     let mut entries = vec![];
     let mut next = 0;
     for (part, names) in job.parts.parts.iter().zip(modules_by_layer(&job.parts.parts, job.names)) {
         for ((kind, recompute), names) in part.layers.iter().zip(&part.recompute).zip(names) {
-            let again = *recompute && *kind != LayerKind::First;
+            let again = *recompute && *kind != LayerPosition::First;
             entries.extend((next..next + names.len()).filter(|_| again));
             next += names.len();
         }

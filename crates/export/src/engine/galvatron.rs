@@ -9,17 +9,17 @@ use serde_json::{Map, Value, json};
 
 use super::{
     cut::CutStage,
-    job::{Job, precision_word},
+    job::{EngineJob, precision_word},
 };
-use plantui_core::{simulate::Schedule, workload::layering::LayerKind};
+use plantui_core::{simulate::Schedule, workload::layering::LayerPosition};
 
-pub(super) fn text(job: &Job<'_>) -> String {
+pub(super) fn text(job: &EngineJob<'_>) -> String {
     let cut = job.cut;
     let per_block = |value: &dyn Fn(&CutStage, bool) -> String| -> String {
         let of = |stage: &CutStage| {
             let blocks = stage.layers.iter().zip(&stage.recompute);
             blocks
-                .filter(|(kind, _)| matches!(kind, LayerKind::Block(_) | LayerKind::Single))
+                .filter(|(kind, _)| matches!(kind, LayerPosition::Block(_) | LayerPosition::Single))
                 .map(|(_, &recompute)| value(stage, recompute))
                 .collect::<Vec<_>>()
         };
@@ -51,7 +51,7 @@ pub(super) fn text(job: &Job<'_>) -> String {
 }
 
 /// Settings without a field in the strategy: flags of the program that reads it, and values to fill in.
-pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
+pub(super) fn notes(job: &EngineJob<'_>) -> Vec<String> {
     let mut notes = vec![];
     if job.cut.micro_batch_size.is_none() {
         let count = job.cut.microbatches;
@@ -84,7 +84,7 @@ const OWN: [([u64; 4], &str); 4] = [
 ];
 
 /// Note that names the model: a strategy does not.
-fn model(job: &Job<'_>) -> Option<String> {
+fn model(job: &EngineJob<'_>) -> Option<String> {
     let Some(model) = job.model() else {
         return Some("fill in the model: nobody states its sizes, and a strategy has no field for them".into());
     };

@@ -1,25 +1,25 @@
 //! Input of an engine's writer: the stages, the parts on every rank, the recipe; and the notes that go with the text.
 
-use super::{Cut, CutStage, Engine, Names, Parts};
+use super::{CutStage, Engine, LayerCut, ModuleNames, VirtualStageParts};
 use plantui_core::{
     plan::runner::{RecomputeRule, Runner},
     simulate::Schedule,
     units,
     workload::{
-        layering::LayerKind,
+        layering::LayerPosition,
         recipe::{ModelShape, Precision, Recipe},
     },
 };
 
 /// Job to write.
 #[derive(Debug, Clone)]
-pub(super) struct Job<'a> {
+pub(super) struct EngineJob<'a> {
     /// Plan as stages.
-    pub(super) cut: &'a Cut,
+    pub(super) cut: &'a LayerCut,
     /// Parts to run: the stages, or several parts on every rank.
-    pub(super) parts: Parts,
+    pub(super) parts: VirtualStageParts,
     pub(super) schedule: Schedule,
-    pub(super) names: &'a Names,
+    pub(super) names: &'a ModuleNames,
     /// Structure and settings of the network, as far as known.
     pub(super) recipe: Recipe,
 }
@@ -27,20 +27,20 @@ pub(super) struct Job<'a> {
 /// Least bytes per parameter that Adam takes in mixed precision.
 const LEAST_TRAINING_STATE: f64 = 12.0;
 
-impl<'a> Job<'a> {
+impl<'a> EngineJob<'a> {
     /// Collects the input of a writer.
     ///
     /// # Errors
     /// Reason why the engine cannot interleave this plan.
     pub(super) fn new(
-        cut: &'a Cut,
+        cut: &'a LayerCut,
         engine: Engine,
         (schedule, virtual_stages): (Schedule, u32),
-        names: &'a Names,
+        names: &'a ModuleNames,
         recipe: Recipe,
     ) -> Result<Self, String> {
-        let parts = Parts::of(cut, engine.runner().unwrap_or(Runner::Any), schedule, virtual_stages)?;
-        Ok(Job { cut, parts, schedule, names, recipe })
+        let parts = VirtualStageParts::of(cut, engine.runner().unwrap_or(Runner::Any), schedule, virtual_stages)?;
+        Ok(EngineJob { cut, parts, schedule, names, recipe })
     }
 
     /// Replicas of every stage.
@@ -138,7 +138,7 @@ impl<'a> Job<'a> {
         for part in &mut self.parts.parts {
             let mut place = 0;
             for (kind, recompute) in part.layers.iter().zip(&mut part.recompute) {
-                if matches!(kind, LayerKind::Block(_)) {
+                if matches!(kind, LayerPosition::Block(_)) {
                     more += usize::from(place < most && !*recompute);
                     *recompute = place < most;
                     place += 1;

@@ -1,6 +1,6 @@
 //! Training engines, and the differences in what they can run.
 
-use super::cut::{Cut, CutStage};
+use super::cut::{CutStage, LayerCut};
 use super::{maxtext, megatron};
 use plantui_core::{
     plan::runner::{RecomputeRule, Runner},
@@ -162,7 +162,7 @@ impl Engine {
     }
 
     /// Difference between the stages' degrees that the engine cannot express.
-    pub(super) fn uneven(self, cut: &Cut) -> Option<String> {
+    pub(super) fn uneven(self, cut: &LayerCut) -> Option<String> {
         let degrees = |stage: &CutStage| (stage.data_parallel, stage.tensor_parallel);
         let first = cut.stages.first().map(degrees)?;
         let odd = cut.stages.iter().position(|stage| match self {
@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// Recomputation that the engine cannot express.
-    fn partial(self, cut: &Cut) -> Option<String> {
+    fn partial(self, cut: &LayerCut) -> Option<String> {
         let counts: Vec<(usize, usize)> = cut.stages.iter().map(CutStage::recomputed).collect();
         let all = counts.iter().all(|(some, of)| some == of);
         let none = counts.iter().all(|(some, _)| *some == 0);
@@ -198,7 +198,7 @@ impl Engine {
     }
 
     /// All losses: parts of the plan that the engine cannot express.
-    pub(super) fn losses(self, cut: &Cut) -> Vec<String> {
+    pub(super) fn losses(self, cut: &LayerCut) -> Vec<String> {
         let nameless = megatron::nameless(cut).filter(|_| matches!(self, Engine::Megatron | Engine::MegatronBridge));
         let nameless =
             nameless.map(|stage| format!("stage {} holds no block; its layout has no letter for that", stage + 1));
@@ -211,7 +211,7 @@ impl Engine {
     }
 
     /// Numbers of layers per stage that could recompute instead of the plan's.
-    pub(super) fn evened(self, cut: &Cut) -> Vec<usize> {
+    pub(super) fn evened(self, cut: &LayerCut) -> Vec<usize> {
         let most = cut.stages.iter().map(|stage| stage.recomputed().0).max().unwrap_or(0);
         match self.recompute() {
             Some(RecomputeRule::Count) => vec![most, usize::MAX],

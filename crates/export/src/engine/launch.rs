@@ -4,14 +4,14 @@
 //! the same way. If a plan was mapped onto a topology, the devices of its ranks are listed in that order. Source: the
 //! documentation of torchrun (torch 2.15) and SLURM (24.11).
 
-use super::{Engine, job::Job, megatron_model};
+use super::{Engine, job::EngineJob, megatron_model};
 use plantui_core::{cluster::Limits, plan::Plan};
 
 /// Devices per machine if the limits do not state machines.
 const OF_A_MACHINE: u32 = 8;
 
 /// Launch comment, line by line. Empty if the engine starts its ranks itself or the format has no comments.
-pub(super) fn text(engine: Engine, job: &Job<'_>, limits: &Limits, plan: &Plan) -> String {
+pub(super) fn text(engine: Engine, job: &EngineJob<'_>, limits: &Limits, plan: &Plan) -> String {
     let Some(program) = program(engine, job).filter(|_| engine.takes_comments()) else { return String::new() };
     let (d, t, devices) = (job.data_parallel(), job.tensor_parallel(), job.cut.devices());
     let each = each_machine(limits, devices);
@@ -54,7 +54,7 @@ pub(super) fn each_machine(limits: &Limits, devices: u32) -> u32 {
 }
 
 /// Program that torchrun starts.
-fn program(engine: Engine, job: &Job<'_>) -> Option<String> {
+fn program(engine: Engine, job: &EngineJob<'_>) -> Option<String> {
     match engine {
         Engine::Megatron => Some(format!("{} FLAGS", megatron_model::program(job.model().as_ref()))),
         Engine::MegatronBridge => Some("your_recipe.py".into()),

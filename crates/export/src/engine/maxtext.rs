@@ -6,14 +6,14 @@
 //! (`ici_`) and one across them (`dcn_`). Names and rules follow `base.yml` and `layers/pipeline.py`; they were not
 //! tested with a real MaxText.
 
-use super::{Job, launch};
+use super::{EngineJob, launch};
 use plantui_core::{
     cluster::Limits,
     simulate::Schedule,
     workload::recipe::{ExpertLayers, ModelShape, NormKind},
 };
 
-pub(super) fn text(job: &Job<'_>, limits: &Limits) -> String {
+pub(super) fn text(job: &EngineJob<'_>, limits: &Limits) -> String {
     let (stages, d, t) = (job.ranks() as u32, job.data_parallel(), job.tensor_parallel());
     let devices = job.cut.devices();
     let each = launch::each_machine(limits, devices);
@@ -153,7 +153,7 @@ pub(super) fn losses(blocks: &[usize], own_microbatches: u32) -> Vec<String> {
 }
 
 /// Notes for the user of the file.
-pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
+pub(super) fn notes(job: &EngineJob<'_>) -> Vec<String> {
     let mut notes = vec![
         "the embedding and the head are outside the pipeline, on all devices: their memory and time are spread"
             .to_string(),

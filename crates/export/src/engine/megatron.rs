@@ -6,13 +6,13 @@
 //! listed in a comment, to be filled in.
 
 use super::{
-    cut::{Cut, CutStage},
-    job::Job,
+    cut::{CutStage, LayerCut},
+    job::EngineJob,
     megatron_model,
 };
-use plantui_core::workload::{layering::LayerKind, recipe::Precision};
+use plantui_core::workload::{layering::LayerPosition, recipe::Precision};
 
-pub(super) fn text(job: &Job<'_>) -> String {
+pub(super) fn text(job: &EngineJob<'_>) -> String {
     let (recipe, model) = (&job.recipe, job.model());
     let mut flags = vec![format!("--pipeline-model-parallel-size {}", job.ranks())];
     if job.ranks() > 1 {
@@ -49,7 +49,7 @@ pub(super) fn text(job: &Job<'_>) -> String {
     known("--global-batch-size", job.samples());
     match &model {
         Some(model) => open.extend(megatron_model::open(model)),
-        None => open.extend(megatron_model::ASKED.map(String::from)),
+        None => open.extend(megatron_model::SIZE_FLAGS.map(String::from)),
     }
     match recipe.precision {
         Some(Precision::Bf16) => flags.push("--bf16".into()),
@@ -104,10 +104,10 @@ pub(super) fn recomputation(parts: &[CutStage]) -> Option<(&'static str, usize)>
 
 /// Index of a stage without a letter in Megatron's layout: it has no block, is not the last, and is not a first stage
 /// with the parts before the blocks.
-pub(super) fn nameless(cut: &Cut) -> Option<usize> {
+pub(super) fn nameless(cut: &LayerCut) -> Option<usize> {
     let last = cut.stages.len() - 1;
     let named = |i: usize, stage: &CutStage| {
-        stage.blocks() > 0 || (i == 0 && stage.layers.contains(&LayerKind::First)) || (i == last)
+        stage.blocks() > 0 || (i == 0 && stage.layers.contains(&LayerPosition::First)) || (i == last)
     };
     cut.stages.iter().enumerate().position(|(i, stage)| !named(i, stage))
 }

@@ -5,7 +5,7 @@
 //! are checked, not set. NeMo's training moved here; it has no separate format.
 
 use super::{
-    job::Job,
+    job::EngineJob,
     megatron::{layout, recomputation},
     python,
 };
@@ -14,7 +14,7 @@ use plantui_core::workload::recipe::ModelShape;
 /// Import of the settings for overlapping transfers.
 pub(super) const COMM_OVERLAP: &str = "from megatron.bridge.training.comm_overlap import CommOverlapConfig\n";
 
-pub(super) fn text(job: &Job<'_>) -> String {
+pub(super) fn text(job: &EngineJob<'_>) -> String {
     let (recipe, stages) = (&job.recipe, job.ranks());
     let mut sets: Vec<String> = vec![
         format!("    model.pipeline_model_parallel_size = {stages}\n"),

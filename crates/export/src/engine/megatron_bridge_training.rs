@@ -8,13 +8,13 @@ use super::{
     megatron_training, python,
 };
 use plantui_core::{
-    family::training::{AttentionKernel, ContextStyle, Precision, Recompute, Run},
+    family::training::{AttentionKernel, ContextStyle, Recompute, TrainingPrecision, TrainingRun},
     plan::Configuration,
     workload::{TrainingProfile, recipe::ModelShape},
 };
 
 /// Content of the file.
-pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> String {
+pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: &Configuration) -> String {
     let (layout, settings) = (&run.layout, &run.settings);
     let mut sets = vec![
         format!("model.tensor_model_parallel_size = {}", layout.tensor),
@@ -99,12 +99,12 @@ fn recomputation(recompute: Recompute) -> Vec<String> {
 }
 
 /// Name of a recipe for mixed precision.
-fn precision(precision: Precision) -> &'static str {
+fn precision(precision: TrainingPrecision) -> &'static str {
     match precision {
-        Precision::Bf16 => "bf16_mixed",
-        Precision::Fp16 => "fp16_mixed",
-        Precision::Fp8 => "bf16_with_fp8_current_scaling_mixed",
-        Precision::MxFp8 => "bf16_with_mxfp8_mixed",
-        Precision::NvFp4 => "bf16_with_nvfp4_mixed",
+        TrainingPrecision::Bf16 => "bf16_mixed",
+        TrainingPrecision::Fp16 => "fp16_mixed",
+        TrainingPrecision::Fp8 => "bf16_with_fp8_current_scaling_mixed",
+        TrainingPrecision::MxFp8 => "bf16_with_mxfp8_mixed",
+        TrainingPrecision::NvFp4 => "bf16_with_nvfp4_mixed",
     }
 }

@@ -3,7 +3,7 @@
 use plantui_core::workload::recipe::{ExpertLayers, ExpertShape, ModelShape, NormKind};
 
 /// Flags to fill in if the model's sizes are unknown.
-pub(super) const ASKED: [&str; 9] = [
+pub(super) const SIZE_FLAGS: [&str; 9] = [
     "--ffn-hidden-size",
     "--group-query-attention --num-query-groups",
     "--swiglu",

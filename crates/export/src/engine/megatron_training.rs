@@ -11,8 +11,8 @@ use plantui_core::{
         TrainingProfile,
         recipe::NormKind,
         training::{
-            Attention, AttentionKernel, ContextStyle, FeedForward, LayerKind, Precision, Projection, Recompute, Run,
-            Span,
+            Attention, AttentionKernel, ContextStyle, FeedForward, LayerKind, Projection, Recompute, Span,
+            TrainingPrecision, TrainingRun,
         },
     },
 };
@@ -47,7 +47,7 @@ pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String
 }
 
 /// Comment above the flags.
-fn head(profile: &TrainingProfile, run: &Run) -> String {
+fn head(profile: &TrainingProfile, run: &TrainingRun) -> String {
     let layout = &run.layout;
     let mut head = format!(
         "# {} ranks on {}: tensor {} x context {} x data {} x pipeline {}, neighbouring ranks tensor first\n",
@@ -71,7 +71,7 @@ fn head(profile: &TrainingProfile, run: &Run) -> String {
 }
 
 /// Virtual stages, or a layout if the layers do not divide evenly.
-fn split(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> Vec<String> {
+fn split(profile: &TrainingProfile, run: &TrainingRun, configuration: &Configuration) -> Vec<String> {
     let (p, v) = (run.layout.pipeline as usize, run.layout.virtual_stages as usize);
     if let Some(layout) = layout(profile, run, configuration) {
         return vec![format!("--pipeline-model-parallel-layout \"{layout}\"")];
@@ -81,7 +81,7 @@ fn split(profile: &TrainingProfile, run: &Run, configuration: &Configuration) ->
 }
 
 /// Layout of the stages if the layers do not divide evenly; `None` if they do, or without a pipeline.
-pub(super) fn layout(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> Option<String> {
+pub(super) fn layout(profile: &TrainingProfile, run: &TrainingRun, configuration: &Configuration) -> Option<String> {
     let layers = profile.model.layers.len();
     let (p, v) = (run.layout.pipeline as usize, run.layout.virtual_stages as usize);
     if p < 2 || run.layers.is_empty() && layers.is_multiple_of(p * v) {
@@ -110,7 +110,7 @@ pub(super) fn layout(profile: &TrainingProfile, run: &Run, configuration: &Confi
     Some(layout.join("|"))
 }
 
-fn recomputation(run: &Run) -> Vec<String> {
+fn recomputation(run: &TrainingRun) -> Vec<String> {
     let flags = match run.recompute {
         Recompute::None => return vec![],
         Recompute::Selective => "--recompute-granularity selective --recompute-modules core_attn".to_string(),
@@ -123,7 +123,7 @@ fn recomputation(run: &Run) -> Vec<String> {
 }
 
 /// Flags of the software's settings.
-fn software(run: &Run) -> Vec<String> {
+fn software(run: &TrainingRun) -> Vec<String> {
     let (settings, layout) = (&run.settings, &run.layout);
     let mut flags = vec![];
     let mut add = |wanted: bool, flag: &str| {
@@ -146,13 +146,13 @@ fn software(run: &Run) -> Vec<String> {
     flags
 }
 
-fn precision(run: &Run) -> Vec<String> {
+fn precision(run: &TrainingRun) -> Vec<String> {
     let flags = match run.precision {
-        Precision::Bf16 => "--bf16",
-        Precision::Fp16 => "--fp16",
-        Precision::Fp8 => "--bf16 --fp8-format hybrid",
-        Precision::MxFp8 => "--bf16 --fp8-format e4m3 --fp8-recipe mxfp8",
-        Precision::NvFp4 => "--bf16 --fp4-format e2m1",
+        TrainingPrecision::Bf16 => "--bf16",
+        TrainingPrecision::Fp16 => "--fp16",
+        TrainingPrecision::Fp8 => "--bf16 --fp8-format hybrid",
+        TrainingPrecision::MxFp8 => "--bf16 --fp8-format e4m3 --fp8-recipe mxfp8",
+        TrainingPrecision::NvFp4 => "--bf16 --fp4-format e2m1",
     };
     vec![flags.into()]
 }

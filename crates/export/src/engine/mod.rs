@@ -5,8 +5,8 @@
 //! with equal recomputation, or one that [`EngineSettings::nearest`] finds. It scores this plan with [`check()`], so the loss is a
 //! figure.
 //!
-//! One file per engine turns a [`Cut`] into text, with the batch and model facts of the workload's [`Recipe`]. Sources:
-//! the engines' own parsers; see each file.
+//! One file per engine turns a [`LayerCut`] into text, with the batch and model facts of the workload's [`Recipe`].
+//! Sources: the engines' own parsers; see each file.
 
 mod cut;
 mod deepspeed;
@@ -35,11 +35,11 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-pub use cut::{Cut, CutStage};
+pub use cut::{CutStage, LayerCut};
 pub use kind::Engine;
-pub use virtual_stages::Parts;
+pub use virtual_stages::VirtualStageParts;
 
-use job::Job;
+use job::EngineJob;
 
 use crate::fullness;
 use plantui_core::{
@@ -54,11 +54,11 @@ use plantui_core::{
         layering::{Layering, LayeringError},
     },
 };
-use plantui_study::nearest::{Finder, Found, Wanted};
+use plantui_study::nearest::{Finder, NearestPlans, NearestRequest};
 
 /// Names of the user's modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Names {
+pub struct ModuleNames {
     /// Module of a block, with `{}` for its number: `layers.{}`.
     pub block: String,
     /// Modules before the blocks.
@@ -67,9 +67,9 @@ pub struct Names {
     pub last: Vec<String>,
 }
 
-impl Default for Names {
+impl Default for ModuleNames {
     fn default() -> Self {
-        Names {
+        ModuleNames {
             block: "layers.{}".into(),
             first: vec!["tok_embeddings".into()],
             last: vec!["norm".into(), "lm_head".into()],
@@ -81,7 +81,7 @@ impl Default for Names {
 #[derive(Debug, Clone, Default)]
 pub struct EngineSettings {
     /// Names of modules.
-    pub names: Names,
+    pub names: ModuleNames,
     /// Pattern of the nodes that are blocks, with `*` for the number; `None`: names that repeat.
     pub layers: Option<String>,
     /// Samples per microbatch; `None`: the value of the plan or the workload.
@@ -102,15 +102,15 @@ impl EngineSettings {
     /// The same with names that contain no line break or escape sequence, so they stay inside a string or a comment.
     fn on_one_line(&self) -> EngineSettings {
         let all = |names: &[String]| names.iter().map(|name| single_line(name)).collect();
-        let Names { block, first, last } = &self.names;
-        let names = Names { block: single_line(block), first: all(first), last: all(last) };
+        let ModuleNames { block, first, last } = &self.names;
+        let names = ModuleNames { block: single_line(block), first: all(first), last: all(last) };
         EngineSettings { names, ..self.clone() }
     }
 }
 
 /// Result of an export.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exported {
+pub struct EngineExport {
     /// Text of the flags or the file.
     pub text: String,
     /// Parts of the plan that the engine cannot express, a sentence each; empty if the exported plan is the given one.
@@ -167,7 +167,7 @@ pub fn export(
     limits: &Limits,
     plan: &Plan,
     settings: &EngineSettings,
-) -> Result<Exported, ExportError> {
+) -> Result<EngineExport, ExportError> {
     if let Some(profile) = family::of(workload).model() {
         return training::export(engine, workload, profile, limits, plan, &settings.on_one_line());
     }
@@ -192,8 +192,8 @@ pub fn export(
         return Err(ExportError::Invalid(violation.to_string()));
     }
     let impossible = |losses: Vec<String>| ExportError::Impossible { engine: engine.title(), losses };
-    let task = Task { engine, workload, limits, settings, schedule, virtual_stages };
-    let mut losses = match Cut::of(workload, limits, &layering, plan) {
+    let task = ExportRequest { engine, workload, limits, settings, schedule, virtual_stages };
+    let mut losses = match LayerCut::of(workload, limits, &layering, plan) {
         Ok(mut cut) => {
             let mut losses = engine.losses(&cut);
             if losses.is_empty() {
@@ -234,7 +234,7 @@ pub fn export(
     // Nearest plan that the engine also runs under this schedule.
     let mut refusal = None;
     for (nearest_score, nearest) in nearest {
-        let mut cut = Cut::of(workload, limits, &layering, &nearest).map_err(impossible)?;
+        let mut cut = LayerCut::of(workload, limits, &layering, &nearest).map_err(impossible)?;
         match task.write(&mut cut, &nearest) {
             Ok((written, more)) => {
                 losses.extend(more);
@@ -266,7 +266,7 @@ fn refused(engine: Engine, schedule: Schedule, reason: String) -> ExportError {
 }
 
 /// Text with its notes.
-struct Written {
+struct EngineText {
     text: String,
     /// Launch commands of its ranks, as comments.
     launch: String,
@@ -274,7 +274,7 @@ struct Written {
 }
 
 /// Export task, independent of the plan.
-struct Task<'a> {
+struct ExportRequest<'a> {
     engine: Engine,
     workload: &'a Workload,
     limits: &'a Limits,
@@ -283,7 +283,7 @@ struct Task<'a> {
     virtual_stages: u32,
 }
 
-impl Task<'_> {
+impl ExportRequest<'_> {
     /// Recipe of the workload, completed by the plan document's.
     fn recipe(&self) -> Recipe {
         let of_plan = self.settings.recipe.unwrap_or_default();
@@ -291,13 +291,13 @@ impl Task<'_> {
     }
 
     /// Text for a plan, and what the engine cannot express of its microbatches and its interleaving.
-    fn write(&self, cut: &mut Cut, plan: &Plan) -> Result<(Written, Vec<String>), ExportError> {
-        let Task { engine, settings, schedule, .. } = *self;
+    fn write(&self, cut: &mut LayerCut, plan: &Plan) -> Result<(EngineText, Vec<String>), ExportError> {
+        let ExportRequest { engine, settings, schedule, .. } = *self;
         let recipe = self.recipe();
         let rounded = cut.set_microbatches(self.limits, plan, settings.micro_batch_size, recipe.micro_batch);
         // Serving has no microbatches.
         let mut losses: Vec<String> = rounded.into_iter().filter(|_| engine != Engine::Vllm).collect();
-        let mut job = Job::new(cut, engine, (schedule, self.virtual_stages), &settings.names, recipe)
+        let mut job = EngineJob::new(cut, engine, (schedule, self.virtual_stages), &settings.names, recipe)
             .map_err(|reason| refused(engine, schedule, reason))?;
         losses.extend(job.even_out(engine));
         let text = match engine {
@@ -325,30 +325,30 @@ impl Task<'_> {
             Engine::MaxText => maxtext::notes(&job),
             _ => vec![],
         });
-        Ok((Written { text, launch, notes }, losses))
+        Ok((EngineText { text, launch, notes }, losses))
     }
 
     fn exported(
         &self,
-        written: Written,
+        written: EngineText,
         losses: Vec<String>,
         plan: Plan,
         values: (f64, f64),
         cost: Option<String>,
-    ) -> Exported {
+    ) -> EngineExport {
         let execution = plan.execution.unwrap_or_default().under(self.schedule, self.virtual_stages);
         let full = fullness::warning_under(self.workload, self.limits, &plan, execution);
         let notes: Vec<String> = full.into_iter().chain(written.notes).collect();
         let text = headed(self.engine, &losses, cost, &notes, &written.launch) + &written.text;
-        Exported { text, losses, notes, plan, values }
+        EngineExport { text, losses, notes, plan, values }
     }
 }
 
 /// Plans that the engine can run, and whether the search for them was stopped: those that the finder gives, and the given
 /// plan with its recomputation evened out. All carry the measure of the given plan.
-fn candidates(task: &Task<'_>, plan: &Plan, layering: &Layering) -> (Vec<Plan>, bool) {
-    let Task { engine, workload, limits, schedule, settings, .. } = *task;
-    let wanted = Wanted {
+fn candidates(task: &ExportRequest<'_>, plan: &Plan, layering: &Layering) -> (Vec<Plan>, bool) {
+    let ExportRequest { engine, workload, limits, schedule, settings, .. } = *task;
+    let wanted = NearestRequest {
         workload,
         limits,
         plan,
@@ -356,15 +356,15 @@ fn candidates(task: &Task<'_>, plan: &Plan, layering: &Layering) -> (Vec<Plan>, 
         several_stages: matches!(schedule, Schedule::Interleaved | Schedule::ZeroBubbleV),
         deadline: settings.deadline,
     };
-    let Found { mut plans, stopped } = settings.nearest.map(|find| find(&wanted)).unwrap_or_default();
-    if let Ok(cut) = Cut::of(workload, limits, layering, plan)
+    let NearestPlans { mut plans, stopped } = settings.nearest.map(|find| find(&wanted)).unwrap_or_default();
+    if let Ok(cut) = LayerCut::of(workload, limits, layering, plan)
         && engine.uneven(&cut).is_none()
     {
         plans.extend(
             engine.evened(&cut).into_iter().filter_map(|most| cut::recomputing(workload, layering, plan, most)),
         );
     }
-    plans.retain(|plan| Cut::of(workload, limits, layering, plan).is_ok_and(|cut| engine.losses(&cut).is_empty()));
+    plans.retain(|plan| LayerCut::of(workload, limits, layering, plan).is_ok_and(|cut| engine.losses(&cut).is_empty()));
     (plans, stopped)
 }
 

@@ -3,18 +3,18 @@
 //! Tracing fails on wrapped modules, so recomputation is wrapped after `pipeline()` has split: the stages keep their
 //! modules' names. Under an interleaved schedule a rank builds several stages.
 
-use super::{Names, cut::CutStage, job::Job, python};
-use plantui_core::{simulate::Schedule, workload::layering::LayerKind};
+use super::{ModuleNames, cut::CutStage, job::EngineJob, python};
+use plantui_core::{simulate::Schedule, workload::layering::LayerPosition};
 
 /// Module names of each part; nodes without a number are numbered in order.
-pub(super) fn modules(parts: &[CutStage], names: &Names) -> Vec<Vec<String>> {
+pub(super) fn modules(parts: &[CutStage], names: &ModuleNames) -> Vec<Vec<String>> {
     let mut next = 0;
     let block = |number: usize| names.block.replace("{}", &number.to_string());
-    let mut of = |kind: LayerKind| match kind {
-        LayerKind::First => names.first.clone(),
-        LayerKind::Last => names.last.clone(),
-        LayerKind::Block(number) => vec![block(number)],
-        LayerKind::Single => {
+    let mut of = |kind: LayerPosition| match kind {
+        LayerPosition::First => names.first.clone(),
+        LayerPosition::Last => names.last.clone(),
+        LayerPosition::Block(number) => vec![block(number)],
+        LayerPosition::Single => {
             next += 1;
             vec![block(next - 1)]
         }
@@ -32,7 +32,7 @@ fn class(schedule: Schedule) -> &'static str {
     }
 }
 
-pub(super) fn text(job: &Job<'_>) -> String {
+pub(super) fn text(job: &EngineJob<'_>) -> String {
     let stages = modules(&job.parts.parts, job.names);
     let splits: String = stages
         .iter()
@@ -109,7 +109,7 @@ def schedule(module, example, rank, device, loss_fn, group=None):
 }
 
 /// Notes on steps that the script cannot express.
-pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
+pub(super) fn notes(job: &EngineJob<'_>) -> Vec<String> {
     let mut notes = vec![];
     if job.data_parallel() > 1 {
         let how = if job.shards_optimizer() {
@@ -130,12 +130,12 @@ pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
 }
 
 /// Names of [`modules`], by part and layer.
-pub(super) fn modules_by_layer(parts: &[CutStage], names: &Names) -> Vec<Vec<Vec<String>>> {
+pub(super) fn modules_by_layer(parts: &[CutStage], names: &ModuleNames) -> Vec<Vec<Vec<String>>> {
     let mut all = modules(parts, names).concat().into_iter();
-    let count = |kind: &LayerKind| match kind {
-        LayerKind::First => names.first.len(),
-        LayerKind::Last => names.last.len(),
-        LayerKind::Block(_) | LayerKind::Single => 1,
+    let count = |kind: &LayerPosition| match kind {
+        LayerPosition::First => names.first.len(),
+        LayerPosition::Last => names.last.len(),
+        LayerPosition::Block(_) | LayerPosition::Single => 1,
     };
     let stage = |stage: &CutStage| stage.layers.iter().map(|kind| all.by_ref().take(count(kind)).collect()).collect();
     parts.iter().map(stage).collect()

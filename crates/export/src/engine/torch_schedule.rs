@@ -5,23 +5,23 @@
 //! operation of a rank's order as soon as its inputs were done in an earlier step. Interleaved, rank `r` of `R` has the
 //! stages `r`, `r + R`, ..
 
-use super::job::Job;
+use super::job::EngineJob;
 use plantui_core::{plan::interleaved_round, simulate::Schedule};
 
 /// Operation on a microbatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
+enum TorchOperation {
     Forward(u32),
     Backward(u32),
 }
 
-pub(super) fn text(job: &Job<'_>) -> String {
+pub(super) fn text(job: &EngineJob<'_>) -> String {
     csv(job.ranks(), job.parts.each(), job.own_microbatches(), job.schedule)
 }
 
 /// Schedule of `ranks` ranks with `each` stages each; `each` is 1 unless the schedule is interleaved.
 pub fn csv(ranks: usize, each: usize, microbatches: u32, schedule: Schedule) -> String {
-    let orders: Vec<Vec<(usize, Operation)>> = (0..ranks)
+    let orders: Vec<Vec<(usize, TorchOperation)>> = (0..ranks)
         .map(|rank| match schedule {
             Schedule::Interleaved => interleaved(rank, ranks, each, microbatches),
             _ => alternating(rank, ranks, microbatches, schedule),
@@ -41,18 +41,18 @@ pub fn csv(ranks: usize, each: usize, microbatches: u32, schedule: Schedule) -> 
             }
             let Some(&(stage, operation)) = orders[rank].get(next[rank]) else { continue };
             let ready = match operation {
-                Operation::Forward(m) => stage == 0 || before[stage - 1].0 > m,
-                Operation::Backward(m) if stage + 1 == stages => before[stage].0 > m,
-                Operation::Backward(m) => before[stage + 1].1 > m,
+                TorchOperation::Forward(m) => stage == 0 || before[stage - 1].0 > m,
+                TorchOperation::Backward(m) if stage + 1 == stages => before[stage].0 > m,
+                TorchOperation::Backward(m) => before[stage + 1].1 > m,
             };
             if ready {
                 next[rank] += 1;
                 match operation {
-                    Operation::Forward(m) => {
+                    TorchOperation::Forward(m) => {
                         done[stage].0 += 1;
                         rows[rank] += &format!("{stage}F{m}");
                     }
-                    Operation::Backward(m) => {
+                    TorchOperation::Backward(m) => {
                         done[stage].1 += 1;
                         rows[rank] += &format!("{stage}B{m}");
                     }
@@ -65,18 +65,18 @@ pub fn csv(ranks: usize, each: usize, microbatches: u32, schedule: Schedule) -> 
 }
 
 /// Order of operations of a rank with one stage.
-fn alternating(stage: usize, stages: usize, microbatches: u32, schedule: Schedule) -> Vec<(usize, Operation)> {
+fn alternating(stage: usize, stages: usize, microbatches: u32, schedule: Schedule) -> Vec<(usize, TorchOperation)> {
     let warm_up = match schedule {
         Schedule::GPipe => microbatches,
         Schedule::EagerOneForwardOneBackward => (2 * (stages - stage) as u32 - 1).min(microbatches),
         // Other schedules are refused before; for one sample every order is the same.
         _ => ((stages - stage) as u32).min(microbatches),
     };
-    let mut order: Vec<Operation> = (0..warm_up).map(Operation::Forward).collect();
+    let mut order: Vec<TorchOperation> = (0..warm_up).map(TorchOperation::Forward).collect();
     for m in 0..microbatches {
-        order.push(Operation::Backward(m));
+        order.push(TorchOperation::Backward(m));
         if m + warm_up < microbatches {
-            order.push(Operation::Forward(m + warm_up));
+            order.push(TorchOperation::Forward(m + warm_up));
         }
     }
     order.into_iter().map(|operation| (stage, operation)).collect()
@@ -84,15 +84,15 @@ fn alternating(stage: usize, stages: usize, microbatches: u32, schedule: Schedul
 
 /// Order of operations of a rank with several stages (Narayanan et al., SC 2021). Microbatches go in rounds
 /// ([`interleaved_round`]): a round passes all stages of the rank before the next begins.
-fn interleaved(rank: usize, ranks: usize, each: usize, microbatches: u32) -> Vec<(usize, Operation)> {
+fn interleaved(rank: usize, ranks: usize, each: usize, microbatches: u32) -> Vec<(usize, TorchOperation)> {
     let group = interleaved_round(ranks as u32, microbatches).map_or(ranks, |round| round as usize);
     let round = group * each;
     let all = microbatches as usize * each;
     let number = |k: usize| (k / round * group + k % group) as u32;
-    let forward = |k: usize| (k % round / group * ranks + rank, Operation::Forward(number(k)));
-    let backward = |k: usize| ((each - 1 - k % round / group) * ranks + rank, Operation::Backward(number(k)));
+    let forward = |k: usize| (k % round / group * ranks + rank, TorchOperation::Forward(number(k)));
+    let backward = |k: usize| ((each - 1 - k % round / group) * ranks + rank, TorchOperation::Backward(number(k)));
     let warm_up = (2 * (ranks - 1 - rank) + (each - 1) * group).min(all);
-    let mut order: Vec<(usize, Operation)> = (0..warm_up).map(forward).collect();
+    let mut order: Vec<(usize, TorchOperation)> = (0..warm_up).map(forward).collect();
     for k in 0..all - warm_up {
         order.extend([forward(warm_up + k), backward(k)]);
     }

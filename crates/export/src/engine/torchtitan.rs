@@ -6,11 +6,11 @@
 //! microbatches: without one, a microbatch is a step of gradient accumulation, counted by the two batch sizes.
 
 use super::{
-    Names,
-    job::Job,
+    ModuleNames,
+    job::EngineJob,
     python,
     torch::modules,
-    torchtitan_model::{self, Base},
+    torchtitan_model::{self, FileModel},
 };
 use plantui_core::{simulate::Schedule, workload::recipe::Precision};
 
@@ -25,11 +25,11 @@ fn word(schedule: Schedule) -> &'static str {
 }
 
 /// Content of a function for the registry.
-pub(super) struct Registered<'a> {
+pub(super) struct RegistryEntry<'a> {
     /// Comment at the top, lines without `# `.
     pub head: Vec<String>,
     /// Model that the plan is for.
-    pub base: Base,
+    pub base: FileModel,
     /// True if all layers recompute.
     pub recompute: bool,
     /// Module names of every part.
@@ -38,7 +38,7 @@ pub(super) struct Registered<'a> {
     pub sets: Vec<String>,
 }
 
-impl Registered<'_> {
+impl RegistryEntry<'_> {
     /// Text of the file.
     pub(super) fn text(&self) -> String {
         let head: String = self.head.iter().map(|line| format!("# {line}\n")).collect();
@@ -108,11 +108,11 @@ pub(super) fn checkpoint(recompute: bool) -> String {
     format!("config.activation_checkpoint = {}", if recompute { "FullAC.Config()" } else { "None" })
 }
 
-pub(super) fn text(job: &Job<'_>) -> String {
+pub(super) fn text(job: &EngineJob<'_>) -> String {
     let (d, t) = (job.data_parallel(), job.tensor_parallel());
     let (replicate, shard) = if job.shards_optimizer() { (1, d) } else { (d, 1) };
     let (parts, _) = complete(modules(&job.parts.parts, job.names), job.names);
-    let base = Base { layers: job.blocks() as u64, model: job.model(), in_8_bits: false };
+    let base = FileModel { layers: job.blocks() as u64, model: job.model(), in_8_bits: false };
     let recompute = job.recomputes();
     let micro = job.cut.micro_batch_size.map(u64::from);
     let (stages, schedule) = (job.ranks(), word(job.schedule));
@@ -141,7 +141,7 @@ pub(super) fn text(job: &Job<'_>) -> String {
          --parallelism.pipeline_parallel_schedule {schedule}"
     );
     let head = vec![job.layout_line(), SAVE.into(), degrees];
-    Registered { head, base, recompute, parts: &parts, sets }.text()
+    RegistryEntry { head, base, recompute, parts: &parts, sets }.text()
 }
 
 /// Statement for the precision of products, if torchtitan supports it.
@@ -158,7 +158,7 @@ fn precision(precision: Option<Precision>) -> Option<String> {
 pub(super) const FP16: &str = "# fill in: training in fp16; torchtitan mixes bf16";
 
 /// Parts with every module: modules without a node go to the outer parts. Also returns the added modules.
-fn complete(mut parts: Vec<Vec<String>>, names: &Names) -> (Vec<Vec<String>>, Vec<String>) {
+fn complete(mut parts: Vec<Vec<String>>, names: &ModuleNames) -> (Vec<Vec<String>>, Vec<String>) {
     let there = |parts: &[Vec<String>], name: &String| parts.iter().flatten().any(|own| own == name);
     let first: Vec<String> = names.first.iter().filter(|name| !there(&parts, name)).cloned().collect();
     let last: Vec<String> = names.last.iter().filter(|name| !there(&parts, name)).cloned().collect();
@@ -173,7 +173,7 @@ fn complete(mut parts: Vec<Vec<String>>, names: &Names) -> (Vec<Vec<String>>, Ve
 }
 
 /// Notes for the user of the file.
-pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
+pub(super) fn notes(job: &EngineJob<'_>) -> Vec<String> {
     let mut notes = vec![];
     let (_, added) = complete(modules(&job.parts.parts, job.names), job.names);
     if !added.is_empty() {
@@ -188,9 +188,9 @@ pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
 }
 
 /// Model facts that the user must fill in.
-fn unlike(job: &Job<'_>) -> Option<String> {
+fn unlike(job: &EngineJob<'_>) -> Option<String> {
     let model = job.model()?;
-    let has = torchtitan_model::own(&model).is_some();
+    let has = torchtitan_model::built_in_config(&model).is_some();
     (!has).then(|| {
         let what = if model.experts.is_some() { "such a mixture of experts" } else { "such a model" };
         format!("torchtitan 0.3 has no configuration of {what}: fill in yours, the sizes in MODEL refuse others")

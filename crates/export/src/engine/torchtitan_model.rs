@@ -11,7 +11,7 @@ use plantui_core::workload::recipe::{ExpertShape, ModelShape};
 
 /// Built-in configuration of torchtitan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Own {
+pub(super) struct BuiltInConfig {
     /// Module whose registry contains it.
     module: &'static str,
     /// Function of that registry.
@@ -24,13 +24,13 @@ pub(super) struct Own {
     experts: [u64; 2],
 }
 
-const fn dense(module: &'static str, function: &'static str, sizes: [u64; 5], width: u64) -> Own {
-    Own { module, function, sizes, width, experts: [0, 0] }
+const fn dense(module: &'static str, function: &'static str, sizes: [u64; 5], width: u64) -> BuiltInConfig {
+    BuiltInConfig { module, function, sizes, width, experts: [0, 0] }
 }
 
 /// From torchtitan 0.3.0's registries. Its 16B of DeepSeek V3 is DeepSeek V2 Lite except for the router, and is left
 /// out.
-const OWN: [Own; 11] = [
+const OWN: [BuiltInConfig; 11] = [
     dense("llama3", "llama3_8b", [32, 4096, 128_256, 32, 8], 14336),
     dense("llama3", "llama3_70b", [80, 8192, 128_256, 64, 8], 28672),
     dense("llama3", FLOAT8, [126, 16384, 128_256, 128, 8], 53248),
@@ -38,10 +38,13 @@ const OWN: [Own; 11] = [
     dense("qwen3", "qwen3_1_7b", [28, 2048, 151_936, 16, 8], 6144),
     dense("qwen3", "qwen3_14b", [40, 5120, 151_936, 40, 8], 17408),
     dense("qwen3", "qwen3_32b", [64, 5120, 151_936, 64, 8], 25600),
-    Own { experts: [128, 8], ..dense("qwen3", "qwen3_30b_a3b", [48, 2048, 151_936, 32, 4], 768) },
-    Own { experts: [32, 4], ..dense("gpt_oss", "gpt_oss_20b", [24, 2880, 201_088, 64, 8], 2880) },
-    Own { experts: [128, 4], ..dense("gpt_oss", "gpt_oss_120b", [36, 2880, 201_088, 64, 8], 2880) },
-    Own { experts: [256, 8], ..dense("deepseek_v3", "deepseek_v3_671b", [61, 7168, 129_280, 128, 128], 2048) },
+    BuiltInConfig { experts: [128, 8], ..dense("qwen3", "qwen3_30b_a3b", [48, 2048, 151_936, 32, 4], 768) },
+    BuiltInConfig { experts: [32, 4], ..dense("gpt_oss", "gpt_oss_20b", [24, 2880, 201_088, 64, 8], 2880) },
+    BuiltInConfig { experts: [128, 4], ..dense("gpt_oss", "gpt_oss_120b", [36, 2880, 201_088, 64, 8], 2880) },
+    BuiltInConfig {
+        experts: [256, 8],
+        ..dense("deepseek_v3", "deepseek_v3_671b", [61, 7168, 129_280, 128, 128], 2048)
+    },
 ];
 
 /// Configuration with products in 8 bits; its function fails on devices without 8-bit support.
@@ -57,13 +60,13 @@ const STAND_IN: (&str, &str) = ("llama3", "llama3_8b");
 const STAND_IN_EXPERTS: (&str, &str) = ("qwen3", "qwen3_30b_a3b");
 
 /// torchtitan's built-in configuration of a model.
-pub(super) fn own(model: &ModelShape) -> Option<&'static Own> {
+pub(super) fn built_in_config(model: &ModelShape) -> Option<&'static BuiltInConfig> {
     let sizes =
         [model.layers.into(), model.hidden_size, model.vocabulary, model.attention_heads, model.key_value_heads];
     let experts = model.experts.map_or([0, 0], |experts| [experts.count, experts.chosen]);
     let width = model.experts.map_or(model.feed_forward_size, |experts| experts.feed_forward_size);
     // The latent state alone identifies DeepSeek's attention: no other model here has one.
-    let latent = |own: &Own| own.module == "deepseek_v3";
+    let latent = |own: &BuiltInConfig| own.module == "deepseek_v3";
     OWN.iter().find(|own| {
         (own.sizes, own.width, own.experts) == (sizes, width, experts) && latent(own) == model.latent.is_some()
     })
@@ -71,7 +74,7 @@ pub(super) fn own(model: &ModelShape) -> Option<&'static Own> {
 
 /// Model of a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Base {
+pub(super) struct FileModel {
     /// Layers that the plan is for.
     pub(super) layers: u64,
     /// Model sizes, if known.
@@ -80,24 +83,24 @@ pub(super) struct Base {
     pub(super) in_8_bits: bool,
 }
 
-impl Base {
-    fn own(&self) -> Option<&'static Own> {
-        self.model.as_ref().and_then(own)
+impl FileModel {
+    fn built_in_config(&self) -> Option<&'static BuiltInConfig> {
+        self.model.as_ref().and_then(built_in_config)
     }
 
     fn undoes_float8(&self) -> bool {
-        !self.in_8_bits && self.own().is_some_and(|own| own.function == FLOAT8)
+        !self.in_8_bits && self.built_in_config().is_some_and(|own| own.function == FLOAT8)
     }
 
     /// Lines that import the configuration, without a final line break.
     pub(super) fn imports(&self) -> String {
-        let (module, function) = match self.own() {
+        let (module, function) = match self.built_in_config() {
             Some(own) if self.undoes_float8() => (own.module, WITHOUT_FLOAT8),
             Some(own) => (own.module, own.function),
             None if self.experts().is_some() => STAND_IN_EXPERTS,
             None => STAND_IN,
         };
-        let fill = if self.own().is_some() { "" } else { "  # fill in: the configuration of your model" };
+        let fill = if self.built_in_config().is_some() { "" } else { "  # fill in: the configuration of your model" };
         let registry = if self.undoes_float8() {
             format!("from torchtitan.models.{module} import model_registry\n")
         } else {

@@ -5,18 +5,18 @@
 //! which, round robin or, under ZB-V, down and back up.
 
 use super::{
-    Names, python,
-    torchtitan::{self, Registered},
-    torchtitan_model::Base,
+    ModuleNames, python,
+    torchtitan::{self, RegistryEntry},
+    torchtitan_model::FileModel,
 };
 use plantui_core::{
-    family::training::{Precision, Recompute, Run, ZeroBubble, configured},
+    family::training::{Recompute, TrainingPrecision, TrainingRun, ZeroBubble, configured},
     plan::Configuration,
     workload::{TrainingProfile, recipe::ModelShape},
 };
 
 /// torchtitan's word for the schedule.
-fn word(run: &Run) -> &'static str {
+fn word(run: &TrainingRun) -> &'static str {
     match run.zero_bubble {
         Some(ZeroBubble::V) => "ZBVZeroBubble",
         _ if run.layout.virtual_stages > 1 => "Interleaved1F1B",
@@ -25,7 +25,7 @@ fn word(run: &Run) -> &'static str {
 }
 
 /// Module names of every part, in model order.
-fn parts(profile: &TrainingProfile, configuration: &Configuration, names: &Names) -> Vec<Vec<String>> {
+fn parts(profile: &TrainingProfile, configuration: &Configuration, names: &ModuleNames) -> Vec<Vec<String>> {
     let Some(split) = configured::split(profile, configuration) else { return vec![] };
     let mut parts: Vec<(usize, Vec<String>)> = (0..split.stages())
         .flat_map(|stage| split.chunks(stage))
@@ -44,11 +44,16 @@ fn parts(profile: &TrainingProfile, configuration: &Configuration, names: &Names
 }
 
 /// Text of the file.
-pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configuration, names: &Names) -> String {
+pub(super) fn text(
+    profile: &TrainingProfile,
+    run: &TrainingRun,
+    configuration: &Configuration,
+    names: &ModuleNames,
+) -> String {
     let (layout, settings) = (&run.layout, &run.settings);
     let stages = layout.pipeline;
     let parts = parts(profile, configuration, names);
-    let base = Base {
+    let base = FileModel {
         layers: profile.model.layers.len() as u64,
         model: ModelShape::of(&profile.model),
         in_8_bits: run.precision.bits() < 16,
@@ -81,12 +86,12 @@ pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configu
     sets.push(torchtitan::checkpoint(recompute));
     if run.precision.bits() < 16 {
         sets.push(format!("# fill in: a converter of the model for {} (torchao)", run.precision.id()));
-    } else if run.precision == Precision::Fp16 {
+    } else if run.precision == TrainingPrecision::Fp16 {
         sets.push(torchtitan::FP16.into());
     }
     if settings.tp_overlap && layout.tensor > 1 {
         sets.extend(torchtitan::ASYNC.map(String::from));
     }
     let head = vec![format!("{} ranks: {layout}", layout.devices()), torchtitan::SAVE.into()];
-    Registered { head, base, recompute, parts: &parts, sets }.text()
+    RegistryEntry { head, base, recompute, parts: &parts, sets }.text()
 }

@@ -4,7 +4,7 @@
 //! `O(layers)`, and a simulation if something is lost.
 
 use super::{
-    Engine, EngineSettings, ExportError, Exported, headed, loss, megatron_bridge_training, megatron_training,
+    Engine, EngineExport, EngineSettings, ExportError, headed, loss, megatron_bridge_training, megatron_training,
     torchtitan_training,
 };
 use crate::fullness;
@@ -12,7 +12,7 @@ use plantui_core::{
     cluster::Limits,
     family::{
         check,
-        training::{AttentionKernel, ContextStyle, Recompute, Run, ZeroBubble, configured, program},
+        training::{AttentionKernel, ContextStyle, Recompute, TrainingRun, ZeroBubble, configured, program},
     },
     plan::{Configuration, Plan},
     workload::{TrainingProfile, Workload},
@@ -29,7 +29,7 @@ pub(super) fn export(
     limits: &Limits,
     plan: &Plan,
     settings: &EngineSettings,
-) -> Result<Exported, ExportError> {
+) -> Result<EngineExport, ExportError> {
     let score = check(workload, limits, plan);
     if let Some(violation) = score.violations.first() {
         return Err(ExportError::Invalid(violation.to_string()));
@@ -72,7 +72,7 @@ pub(super) fn export(
         _ => megatron_training::text(profile, limits.samples(), &written),
     };
     let text = headed(engine, &losses, cost, &notes, "") + &text;
-    Ok(Exported { text, losses, notes, plan: written, values: (score.value, value) })
+    Ok(EngineExport { text, losses, notes, plan: written, values: (score.value, value) })
 }
 
 /// Reason why an engine cannot run a schedule.
@@ -97,7 +97,7 @@ fn nearest(engine: Engine, own: &Configuration) -> (Configuration, Vec<String>) 
 }
 
 /// Differences between torchtitan and the assumptions of the figures.
-fn unlike(run: &Run) -> Vec<String> {
+fn unlike(run: &TrainingRun) -> Vec<String> {
     let settings = &run.settings;
     let mut notes = vec![];
     let mut add = |unlike: bool, note: &str| {

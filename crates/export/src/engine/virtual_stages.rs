@@ -5,22 +5,22 @@
 //! themselves change. Parts are listed in model order. Under a loop (interleaved 1F1B) part `v · P + p` is on rank `p`;
 //! under a V (ZB-V) the first `P` go down the ranks and the next `P` come back up.
 
-use super::cut::{Cut, CutStage};
-use plantui_core::{plan::runner::Runner, simulate::Schedule, workload::layering::LayerKind};
+use super::cut::{CutStage, LayerCut};
+use plantui_core::{plan::runner::Runner, simulate::Schedule, workload::layering::LayerPosition};
 
 /// Parts of the model in model order, and the ranks that hold them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parts {
+pub struct VirtualStageParts {
     /// Parts, first to last.
     pub parts: Vec<CutStage>,
     /// Rank of each part in the pipeline.
     pub ranks: Vec<usize>,
 }
 
-impl Parts {
+impl VirtualStageParts {
     /// One part for each stage.
-    pub fn plain(cut: &Cut) -> Self {
-        Parts { parts: cut.stages.clone(), ranks: (0..cut.stages.len()).collect() }
+    pub fn plain(cut: &LayerCut) -> Self {
+        VirtualStageParts { parts: cut.stages.clone(), ranks: (0..cut.stages.len()).collect() }
     }
 
     /// Number of parts on each rank.
@@ -33,17 +33,17 @@ impl Parts {
     ///
     /// # Errors
     /// Reason why the plan cannot be cut this way, for people.
-    pub fn of(cut: &Cut, runner: Runner, schedule: Schedule, each: u32) -> Result<Self, String> {
+    pub fn of(cut: &LayerCut, runner: Runner, schedule: Schedule, each: u32) -> Result<Self, String> {
         let each = match schedule {
             Schedule::Interleaved => each.max(2) as usize,
             Schedule::ZeroBubbleV => 2,
-            _ => return Ok(Parts::plain(cut)),
+            _ => return Ok(VirtualStageParts::plain(cut)),
         };
         let count = cut.stages.len();
         if count < 2 {
             return Err("it needs at least two stages".into());
         }
-        if cut.stages.iter().any(|stage| stage.layers.contains(&LayerKind::Single)) {
+        if cut.stages.iter().any(|stage| stage.layers.contains(&LayerPosition::Single)) {
             return Err("virtual stages are made of repeated layers, and no name of the workload repeats".into());
         }
         if let Some(at) = cut.stages.iter().position(|stage| stage.blocks() < each) {
@@ -71,24 +71,24 @@ impl Parts {
             let again = share(recomputed, each, at / count).min(own);
             let (data_parallel, tensor_parallel) = (stage.data_parallel, stage.tensor_parallel);
             let mut part = CutStage { layers: vec![], recompute: vec![], data_parallel, tensor_parallel };
-            let mut add = |kind: LayerKind, recompute: bool| {
+            let mut add = |kind: LayerPosition, recompute: bool| {
                 part.layers.push(kind);
                 part.recompute.push(recompute);
             };
-            if at == 0 && has(cut, LayerKind::First) {
-                add(LayerKind::First, recomputes(cut, LayerKind::First));
+            if at == 0 && has(cut, LayerPosition::First) {
+                add(LayerPosition::First, recomputes(cut, LayerPosition::First));
             }
             for block in 0..own {
-                add(LayerKind::Block(next), block < again);
+                add(LayerPosition::Block(next), block < again);
                 next += 1;
             }
-            if at == last && has(cut, LayerKind::Last) {
-                add(LayerKind::Last, recomputes(cut, LayerKind::Last));
+            if at == last && has(cut, LayerPosition::Last) {
+                add(LayerPosition::Last, recomputes(cut, LayerPosition::Last));
             }
             part
         });
         let parts = parts.collect();
-        Ok(Parts { parts, ranks })
+        Ok(VirtualStageParts { parts, ranks })
     }
 }
 
@@ -97,11 +97,11 @@ fn share(all: usize, each: usize, at: usize) -> usize {
     all / each + usize::from(at < all % each)
 }
 
-fn has(cut: &Cut, kind: LayerKind) -> bool {
+fn has(cut: &LayerCut, kind: LayerPosition) -> bool {
     cut.stages.iter().any(|stage| stage.layers.contains(&kind))
 }
 
-fn recomputes(cut: &Cut, kind: LayerKind) -> bool {
+fn recomputes(cut: &LayerCut, kind: LayerPosition) -> bool {
     let flags = cut.stages.iter().flat_map(|stage| stage.layers.iter().zip(&stage.recompute));
     flags.into_iter().any(|(own, recompute)| *own == kind && *recompute)
 }

@@ -1,8 +1,8 @@
 //! vLLM: number of layers that each pipeline stage serves. Replicas are separate servers; recomputation does not apply.
 
-use super::{cut::CutStage, job::Job};
+use super::{cut::CutStage, job::EngineJob};
 
-pub(super) fn text(job: &Job<'_>) -> String {
+pub(super) fn text(job: &EngineJob<'_>) -> String {
     let layers: Vec<String> = job.cut.stages.iter().map(CutStage::blocks).map(|count| count.to_string()).collect();
     let (d, t) = (job.data_parallel(), job.tensor_parallel());
     let replicas = if d > 1 {

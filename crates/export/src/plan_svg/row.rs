@@ -14,7 +14,7 @@ use plantui_core::{
 
 /// Kinds of work that take time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum WorkKind {
     Compute,
     Communication,
     Sync,
@@ -22,61 +22,68 @@ pub(super) enum Work {
 
 /// Segment of a box's bar, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Span {
-    pub(super) work: Work,
+pub(super) struct BarSegment {
+    pub(super) work: WorkKind,
     pub(super) from_s: f64,
     pub(super) to_s: f64,
 }
 
 /// Bytes used and available; without a limit, the maximum over all boxes stands for the available bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Memory {
+pub(super) struct MemoryBar {
     pub(super) used: f64,
     pub(super) of: f64,
 }
 
 /// One box.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Row {
+pub(super) struct StageBox {
     /// Index of its stage, if it is one.
     pub(super) stage: Option<usize>,
     /// Name and devices, up to three lines.
     pub(super) what: Vec<String>,
     /// Nodes, up to three lines.
     pub(super) holds: Vec<String>,
-    pub(super) spans: Vec<Span>,
+    pub(super) spans: Vec<BarSegment>,
     pub(super) time: String,
     /// Reason why the box matters; empty if it does not.
     pub(super) verdict: String,
     pub(super) limits: bool,
-    pub(super) memory: Option<Memory>,
-    pub(super) memory_told: String,
+    pub(super) memory: Option<MemoryBar>,
+    pub(super) memory_text: String,
     pub(super) in_flight: String,
     /// Replicas, and devices of each.
     pub(super) replicas: (u32, u32),
 }
 
 /// Boxes of a plan, from the top.
-pub(super) fn rows(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) -> Vec<Row> {
+pub(super) fn rows(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) -> Vec<StageBox> {
     if let (Measure::OperatorCost(_), [stage], [scored]) = (plan.measure, &plan.stages[..], &score.stages[..]) {
         return operators(workload, stage, scored);
     }
     let bottleneck = score.bottleneck();
-    let stage = |(at, (stage, scored)): (usize, (&Stage, &StageScore))| Row {
+    let stage = |(at, (stage, scored)): (usize, (&Stage, &StageScore))| StageBox {
         stage: Some(at),
         limits: bottleneck == Some(at),
         ..of_stage(workload, limits, score, at, stage, scored)
     };
-    let mut rows: Vec<Row> = plan.stages.iter().zip(&score.stages).enumerate().map(stage).collect();
+    let mut rows: Vec<StageBox> = plan.stages.iter().zip(&score.stages).enumerate().map(stage).collect();
     if let Some(row) = bottleneck.and_then(|at| rows.get_mut(at)).filter(|row| row.verdict.is_empty()) {
         row.verdict = "the slowest: sets the pace".into();
     }
     rows
 }
 
-fn of_stage(workload: &Workload, limits: &Limits, score: &Score, at: usize, stage: &Stage, scored: &StageScore) -> Row {
+fn of_stage(
+    workload: &Workload,
+    limits: &Limits,
+    score: &Score,
+    at: usize,
+    stage: &Stage,
+    scored: &StageScore,
+) -> StageBox {
     let on_cpu = stage.on_cpus();
-    let mut row = Row { replicas: (stage.data_parallel, stage.tensor_parallel), ..Row::default() };
+    let mut row = StageBox { replicas: (stage.data_parallel, stage.tensor_parallel), ..StageBox::default() };
     let degrees = degrees(workload, stage, on_cpu) + &machines(limits, stage);
     row.what = vec![format!("stage {}", at + 1), degrees, devices(stage)];
     let recomputed = stage.recomputed();
@@ -85,7 +92,7 @@ fn of_stage(workload: &Workload, limits: &Limits, score: &Score, at: usize, stag
     row.holds = vec![names(workload, &stage.nodes), count];
     match scored.sample {
         Some(times) => {
-            row.spans = vec![Span { work: Work::Compute, from_s: times.start_s, to_s: times.finish_s }];
+            row.spans = vec![BarSegment { work: WorkKind::Compute, from_s: times.start_s, to_s: times.finish_s }];
             row.time = units::seconds(times.finish_s - times.start_s);
             let latency_s: f64 = score.stages.iter().filter_map(|s| s.sample).map(|s| s.critical_s).sum();
             if latency_s > 0.0 && times.critical_s > 0.0 {
@@ -94,22 +101,23 @@ fn of_stage(workload: &Workload, limits: &Limits, score: &Score, at: usize, stag
         }
         None => {
             let parts = [
-                (Work::Compute, scored.compute_s),
-                (Work::Communication, scored.communication_s),
-                (Work::Sync, scored.sync_s),
+                (WorkKind::Compute, scored.compute_s),
+                (WorkKind::Communication, scored.communication_s),
+                (WorkKind::Sync, scored.sync_s),
             ];
             row.spans = stacked(parts, scored.load_s);
             row.time = units::seconds(scored.load_s);
         }
     }
     if on_cpu {
-        row.memory_told = "host memory".into();
+        row.memory_text = "host memory".into();
         return row;
     }
     let most = score.peak_memory_bytes();
     let unlimited = units::bytes_exact(limits.memory_limit()) == "unlimited";
-    row.memory = Some(Memory { used: scored.memory_bytes, of: if unlimited { most } else { limits.memory_limit() } });
-    row.memory_told = units::bytes_beside(scored.memory_bytes, limits.memory_limit());
+    row.memory =
+        Some(MemoryBar { used: scored.memory_bytes, of: if unlimited { most } else { limits.memory_limit() } });
+    row.memory_text = units::bytes_beside(scored.memory_bytes, limits.memory_limit());
     if scored.in_flight > 0 && !family::of(workload).stages_are_devices() {
         row.in_flight = format!("{} in flight", units::counted(scored.in_flight as usize, "microbatch"));
     }
@@ -117,30 +125,30 @@ fn of_stage(workload: &Workload, limits: &Limits, score: &Score, at: usize, stag
 }
 
 /// Runs of operators with one split.
-fn operators(workload: &Workload, stage: &Stage, scored: &StageScore) -> Vec<Row> {
+fn operators(workload: &Workload, stage: &Stage, scored: &StageScore) -> Vec<StageBox> {
     let run = |run: std::ops::Range<usize>| {
         let costs = scored.nodes.get(run.clone()).unwrap_or_default();
         let sum = |part: fn(&NodeScore) -> f64| costs.iter().map(part).sum::<f64>();
         let parts = [
-            (Work::Compute, sum(|node| node.compute_s)),
-            (Work::Communication, sum(|node| node.communication_s)),
-            (Work::Sync, sum(|node| node.sync_s)),
+            (WorkKind::Compute, sum(|node| node.compute_s)),
+            (WorkKind::Communication, sum(|node| node.communication_s)),
+            (WorkKind::Sync, sum(|node| node.sync_s)),
         ];
         let time_s: f64 = parts.iter().map(|part| part.1).sum();
         let nodes = &stage.nodes[run.clone()];
         let bytes = sum(|node| node.memory_bytes);
-        Row {
+        StageBox {
             what: vec![units::counted(run.len(), "operator"), format!("split {}", stage.choices[run.start])],
             holds: vec![names(workload, nodes)],
             spans: stacked(parts, time_s),
             time: units::seconds(time_s),
-            memory: Some(Memory { used: bytes, of: scored.memory_bytes }),
-            memory_told: units::bytes(bytes),
-            ..Row::default()
+            memory: Some(MemoryBar { used: bytes, of: scored.memory_bytes }),
+            memory_text: units::bytes(bytes),
+            ..StageBox::default()
         }
     };
-    let mut rows: Vec<Row> = stage.runs_of_a_choice().into_iter().map(run).collect();
-    let length = |row: &Row| row.spans.iter().map(|span| span.to_s).fold(0.0, f64::max);
+    let mut rows: Vec<StageBox> = stage.runs_of_a_choice().into_iter().map(run).collect();
+    let length = |row: &StageBox| row.spans.iter().map(|span| span.to_s).fold(0.0, f64::max);
     let longest = rows.iter().map(length).fold(0.0, f64::max);
     if let Some(row) = rows.iter_mut().find(|row| length(row) >= longest) {
         row.limits = true;
@@ -150,21 +158,21 @@ fn operators(workload: &Workload, stage: &Stage, scored: &StageScore) -> Vec<Row
 }
 
 /// Consecutive segments, scaled so that their sum is the whole.
-fn stacked(parts: [(Work, f64); 3], whole_s: f64) -> Vec<Span> {
+fn stacked(parts: [(WorkKind, f64); 3], whole_s: f64) -> Vec<BarSegment> {
     let sum: f64 = parts.iter().map(|part| part.1).sum();
     let scale = if sum > 0.0 { whole_s / sum } else { 0.0 };
     let mut from_s = 0.0;
     let mut spans = vec![];
     for (work, seconds) in parts.into_iter().filter(|part| part.1 > 0.0) {
         let to_s = from_s + seconds * scale;
-        spans.push(Span { work, from_s, to_s });
+        spans.push(BarSegment { work, from_s, to_s });
         from_s = to_s;
     }
     spans
 }
 
 /// End of the longest bar.
-pub(super) fn longest(rows: &[Row]) -> f64 {
+pub(super) fn longest(rows: &[StageBox]) -> f64 {
     rows.iter().flat_map(|row| &row.spans).map(|span| span.to_s).fold(0.0, f64::max)
 }
 
@@ -251,7 +259,7 @@ pub(super) fn sent(transfer: &Transfer) -> String {
 }
 
 /// Line below the title.
-pub(super) fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
+pub(super) fn value_line(limits: &Limits, plan: &Plan, score: &Score) -> String {
     let value = score.measure.show(score.value);
     let stages = units::counted(plan.stages.len(), "stage");
     let what = match score.measure {
@@ -291,7 +299,7 @@ mod tests {
 
     #[test]
     fn parts_are_as_long_as_the_whole() {
-        let parts = [(Work::Compute, 2.0), (Work::Communication, 0.0), (Work::Sync, 2.0)];
+        let parts = [(WorkKind::Compute, 2.0), (WorkKind::Communication, 0.0), (WorkKind::Sync, 2.0)];
         let spans = stacked(parts, 8.0);
         assert_eq!(spans.iter().map(|span| (span.from_s, span.to_s)).collect::<Vec<_>>(), [(0.0, 4.0), (4.0, 8.0)]);
         assert!(stacked(parts, 0.0).iter().all(|span| span.to_s == 0.0));

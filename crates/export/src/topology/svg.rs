@@ -18,7 +18,7 @@ const MARGIN: f64 = 50.0;
 const IN_A_ROW: usize = 4;
 
 /// Position of a vertex.
-type Place = (f64, f64);
+type VertexPosition = (f64, f64);
 
 /// Topology as SVG. Thicker lines are faster links.
 pub fn svg(topology: &Topology) -> String {
@@ -71,7 +71,7 @@ pub fn svg(topology: &Topology) -> String {
 }
 
 /// Positions of all vertices, and the size of the picture.
-fn places(topology: &Topology) -> (Vec<Place>, Place) {
+fn places(topology: &Topology) -> (Vec<VertexPosition>, VertexPosition) {
     let machines = topology.machines();
     let largest = machines.sizes().iter().copied().max().unwrap_or(1);
     let radius = (STEP * f64::from(largest) / TAU).max(120.0);
@@ -97,7 +97,7 @@ fn places(topology: &Topology) -> (Vec<Place>, Place) {
             let vertices = (0..places.len()).filter(own);
             vertices.filter(|&v| kinds.contains(&topology.vertices()[v].kind)).collect()
         };
-        let on_ring = |vertices: &[usize], radius: f64, places: &mut [Place]| {
+        let on_ring = |vertices: &[usize], radius: f64, places: &mut [VertexPosition]| {
             for (number, &v) in vertices.iter().enumerate() {
                 let angle = TAU * (number as f64 / vertices.len() as f64 - 0.25);
                 let radius = if vertices.len() == 1 { 0.0 } else { radius };

@@ -124,7 +124,7 @@ impl Costs {
         model: &SpeedupModel,
         microbatches: u32,
     ) -> Self {
-        let kept = states::kept(workload);
+        let kept = states::planned_nodes(workload);
         let n = workload.nodes.len();
         let (scale, m) = (model.scale(limits.samples()), f64::from(microbatches));
         let positions = positions(&workload.dag, &kept, states);

@@ -418,7 +418,7 @@ impl Hunt<'_> {
     fn over_nodes(&self, costs: &Costs, stages: Vec<(usize, usize, Vec<u32>)>) -> Plan {
         let mut plan = Plan { measure: Measure::Speedup(self.model), ..Plan::default() };
         let count = stages.len();
-        let planned = states::kept(self.workload);
+        let planned = states::planned_nodes(self.workload);
         // A node done at the end of a stage is done at the ends of all later stages.
         let stage_of = |v: usize| {
             Some(stages.partition_point(|&(_, to, _)| !costs.is_done(to, v))).filter(|&i| planned[v] && i < count)

@@ -19,7 +19,7 @@ use plantui_core::{
 /// A reason that a user can act on.
 pub(super) fn layers(workload: &Workload) -> Result<&LayerProfile, CannotPlan> {
     let profile = workload.layers().ok_or("it needs forward and backward times of layers (PipeDream's graph.txt)")?;
-    if states::kept(workload).contains(&true) {
+    if states::planned_nodes(workload).contains(&true) {
         Ok(profile)
     } else {
         Err(format!("it has {}", StatesError::Empty).into())
@@ -162,14 +162,14 @@ pub(super) fn cuts(
 ) -> Result<Cuts, StatesError> {
     let choice = options.choice(STATES.name);
     let stopped = || search.cancelled();
-    let found = (choice != "order").then(|| States::found(workload, profile, false, &stopped));
+    let found = (choice != "order").then(|| States::cached(workload, profile, false, &stopped));
     let why = match found {
         Some(Ok(states)) => return Ok(Cuts { states, linear: false, complete: true, note: None }),
         Some(Err(error)) if choice == "auto" && error.has_an_order() => format!("{error}, so "),
         Some(Err(error)) => return Err(error),
         None => String::new(),
     };
-    let all = States::found(workload, profile, true, &stopped)?;
+    let all = States::cached(workload, profile, true, &stopped)?;
     let most = searched(all.len(), workload.nodes.len());
     let states = if all.len() <= most { Arc::clone(&all) } else { Arc::new(all.thinned(most)) };
     let complete = states.len() == all.len();
@@ -195,7 +195,7 @@ pub(super) fn check_states(problem: &Problem) -> Result<(), OptionError> {
     if choice != "antichains" {
         return Ok(());
     }
-    match States::found(&problem.workload, profile, false, &|| false) {
+    match States::cached(&problem.workload, profile, false, &|| false) {
         Err(error @ (StatesError::TooMany(_) | StatesError::TooLarge(_))) => Err(OptionError::Unsuited {
             workload: problem.workload.name.clone(),
             name: STATES.name.into(),

@@ -11,7 +11,7 @@ use plantui_core::{
     graph::Dag,
     workload::{
         Mode, PiperProfile,
-        layering::{LayerKind, Layering},
+        layering::{LayerPosition, Layering},
         piper::{VANILLA, recomputes},
     },
 };
@@ -71,7 +71,7 @@ impl Line {
         for (layer, linked) in layering.layers.iter().zip(linked(layering, dag)) {
             if units.is_empty() || linked || !alone {
                 units.push(vec![]);
-                blocks.push(matches!(layer.kind, LayerKind::Block(_)));
+                blocks.push(matches!(layer.kind, LayerPosition::Block(_)));
             }
             for node in layer.nodes.iter().map(|node| node.index()) {
                 unit_of[node] = units.len() - 1;

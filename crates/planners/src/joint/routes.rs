@@ -11,7 +11,7 @@ use std::{cell::RefCell, sync::Arc};
 use super::{Outcome, Status, Task};
 use crate::Alternative;
 use plantui_core::{
-    cluster::topology::{LinkRule, Operation, Topology},
+    cluster::topology::{CollectiveOperation, LinkRule, Topology},
     plan::Plan,
 };
 
@@ -54,7 +54,7 @@ impl Rates {
     /// Typical rates of the routes: the median pair, and the bus of all devices.
     fn typical(topology: &Topology) -> Self {
         let all: Vec<usize> = (0..topology.devices()).collect();
-        let reduce = topology.collectives(&all).bus_bandwidth(Operation::AllReduce, LARGE);
+        let reduce = topology.collectives(&all).bus_bandwidth(CollectiveOperation::AllReduce, LARGE);
         Rates { pair: topology.pair_matrix().median(), reduce, each_shard: true }
     }
 

@@ -13,12 +13,12 @@ use crate::{
 use plantui_core::{
     cluster::LimitKind,
     family,
-    mapping::{self, Consider, Keep},
+    mapping::{self, CommunicationKinds, MappingChoice},
     plan::{Measure, Plan, document::MappingPart},
     search::Search,
     simulate::{Schedule, SimulatorSettings, length_unless},
     units,
-    workload::{Workload, formats::Wired},
+    workload::{Workload, formats::PlanTopology},
 };
 
 static OPTIONS: [OptionSpec; 2] = [
@@ -121,7 +121,7 @@ impl Planner for Ensemble {
         let mut outcome = Outcome::new(if cancelled { Status::Cancelled } else { Status::Feasible });
         outcome.notes = vec![format!("the plan is that of {}", best.member)];
         outcome.notes.extend(told.into_iter().map(|told| format!("member {told}")));
-        outcome.notes.extend(best.mapping.as_ref().map(|mapping| format!("mapping: {}", mapping.told())));
+        outcome.notes.extend(best.mapping.as_ref().map(|mapping| format!("mapping: {}", mapping.summary())));
         outcome.notes.extend(best.notes);
         outcome.statistics.counts = vec![("members", members.len() as f64), ("simulated_s", best.seconds)];
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
@@ -207,7 +207,7 @@ impl Member {
         &self,
         problem: &Problem,
         others: &Others<'_>,
-        wired: Option<&Wired>,
+        wired: Option<&PlanTopology>,
         search: &Search,
     ) -> Result<Candidate, String> {
         let asked = self.problem(problem);
@@ -218,7 +218,7 @@ impl Member {
         let (mut mapping, mut notes) = (outcome.mapping, outcome.notes);
         if let (Some(wired), None) = (wired, &mapping) {
             let settings = mapping::MappingSettings::by_the_way(search.seed());
-            let how = (Consider::default(), &settings, Keep::Faster);
+            let how = (CommunicationKinds::default(), &settings, MappingChoice::Faster);
             match mapping::map_plan(workload, limits, &plan, wired, how, search) {
                 Ok(mapped) => (plan, mapping) = (mapped.plan, Some(mapped.part)),
                 Err(why) => notes.push(format!("not mapped to {}: {why}", wired.topology.name)),

@@ -10,7 +10,7 @@
 //! * [`plantui_core::mapping`]: phase 2, the assignment of parts to devices, for the plan of any planner
 
 use super::Options;
-use plantui_core::workload::{LoadError, formats::Wired};
+use plantui_core::workload::{LoadError, formats::PlanTopology};
 
 mod acyclic;
 mod candidates;
@@ -33,6 +33,6 @@ pub use planner::Parmesan;
 ///
 /// # Errors
 /// [`LoadError`] if no topology has that name, or its file cannot be read.
-pub(super) fn wiring(options: &Options) -> Result<Option<Wired>, LoadError> {
-    options.file("topology").map(|path| Wired::read(&path.display().to_string())).transpose()
+pub(super) fn wiring(options: &Options) -> Result<Option<PlanTopology>, LoadError> {
+    options.file("topology").map(|path| PlanTopology::read(&path.display().to_string())).transpose()
 }

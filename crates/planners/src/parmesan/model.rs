@@ -26,7 +26,7 @@ const SAMPLED: usize = 16;
 
 /// Builds the graph with costs for one microbatch.
 pub(super) fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, microbatches: f64) -> Fine {
-    let kept = states::kept(workload);
+    let kept = states::planned_nodes(workload);
     let (dag, n) = (&workload.dag, workload.dag.len());
     let Some(profile) = workload.layers() else { return Fine::default() };
     let share = model.scale(limits.samples()) / microbatches;

@@ -2,7 +2,7 @@
 
 use crate::{OptionKind, OptionSpec, Unit};
 use plantui_core::cluster::PUBLISHED_LINKS;
-use plantui_core::mapping::Method;
+use plantui_core::mapping::MappingMethod;
 
 const fn flag(name: &'static str, label: &'static str, help: &'static str, default: bool) -> OptionSpec {
     OptionSpec { name, label, help, kind: OptionKind::Flag { default } }
@@ -77,15 +77,15 @@ pub(super) static OPTIONS: [OptionSpec; 21] = [
         help: "how devices are found for the parts",
         kind: OptionKind::Choice {
             choices: &[
-                (Method::Search.id(), "search over targets, with a bound"),
-                (Method::Identity.id(), "one device after the other"),
-                (Method::Random.id(), "the best of 1000 random orders"),
-                (Method::Greedy.id(), "part by part to where it takes least"),
-                (Method::Annealing.id(), "simulated annealing"),
-                (Method::Bipartition.id(), "recursive bipartition"),
-                (Method::Exhaustive.id(), "every mapping, on up to 9 devices"),
+                (MappingMethod::Search.id(), "search over targets, with a bound"),
+                (MappingMethod::Identity.id(), "one device after the other"),
+                (MappingMethod::Random.id(), "the best of 1000 random orders"),
+                (MappingMethod::Greedy.id(), "part by part to where it takes least"),
+                (MappingMethod::Annealing.id(), "simulated annealing"),
+                (MappingMethod::Bipartition.id(), "recursive bipartition"),
+                (MappingMethod::Exhaustive.id(), "every mapping, on up to 9 devices"),
             ],
-            default: Method::Search.id(),
+            default: MappingMethod::Search.id(),
         },
     },
     flag("replicas", "replicas", "whether a stage may be replicated", true),

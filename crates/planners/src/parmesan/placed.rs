@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::planner::{Run, Scored, in_order, parallel};
 use crate::{Outcome, Status};
 use plantui_core::{
-    mapping::{Instance, MapError, Mapping, MappingSettings, Method, map},
+    mapping::{MapError, Mapping, MappingInstance, MappingMethod, MappingSettings, map},
     plan::{Plan, document::MappingPart},
     units,
 };
@@ -70,7 +70,7 @@ impl Run<'_> {
         let (name, batch) = (&self.topology.name, units::seconds(scored.seconds));
         let before = before.unwrap_or_default();
         notes.insert(0, format!("{chosen} on the routes of {name}: a batch takes {batch}{before}{elsewhere}"));
-        notes.push(format!("mapping: {}", part.told()));
+        notes.push(format!("mapping: {}", part.summary()));
         notes.extend(part.notes.iter().map(|note| format!("mapping: {note}")));
         notes.push("the speed-up is that of DAPPLE's model, with the slowest links in and between machines; plans are chosen by simulated time".into());
         outcome.notes = notes;
@@ -92,8 +92,8 @@ impl Run<'_> {
     fn placed(&self, best: Scored) -> Result<Placed, MapError> {
         let demands = self.demands(&best.plan);
         let instance = match self.matrix() {
-            Some(matrix) => Instance::among(self.topology, Arc::clone(matrix), &demands, self.consider),
-            None => Instance::new(self.topology, &demands, self.consider),
+            Some(matrix) => MappingInstance::among(self.topology, Arc::clone(matrix), &demands, self.consider),
+            None => MappingInstance::new(self.topology, &demands, self.consider),
         };
         let settings = MappingSettings {
             method: self.method,
@@ -103,7 +103,7 @@ impl Run<'_> {
         };
         let mapping = map(&instance, &settings, self.search)?;
         let identity = self.scored(&best.plan, &in_order(&best.plan)).map(|scored| scored.seconds);
-        let asked = self.method != Method::Search;
+        let asked = self.method != MappingMethod::Search;
         let placed = match self.scored(&best.plan, &mapping.devices) {
             // A smaller bottleneck does not always make the iteration shorter, so simulated time decides.
             Some(scored) if asked || !best.is_better(&scored) => {

@@ -30,12 +30,12 @@ use plantui_core::{
         topology::{self, LinkRule, PairMatrix, Topology},
     },
     family::{self, layers::costs},
-    mapping::{Consider, Demands, Instance, Method, Parallel},
+    mapping::{CommunicationKinds, Demands, MappingInstance, MappingMethod, Parallel},
     plan::{Measure, Plan, SpeedupModel, Stage},
     search::Search,
     simulate::{Schedule, SimulatorSettings, length_unless},
     units,
-    workload::{Choice, LayerProfile, LoadError, NodeIndex, Workload, formats::Wired, states},
+    workload::{Choice, LayerProfile, LoadError, NodeIndex, Workload, formats::PlanTopology, states},
 };
 
 /// Multiples of the number of devices that `search_k` tries, besides all vertices.
@@ -83,7 +83,7 @@ impl Planner for Parmesan {
 
 fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
     workload.layers().ok_or("it needs forward and backward times of layers (PipeDream's graph.txt)")?;
-    if states::kept(workload).contains(&true) { Ok(()) } else { Err("it has no node that computes".into()) }
+    if states::planned_nodes(workload).contains(&true) { Ok(()) } else { Err("it has no node that computes".into()) }
 }
 
 impl Parmesan {
@@ -121,7 +121,7 @@ pub(super) fn parallel(problem: &Problem) -> Parallel {
 }
 
 /// Topology of the option `topology`; else machines joined by the links of the options.
-fn wired(problem: &Problem) -> Result<Wired, LoadError> {
+fn wired(problem: &Problem) -> Result<PlanTopology, LoadError> {
     if let Some(wired) = wiring(&problem.options)? {
         return Ok(wired);
     }
@@ -131,7 +131,7 @@ fn wired(problem: &Problem) -> Result<Wired, LoadError> {
         number("nvlink_bandwidth"),
         number("ethernet_bandwidth").max(number("all_reduce_bandwidth")),
     );
-    Ok(Wired { topology: Arc::new(machines), file: None })
+    Ok(PlanTopology { topology: Arc::new(machines), file: None })
 }
 
 /// Plan with its scores: seconds of an iteration, peak memory in bytes, speed-up.
@@ -170,24 +170,24 @@ pub(super) struct Run<'a> {
     widths: Vec<usize>,
     /// Bandwidth of every pair of devices, unless there are too many to measure.
     matrix: OnceLock<Option<Arc<PairMatrix>>>,
-    pub(super) method: Method,
-    pub(super) consider: Consider,
+    pub(super) method: MappingMethod,
+    pub(super) consider: CommunicationKinds,
     /// True if the workload was converted from another one. Then nothing is mapped, and the least sufficient memory is
     /// not sought.
     pub(super) converted: bool,
 }
 
 impl<'a> Run<'a> {
-    fn new(problem: &'a Problem, wired: &'a Wired, search: &'a Search) -> Self {
-        let Wired { topology, file } = wired;
+    fn new(problem: &'a Problem, wired: &'a PlanTopology, search: &'a Search) -> Self {
+        let PlanTopology { topology, file } = wired;
         let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
         let samples = problem.workload.layers().map_or(1, LayerProfile::samples);
         let model = SpeedupModel::from_options(&options, samples);
         let probe = Plan { measure: Measure::Speedup(model), ..Plan::default() };
         let microbatches = f64::from(costs::microbatches(&model, &problem.limits, &probe));
         let fine = fine(&problem.workload, &problem.limits, &model, microbatches);
-        let method = Method::find(problem.options.choice("mapping")).unwrap_or_default();
-        let consider = Consider {
+        let method = MappingMethod::find(problem.options.choice("mapping")).unwrap_or_default();
+        let consider = CommunicationKinds {
             transfers: problem.options.flag("incl_p2p"),
             all_reduces: problem.options.flag("incl_allr"),
             shared_links: false,
@@ -350,7 +350,7 @@ impl<'a> Run<'a> {
     }
 
     fn plan_of(&self, partition: &Partition) -> Plan {
-        let kept = states::kept(&self.problem.workload);
+        let kept = states::planned_nodes(&self.problem.workload);
         let dag = &self.problem.workload.dag;
         let own = (0..dag.len()).map(|v| kept[v].then_some(partition.stage[v])).collect();
         let stage_of = states::settled(dag, own, partition.widths.len() - 1);
@@ -380,12 +380,12 @@ impl<'a> Run<'a> {
         }
         let plan = self.plan_of(partition);
         let identity = self.scored(&plan, &in_order(&plan));
-        if self.method == Method::Identity {
+        if self.method == MappingMethod::Identity {
             return identity;
         }
         // With that many devices, measuring all pairs for every partition is too slow.
         let Some(matrix) = self.matrix() else { return identity };
-        let instance = Instance::among(self.topology, Arc::clone(matrix), &self.demands(&plan), self.consider);
+        let instance = MappingInstance::among(self.topology, Arc::clone(matrix), &self.demands(&plan), self.consider);
         let mapping = instance.quick(self.topology.devices() <= POLISHED, self.search);
         let mapped = self.scored(&plan, &mapping);
         let both = identity.into_iter().chain(mapped);

@@ -14,7 +14,7 @@ use super::{
     pairwise::{Classes, Factor, Pairwise},
     space::{MOST_CONFIGURATIONS, Space},
 };
-use plantui_core::workload::operators::{Dimension, Link, Operator, OperatorKind, OperatorProfile, Tensor};
+use plantui_core::workload::operators::{Dimension, Operator, OperatorEdge, OperatorKind, OperatorProfile, Tensor};
 
 /// Largest number of cells of all distinct tables; 0.8 GB.
 const MOST_CELLS: usize = 100_000_000;
@@ -92,7 +92,7 @@ impl Projected {
 }
 
 /// Returns the consumer slots of a link whose tensors are charged. The published program charges only the last slot.
-pub fn paid(link: &Link, settings: &PaseSettings) -> Vec<usize> {
+pub fn paid(link: &OperatorEdge, settings: &PaseSettings) -> Vec<usize> {
     match link.slots.as_slice() {
         [.., last] if !settings.rules.parallel_edges => vec![*last],
         slots => slots.to_vec(),
@@ -186,7 +186,7 @@ impl<'a> Tables<'a> {
         links.iter().map(|link| if stopped() { Err(Unpriced::Stopped) } else { self.factor(link) }).collect()
     }
 
-    fn factor(&mut self, link: &Link) -> Result<Factor, Unpriced> {
+    fn factor(&mut self, link: &OperatorEdge) -> Result<Factor, Unpriced> {
         let profile = self.profile;
         let consumer = &profile.operators[link.consumer];
         let slots = paid(link, self.settings);

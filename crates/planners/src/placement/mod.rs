@@ -40,7 +40,9 @@ pub(crate) mod split;
 use std::borrow::Cow;
 
 use crate::{Problem, Status};
-use plantui_core::{cluster::Limits, family::placement::room::Room, workload::PlacementProfile};
+use plantui_core::{
+    cluster::Limits, family::placement::accelerator_memory::AcceleratorMemory, workload::PlacementProfile,
+};
 
 pub use split::{Device, DeviceKind, Split};
 
@@ -55,8 +57,8 @@ pub struct PlacementLimits {
     pub memory_bytes: f64,
 }
 
-/// Input of the algorithms. Sizes and memory are counted as in [`Room`], so that the order of summation never matters:
-/// an algorithm accepts the same splits as the check.
+/// Input of the algorithms. Sizes and memory are counted as in [`AcceleratorMemory`], so that the order of summation
+/// never matters: an algorithm accepts the same splits as the check.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     /// Profile with counted sizes.
@@ -73,7 +75,7 @@ impl<'a> Asked<'a> {
 
     /// Input for a profile within limits.
     pub(crate) fn with(profile: &'a PlacementProfile, limits: &Limits) -> Self {
-        let room = Room::new(profile, limits.memory_limit());
+        let room = AcceleratorMemory::new(profile, limits.memory_limit());
         let (accelerators, cpus) = (limits.devices, limits.cpus);
         let limits = PlacementLimits { accelerators, cpus, memory_bytes: room.limit_bytes() };
         Asked { profile: room.profile(profile), limits }

@@ -12,7 +12,7 @@ use super::{
     lattice::Lattice,
 };
 use plantui_core::{
-    family::placement::room::{self, Room},
+    family::placement::accelerator_memory::{self, AcceleratorMemory},
     graph::Dag,
     search::Search,
     units,
@@ -49,13 +49,13 @@ impl Needed {
 pub(super) fn least_sentence(bytes: f64, profile: &PlacementProfile, limit: f64) -> String {
     let (enough, bytes) = (units::bytes_enough(bytes, limit), units::exact_number(bytes));
     // If sizes are fractions, less by a fraction of a byte may suffice.
-    let less = if room::has_whole_sizes(profile) { "no less" } else { "a byte less would not" };
+    let less = if accelerator_memory::has_whole_sizes(profile) { "no less" } else { "a byte less would not" };
     let bytes = if enough.ends_with(" B") { String::new() } else { format!(" ({bytes} B)") };
     format!(" {enough} each would do{bytes}, and {less}.")
 }
 
 /// Sizes of classes as counted by `room`.
-fn sizes(profile: &PlacementProfile, partition: &Partition, room: &Room) -> Vec<f64> {
+fn sizes(profile: &PlacementProfile, partition: &Partition, room: &AcceleratorMemory) -> Vec<f64> {
     let mut sizes = vec![0.0; partition.len()];
     for (node, cost) in profile.nodes.iter().enumerate() {
         sizes[partition.class(node)] += room.counted(cost.size_bytes);
@@ -82,7 +82,7 @@ pub fn contiguous(
     };
     let enough = |(prepared, lattice): (Prepared, Lattice)| {
         least(&prepared.costs.size, accelerators, search, |memory| {
-            let room = Room::new(profile, memory);
+            let room = AcceleratorMemory::new(profile, memory);
             let sizes = sizes(profile, &prepared.graph.partition, &room);
             segments(&lattice, &sizes, room.limit_bytes()) <= accelerators
         })
@@ -104,14 +104,14 @@ pub fn any_split(profile: &PlacementProfile, accelerators: u32, search: &Search)
     if accelerators == 0 || !profile.nodes.iter().all(|node| node.supported) {
         return None;
     }
-    let descending = |room: &Room| {
+    let descending = |room: &AcceleratorMemory| {
         let mut sizes = sizes(profile, &partition, room);
         sizes.sort_by(|a, b| b.total_cmp(a));
         sizes
     };
-    let given = descending(&Room::new(profile, f64::INFINITY));
+    let given = descending(&AcceleratorMemory::new(profile, f64::INFINITY));
     let enough = least(&given, accelerators, search, |memory| {
-        let room = Room::new(profile, memory);
+        let room = AcceleratorMemory::new(profile, memory);
         first_fit(&descending(&room), accelerators as usize, room.limit_bytes())
     })?;
     Some(Needed { at_least: counted(&given, accelerators as usize).min(enough), enough })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Base, Change, Question};
+use super::{Change, ChangeQuery, ExplainedPlan};
 use crate::{losses::Losses, run};
 use plantui_core::{
     cluster::Limits,
@@ -29,9 +29,9 @@ pub enum Certainty {
 
 /// Re-plan and its comparison with the base.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct Replan {
     /// Question that it answers.
-    pub question: Question,
+    pub question: ChangeQuery,
     /// Label of the change.
     pub label: String,
     /// Status of the re-plan.
@@ -57,7 +57,7 @@ pub struct Answer {
     pub fault: Option<Fault>,
 }
 
-impl Answer {
+impl Replan {
     /// Relative difference, positive if the change improves the plan.
     pub fn gain(&self) -> Option<f64> {
         self.change.map(|change| if self.less_is_better { -change } else { change })
@@ -96,7 +96,7 @@ fn signed_percent(share: f64) -> String {
 }
 
 /// Value of a plan, comparable under different limits: operations are converted to seconds.
-pub(super) fn worth(score: &Score, limits: &Limits) -> f64 {
+pub(super) fn comparable_value(score: &Score, limits: &Limits) -> f64 {
     match score.measure {
         Measure::OperatorCost(_) if limits.flops_per_s.is_some() => score.value / limits.flops(),
         _ => score.value,
@@ -119,14 +119,14 @@ pub(super) fn show(measure: Measure, value: f64) -> String {
     }
 }
 
-impl Base {
+impl ExplainedPlan {
     /// Answers one question within the time `share`. Returns `None` as soon as `whole` is cancelled.
-    pub fn ask(&self, question: &Question, share: Option<Duration>, whole: &Search) -> Option<Answer> {
+    pub fn replan(&self, question: &ChangeQuery, share: Option<Duration>, whole: &Search) -> Option<Replan> {
         let search = whole.part(share);
-        let asked = question.change.apply(&self.problem, self.planner);
+        let changed = question.change.apply(&self.problem, self.planner);
         let run = match question.change {
-            Change::EngineFeasible => engine_feasible(&asked, self.score.measure, &search),
-            _ => run::plan(self.planner, &asked, &search),
+            Change::EngineFeasible => engine_feasible(&changed, self.score.measure, &search),
+            _ => run::plan(self.planner, &changed, &search),
         };
         let (outcome, score, fault) = match run {
             Ok((outcome, score)) => (outcome, score, None),
@@ -137,8 +137,9 @@ impl Base {
         }
         let mut proven = outcome.status == Status::Optimal;
         let measured = score.filter(|score| score.is_valid() && self.comparable(score.measure, &question.change));
-        let mut found = outcome.plan.zip(measured).map(|(plan, score)| (worth(&score, &asked.limits), plan));
-        if let Some(kept) = self.kept(question, &asked.workload, &asked.limits)
+        let mut found =
+            outcome.plan.zip(measured).map(|(plan, score)| (comparable_value(&score, &changed.limits), plan));
+        if let Some(kept) = self.base_under_limits(question, &changed.workload, &changed.limits)
             && found.as_ref().is_none_or(|(value, _)| self.is_better(kept.0, *value))
         {
             found = Some(kept);
@@ -147,13 +148,13 @@ impl Base {
         let (value, plan) = found.unzip();
         let base_proven = self.status == Status::Optimal;
         // Batches of different sizes are compared by their work.
-        let work = self.batch(&self.problem.limits) / self.batch(&asked.limits);
+        let work = self.batch(&self.problem.limits) / self.batch(&changed.limits);
         let label = question.change.label(&self.problem);
         let parts = match &plan {
-            Some(plan) if work == 1.0 => self.parts(&asked, plan, whole),
+            Some(plan) if work == 1.0 => self.parts(&changed, plan, whole),
             _ => vec![],
         };
-        Some(Answer {
+        Some(Replan {
             question: question.clone(),
             label: if work == 1.0 { label } else { format!("{label}, per sample") },
             status: outcome.status,
@@ -175,14 +176,14 @@ impl Base {
     }
 
     /// Excess of each part of an iteration.
-    fn parts(&self, asked: &Problem, plan: &Plan, whole: &Search) -> Vec<(&'static str, f64)> {
-        if !family::of(&asked.workload).simulates(self.score.measure) {
+    fn parts(&self, changed: &Problem, plan: &Plan, whole: &Search) -> Vec<(&'static str, f64)> {
+        if !family::of(&changed.workload).simulates(self.score.measure) {
             return vec![];
         }
         let lost = |problem: &Problem, plan: &Plan| {
             Losses::of_plan(&problem.workload, &problem.limits, plan, &|| whole.cancelled())
         };
-        let both = lost(asked, plan).zip(lost(&self.problem, &self.plan));
+        let both = lost(changed, plan).zip(lost(&self.problem, &self.plan));
         both.map(|(theirs, own)| theirs.beyond(&own)).unwrap_or_default()
     }
 
@@ -200,13 +201,13 @@ impl Base {
     }
 
     /// Base plan and its value under other limits, if it satisfies them.
-    fn kept(&self, question: &Question, workload: &Workload, limits: &Limits) -> Option<(f64, Plan)> {
+    fn base_under_limits(&self, question: &ChangeQuery, workload: &Workload, limits: &Limits) -> Option<(f64, Plan)> {
         if !matches!(question.change, Change::Limit(..) | Change::EveryDegree) {
             return None;
         }
         let plan = self.plan.clone().with_cpus_behind(self.problem.limits.devices, limits.devices);
         let score = check(workload, limits, &plan);
-        score.is_valid().then(|| (worth(&score, limits), plan))
+        score.is_valid().then(|| (comparable_value(&score, limits), plan))
     }
 
     /// True if a value is comparable with the base's. A resource option is part of the measure.
@@ -258,10 +259,10 @@ mod tests {
         let planner = find("equal-partition").unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
         let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
-        let base = Base::new(&Liar::Panics, &problem, &outcome, score.as_ref()).unwrap();
+        let base = ExplainedPlan::new(&Liar::Panics, &problem, &outcome, score.as_ref()).unwrap();
         let questions = base.questions();
-        let answers = questions.iter().map(|question| base.ask(question, None, &Search::default()).unwrap());
-        let (failed, others): (Vec<Answer>, Vec<Answer>) = answers.partition(|answer| answer.fault.is_some());
+        let answers = questions.iter().map(|question| base.replan(question, None, &Search::default()).unwrap());
+        let (failed, others): (Vec<Replan>, Vec<Replan>) = answers.partition(|answer| answer.fault.is_some());
         assert!(failed.len() > 5 && others.iter().all(|answer| answer.question.change == Change::EngineFeasible));
         assert!(failed.iter().all(|answer| answer.reason.as_ref().is_some_and(|why| why.contains("no such table"))));
     }

@@ -11,7 +11,7 @@ use plantui_core::{
 
 /// Part of the bottleneck's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Part {
+pub struct TimeShare {
     /// Name in one word: `compute`.
     pub name: &'static str,
     /// Seconds per sample.
@@ -33,20 +33,20 @@ pub struct BusyLink {
 
 /// Bottleneck of a plan.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bottleneck {
+pub struct PlanBottleneck {
     /// Stage index, from 0.
     pub stage: usize,
     /// Name: `stage 3`, `accelerator 2`.
     pub name: String,
     /// Parts of its time; parts of zero are omitted.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TimeShare>,
     /// Share of a simulated iteration in which its busiest replica computes, 0 to 1.
     pub busy: Option<f64>,
     /// Busiest link of that iteration.
     pub link: Option<BusyLink>,
 }
 
-impl Bottleneck {
+impl PlanBottleneck {
     /// Bottleneck of a valid plan, with the figures of a simulated iteration.
     pub fn of(
         workload: &Workload,
@@ -56,7 +56,7 @@ impl Bottleneck {
     ) -> Option<Self> {
         let stage = score.bottleneck()?;
         let pipelined = simulated.filter(|(_, timeline)| timeline.iteration_s > 0.0);
-        Some(Bottleneck {
+        Some(PlanBottleneck {
             stage,
             name: stage_name(workload, plan, stage),
             parts: parts(&score.stages[stage]),
@@ -66,7 +66,7 @@ impl Bottleneck {
     }
 }
 
-fn parts(stage: &StageScore) -> Vec<Part> {
+fn parts(stage: &StageScore) -> Vec<TimeShare> {
     let mut parts = vec![];
     if stage.backward_compute_s > 0.0 {
         parts.push(("forward", stage.compute_s - stage.backward_compute_s));
@@ -83,7 +83,7 @@ fn parts(stage: &StageScore) -> Vec<Part> {
     parts.push(("sync", stage.sync_s));
     parts.retain(|(_, seconds)| *seconds > 0.0);
     let whole: f64 = parts.iter().map(|(_, seconds)| seconds).sum();
-    parts.into_iter().map(|(name, seconds)| Part { name, seconds, share: seconds / whole }).collect()
+    parts.into_iter().map(|(name, seconds)| TimeShare { name, seconds, share: seconds / whole }).collect()
 }
 
 /// Link with the busiest direction; a sender's replicas divide the microbatches equally.

@@ -1,6 +1,6 @@
 //! How a removed limit binds, derived from the differences of the better plan.
 
-use super::{Answer, Base, Certainty, Change, NOTICEABLE, Topic};
+use super::{Certainty, Change, ExplainedPlan, NOTICEABLE, Replan, Topic};
 use plantui_core::{
     cluster::LimitKind,
     family::{self, devices},
@@ -72,13 +72,13 @@ pub struct Cause {
     pub words: String,
     /// Certainty of the difference.
     pub certainty: Certainty,
-    /// [`Answer::parts`].
+    /// [`Replan::parts`].
     pub parts: Vec<(&'static str, f64)>,
 }
 
 /// Cause shown by an answer, given all answers. `None` if the answer has another topic, or the removed limit does not
 /// bind.
-pub(super) fn cause(base: &Base, answer: &Answer, answers: &[Answer]) -> Option<Cause> {
+pub(super) fn cause(base: &ExplainedPlan, answer: &Replan, answers: &[Replan]) -> Option<Cause> {
     let (gain, value, plan) = (answer.gain()?, answer.value?, answer.plan.as_ref()?);
     if gain <= NOTICEABLE {
         return None;
@@ -108,14 +108,14 @@ pub(super) fn cause(base: &Base, answer: &Answer, answers: &[Answer]) -> Option<
     if kind == CauseKind::Degrees {
         // A perfect split is a bound and may not be reached.
         cause.certainty = Certainty::AtMost;
-        let at_most = Answer { certainty: Certainty::AtMost, ..answer.clone() };
+        let at_most = Replan { certainty: Certainty::AtMost, ..answer.clone() };
         (cause.difference, cause.words) = (at_most.difference()?, at_most.in_words()?);
     }
     Some(cause)
 }
 
 /// Differences to the plan without a memory limit.
-fn memory(base: &Base, without: &Plan, answers: &[Answer]) -> String {
+fn memory(base: &ExplainedPlan, without: &Plan, answers: &[Replan]) -> String {
     let with = &base.plan;
     let nouns = family::of(&base.problem.workload).nouns();
     let mut ways = vec![];
@@ -150,9 +150,9 @@ fn memory(base: &Base, without: &Plan, answers: &[Answer]) -> String {
 }
 
 /// True if some plan under the same limits is as good without recomputation.
-fn recomputation_is_idle(answers: &[Answer]) -> bool {
-    let same_limits = |answer: &&Answer| matches!(answer.question.topic, Topic::Option | Topic::NextBest);
-    let as_good = |answer: &Answer| answer.gain().is_some_and(|gain| gain >= -NOTICEABLE);
+fn recomputation_is_idle(answers: &[Replan]) -> bool {
+    let same_limits = |answer: &&Replan| matches!(answer.question.topic, Topic::Option | Topic::NextBest);
+    let as_good = |answer: &Replan| answer.gain().is_some_and(|gain| gain >= -NOTICEABLE);
     answers.iter().filter(same_limits).any(|a| as_good(a) && a.plan.as_ref().is_some_and(|plan| recomputed(plan) == 0))
 }
 
@@ -177,7 +177,7 @@ fn average(plan: &Plan, of: fn(&plantui_core::plan::Stage) -> u32) -> f64 {
 }
 
 /// Share of links in the time of the slowest stage.
-fn links(base: &Base) -> String {
+fn links(base: &ExplainedPlan) -> String {
     let Some(stage) = base.score.bottleneck().map(|stage| &base.score.stages[stage]) else { return String::new() };
     let share = (stage.communication_s + stage.sync_s) / stage.load_s;
     if share.is_finite() && share > NOTICEABLE {
@@ -188,7 +188,7 @@ fn links(base: &Base) -> String {
 }
 
 /// Number of replicas that only another number of microbatches allows; `None` if the current number allows all.
-fn divisors(base: &Base, plan: &Plan) -> Option<String> {
+fn divisors(base: &ExplainedPlan, plan: &Plan) -> Option<String> {
     let now = base.problem.limits.microbatches;
     let (at, stage) = plan.stages.iter().enumerate().find(|(_, s)| !now.is_multiple_of(s.data_parallel))?;
     let count = |n: u32| (1..=base.problem.limits.devices.min(n)).filter(|&d| n.is_multiple_of(d)).count();
@@ -204,7 +204,7 @@ fn divisors(base: &Base, plan: &Plan) -> Option<String> {
 }
 
 /// Node that would run at a degree that it lacks; `None` if there is none.
-fn degrees(base: &Base, plan: &Plan) -> Option<String> {
+fn degrees(base: &ExplainedPlan, plan: &Plan) -> Option<String> {
     let workload = &base.problem.workload;
     let family = family::of(workload);
     let mut lacking: Vec<(NodeIndex, u32)> = vec![];

@@ -1,7 +1,8 @@
 //! Explanation of a plan: its limits, possible improvements and alternatives, each backed by a re-plan.
 //!
-//! A [`Base`] is a plan to explain. It raises [`Question`]s, each the same problem with one [`Change`], in the typical
-//! order of importance. [`Base::ask`] plans one and compares it with the base. [`Explanation`] collects the answers:
+//! A [`ExplainedPlan`] is a plan to explain. It raises [`ChangeQuery`]s, each the same problem with one [`Change`], in
+//! the typical order of importance. [`ExplainedPlan::ask`] plans one and compares it with the base. [`Explanation`]
+//! collects the answers:
 //!
 //! * *what binds*: a limit removed (memory, links, the divisors of the microbatch count, missing tensor degrees) or
 //!   doubled (devices). It binds if the plan improves, and the difference of both plans shows how: see [`Cause`];
@@ -27,18 +28,18 @@ use plantui_core::{
 };
 use plantui_planners::{Outcome, Planner, Problem, Status};
 
-pub use answer::{Answer, Certainty};
-pub use bottleneck::{Bottleneck, BusyLink, Part, stage_name};
+pub use answer::{Certainty, Replan};
+pub use bottleneck::{BusyLink, PlanBottleneck, TimeShare, stage_name};
 pub use cause::{Cause, CauseKind};
 pub use change::Change;
-pub use question::{Question, Topic};
+pub use question::{ChangeQuery, Topic};
 
 /// Smaller relative differences count as none.
 pub const NOTICEABLE: f64 = 5e-4;
 
 /// Plan to explain, with its problem.
 #[derive(Clone)]
-pub struct Base {
+pub struct ExplainedPlan {
     /// Planner of the plan.
     pub planner: &'static dyn Planner,
     /// Problem of the plan.
@@ -53,7 +54,7 @@ pub struct Base {
     pub score: Score,
 }
 
-impl Base {
+impl ExplainedPlan {
     /// Base of a planner's outcome; `None` without a valid plan.
     pub fn new(
         planner: &'static dyn Planner,
@@ -64,12 +65,12 @@ impl Base {
         let score = score.filter(|score| score.is_valid())?.clone();
         let plan = outcome.plan.clone()?;
         let proven_among = outcome.proven_among.clone();
-        Some(Base { planner, problem: problem.clone(), status: outcome.status, proven_among, plan, score })
+        Some(ExplainedPlan { planner, problem: problem.clone(), status: outcome.status, proven_among, plan, score })
     }
 
-    /// Value of the plan, in the unit of [`Base::show`].
+    /// Value of the plan, in the unit of [`ExplainedPlan::show`].
     pub fn value(&self) -> f64 {
-        answer::worth(&self.score, &self.problem.limits)
+        answer::comparable_value(&self.score, &self.problem.limits)
     }
 
     /// Unit of values.
@@ -92,22 +93,22 @@ pub fn limits_of(planner: &dyn Planner, workload: &Workload) -> &'static [LimitK
 #[derive(Debug, Clone, Default)]
 pub struct Explanation {
     /// Answers in the order of arrival.
-    answers: Vec<Answer>,
+    answers: Vec<Replan>,
 }
 
 impl Explanation {
     /// Adds an answer.
-    pub fn add(&mut self, answer: Answer) {
+    pub fn add(&mut self, answer: Replan) {
         self.answers.push(answer);
     }
 
     /// All answers in the order of arrival.
-    pub fn answers(&self) -> &[Answer] {
+    pub fn answers(&self) -> &[Replan] {
         &self.answers
     }
 
     /// Causes that bind, the most costly first.
-    pub fn causes(&self, base: &Base) -> Vec<Cause> {
+    pub fn causes(&self, base: &ExplainedPlan) -> Vec<Cause> {
         let all = &self.answers;
         let mut causes: Vec<Cause> = all.iter().filter_map(|answer| cause::cause(base, answer, all)).collect();
         causes.sort_by(|a, b| b.gain.total_cmp(&a.gain));
@@ -115,7 +116,7 @@ impl Explanation {
     }
 
     /// Names of limits whose removal had no effect.
-    pub fn free(&self, base: &Base) -> Vec<&'static str> {
+    pub fn free(&self, base: &ExplainedPlan) -> Vec<&'static str> {
         let asked = self.answers.iter().filter(|answer| answer.gain().is_some());
         asked
             .filter(|answer| cause::cause(base, answer, &self.answers).is_none())
@@ -125,8 +126,8 @@ impl Explanation {
     }
 
     /// Changes that help or hurt: moved limits, and options that give a better plan; the best first.
-    pub fn help(&self) -> Vec<&Answer> {
-        let better = |answer: &Answer| answer.gain().is_some_and(|gain| gain > NOTICEABLE);
+    pub fn help(&self) -> Vec<&Replan> {
+        let better = |answer: &Replan| answer.gain().is_some_and(|gain| gain > NOTICEABLE);
         self.sorted(|answer| match answer.question.topic {
             Topic::Limit => true,
             Topic::Option => better(answer),
@@ -135,8 +136,8 @@ impl Explanation {
     }
 
     /// Alternatives under the same limits, the best first.
-    pub fn next_best(&self) -> Vec<&Answer> {
-        let better = |answer: &Answer| answer.gain().is_some_and(|gain| gain > NOTICEABLE);
+    pub fn next_best(&self) -> Vec<&Replan> {
+        let better = |answer: &Replan| answer.gain().is_some_and(|gain| gain > NOTICEABLE);
         self.sorted(|answer| match answer.question.topic {
             Topic::NextBest => true,
             Topic::Option => !better(answer),
@@ -144,9 +145,9 @@ impl Explanation {
         })
     }
 
-    fn sorted(&self, wanted: impl Fn(&Answer) -> bool) -> Vec<&Answer> {
-        let mut rows: Vec<&Answer> = self.answers.iter().filter(|answer| wanted(answer)).collect();
-        let key = |answer: &Answer| answer.gain().unwrap_or(f64::NEG_INFINITY);
+    fn sorted(&self, wanted: impl Fn(&Replan) -> bool) -> Vec<&Replan> {
+        let mut rows: Vec<&Replan> = self.answers.iter().filter(|answer| wanted(answer)).collect();
+        let key = |answer: &Replan| answer.gain().unwrap_or(f64::NEG_INFINITY);
         // Stable: equal answers keep the order of their questions.
         rows.sort_by(|a, b| key(b).total_cmp(&key(a)));
         rows

@@ -1,7 +1,7 @@
 //! Re-plans worth doing, in the typical order of importance.
 
 use super::{
-    Base, CauseKind, Change,
+    CauseKind, Change, ExplainedPlan,
     change::{self, spec_of},
     limits_of,
 };
@@ -37,17 +37,17 @@ impl Topic {
 
 /// Problem that differs from the base in one change.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct ChangeQuery {
     /// Change of the problem.
     pub change: Change,
     /// Purpose of the question.
     pub topic: Topic,
 }
 
-impl Base {
+impl ExplainedPlan {
     /// All questions worth a re-plan.
-    pub fn questions(&self) -> Vec<Question> {
-        let mut list = List { base: self, questions: vec![] };
+    pub fn questions(&self) -> Vec<ChangeQuery> {
+        let mut list = QueryList { base: self, questions: vec![] };
         list.better_limits();
         list.what_binds();
         list.options();
@@ -57,18 +57,18 @@ impl Base {
     }
 
     /// Questions that a user would try first: possible causes, and changes that a flag can set.
-    pub fn quick_questions(&self) -> Vec<Question> {
-        let settable = |question: &Question| question.change.flags().is_some();
+    pub fn quick_questions(&self) -> Vec<ChangeQuery> {
+        let settable = |question: &ChangeQuery| question.change.flags().is_some();
         self.questions().into_iter().filter(|question| question.topic.bound().is_some() || settable(question)).collect()
     }
 }
 
-struct List<'a> {
-    base: &'a Base,
-    questions: Vec<Question>,
+struct QueryList<'a> {
+    base: &'a ExplainedPlan,
+    questions: Vec<ChangeQuery>,
 }
 
-impl List<'_> {
+impl QueryList<'_> {
     /// Adds a question unless it changes nothing or is already in the list.
     fn ask(&mut self, topic: Topic, change: Change) {
         let problem = &self.base.problem;
@@ -79,7 +79,7 @@ impl List<'_> {
         };
         let known = self.questions.iter().any(|question| question.change == change);
         if changes && !known {
-            self.questions.push(Question { change, topic });
+            self.questions.push(ChangeQuery { change, topic });
         }
     }
 
@@ -129,7 +129,7 @@ impl List<'_> {
         {
             // The same number may already be asked as a step; `ask` would drop this question then.
             let change = Change::Limit(LimitKind::Microbatches, f64::from(rich));
-            self.questions.push(Question { change, topic: Topic::Binds(CauseKind::Divisors) });
+            self.questions.push(ChangeQuery { change, topic: Topic::Binds(CauseKind::Divisors) });
         }
         let tunables = self.base.planner.tunables_for(&self.base.problem.workload);
         if kinds.contains(&LimitKind::Bandwidth)
@@ -197,7 +197,7 @@ impl List<'_> {
     }
 
     fn other_degrees(&mut self) {
-        let Base { planner, problem, plan, .. } = self.base;
+        let ExplainedPlan { planner, problem, plan, .. } = self.base;
         let tunable =
             planner.tunables_for(&problem.workload).into_iter().find(|tunable| matches!(tunable, Tunable::Degree(_)));
         let Some(first) = plan.stages.first() else { return };

@@ -146,7 +146,7 @@ fn working_set(costs: &CostModel<'_>) -> String {
         }
         WorkingSet::OneLayer => format!(
             "Recomputation brings back one layer at a time: its {} at degree 1 are taken off the memory limit of every device.",
-            units::bytes(costs.layer_kept_bytes(1))
+            units::bytes(costs.layer_activation_bytes(1))
         ),
     }
 }

@@ -23,7 +23,7 @@ use plantui_core::cluster::hardware::Hardware;
 
 /// Kind of a node in the generated graph.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Part {
+pub(super) enum NodePart {
     /// Input tensor: bytes per microbatch.
     Tensor(f64),
     /// Token (and position and type) embedding; the field is the bytes of its inputs.
@@ -36,7 +36,7 @@ pub(super) enum Part {
 
 /// Cost of a node in one mode at one degree, in the units of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Cost {
+pub(super) struct ModeCost {
     pub(super) time_s: f64,
     pub(super) forward_s: f64,
     pub(super) parameters: f64,
@@ -45,13 +45,13 @@ pub(super) struct Cost {
 }
 
 /// Forward work and memory of a node before a mode is chosen.
-struct Work {
+struct NodeWork {
     forward_s: f64,
     /// All-reduces of one microbatch, forward and backward, added to `3 · forward_s`.
     reduce_s: f64,
     parameters: f64,
     /// Bytes kept without recomputation.
-    kept: f64,
+    saved: f64,
     /// Bytes kept with full recomputation.
     input: f64,
 }
@@ -114,7 +114,7 @@ impl CostModel<'_> {
     }
 
     /// Bytes of activations that a layer keeps without recomputation.
-    pub(super) fn layer_kept_bytes(&self, t: u32) -> f64 {
+    pub(super) fn layer_activation_bytes(&self, t: u32) -> f64 {
         let (t, tokens) = (f64::from(t), self.settings.tokens());
         let activation = self.settings.layer_activation(self.model);
         let scores = if self.settings.keep_attention_scores {
@@ -127,44 +127,44 @@ impl CostModel<'_> {
         tokens * (self.model.hidden as f64 * (activation.fixed + activation.split / t) + scores)
     }
 
-    fn layer(&self, t: u32) -> Work {
+    fn layer(&self, t: u32) -> NodeWork {
         let (forward_s, reduce_s) = self.shared(self.layer_flop(), t, 4.0);
         let split = if self.settings.sequence_parallel { f64::from(t) } else { 1.0 };
-        Work {
+        NodeWork {
             forward_s,
             reduce_s,
             parameters: self.model.layer_parameters(t),
-            kept: self.layer_kept_bytes(t),
+            saved: self.layer_activation_bytes(t),
             input: self.hidden_bytes() / split + self.mask_bytes(),
         }
     }
 
     /// Cost of an embedding: it reads rows and writes the hidden state at memory speed. A split vocabulary needs one
     /// all-reduce.
-    fn embedding(&self, input: f64, t: u32) -> Work {
+    fn embedding(&self, input: f64, t: u32) -> NodeWork {
         let passes = 2.0 + if self.model.positions > 0 { 1.0 } else { 0.0 };
         let dropout =
             if self.model.padding_mask { self.settings.tokens() * self.model.hidden as f64 / 8.0 } else { 0.0 };
-        Work {
+        NodeWork {
             forward_s: passes * self.hidden_bytes() / self.hardware.memory_bandwidth.value,
             reduce_s: if t > 1 { self.all_reduce_s(t) } else { 0.0 },
             parameters: self.model.embedding_parameters(t),
-            kept: input + dropout,
+            saved: input + dropout,
             input,
         }
     }
 
-    fn head(&self, t: u32) -> Work {
+    fn head(&self, t: u32) -> NodeWork {
         let (h, tokens) = (self.model.hidden as f64, self.settings.tokens());
         let parameters = self.model.head_parameters(t);
         let hidden = self.hidden_bytes();
         match self.model.head {
             // The pooler reads the first token of each sequence, on every device.
-            Head::Pooler => Work {
+            Head::Pooler => NodeWork {
                 forward_s: self.arithmetic_s(2.0 * self.settings.micro_batch as f64 * h * h, 1),
                 reduce_s: 0.0,
                 parameters,
-                kept: hidden,
+                saved: hidden,
                 input: hidden,
             },
             Head::LanguageModel { .. } | Head::MaskedLanguageModel => {
@@ -173,11 +173,11 @@ impl CostModel<'_> {
                 let (forward_s, reduce_s) = self.shared(flop, t, 1.0);
                 // Inputs of norm and projection, and the logits in four bytes for the loss.
                 let logits = 4.0 * tokens * self.model.vocabulary_rows(t);
-                Work {
+                NodeWork {
                     forward_s: forward_s + self.arithmetic_s(2.0 * tokens * transform, 1),
                     reduce_s,
                     parameters,
-                    kept: 2.0 * hidden + logits,
+                    saved: 2.0 * hidden + logits,
                     input: hidden,
                 }
             }
@@ -185,32 +185,34 @@ impl CostModel<'_> {
     }
 
     /// Cost of a node at degree `t`, with or without recomputation.
-    pub(super) fn cost(&self, part: Part, t: u32, recompute: bool) -> Cost {
+    pub(super) fn cost(&self, part: NodePart, t: u32, recompute: bool) -> ModeCost {
         let work = match part {
-            Part::Tensor(bytes) => Work { forward_s: 0.0, reduce_s: 0.0, parameters: 0.0, kept: bytes, input: bytes },
-            Part::Embedding(input) => self.embedding(input, t),
-            Part::Layer => self.layer(t),
-            Part::Head => self.head(t),
+            NodePart::Tensor(bytes) => {
+                NodeWork { forward_s: 0.0, reduce_s: 0.0, parameters: 0.0, saved: bytes, input: bytes }
+            }
+            NodePart::Embedding(input) => self.embedding(input, t),
+            NodePart::Layer => self.layer(t),
+            NodePart::Head => self.head(t),
         };
         let state = self.settings.state.per_parameter() * work.parameters;
         // Half of the all-reduces are in the forward pass, which recomputation repeats.
         let forward_s = work.forward_s + work.reduce_s / 2.0;
         let vanilla_s = 3.0 * work.forward_s + work.reduce_s;
         // A node that keeps only its input has nothing to recompute.
-        if !recompute || work.kept <= work.input {
-            return Cost {
+        if !recompute || work.saved <= work.input {
+            return ModeCost {
                 time_s: vanilla_s,
                 forward_s,
                 parameters: work.parameters,
-                memory_a: work.kept,
+                memory_a: work.saved,
                 memory_b: state,
             };
         }
         let working_set = match self.settings.working_set {
-            WorkingSet::EveryLayer => work.kept - work.input,
+            WorkingSet::EveryLayer => work.saved - work.input,
             WorkingSet::OneLayer => 0.0,
         };
-        Cost {
+        ModeCost {
             time_s: vanilla_s + forward_s,
             forward_s,
             parameters: work.parameters,

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::{
     GenerateError,
-    cost::Cost,
+    cost::ModeCost,
     sketch::{Sketch, SketchNode},
 };
 use plantui_core::{
@@ -42,7 +42,7 @@ const MEMORY: &str = "memory_profiling_";
 
 /// Two texts of a profile, each with its name for messages.
 #[derive(Debug, Clone, Copy)]
-pub struct Profile<'a> {
+pub struct GalvatronProfile<'a> {
     /// Times.
     pub times: (&'a str, &'a str),
     /// Memory.
@@ -51,7 +51,7 @@ pub struct Profile<'a> {
 
 /// Facts that the files lack.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct GalvatronSettings {
     /// Number of layers.
     pub layers: u32,
     /// Sequences per microbatch.
@@ -74,9 +74,13 @@ pub fn sibling(file_name: &str) -> Option<String> {
 /// # Errors
 /// [`GenerateError`] with file and entry if the profile lacks or contradicts something.
 // Long: one pass over the two files, entry by entry, with each error at its entry.
-pub fn workload(profile: &Profile<'_>, asked: &Asked, command_line: &str) -> Result<String, GenerateError> {
-    let times = File::read(profile.times)?;
-    let memory = File::read(profile.memory)?;
+pub fn workload(
+    profile: &GalvatronProfile<'_>,
+    settings: &GalvatronSettings,
+    command_line: &str,
+) -> Result<String, GenerateError> {
+    let times = ProfileFile::read(profile.times)?;
+    let memory = ProfileFile::read(profile.memory)?;
     for file in [&times, &memory] {
         if file.entries.keys().any(|key| key.starts_with("layertype_1")) {
             let repair = "profiles of one kind of layer are read";
@@ -88,19 +92,19 @@ pub fn workload(profile: &Profile<'_>, asked: &Asked, command_line: &str) -> Res
         let problem = "has no width in its name, as computation_profiling_bf16_hidden4096_head32.json has";
         LoadError::file(times.source, problem, "give the file the name that Galvatron gave it")
     })?;
-    let weights = memory.weights(asked.sequence_length.or(named("seqlen").map(|length| length as u32)))?;
-    let length = weights.sequence.or(asked.sequence_length).or(named("seqlen").map(|length| length as u32));
+    let weights = memory.weights(settings.sequence_length.or(named("seqlen").map(|length| length as u32)))?;
+    let length = weights.sequence.or(settings.sequence_length).or(named("seqlen").map(|length| length as u32));
     let length = length.ok_or_else(|| {
         LoadError::file(times.source, "does not tell the sequence length", "give it with --sequence-length")
     })?;
-    let b = f64::from(asked.micro_batch);
-    let layer_s = times.seconds("layertype_0", asked.micro_batch, length)?.ok_or_else(|| {
+    let b = f64::from(settings.micro_batch);
+    let layer_s = times.seconds("layertype_0", settings.micro_batch, length)?.ok_or_else(|| {
         let problem = format!("has no layertype_0 at {length} tokens");
         LoadError::file(times.source, problem, "give a --sequence-length and a --micro-batch that it has")
     })?;
-    let around_s = times.seconds("layertype_other", asked.micro_batch, length)?.unwrap_or(0.0);
+    let around_s = times.seconds("layertype_other", settings.micro_batch, length)?.unwrap_or(0.0);
     let bytes = b * f64::from(length) * hidden * 2.0;
-    let cost = |forward_s: f64, state: f64, kept: f64, recomputes: bool| Cost {
+    let cost = |forward_s: f64, state: f64, kept: f64, recomputes: bool| ModeCost {
         time_s: forward_s * (1.0 + BACKWARD + f64::from(u8::from(recomputes))),
         forward_s,
         parameters: state / STATES / PARAMETER,
@@ -108,8 +112,8 @@ pub fn workload(profile: &Profile<'_>, asked: &Asked, command_line: &str) -> Res
         memory_b: state,
     };
     let mut nodes = vec![];
-    for place in 0..asked.layers + 2 {
-        let end = if place == 0 { Some(&weights.first) } else { (place > asked.layers).then_some(&weights.last) };
+    for place in 0..settings.layers + 2 {
+        let end = if place == 0 { Some(&weights.first) } else { (place > settings.layers).then_some(&weights.last) };
         let degrees = weights.layer.iter().map(|(&t, &activation)| {
             let share = f64::from(t);
             let modes = match end {
@@ -120,7 +124,7 @@ pub fn workload(profile: &Profile<'_>, asked: &Asked, command_line: &str) -> Res
                     vec![(VANILLA, cost()), (RECOMPUTE, cost())]
                 }
                 None => {
-                    let reduce = REDUCES * 2.0 * (share - 1.0) / share * bytes / asked.link_bytes_per_s;
+                    let reduce = REDUCES * 2.0 * (share - 1.0) / share * bytes / settings.link_bytes_per_s;
                     let forward = layer_s / share + reduce;
                     let state = STATES * weights.parameters * MIB / share;
                     let kept = |mib: f64| mib * MIB * b;
@@ -152,28 +156,28 @@ pub fn workload(profile: &Profile<'_>, asked: &Asked, command_line: &str) -> Res
         "half of the time around the layers is the embedding's, half the head's".into(),
     ];
     let recipe = Recipe {
-        micro_batch: Some(asked.micro_batch),
+        micro_batch: Some(settings.micro_batch),
         sequence_length: Some(length),
         sequence_parallel: Some(weights.sequence_parallel),
         ..Recipe::default()
     };
-    let (limits, provenance, recipe) = (asked.limits.clone(), command_line.into(), Some(recipe));
+    let (limits, provenance, recipe) = (settings.limits.clone(), command_line.into(), Some(recipe));
     Ok(Sketch { nodes, edges, limits, provenance, assumptions, recipe, gathered: None }.text())
 }
 
 /// Entries of a file.
-struct File<'a> {
+struct ProfileFile<'a> {
     source: &'a str,
     entries: Map<String, Value>,
 }
 
 /// Parts at one end of the layers, MiB by tensor degree.
-struct End {
+struct EndMemory {
     states: BTreeMap<u32, f64>,
     activation: BTreeMap<u32, f64>,
 }
 
-impl End {
+impl EndMemory {
     /// State and activations at a degree; a missing degree is extrapolated from the nearest lower one.
     fn at(&self, t: u32) -> (f64, f64) {
         let of = |all: &BTreeMap<u32, f64>| {
@@ -184,7 +188,7 @@ impl End {
 }
 
 /// Memory profile, MiB.
-struct Weights {
+struct MemoryProfile {
     sequence: Option<u32>,
     sequence_parallel: bool,
     parameters: f64,
@@ -192,14 +196,14 @@ struct Weights {
     layer: BTreeMap<u32, f64>,
     /// Activations per sample with recomputation.
     recomputed: Option<f64>,
-    first: End,
-    last: End,
+    first: EndMemory,
+    last: EndMemory,
 }
 
-impl<'a> File<'a> {
+impl<'a> ProfileFile<'a> {
     fn read((text, source): (&str, &'a str)) -> Result<Self, LoadError> {
         match serde_json::from_str(text) {
-            Ok(Value::Object(entries)) => Ok(File { source, entries }),
+            Ok(Value::Object(entries)) => Ok(ProfileFile { source, entries }),
             Ok(_) => Err(LoadError::file(source, "is no JSON object", "give a profile that Galvatron wrote")),
             Err(error) => Err(LoadError::file(source, format!("is no JSON: {error}"), "")),
         }
@@ -254,13 +258,13 @@ impl<'a> File<'a> {
     }
 
     /// Memory of layers and ends, with sequence parallelism if that was measured.
-    fn weights(&self, asked: Option<u32>) -> Result<Weights, LoadError> {
+    fn weights(&self, requested: Option<u32>) -> Result<MemoryProfile, LoadError> {
         let missing =
             |name: &str| LoadError::at(self.source, name, "is missing", "give a profile that Galvatron wrote");
         let sequence_parallel = self.entries.contains_key("layertype_0_sp");
         let suffix = if sequence_parallel { "_sp" } else { "" };
         let place = format!("layertype_0{suffix}");
-        let (sequence, layer) = self.by_sequence(&place, asked)?;
+        let (sequence, layer) = self.by_sequence(&place, requested)?;
         let parameters = layer.get("parameter_size").ok_or_else(|| missing(&place))?;
         let parameters = self.number(&place, parameters)?;
         let by_degree = layer.get("tp_activation_per_bsz_dict").ok_or_else(|| missing(&place))?;
@@ -269,23 +273,23 @@ impl<'a> File<'a> {
         if layer.is_empty() {
             return Err(missing(&place));
         }
-        let end = |which: &str| -> Result<End, LoadError> {
+        let end = |which: &str| -> Result<EndMemory, LoadError> {
             let place = format!("other_memory_pp_on_{which}{suffix}");
-            let (_, end) = self.by_sequence(&place, asked)?;
+            let (_, end) = self.by_sequence(&place, requested)?;
             let part = |name: &str| self.degrees(&place, end.get(name).ok_or_else(|| missing(&place))?);
-            Ok(End { states: part("model_states")?, activation: part("activation")? })
+            Ok(EndMemory { states: part("model_states")?, activation: part("activation")? })
         };
         let (first, last) = (end("first")?, end("last")?);
-        Ok(Weights { sequence, sequence_parallel, parameters, layer, recomputed, first, last })
+        Ok(MemoryProfile { sequence, sequence_parallel, parameters, layer, recomputed, first, last })
     }
 
     /// Entry at the requested sequence length, if entries are by sequence length; without a request, the only one.
-    fn by_sequence(&self, name: &str, asked: Option<u32>) -> Result<(Option<u32>, &Value), LoadError> {
+    fn by_sequence(&self, name: &str, requested: Option<u32>) -> Result<(Option<u32>, &Value), LoadError> {
         let missing = || LoadError::at(self.source, name, "is missing", "give a profile that Galvatron wrote");
         let entry = self.entries.get(name).ok_or_else(missing)?;
         let lengths: Vec<u32> =
             entry.as_object().into_iter().flat_map(Map::keys).filter_map(|key| key.parse().ok()).collect();
-        match (lengths.as_slice(), asked) {
+        match (lengths.as_slice(), requested) {
             ([], _) => Ok((None, entry)),
             ([one], None) => Ok((Some(*one), &entry[one.to_string()])),
             (all, Some(length)) if all.contains(&length) => Ok((Some(length), &entry[length.to_string()])),
@@ -328,7 +332,7 @@ mod tests {
     const TIMES_TEXT: &str =
         r#"{"layernum[2]_bsz8": 51.0, "layertype_0_bsz8_seq256": 2.0, "layertype_other_bsz8_seq256": 1.0}"#;
 
-    fn asked(micro_batch: u32) -> Asked {
+    fn settings(micro_batch: u32) -> GalvatronSettings {
         let limits = Limits {
             devices: 4,
             microbatches: 8,
@@ -336,18 +340,22 @@ mod tests {
             bandwidth_bytes_per_s: Some(1e9),
             ..Limits::NEUTRAL
         };
-        Asked { layers: 3, micro_batch, sequence_length: None, link_bytes_per_s: 1e10, limits }
+        GalvatronSettings { layers: 3, micro_batch, sequence_length: None, link_bytes_per_s: 1e10, limits }
     }
 
-    fn made(times: &str, memory: &str, asked: &Asked) -> Result<String, GenerateError> {
+    fn written(times: &str, memory: &str, settings: &GalvatronSettings) -> Result<String, GenerateError> {
         let name = "computation_profiling_bf16_hidden64_head4.json";
-        workload(&Profile { times: (times, name), memory: (memory, "memory.json") }, asked, "plantui generate")
+        workload(
+            &GalvatronProfile { times: (times, name), memory: (memory, "memory.json") },
+            settings,
+            "plantui generate",
+        )
     }
 
     #[test]
     fn a_profile_becomes_layers_between_two_ends() {
         assert_eq!(sibling("computation_profiling_x.json").as_deref(), Some("memory_profiling_x.json"));
-        let text = made(TIMES_TEXT, MEMORY_TEXT, &asked(8)).unwrap();
+        let text = written(TIMES_TEXT, MEMORY_TEXT, &settings(8)).unwrap();
         let workload = workload::load_reader(text.as_bytes(), "made.json", "made").unwrap();
         assert_eq!(workload.nodes.len(), 5);
         let value: Value = serde_json::from_str(&text).unwrap();
@@ -373,7 +381,7 @@ mod tests {
     fn other_batches_lie_on_a_line_through_those_measured() {
         let times = r#"{"layertype_0_bsz1": 5.0, "layertype_0_bsz2": 4.0, "layertype_other_0_bsz2": 3.0}"#;
         let memory = MEMORY_TEXT.replace("\"256\"", "\"512\"");
-        let text = made(times, &memory, &asked(3)).unwrap();
+        let text = written(times, &memory, &settings(3)).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         // 5 ms for one and 8 ms for two give 11 ms for three.
         let forward = value["nodes"][1]["TMPCs"]["1"][0]["forwardTimePerSample"].as_f64().unwrap();
@@ -382,7 +390,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let told = |times: &str, memory: &str| made(times, memory, &asked(8)).unwrap_err().to_string();
+        let told = |times: &str, memory: &str| written(times, memory, &settings(8)).unwrap_err().to_string();
         assert!(told("[]", MEMORY_TEXT).contains("is no JSON object"));
         assert!(told("{}", MEMORY_TEXT).contains("has no layertype_0 at 256 tokens"));
         assert!(told(TIMES_TEXT, "{}").contains("layertype_0 is missing"));

@@ -65,7 +65,7 @@ pub fn generate(
     let costs = cost::CostModel { model, hardware, settings };
     let mut limits = settings.limits.clone();
     if settings.working_set == WorkingSet::OneLayer {
-        let live = costs.layer_kept_bytes(1).round();
+        let live = costs.layer_activation_bytes(1).round();
         limits.memory_bytes = limits.memory_bytes.map(|bytes| bytes - live);
         if limits.memory_limit() < 1.0 {
             return Err(GenerateError::Setting {

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::cost::{Cost, CostModel, Part};
+use super::cost::{CostModel, ModeCost, NodePart};
 use plantui_core::{
     cluster::Limits,
     workload::{
@@ -19,7 +19,7 @@ use plantui_core::{
 pub(super) struct SketchNode {
     pub(super) name: String,
     /// `(degree, [(mode id, cost)])`.
-    pub(super) degrees: Vec<(u32, Vec<(&'static str, Cost)>)>,
+    pub(super) degrees: Vec<(u32, Vec<(&'static str, ModeCost)>)>,
 }
 
 /// Workload to write.
@@ -43,7 +43,7 @@ pub(super) fn transformer(costs: &CostModel<'_>) -> (Vec<SketchNode>, Vec<(usize
     let hidden = costs.hidden_bytes();
     let mut nodes = vec![];
     let mut edges = vec![];
-    let mut add = |name: &str, part: Part| {
+    let mut add = |name: &str, part: NodePart| {
         let degrees = costs
             .settings
             .tensor_degrees
@@ -54,26 +54,26 @@ pub(super) fn transformer(costs: &CostModel<'_>) -> (Vec<SketchNode>, Vec<(usize
         nodes.len() - 1
     };
     // The published file lists a tensor after the first node that reads it. The same order makes ids comparable.
-    let tokens = add("tokens", Part::Tensor(index));
+    let tokens = add("tokens", NodePart::Tensor(index));
     let typed = model.token_types > 0;
-    let embedding = add("Embedding", Part::Embedding(if typed { 2.0 * index } else { index }));
+    let embedding = add("Embedding", NodePart::Embedding(if typed { 2.0 * index } else { index }));
     edges.push((tokens, embedding, index));
     if typed {
-        let types = add("positions and types", Part::Tensor(index));
+        let types = add("positions and types", NodePart::Tensor(index));
         edges.push((types, embedding, index));
     }
     let mut last = embedding;
     let mut mask = None;
     for _ in 0..model.layers {
-        let layer = add(TRANSFORMER_LAYER, Part::Layer);
+        let layer = add(TRANSFORMER_LAYER, NodePart::Layer);
         edges.push((last, layer, hidden));
         if model.padding_mask {
-            let mask = *mask.get_or_insert_with(|| add("attention mask", Part::Tensor(costs.mask_bytes())));
+            let mask = *mask.get_or_insert_with(|| add("attention mask", NodePart::Tensor(costs.mask_bytes())));
             edges.push((mask, layer, costs.mask_bytes()));
         }
         last = layer;
     }
-    let head = add(model.head.name(), Part::Head);
+    let head = add(model.head.name(), NodePart::Head);
     edges.push((last, head, hidden));
     (nodes, edges)
 }
@@ -115,7 +115,7 @@ impl Sketch {
             for (j, (degree, modes)) in node.degrees.iter().enumerate() {
                 writeln!(out, "      \"{degree}\": [")?;
                 for (l, (id, cost)) in modes.iter().enumerate() {
-                    let Cost { time_s, forward_s, parameters, memory_a, memory_b } = *cost;
+                    let ModeCost { time_s, forward_s, parameters, memory_a, memory_b } = *cost;
                     write!(out, "        {{\"id\": {}, \"timePerSample\": {}, ", quoted(id), seconds(time_s))?;
                     write!(out, "\"forwardTimePerSample\": {}, ", seconds(forward_s))?;
                     write!(out, "\"parameterSize\": {}, ", parameters.round())?;

@@ -1,7 +1,7 @@
 //! Workload of six nodes with a branch, in round numbers for human readers.
 
 use super::{
-    cost::Cost,
+    cost::ModeCost,
     sketch::{Sketch, SketchNode},
 };
 use plantui_core::{
@@ -36,7 +36,7 @@ pub(super) fn sketch(command_line: &str) -> Sketch {
                 let parameters = million * 1e6 / f64::from(t);
                 let kept = kept * MB / if v == 0 { 1.0 } else { f64::from(t) };
                 let input = (inputs(v) * MB).min(kept);
-                Cost {
+                ModeCost {
                     time_s: forward_s * if recompute { 4.0 } else { 3.0 },
                     forward_s,
                     parameters,

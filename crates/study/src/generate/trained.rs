@@ -5,15 +5,15 @@
 
 use super::{
     GenerateError,
-    cost::Cost,
+    cost::ModeCost,
     sketch::{Sketch, SketchNode},
 };
 use plantui_core::{
     cluster::Limits,
     family::training::{
-        Layout, Projection, Recompute, Run, check,
+        Layout, Projection, Recompute, TrainingRun, check,
         iteration::Parameters,
-        layer::{LayerTime, Rates},
+        layer::{LayerTime, RunRates},
         memory,
     },
     units,
@@ -67,8 +67,11 @@ pub fn trained(
     settings: &TrainedSettings,
     command_line: &str,
 ) -> Result<String, GenerateError> {
-    let maker =
-        Maker { profile, micro_batch: settings.micro_batch, optimizer_shards: settings.optimizer_shards.max(1) };
+    let maker = LayerCostModel {
+        profile,
+        micro_batch: settings.micro_batch,
+        optimizer_shards: settings.optimizer_shards.max(1),
+    };
     let degrees = match &settings.tensor_degrees {
         Some(degrees) if degrees.first() != Some(&1) || !degrees.is_sorted_by(|a, b| a < b) => {
             let problem = "the degrees must be ascending, without repetition, and start at 1".into();
@@ -76,13 +79,15 @@ pub fn trained(
         }
         Some(degrees) => {
             for &degree in degrees {
-                maker.taken(degree).map_err(|problem| GenerateError::Setting { flag: "--tensor-degrees", problem })?;
+                maker
+                    .check_degree(degree)
+                    .map_err(|problem| GenerateError::Setting { flag: "--tensor-degrees", problem })?;
             }
             degrees.clone()
         }
-        None => [1, 2, 4, 8].into_iter().filter(|&degree| maker.taken(degree).is_ok()).collect(),
+        None => [1, 2, 4, 8].into_iter().filter(|&degree| maker.check_degree(degree).is_ok()).collect(),
     };
-    maker.taken(1).map_err(|problem| GenerateError::Setting { flag: "--micro-batch", problem })?;
+    maker.check_degree(1).map_err(|problem| GenerateError::Setting { flag: "--micro-batch", problem })?;
     let count = profile.nodes();
     let nodes: Vec<SketchNode> = NodeIndex::first(count).map(|node| maker.node(node, &degrees)).collect();
     let bytes = 2.0 * maker.run(1, Recompute::None).tokens() * profile.model.hidden as f64;
@@ -100,20 +105,20 @@ pub fn trained(
     Ok(sketch.text())
 }
 
-struct Maker<'a> {
+struct LayerCostModel<'a> {
     profile: &'a TrainingProfile,
     micro_batch: u32,
     optimizer_shards: u32,
 }
 
-impl Maker<'_> {
-    fn run(&self, tensor: u32, recompute: Recompute) -> Run {
+impl LayerCostModel<'_> {
+    fn run(&self, tensor: u32, recompute: Recompute) -> TrainingRun {
         let layout = Layout { tensor, micro_batch: self.micro_batch, ..Layout::ONE };
-        Run { layout, recompute, global_batch: self.micro_batch.into(), ..self.profile.alone() }
+        TrainingRun { layout, recompute, global_batch: self.micro_batch.into(), ..self.profile.alone() }
     }
 
     /// Checks that an engine accepts a degree; the error is the reason.
-    fn taken(&self, tensor: u32) -> Result<(), String> {
+    fn check_degree(&self, tensor: u32) -> Result<(), String> {
         let profile = self.profile;
         let run = self.run(tensor, Recompute::None);
         let checked = check::check(&profile.model, &run, &profile.accelerator, tensor.into());
@@ -147,10 +152,10 @@ impl Maker<'_> {
         SketchNode { name: name.into(), degrees: degrees.iter().map(modes).collect() }
     }
 
-    fn cost(&self, node: NodeIndex, tensor: u32, recompute: Recompute) -> Cost {
+    fn cost(&self, node: NodeIndex, tensor: u32, recompute: Recompute) -> ModeCost {
         let TrainingProfile { model, accelerator, constants, .. } = self.profile;
         let run = self.run(tensor, recompute);
-        let rates = Rates::new(model, &run, accelerator, constants);
+        let rates = RunRates::new(model, &run, accelerator, constants);
         let input = 2.0 * run.tokens() * model.hidden as f64 / run.sequence_split();
         let state = self.state_bytes();
         let ends = &model.ends;
@@ -161,7 +166,7 @@ impl Maker<'_> {
             let of = Parameters::of_layer(model, &run, kind);
             let parameters = of.shared + of.experts;
             let kept = if recompute == Recompute::Full { input } else { memory::layer_bytes(model, &run, kind) };
-            return Cost {
+            return ModeCost {
                 time_s: forward.total() + backward.total() + again.total(),
                 forward_s: forward.total(),
                 parameters: self.exchanged(parameters),
@@ -172,7 +177,7 @@ impl Maker<'_> {
         if node.index() == 0 {
             let time_s = rates.embedding();
             let parameters = table + ends.before as f64;
-            return Cost {
+            return ModeCost {
                 time_s,
                 forward_s: time_s / 3.0,
                 parameters: self.exchanged(parameters),
@@ -184,7 +189,7 @@ impl Maker<'_> {
         let parameters = ends.after as f64 + if ends.projection == Projection::None { 0.0 } else { table };
         // Only one microbatch's logits exist at a time.
         let logits = if ends.projection == Projection::None { 0.0 } else { 10.0 * table / ends.token_width as f64 };
-        Cost {
+        ModeCost {
             time_s: forward_s + backward_s,
             forward_s,
             parameters: self.exchanged(parameters),

@@ -4,9 +4,9 @@
 //! with their parts in order, and the fastest few are mapped. Costs one check per plan, and at most three mappings.
 
 use plantui_core::{
-    cluster::topology::Wired,
+    cluster::topology::PlanTopology,
     family,
-    mapping::{self, Consider, Keep, Mapped},
+    mapping::{self, CommunicationKinds, MappedPlan, MappingChoice},
     plan::{Plan, Score},
     search::Search,
     units,
@@ -76,7 +76,7 @@ pub(super) fn map(
         let told = format!("mapped to {name}: a batch takes {after} on its routes, {before} with devices in order");
         outcome.notes.push(told);
     }
-    outcome.notes.push(format!("mapping: {}", mapped.part.told()));
+    outcome.notes.push(format!("mapping: {}", mapped.part.summary()));
     outcome.objective = Some(moved.value);
     if !family::of(&problem.workload).plans_are_configurations() {
         // The alternatives existed only for the mapping.
@@ -107,10 +107,15 @@ fn bound_on_routes(outcome: &mut Outcome, value: f64) {
 }
 
 /// Plan on the devices where an iteration is fastest, with its score there; else the reason why not.
-fn mapped(problem: &Problem, plan: &Plan, wired: &Wired, search: &Search) -> Result<(Mapped, Score), String> {
+fn mapped(
+    problem: &Problem,
+    plan: &Plan,
+    wired: &PlanTopology,
+    search: &Search,
+) -> Result<(MappedPlan, Score), String> {
     let Problem { workload, limits, .. } = problem;
     let settings = mapping::MappingSettings::by_the_way(search.seed());
-    let how = (Consider::default(), &settings, Keep::Faster);
+    let how = (CommunicationKinds::default(), &settings, MappingChoice::Faster);
     let mapped = mapping::map_plan(workload, limits, plan, wired, how, search).map_err(|error| error.to_string())?;
     let score = family::check(workload, limits, &mapped.plan);
     match score.violations.first() {
@@ -123,7 +128,7 @@ fn mapped(problem: &Problem, plan: &Plan, wired: &Wired, search: &Search) -> Res
 /// False if there is only one.
 fn route_alternatives(
     problem: &Problem,
-    wired: &Wired,
+    wired: &PlanTopology,
     outcome: &mut Outcome,
     score: &mut Option<Score>,
     search: &Search,

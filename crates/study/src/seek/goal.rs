@@ -12,7 +12,7 @@ use plantui_planners::Problem;
 
 /// Figure of a plan that a goal can refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
+pub enum GoalFigure {
     /// Planner's objective, by its own model.
     Planned,
     /// Simulated time per sample (per microbatch if the workload does not state its size), seconds.
@@ -32,27 +32,27 @@ pub enum Figure {
 }
 
 /// Words for each figure; the first one is shown.
-const WORDS: [(Figure, &[&str]); 8] = [
-    (Figure::Planned, &["objective", "planned"]),
-    (Figure::SampleTime, &["simulated_time_per_sample"]),
-    (Figure::BatchTime, &["batch_time", "time_per_batch", "iteration", "simulated_iteration_time"]),
-    (Figure::Throughput, &["throughput", "samples_per_s"]),
-    (Figure::Bubble, &["bubble"]),
-    (Figure::Memory, &["peak_memory", "memory"]),
-    (Figure::Tokens, &["tokens_per_s"]),
-    (Figure::Utilisation, &["mfu"]),
+const WORDS: [(GoalFigure, &[&str]); 8] = [
+    (GoalFigure::Planned, &["objective", "planned"]),
+    (GoalFigure::SampleTime, &["simulated_time_per_sample"]),
+    (GoalFigure::BatchTime, &["batch_time", "time_per_batch", "iteration", "simulated_iteration_time"]),
+    (GoalFigure::Throughput, &["throughput", "samples_per_s"]),
+    (GoalFigure::Bubble, &["bubble"]),
+    (GoalFigure::Memory, &["peak_memory", "memory"]),
+    (GoalFigure::Tokens, &["tokens_per_s"]),
+    (GoalFigure::Utilisation, &["mfu"]),
 ];
 
 /// Upper or lower limit on a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goal {
     /// Figure of the goal.
-    pub figure: Figure,
+    pub figure: GoalFigure,
     /// Measure of the planner's plans.
     pub measure: Measure,
     /// True if the value is an upper limit, false if it is a lower limit.
     pub at_most: bool,
-    /// Limit in the figure's base unit; for [`Figure::Planned`] in the unit of the measure.
+    /// Limit in the figure's base unit; for [`GoalFigure::Planned`] in the unit of the measure.
     pub value: f64,
 }
 
@@ -113,24 +113,28 @@ impl Goal {
             value.ok_or_else(|| format!("`{text}` is no number of at least 0"))
         };
         match (self.figure, self.measure.unit()) {
-            (Figure::Planned, "s") | (Figure::SampleTime | Figure::BatchTime, _) => seconds(),
-            (Figure::Planned, "ms") => number(text).or_else(|_| Ok(seconds()? / SECONDS)),
-            (Figure::Planned, "x") => number(text.strip_suffix('x').unwrap_or(text)),
-            (Figure::Planned, _) => number(text).or_else(|_| units::parse_flops(text).map_err(|e| e.to_string())),
-            (Figure::Throughput, _) => number(text.split('/').next().unwrap_or(text).trim_end_matches("samples")),
-            (Figure::Tokens, _) => number(text.split('/').next().unwrap_or(text).trim_end_matches("tokens")),
-            (Figure::Bubble | Figure::Utilisation, _) => match text.strip_suffix('%') {
+            (GoalFigure::Planned, "s") | (GoalFigure::SampleTime | GoalFigure::BatchTime, _) => seconds(),
+            (GoalFigure::Planned, "ms") => number(text).or_else(|_| Ok(seconds()? / SECONDS)),
+            (GoalFigure::Planned, "x") => number(text.strip_suffix('x').unwrap_or(text)),
+            (GoalFigure::Planned, _) => number(text).or_else(|_| units::parse_flops(text).map_err(|e| e.to_string())),
+            (GoalFigure::Throughput, _) => number(text.split('/').next().unwrap_or(text).trim_end_matches("samples")),
+            (GoalFigure::Tokens, _) => number(text.split('/').next().unwrap_or(text).trim_end_matches("tokens")),
+            (GoalFigure::Bubble | GoalFigure::Utilisation, _) => match text.strip_suffix('%') {
                 Some(percent) => Ok(number(percent)? / 100.0),
                 None => number(text),
             }
             .and_then(|share| if share <= 1.0 { Ok(share) } else { Err(format!("`{text}` is no share: write 20%")) }),
-            (Figure::Memory, _) => units::parse_bytes(text).map_err(|error| error.to_string()),
+            (GoalFigure::Memory, _) => units::parse_bytes(text).map_err(|error| error.to_string()),
         }
     }
 
     /// True if a value reaches the goal.
-    pub fn holds(&self, value: f64) -> bool {
-        if self.at_most { value <= self.value * (1.0 + ROUNDING) } else { value >= self.value * (1.0 - ROUNDING) }
+    pub fn is_reached_by(&self, value: f64) -> bool {
+        if self.at_most {
+            value <= self.value * (1.0 + COMPARISON_TOLERANCE)
+        } else {
+            value >= self.value * (1.0 - COMPARISON_TOLERANCE)
+        }
     }
 
     /// True if the first value is nearer to the goal, or further beyond it.
@@ -140,18 +144,18 @@ impl Goal {
 
     /// True if the goal needs a simulation.
     pub fn is_simulated(&self) -> bool {
-        self.figure != Figure::Planned
+        self.figure != GoalFigure::Planned
     }
 
     /// True if the goal has the direction of the planner's objective, so a better plan never fails where a worse one
     /// succeeds.
     pub fn is_what_is_planned_for(&self) -> bool {
-        self.figure == Figure::Planned && self.at_most != self.measure.larger_is_better()
+        self.figure == GoalFigure::Planned && self.at_most != self.measure.larger_is_better()
     }
 
     /// Figure of a run, if it has a valid plan and, where needed, a simulation.
     pub fn of(&self, run: &Run) -> Option<f64> {
-        if self.figure == Figure::Planned {
+        if self.figure == GoalFigure::Planned {
             let score: &Score = run.score.as_ref().filter(|score| score.is_valid() && score.measure == self.measure)?;
             return Some(score.value);
         }
@@ -162,29 +166,31 @@ impl Goal {
         }
         let timeline = &run.simulation.as_ref().filter(|_| run.score.as_ref().is_some_and(Score::is_valid))?.timeline;
         (timeline.iteration_s > 0.0).then(|| match self.figure {
-            Figure::SampleTime => 1.0 / timeline.samples_per_s,
-            Figure::Throughput => timeline.samples_per_s,
-            Figure::Bubble => timeline.bubble,
-            Figure::Memory => timeline.peak_memory(),
-            Figure::BatchTime | Figure::Planned | Figure::Tokens | Figure::Utilisation => timeline.iteration_s,
+            GoalFigure::SampleTime => 1.0 / timeline.samples_per_s,
+            GoalFigure::Throughput => timeline.samples_per_s,
+            GoalFigure::Bubble => timeline.bubble,
+            GoalFigure::Memory => timeline.peak_memory(),
+            GoalFigure::BatchTime | GoalFigure::Planned | GoalFigure::Tokens | GoalFigure::Utilisation => {
+                timeline.iteration_s
+            }
         })
     }
 
     /// True if the figure comes only from the prediction of a training workload.
     pub fn is_predicted(&self) -> bool {
-        matches!(self.figure, Figure::Tokens | Figure::Utilisation)
+        matches!(self.figure, GoalFigure::Tokens | GoalFigure::Utilisation)
     }
 
     /// Predicted figure of a plan; `None` without a prediction, or for other figures.
     pub fn predicted(&self, workload: &Workload, limits: &Limits, plan: &Plan) -> Option<f64> {
         let predicted = family::of(workload).prediction(limits, plan).filter(|_| self.is_predicted())?;
-        Some(if self.figure == Figure::Tokens { predicted.tokens_per_s } else { predicted.mfu })
+        Some(if self.figure == GoalFigure::Tokens { predicted.tokens_per_s } else { predicted.mfu })
     }
 
     /// Name of the figure.
     pub fn name(&self) -> &'static str {
         match self.figure {
-            Figure::Planned => self.measure.name(),
+            GoalFigure::Planned => self.measure.name(),
             figure => WORDS.iter().find(|(known, _)| *known == figure).map_or("", |(_, words)| words[0]),
         }
     }
@@ -192,7 +198,7 @@ impl Goal {
     /// Name of the figure for people.
     pub fn title(&self) -> &'static str {
         match self.figure {
-            Figure::Planned => match self.measure {
+            GoalFigure::Planned => match self.measure {
                 Measure::TimePerSample => "planned time per sample",
                 Measure::IterationTime => "planned time of a batch",
                 Measure::MaxLoad => "load of the busiest device",
@@ -201,33 +207,33 @@ impl Goal {
                 Measure::Speedup(_) => "planned speed-up",
                 Measure::OperatorCost(_) => "cost of a step",
             },
-            Figure::SampleTime => "simulated time per sample",
-            Figure::BatchTime => "simulated time of a batch",
-            Figure::Throughput => "simulated samples per second",
-            Figure::Bubble => "bubble",
-            Figure::Memory => "simulated peak memory",
-            Figure::Tokens => "predicted tokens per second",
-            Figure::Utilisation => "predicted MFU",
+            GoalFigure::SampleTime => "simulated time per sample",
+            GoalFigure::BatchTime => "simulated time of a batch",
+            GoalFigure::Throughput => "simulated samples per second",
+            GoalFigure::Bubble => "bubble",
+            GoalFigure::Memory => "simulated peak memory",
+            GoalFigure::Tokens => "predicted tokens per second",
+            GoalFigure::Utilisation => "predicted MFU",
         }
     }
 
     /// Value of the figure with its unit; memory in the goal's unit.
     pub fn show(&self, value: f64) -> String {
         match self.figure {
-            Figure::Planned => self.measure.show(value),
-            Figure::SampleTime => format!("{}/sample", units::seconds(value)),
-            Figure::BatchTime => units::seconds(value),
-            Figure::Throughput => format!("{}/s", units::number(value)),
-            Figure::Bubble | Figure::Utilisation => units::percent(value),
-            Figure::Tokens => format!("{} tokens/s", units::number(value)),
-            Figure::Memory => units::bytes_like(value, self.value),
+            GoalFigure::Planned => self.measure.show(value),
+            GoalFigure::SampleTime => format!("{}/sample", units::seconds(value)),
+            GoalFigure::BatchTime => units::seconds(value),
+            GoalFigure::Throughput => format!("{}/s", units::number(value)),
+            GoalFigure::Bubble | GoalFigure::Utilisation => units::percent(value),
+            GoalFigure::Tokens => format!("{} tokens/s", units::number(value)),
+            GoalFigure::Memory => units::bytes_like(value, self.value),
         }
     }
 
     /// Value that was found. A miss smaller than the digits shown is stated in words.
     pub fn judged(&self, value: f64) -> String {
         let shown = self.show(value);
-        if self.holds(value) || shown != self.show(self.value) {
+        if self.is_reached_by(value) || shown != self.show(self.value) {
             return shown;
         }
         format!("{shown}, just {} the goal", if self.at_most { "above" } else { "below" })
@@ -251,36 +257,36 @@ impl Goal {
     /// True if a goal with this text holds for a value.
     fn allows(&self, text: &str, value: f64) -> bool {
         let sign = if self.at_most { "<=" } else { ">=" };
-        Goal::parse(&format!("{}{sign}{text}", self.name()), self.measure).is_ok_and(|goal| goal.holds(value))
+        Goal::parse(&format!("{}{sign}{text}", self.name()), self.measure).is_ok_and(|goal| goal.is_reached_by(value))
     }
 
     /// Goal in words: `planned time per sample at most 25.00 ms/sample`.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         format!("{} at {} {}", self.title(), if self.at_most { "most" } else { "least" }, self.show(self.value))
     }
 }
 
 /// Tolerance, since sums of times differ in their last digits.
-const ROUNDING: f64 = 1e-12;
+const COMPARISON_TOLERANCE: f64 = 1e-12;
 
-fn figure(word: &str, measure: Measure) -> Option<Figure> {
+fn figure(word: &str, measure: Measure) -> Option<GoalFigure> {
     if word == measure.name() {
-        return Some(Figure::Planned);
+        return Some(GoalFigure::Planned);
     }
     if word == Measure::TimePerSample.name() {
-        return Some(Figure::SampleTime);
+        return Some(GoalFigure::SampleTime);
     }
     if word == Measure::IterationTime.name() {
-        return Some(Figure::BatchTime);
+        return Some(GoalFigure::BatchTime);
     }
     WORDS.iter().find(|(_, words)| words.contains(&word)).map(|(figure, _)| *figure)
 }
 
 /// Names of all figures that a goal can refer to; `predicted` includes those of training workloads.
 pub fn names(measure: Measure, predicted: bool) -> Vec<&'static str> {
-    let there = |figure: Figure| match figure {
-        Figure::Planned => false,
-        Figure::Tokens | Figure::Utilisation => predicted,
+    let there = |figure: GoalFigure| match figure {
+        GoalFigure::Planned => false,
+        GoalFigure::Tokens | GoalFigure::Utilisation => predicted,
         _ => true,
     };
     let others = WORDS.iter().filter(|(figure, _)| there(*figure)).map(|(_, words)| words[0]);
@@ -308,30 +314,33 @@ mod tests {
     fn goals_are_read_in_the_units_of_their_figures() {
         let read = |text, measure| Goal::parse(text, measure).map(|goal| (goal.figure, goal.at_most, goal.value));
         let piper = Measure::TimePerSample;
-        assert_eq!(read("time_per_sample<=25ms", piper), Ok((Figure::Planned, true, 0.025)));
-        assert_eq!(read(" objective < 2s ", piper), Ok((Figure::Planned, true, 2.0)));
-        assert_eq!(read("throughput>=40/s", piper), Ok((Figure::Throughput, false, 40.0)));
-        assert_eq!(read("throughput >= 40 samples/s", piper).map_err(|_| ()), Ok((Figure::Throughput, false, 40.0)));
-        assert_eq!(read("bubble<=20%", piper), Ok((Figure::Bubble, true, 0.2)));
-        assert_eq!(read("bubble≤0.2", piper), Ok((Figure::Bubble, true, 0.2)));
-        assert_eq!(read("memory<=1GiB", piper), Ok((Figure::Memory, true, 1_073_741_824.0)));
-        assert_eq!(read("mfu>=40%", Measure::IterationTime), Ok((Figure::Utilisation, false, 0.4)));
-        assert_eq!(read("tokens_per_s>=1.2e6", Measure::IterationTime), Ok((Figure::Tokens, false, 1.2e6)));
-        assert_eq!(read("tokens_per_s>=900 tokens/s", Measure::IterationTime), Ok((Figure::Tokens, false, 900.0)));
-        assert_eq!(read("max_load<=0.5s", Measure::MaxLoad), Ok((Figure::Planned, true, 500.0)));
-        assert_eq!(read("max_load<=25", Measure::MaxLoad), Ok((Figure::Planned, true, 25.0)));
-        assert_eq!(read("time_per_sample<=25ms", Measure::MaxLoad), Ok((Figure::SampleTime, true, 0.025)));
-        assert_eq!(read("speedup>=12x", Measure::Speedup(Default::default())), Ok((Figure::Planned, false, 12.0)));
+        assert_eq!(read("time_per_sample<=25ms", piper), Ok((GoalFigure::Planned, true, 0.025)));
+        assert_eq!(read(" objective < 2s ", piper), Ok((GoalFigure::Planned, true, 2.0)));
+        assert_eq!(read("throughput>=40/s", piper), Ok((GoalFigure::Throughput, false, 40.0)));
+        assert_eq!(
+            read("throughput >= 40 samples/s", piper).map_err(|_| ()),
+            Ok((GoalFigure::Throughput, false, 40.0))
+        );
+        assert_eq!(read("bubble<=20%", piper), Ok((GoalFigure::Bubble, true, 0.2)));
+        assert_eq!(read("bubble≤0.2", piper), Ok((GoalFigure::Bubble, true, 0.2)));
+        assert_eq!(read("memory<=1GiB", piper), Ok((GoalFigure::Memory, true, 1_073_741_824.0)));
+        assert_eq!(read("mfu>=40%", Measure::IterationTime), Ok((GoalFigure::Utilisation, false, 0.4)));
+        assert_eq!(read("tokens_per_s>=1.2e6", Measure::IterationTime), Ok((GoalFigure::Tokens, false, 1.2e6)));
+        assert_eq!(read("tokens_per_s>=900 tokens/s", Measure::IterationTime), Ok((GoalFigure::Tokens, false, 900.0)));
+        assert_eq!(read("max_load<=0.5s", Measure::MaxLoad), Ok((GoalFigure::Planned, true, 500.0)));
+        assert_eq!(read("max_load<=25", Measure::MaxLoad), Ok((GoalFigure::Planned, true, 25.0)));
+        assert_eq!(read("time_per_sample<=25ms", Measure::MaxLoad), Ok((GoalFigure::SampleTime, true, 0.025)));
+        assert_eq!(read("speedup>=12x", Measure::Speedup(Default::default())), Ok((GoalFigure::Planned, false, 12.0)));
     }
 
     #[test]
     fn a_goal_that_is_suggested_is_one_that_its_value_reaches() {
         for (figure, measure) in [
-            (Figure::Planned, Measure::TimePerSample),
-            (Figure::Planned, Measure::Speedup(Default::default())),
-            (Figure::BatchTime, Measure::IterationTime),
-            (Figure::Throughput, Measure::TimePerSample),
-            (Figure::Bubble, Measure::TimePerSample),
+            (GoalFigure::Planned, Measure::TimePerSample),
+            (GoalFigure::Planned, Measure::Speedup(Default::default())),
+            (GoalFigure::BatchTime, Measure::IterationTime),
+            (GoalFigure::Throughput, Measure::TimePerSample),
+            (GoalFigure::Bubble, Measure::TimePerSample),
         ] {
             for (at_most, value) in
                 (0..400).flat_map(|i| [true, false].map(|side| (side, 0.000_97 + 0.002_113 * f64::from(i))))
@@ -340,7 +349,7 @@ mod tests {
                 let text = goal.rounded(value);
                 let sign = if at_most { "<=" } else { ">=" };
                 let read = Goal::parse(&format!("{}{sign}{text}", goal.name()), measure);
-                assert!(read.is_ok_and(|read| read.holds(value)), "{} {sign} {text}: {value}", goal.name());
+                assert!(read.is_ok_and(|read| read.is_reached_by(value)), "{} {sign} {text}: {value}", goal.name());
             }
         }
         let goal = Goal::parse("iteration_time<=37.79s", Measure::TimePerSample).unwrap();

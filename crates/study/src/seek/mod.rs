@@ -15,8 +15,8 @@ use crate::run::Run;
 use plantui_core::{cluster::LimitKind, units};
 use plantui_planners::{Fault, Planner, Status};
 
-pub use goal::{Figure, Goal, GoalError, example, names};
-pub use walk::{Asked, seek};
+pub use goal::{Goal, GoalError, GoalFigure, example, names};
+pub use walk::{SeekProblem, seek};
 
 /// Limits that can be minimised.
 pub const SOUGHT: [LimitKind; 4] =
@@ -24,7 +24,7 @@ pub const SOUGHT: [LimitKind; 4] =
 
 /// Question of a search.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct SeekQuery {
     /// Limit to minimise.
     pub least: LimitKind,
     /// Goal to reach.
@@ -33,16 +33,16 @@ pub struct Question {
     pub among: Option<Vec<f64>>,
 }
 
-impl Question {
+impl SeekQuery {
     /// Question in words: `least devices for planned time per sample at most 25.00 ms/sample`.
-    pub fn told(&self) -> String {
-        format!("least {} for {}", self.least.label(), self.goal.told())
+    pub fn summary(&self) -> String {
+        format!("least {} for {}", self.least.label(), self.goal.summary())
     }
 }
 
 /// Value that was tested.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct SeekProbe {
     /// Value of the limit.
     pub value: f64,
     /// Status of the re-plan.
@@ -50,7 +50,7 @@ pub struct Step {
     /// Figure of the goal, if there is a plan.
     pub figure: Option<f64>,
     /// True if the plan reaches the goal.
-    pub holds: bool,
+    pub reaches_goal: bool,
     /// True if the value is proven to fail: there is no plan, or even the bound on the best plan misses the goal.
     pub ruled_out: bool,
     /// Number of stages of the plan.
@@ -67,7 +67,7 @@ pub struct Step {
 
 /// Method of the search.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Method {
+pub enum SeekMethod {
     /// Bisection: more of the limit never makes the best plan worse.
     Bisection,
     /// From the least value upwards; the field is the reason.
@@ -76,33 +76,33 @@ pub enum Method {
 
 /// Certainty that no smaller value reaches the goal.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Certainty {
+pub enum SeekCertainty {
     /// Proven for every smaller value.
     Proven,
     /// Every smaller value was tested, and the planner's plan fails there.
-    EveryAsked,
+    EveryValueTested,
     /// Reason why it is uncertain, as a sentence.
     Open(String),
 }
 
 /// Result of a search.
-pub struct Sought {
+pub struct SeekResult {
     /// Question of the search.
-    pub question: Question,
+    pub question: SeekQuery,
     /// Planner of the re-plans.
     pub planner: &'static dyn Planner,
     /// Limit's value before the search; other values are shown in its unit.
-    pub stood: f64,
+    pub initial_value: f64,
     /// Method that was used.
-    pub method: Method,
+    pub method: SeekMethod,
     /// Tested values, ascending.
-    pub curve: Vec<Step>,
+    pub curve: Vec<SeekProbe>,
     /// Least value found that reaches the goal.
     pub answer: Option<f64>,
     /// Largest failing value below the answer; without an answer, the largest of all.
     pub below: Option<f64>,
     /// Certainty that no smaller value reaches the goal; without an answer, that no value does.
-    pub certainty: Certainty,
+    pub certainty: SeekCertainty,
     /// Plans that a proof covers, if not all.
     pub among: Option<String>,
     /// Run of the answer, or of the value nearest to the goal.
@@ -111,15 +111,18 @@ pub struct Sought {
     pub stopped: bool,
 }
 
-impl std::fmt::Debug for Sought {
+impl std::fmt::Debug for SeekResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sought").field("question", &self.question).field("answer", &self.answer).finish_non_exhaustive()
+        f.debug_struct("SeekResult")
+            .field("question", &self.question)
+            .field("answer", &self.answer)
+            .finish_non_exhaustive()
     }
 }
 
-impl Sought {
+impl SeekResult {
     /// Step of the answer; without one, the step nearest to the goal, and the least value on ties.
-    pub fn nearest(&self) -> Option<&Step> {
+    pub fn nearest(&self) -> Option<&SeekProbe> {
         if let Some(answer) = self.answer {
             return self.curve.iter().find(|step| step.value == answer);
         }
@@ -130,8 +133,8 @@ impl Sought {
         })
     }
 
-    /// Statement for [`Certainty::Proven`] that names the plans: `proven: no plan reaches the goal with less`, `proven
-    /// among contiguous splits in a row: none reaches the goal with less`.
+    /// Statement for [`SeekCertainty::Proven`] that names the plans: `proven: no plan reaches the goal with less`,
+    /// `proven among contiguous splits in a row: none reaches the goal with less`.
     pub fn proof(&self) -> String {
         let less = if self.answer.is_some() { " with less" } else { "" };
         match &self.among {
@@ -144,14 +147,14 @@ impl Sought {
     pub fn shown(&self, value: f64) -> String {
         match self.question.least {
             LimitKind::Memory | LimitKind::Bandwidth if value.is_infinite() => "unlimited".into(),
-            LimitKind::Memory => units::bytes_like(value, self.stood),
-            LimitKind::Bandwidth => units::bandwidth_like(value, self.stood),
+            LimitKind::Memory => units::bytes_like(value, self.initial_value),
+            LimitKind::Bandwidth => units::bandwidth_like(value, self.initial_value),
             kind => kind.format(value),
         }
     }
 
     /// Value of the limit with its noun, for sentences: `52 devices`, `7.42 GiB memory`.
-    pub fn told(&self, value: f64) -> String {
+    pub fn describe_value(&self, value: f64) -> String {
         match self.question.least {
             kind @ (LimitKind::Memory | LimitKind::Bandwidth) if value.is_infinite() => {
                 format!("unlimited {}", kind.label())

@@ -6,12 +6,12 @@
 //! microbatches, which the number of replicas must divide; for plans scored by a simulation, where a limit may change
 //! the order of events; and for machines, whose shape depends on the number of devices.
 
-use super::{Question, Step};
+use super::{SeekProbe, SeekQuery};
 use plantui_core::{cluster::LimitKind, plan::Measure};
 use plantui_planners::Status;
 
 /// Reason why bisection would be unsound; `None` if it is sound. `first` is the step at the current value.
-pub(super) fn objection(question: &Question, first: &Step) -> Option<String> {
+pub(super) fn objection(question: &SeekQuery, first: &SeekProbe) -> Option<String> {
     let kind = question.least;
     if question.goal.is_simulated() {
         return Some(format!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Certainty, Method, Question, Sought, Step, monotone, places};
+use super::{SeekCertainty, SeekMethod, SeekProbe, SeekQuery, SeekResult, monotone, places};
 use crate::run::Run;
 use plantui_core::{
     cluster::LimitKind,
@@ -15,7 +15,7 @@ use plantui_planners::{self as planner, Fault, Outcome, Planner, Problem, REPORT
 
 /// Problem of a search, and its settings.
 #[derive(Clone)]
-pub struct Asked<'a> {
+pub struct SeekProblem<'a> {
     /// Planner of the re-plans.
     pub planner: &'static dyn Planner,
     /// Problem without the sought limit; the limit's value in it is the start of the search.
@@ -31,29 +31,36 @@ const SHARPENINGS: usize = 24;
 /// Factor to a size just below: a plan that needs all of it no longer fits.
 const JUST_BELOW: f64 = 1.0 - 1e-9;
 
-/// Finds the least value. `told` is called with each tested value. A search that ends early returns its results so far.
-pub fn seek(asked: &Asked<'_>, question: &Question, search: &Search, told: &mut dyn FnMut(&Step)) -> Sought {
-    let mut walk = Walk { asked, question, search, told, curve: vec![], run: None, nearest: None, stopped: false };
-    let now = asked.problem.limits.get(question.least);
+/// Finds the least value. `report` is called with each tested value. A search that ends early returns its results so
+/// far.
+pub fn seek(
+    base: &SeekProblem<'_>,
+    question: &SeekQuery,
+    search: &Search,
+    report: &mut dyn FnMut(&SeekProbe),
+) -> SeekResult {
+    let mut walk =
+        SeekState { base, question, search, report, curve: vec![], run: None, nearest: None, stopped: false };
+    let now = base.problem.limits.get(question.least);
     let begin = match question.among.as_deref() {
         Some([]) | None => now,
         Some(values) => values[values.len() / 2],
     };
-    let objection = walk.ask(begin).and_then(|first| monotone::objection(question, &first));
+    let objection = walk.probe(begin).and_then(|first| monotone::objection(question, &first));
     let (method, certainty) = match (objection, question.among.as_deref()) {
-        (Some(why), values) => (Method::Sweep(why), walk.upwards(values, now)),
-        (None, Some(values)) => (Method::Bisection, walk.halve_list(values)),
-        (None, None) => (Method::Bisection, walk.halve(now)),
+        (Some(why), values) => (SeekMethod::Sweep(why), walk.upwards(values, now)),
+        (None, Some(values)) => (SeekMethod::Bisection, walk.halve_list(values)),
+        (None, None) => (SeekMethod::Bisection, walk.halve(now)),
     };
     walk.finish(method, certainty)
 }
 
-struct Walk<'a> {
-    asked: &'a Asked<'a>,
-    question: &'a Question,
+struct SeekState<'a> {
+    base: &'a SeekProblem<'a>,
+    question: &'a SeekQuery,
     search: &'a Search,
-    told: &'a mut dyn FnMut(&Step),
-    curve: Vec<Step>,
+    report: &'a mut dyn FnMut(&SeekProbe),
+    curve: Vec<SeekProbe>,
     /// Run of the least value that reaches the goal.
     run: Option<(f64, Run)>,
     /// Run of the value nearest to the goal, as long as none reaches it.
@@ -61,9 +68,9 @@ struct Walk<'a> {
     stopped: bool,
 }
 
-impl Walk<'_> {
+impl SeekState<'_> {
     /// Plans with one value, at most once. `None` if the search has ended.
-    fn ask(&mut self, value: f64) -> Option<Step> {
+    fn probe(&mut self, value: f64) -> Option<SeekProbe> {
         if let Some(known) = self.curve.iter().find(|step| step.value == value) {
             return Some(known.clone());
         }
@@ -71,7 +78,7 @@ impl Walk<'_> {
             self.stopped = true;
             return None;
         }
-        let Asked { planner, problem, setup, each } = self.asked;
+        let SeekProblem { planner, problem, setup, each } = self.base;
         let part = self.search.part(*each);
         let limits = problem.limits.with(self.question.least, value);
         let found = Run::new(*planner, Problem { limits, ..(*problem).clone() }, &part);
@@ -91,25 +98,25 @@ impl Walk<'_> {
                 step
             }
         };
-        (self.told)(&step);
+        (self.report)(&step);
         self.curve.push(step.clone());
         Some(step)
     }
 
-    fn step(&self, value: f64, run: &Run, seconds: f64) -> Step {
+    fn step(&self, value: f64, run: &Run, seconds: f64) -> SeekProbe {
         let goal = &self.question.goal;
         let (figure, outcome) = (goal.of(run), &run.outcome);
         let plan = outcome.plan.as_ref().filter(|_| run.score.as_ref().is_some_and(Score::is_valid));
         let bound_fails = !goal.is_simulated()
             && goal.is_what_is_planned_for()
-            && outcome.lower_bound.is_some_and(|bound| !goal.holds(bound));
-        let holds = figure.is_some_and(|figure| goal.holds(figure));
-        Step {
+            && outcome.lower_bound.is_some_and(|bound| !goal.is_reached_by(bound));
+        let reaches_goal = figure.is_some_and(|figure| goal.is_reached_by(figure));
+        SeekProbe {
             value,
             status: outcome.status,
             figure,
-            holds,
-            ruled_out: !holds && (outcome.status == Status::Infeasible || bound_fails),
+            reaches_goal,
+            ruled_out: !reaches_goal && (outcome.status == Status::Infeasible || bound_fails),
             stages: plan.map(|plan| plan.stages.len()),
             devices: plan.map(plantui_core::plan::Plan::devices_used),
             seconds,
@@ -118,8 +125,8 @@ impl Walk<'_> {
         }
     }
 
-    fn keep(&mut self, step: &Step, mut run: Run) {
-        if step.holds {
+    fn keep(&mut self, step: &SeekProbe, mut run: Run) {
+        if step.reaches_goal {
             if self.run.as_ref().is_none_or(|(least, _)| step.value < *least) {
                 self.run = Some((step.value, run));
             }
@@ -136,7 +143,7 @@ impl Walk<'_> {
     }
 
     /// Finds the least value of a list by bisection.
-    fn halve_list(&mut self, values: &[f64]) -> Certainty {
+    fn halve_list(&mut self, values: &[f64]) -> SeekCertainty {
         let (mut fails, mut holds) = (None, values.len());
         loop {
             let first = fails.map_or(0, |place: usize| place + 1);
@@ -144,35 +151,35 @@ impl Walk<'_> {
                 break;
             }
             let middle = first.midpoint(holds - 1);
-            match self.ask(values[middle]) {
+            match self.probe(values[middle]) {
                 None => return stopped(),
-                Some(step) if step.holds => holds = middle,
+                Some(step) if step.reaches_goal => holds = middle,
                 Some(_) => fails = Some(middle),
             }
         }
-        fails.map_or(Certainty::Proven, |place| self.proven_at(values[place]))
+        fails.map_or(SeekCertainty::Proven, |place| self.proven_at(values[place]))
     }
 
     /// Finds the least value by doubling or halving from the current one, and then by bisection.
-    fn halve(&mut self, now: f64) -> Certainty {
+    fn halve(&mut self, now: f64) -> SeekCertainty {
         let kind = self.question.least;
         let (least, most) = (places::least(kind, now), places::most(kind, now));
-        let Some(first) = self.ask(now) else { return stopped() };
+        let Some(first) = self.probe(now) else { return stopped() };
         let (mut fails, mut holds) = (None, None);
-        if first.holds {
+        if first.reaches_goal {
             holds = Some(self.snapped(&first));
             let mut next = now;
             while next > least && fails.is_none() {
                 next = self.further(kind, next.min(holds.unwrap_or(next)), least, false);
-                let Some(step) = self.ask(next) else { return stopped() };
-                if step.holds { holds = Some(self.snapped(&step)) } else { fails = Some(next) }
+                let Some(step) = self.probe(next) else { return stopped() };
+                if step.reaches_goal { holds = Some(self.snapped(&step)) } else { fails = Some(next) }
             }
         } else {
             fails = Some(now);
             if !kind.is_count() {
                 // Test without any limit first: if that fails, every value fails.
-                let Some(step) = self.ask(most) else { return stopped() };
-                if !step.holds {
+                let Some(step) = self.probe(most) else { return stopped() };
+                if !step.reaches_goal {
                     return self.proven_at(most);
                 }
                 holds = Some(self.snapped(&step)).filter(|&size| size < most);
@@ -180,8 +187,8 @@ impl Walk<'_> {
             let mut next = now;
             while next < most && holds.is_none_or(|holds| next * 2.0 < holds) {
                 next = self.further(kind, next, most, true);
-                let Some(step) = self.ask(next) else { return stopped() };
-                if step.holds {
+                let Some(step) = self.probe(next) else { return stopped() };
+                if step.reaches_goal {
                     holds = Some(self.snapped(&step));
                     break;
                 }
@@ -189,10 +196,10 @@ impl Walk<'_> {
             }
         }
         let Some(mut holds) = holds else { return self.proven_at(most) };
-        let Some(mut fails) = fails else { return Certainty::Proven };
+        let Some(mut fails) = fails else { return SeekCertainty::Proven };
         while let Some(middle) = places::middle(kind, fails, holds) {
-            let Some(step) = self.ask(middle) else { return stopped() };
-            if step.holds { holds = self.snapped(&step) } else { fails = middle }
+            let Some(step) = self.probe(middle) else { return stopped() };
+            if step.reaches_goal { holds = self.snapped(&step) } else { fails = middle }
         }
         self.settle(holds, fails)
     }
@@ -210,7 +217,7 @@ impl Walk<'_> {
     }
 
     /// Amount of the limit that a successful plan uses: the plan is valid with this amount too.
-    fn snapped(&self, step: &Step) -> f64 {
+    fn snapped(&self, step: &SeekProbe) -> f64 {
         let Some((_, run)) = self.run.as_ref().filter(|(value, _)| *value == step.value) else { return step.value };
         let Some(score) = &run.score else { return step.value };
         match self.question.least {
@@ -226,18 +233,18 @@ impl Walk<'_> {
     }
 
     /// Makes the answer a tested value; for memory, refines it to the last byte.
-    fn settle(&mut self, mut holds: f64, mut fails: f64) -> Certainty {
+    fn settle(&mut self, mut holds: f64, mut fails: f64) -> SeekCertainty {
         for _ in 0..SHARPENINGS {
-            let Some(step) = self.ask(holds) else { return stopped() };
-            if !step.holds || self.question.least != LimitKind::Memory {
+            let Some(step) = self.probe(holds) else { return stopped() };
+            if !step.reaches_goal || self.question.least != LimitKind::Memory {
                 break;
             }
             let below = holds * JUST_BELOW;
             if below <= fails {
                 break;
             }
-            let Some(step) = self.ask(below) else { return stopped() };
-            if !step.holds {
+            let Some(step) = self.probe(below) else { return stopped() };
+            if !step.reaches_goal {
                 fails = below;
                 break;
             }
@@ -247,26 +254,26 @@ impl Walk<'_> {
     }
 
     /// Certainty that a value and every smaller one fail.
-    fn proven_at(&self, fails: f64) -> Certainty {
-        let ruled_out = self.curve.iter().any(|step| step.value >= fails && step.ruled_out && !step.holds);
+    fn proven_at(&self, fails: f64) -> SeekCertainty {
+        let ruled_out = self.curve.iter().any(|step| step.value >= fails && step.ruled_out && !step.reaches_goal);
         if ruled_out {
-            return Certainty::Proven;
+            return SeekCertainty::Proven;
         }
         let shown = self.question.least.format(fails);
         let kind = self.question.least.label();
-        Certainty::Open(format!(
+        SeekCertainty::Open(format!(
             "the re-plan with {kind} {shown} was cut short or failed, so less might do; more time for each may tell"
         ))
     }
 
     /// Tests values upwards until one reaches the goal, then the values just below it.
-    fn upwards(&mut self, values: Option<&[f64]>, now: f64) -> Certainty {
+    fn upwards(&mut self, values: Option<&[f64]>, now: f64) -> SeekCertainty {
         let kind = self.question.least;
         let all = values.map_or_else(|| places::ladder(kind, now), <[f64]>::to_vec);
         let (mut before, mut found) = (None, None);
         for &value in &all {
-            let Some(step) = self.ask(value) else { return stopped() };
-            if step.holds {
+            let Some(step) = self.probe(value) else { return stopped() };
+            if step.reaches_goal {
                 found = Some(value);
                 break;
             }
@@ -274,41 +281,41 @@ impl Walk<'_> {
         }
         if let (Some(low), Some(high), None) = (before, found, values) {
             for value in places::between(kind, low, high) {
-                let Some(step) = self.ask(value) else { return stopped() };
-                if step.holds {
+                let Some(step) = self.probe(value) else { return stopped() };
+                if step.reaches_goal {
                     found = Some(value);
                     break;
                 }
             }
         }
-        let below = |step: &&Step| found.is_none_or(|found| step.value < found);
+        let below = |step: &&SeekProbe| found.is_none_or(|found| step.value < found);
         let asked = self.curve.iter().filter(below).count();
         let Some(found) = found else {
-            return Certainty::Open(format!("{asked} values of {} were asked", kind.label()));
+            return SeekCertainty::Open(format!("{asked} values of {} were asked", kind.label()));
         };
         let there_are = values.map_or_else(
             || if kind.is_count() { found - places::least(kind, now) } else { f64::INFINITY },
             |values| values.iter().filter(|&&value| value < found).count() as f64,
         );
         if asked as f64 >= there_are {
-            return Certainty::EveryAsked;
+            return SeekCertainty::EveryValueTested;
         }
-        Certainty::Open(format!("of the smaller values {asked} were asked, and fail; one between them may do"))
+        SeekCertainty::Open(format!("of the smaller values {asked} were asked, and fail; one between them may do"))
     }
 
-    fn finish(mut self, method: Method, certainty: Certainty) -> Sought {
+    fn finish(mut self, method: SeekMethod, certainty: SeekCertainty) -> SeekResult {
         self.curve.sort_by(|a, b| a.value.total_cmp(&b.value));
         let answer = self.run.as_ref().map(|(value, _)| *value);
-        let fails = |step: &&Step| !step.holds && answer.is_none_or(|answer| step.value < answer);
+        let fails = |step: &&SeekProbe| !step.reaches_goal && answer.is_none_or(|answer| step.value < answer);
         let below = self.curve.iter().filter(fails).map(|step| step.value).next_back();
         let run = self.run.map(|(_, run)| run).or(self.nearest.map(|(_, _, run)| run));
-        let Problem { workload, options, .. } = self.asked.problem;
+        let Problem { workload, options, .. } = self.base.problem;
         let own = run.as_ref().and_then(|run| run.outcome.proven_among.clone());
-        let among = own.or_else(|| planner::among(self.asked.planner, workload, options, None));
-        Sought {
+        let among = own.or_else(|| planner::among(self.base.planner, workload, options, None));
+        SeekResult {
             question: self.question.clone(),
-            planner: self.asked.planner,
-            stood: self.asked.problem.limits.get(self.question.least),
+            planner: self.base.planner,
+            initial_value: self.base.problem.limits.get(self.question.least),
             method,
             answer,
             below,
@@ -321,8 +328,8 @@ impl Walk<'_> {
     }
 }
 
-fn stopped() -> Certainty {
-    Certainty::Open("stopped before every value was asked that tells".into())
+fn stopped() -> SeekCertainty {
+    SeekCertainty::Open("stopped before every value was asked that tells".into())
 }
 
 fn why(outcome: &Outcome) -> String {
@@ -333,12 +340,12 @@ fn why(outcome: &Outcome) -> String {
     }
 }
 
-fn failed(value: f64, fault: Fault, seconds: f64) -> Step {
-    Step {
+fn failed(value: f64, fault: Fault, seconds: f64) -> SeekProbe {
+    SeekProbe {
         value,
         status: Status::Cancelled,
         figure: None,
-        holds: false,
+        reaches_goal: false,
         ruled_out: false,
         stages: None,
         devices: None,

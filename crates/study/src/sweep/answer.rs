@@ -9,7 +9,7 @@ use plantui_planners::{Fault, Outcome, REPORT, Status};
 
 /// Planner's objective at a point.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Objective {
+pub struct PointObjective {
     /// Name in the plan JSON: `time_per_sample`.
     pub name: String,
     /// Unit: `s`.
@@ -18,7 +18,7 @@ pub struct Objective {
     pub value: f64,
 }
 
-impl Objective {
+impl PointObjective {
     /// Value with its unit, for people.
     pub fn show(&self) -> String {
         show(&self.name, &self.unit, self.value)
@@ -38,7 +38,7 @@ fn show(name: &str, unit: &str, value: f64) -> String {
 
 /// Simulated figures of a point's plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Simulated {
+pub struct PointSimulation {
     /// Iteration time, seconds.
     pub iteration_s: f64,
     /// Samples (or microbatches) per second.
@@ -51,11 +51,11 @@ pub struct Simulated {
 
 /// Result of a point.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct PointResult {
     /// Status of the run.
     pub status: Status,
     /// Objective of the plan, if there is one.
-    pub objective: Option<Objective>,
+    pub objective: Option<PointObjective>,
     /// Proven bound on the objective.
     pub bound: Option<f64>,
     /// Number of stages of the plan.
@@ -63,7 +63,7 @@ pub struct Answer {
     /// Number of devices that it uses.
     pub devices_used: Option<u32>,
     /// Simulated figures of the plan.
-    pub simulated: Option<Simulated>,
+    pub simulated: Option<PointSimulation>,
     /// Wall-clock seconds of planning.
     pub seconds: f64,
     /// Reason why there is no plan or no simulation; else empty.
@@ -76,7 +76,7 @@ pub struct Answer {
 
 /// Figure of an answer for a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Figure {
+pub enum ChartFigure {
     /// Planner's objective.
     #[default]
     Objective,
@@ -94,55 +94,55 @@ pub enum Figure {
     Seconds,
 }
 
-impl Figure {
+impl ChartFigure {
     /// All figures, the objective first.
-    pub const ALL: [Figure; 7] = [
-        Figure::Objective,
-        Figure::Iteration,
-        Figure::Throughput,
-        Figure::Bubble,
-        Figure::Memory,
-        Figure::Devices,
-        Figure::Seconds,
+    pub const ALL: [ChartFigure; 7] = [
+        ChartFigure::Objective,
+        ChartFigure::Iteration,
+        ChartFigure::Throughput,
+        ChartFigure::Bubble,
+        ChartFigure::Memory,
+        ChartFigure::Devices,
+        ChartFigure::Seconds,
     ];
 
     /// Id for flags.
     pub fn id(self) -> &'static str {
         match self {
-            Figure::Objective => "objective",
-            Figure::Iteration => "iteration",
-            Figure::Throughput => "throughput",
-            Figure::Bubble => "bubble",
-            Figure::Memory => "memory",
-            Figure::Devices => "devices",
-            Figure::Seconds => "seconds",
+            ChartFigure::Objective => "objective",
+            ChartFigure::Iteration => "iteration",
+            ChartFigure::Throughput => "throughput",
+            ChartFigure::Bubble => "bubble",
+            ChartFigure::Memory => "memory",
+            ChartFigure::Devices => "devices",
+            ChartFigure::Seconds => "seconds",
         }
     }
 
     /// Title for axes.
     pub fn title(self) -> &'static str {
         match self {
-            Figure::Objective => "objective",
-            Figure::Iteration => "simulated time of a batch",
-            Figure::Throughput => "simulated samples per second",
-            Figure::Bubble => "simulated idle share",
-            Figure::Memory => "simulated peak memory",
-            Figure::Devices => "devices used",
-            Figure::Seconds => "planning time",
+            ChartFigure::Objective => "objective",
+            ChartFigure::Iteration => "simulated time of a batch",
+            ChartFigure::Throughput => "simulated samples per second",
+            ChartFigure::Bubble => "simulated idle share",
+            ChartFigure::Memory => "simulated peak memory",
+            ChartFigure::Devices => "devices used",
+            ChartFigure::Seconds => "planning time",
         }
     }
 
     /// Value of the figure.
-    pub fn of(self, answer: &Answer) -> Option<f64> {
+    pub fn of(self, answer: &PointResult) -> Option<f64> {
         let simulated = answer.simulated.as_ref();
         match self {
-            Figure::Objective => answer.objective.as_ref().map(|objective| objective.value),
-            Figure::Iteration => simulated.map(|simulated| simulated.iteration_s),
-            Figure::Throughput => simulated.map(|simulated| simulated.samples_per_s),
-            Figure::Bubble => simulated.map(|simulated| simulated.bubble),
-            Figure::Memory => simulated.map(|simulated| simulated.peak_memory_bytes),
-            Figure::Devices => answer.devices_used.map(f64::from),
-            Figure::Seconds => Some(answer.seconds),
+            ChartFigure::Objective => answer.objective.as_ref().map(|objective| objective.value),
+            ChartFigure::Iteration => simulated.map(|simulated| simulated.iteration_s),
+            ChartFigure::Throughput => simulated.map(|simulated| simulated.samples_per_s),
+            ChartFigure::Bubble => simulated.map(|simulated| simulated.bubble),
+            ChartFigure::Memory => simulated.map(|simulated| simulated.peak_memory_bytes),
+            ChartFigure::Devices => answer.devices_used.map(f64::from),
+            ChartFigure::Seconds => Some(answer.seconds),
         }
     }
 
@@ -150,20 +150,20 @@ impl Figure {
     /// `memory_limit`.
     pub fn show(self, value: f64, objective: Option<(&str, &str)>, memory_limit: f64) -> String {
         match self {
-            Figure::Objective => match objective {
+            ChartFigure::Objective => match objective {
                 Some((name, unit)) => show(name, unit, value),
                 None => units::number(value),
             },
-            Figure::Iteration | Figure::Seconds => units::seconds(value),
-            Figure::Throughput => format!("{}/s", units::number(value)),
-            Figure::Bubble => units::percent(value),
-            Figure::Memory => units::bytes_beside(value, memory_limit),
-            Figure::Devices => format!("{value:.0}"),
+            ChartFigure::Iteration | ChartFigure::Seconds => units::seconds(value),
+            ChartFigure::Throughput => format!("{}/s", units::number(value)),
+            ChartFigure::Bubble => units::percent(value),
+            ChartFigure::Memory => units::bytes_beside(value, memory_limit),
+            ChartFigure::Devices => format!("{value:.0}"),
         }
     }
 }
 
-impl Answer {
+impl PointResult {
     /// Answer for a planner's outcome.
     pub(super) fn new(
         outcome: &Outcome,
@@ -182,9 +182,9 @@ impl Answer {
             (None, None) if outcome.status == Status::Cancelled => "stopped before there was a plan".into(),
             (None, None) => "no plan".into(),
         };
-        Answer {
+        PointResult {
             status: outcome.status,
-            objective: score.map(|score| Objective {
+            objective: score.map(|score| PointObjective {
                 name: score.measure.name().into(),
                 unit: score.measure.unit().into(),
                 value: score.value,
@@ -192,7 +192,7 @@ impl Answer {
             bound: outcome.lower_bound.filter(|bound| bound.is_finite()),
             stages: outcome.plan.as_ref().map(|plan| plan.stages.len()),
             devices_used: outcome.plan.as_ref().map(plantui_core::plan::Plan::devices_used),
-            simulated: simulated.map(|simulated| Simulated {
+            simulated: simulated.map(|simulated| PointSimulation {
                 iteration_s: simulated.iteration_s,
                 samples_per_s: simulated.samples_per_s,
                 bubble: simulated.bubble,
@@ -200,15 +200,15 @@ impl Answer {
             }),
             seconds,
             why,
-            mapped: outcome.mapping.as_ref().map(MappingPart::told),
+            mapped: outcome.mapping.as_ref().map(MappingPart::summary),
             fault: None,
         }
     }
 
     /// Answer for a planner that failed.
     pub(super) fn failed(fault: Fault, seconds: f64) -> Self {
-        let nothing = Answer::new(&Outcome::new(Status::Cancelled), None, None, seconds);
-        Answer { why: format!("a bug of plantui: {fault}; {REPORT}"), fault: Some(fault), ..nothing }
+        let nothing = PointResult::new(&Outcome::new(Status::Cancelled), None, None, seconds);
+        PointResult { why: format!("a bug of plantui: {fault}; {REPORT}"), fault: Some(fault), ..nothing }
     }
 
     /// True if there is a plan.
@@ -235,7 +235,7 @@ mod tests {
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
         let outcome = planner.plan(&problem, &Search::default());
         let score = run::verified(planner, &problem, outcome.plan.as_ref().unwrap(), outcome.objective).unwrap();
-        let answer = Answer::new(&outcome, Some(&score), Some(Err("not simulated: why".into())), 1.0);
+        let answer = PointResult::new(&outcome, Some(&score), Some(Err("not simulated: why".into())), 1.0);
         assert!(answer.has_plan() && answer.simulated.is_none() && answer.why == "not simulated: why");
     }
 }

@@ -8,7 +8,7 @@ use plantui_core::{cluster::LimitKind, units};
 
 /// Range and spacing of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Reach {
+pub enum RangeWidth {
     /// Factors: from a sixteenth of the value to sixteen times it, or the sizes that exist.
     #[default]
     Wide,
@@ -18,14 +18,14 @@ pub enum Reach {
     Close,
 }
 
-impl Reach {
+impl RangeWidth {
     /// All ranges, from coarse to fine.
-    pub const ALL: [Reach; 3] = [Reach::Wide, Reach::Near, Reach::Close];
+    pub const ALL: [RangeWidth; 3] = [RangeWidth::Wide, RangeWidth::Near, RangeWidth::Close];
 
     /// Next finer or coarser range, if there is one.
-    pub fn moved(self, finer: bool) -> Option<Reach> {
+    pub fn moved(self, finer: bool) -> Option<RangeWidth> {
         let at = self as usize;
-        if finer { Reach::ALL.get(at + 1).copied() } else { at.checked_sub(1).map(|at| Reach::ALL[at]) }
+        if finer { RangeWidth::ALL.get(at + 1).copied() } else { at.checked_sub(1).map(|at| RangeWidth::ALL[at]) }
     }
 }
 
@@ -36,10 +36,10 @@ const NEAR: f64 = 16.0;
 const CLOSE: f64 = 100.0;
 
 /// Values in ascending order, including `now`; every value is valid.
-pub fn around(kind: LimitKind, now: f64, reach: Reach) -> Vec<f64> {
+pub fn values_around(kind: LimitKind, now: f64, reach: RangeWidth) -> Vec<f64> {
     let fine = |reach| steps_by(now, fine_step(kind, now, reach));
     let mut values = match reach {
-        Reach::Wide => wide(kind, now),
+        RangeWidth::Wide => wide(kind, now),
         // Without a limit there are no near values.
         _ if now.is_infinite() => wide(kind, now),
         reach => fine(reach),
@@ -77,13 +77,17 @@ fn steps_by(now: f64, step: f64) -> Vec<f64> {
     (-STEPS..=STEPS).map(|i| (middle + f64::from(i)) * step).collect()
 }
 
-fn fine_step(kind: LimitKind, now: f64, reach: Reach) -> f64 {
+fn fine_step(kind: LimitKind, now: f64, reach: RangeWidth) -> f64 {
     if kind.is_count() {
         // Powers of two preserve divisibility.
-        return if reach == Reach::Near && now >= NEAR { 2f64.powi((now / NEAR).log2().floor() as i32) } else { 1.0 };
+        return if reach == RangeWidth::Near && now >= NEAR {
+            2f64.powi((now / NEAR).log2().floor() as i32)
+        } else {
+            1.0
+        };
     }
     let unit = unit(&kind.format(now), now);
-    round(now / unit / if reach == Reach::Near { NEAR } else { CLOSE }) * unit
+    round(now / unit / if reach == RangeWidth::Near { NEAR } else { CLOSE }) * unit
 }
 
 /// Unit of a size that is shown as `shown`.
@@ -102,8 +106,7 @@ fn round(step: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+    use plantui_core::units::GIB;
 
     #[test]
     fn values_lie_around_the_one_in_force_and_can_all_be_set() {
@@ -123,8 +126,8 @@ mod tests {
             (LimitKind::Flops, 15.7e12),
             (LimitKind::Batch, 3.0),
         ] {
-            for reach in Reach::ALL {
-                let values = around(kind, now, reach);
+            for reach in RangeWidth::ALL {
+                let values = values_around(kind, now, reach);
                 assert!(values.contains(&now) && values.len() <= 20, "{kind:?} {now}: {values:?}");
                 assert!(values.len() >= 5 || now == 1e-9, "{kind:?} {now} {reach:?}: {values:?}");
                 assert!(values.windows(2).all(|pair| pair[0] < pair[1]), "{kind:?} {now}: {values:?}");
@@ -135,18 +138,21 @@ mod tests {
     #[test]
     fn fine_values_are_round_and_a_step_apart() {
         let shown = |kind: LimitKind, now, reach| -> Vec<String> {
-            around(kind, now, reach).into_iter().map(|value| kind.format(value)).collect()
+            values_around(kind, now, reach).into_iter().map(|value| kind.format(value)).collect()
         };
-        let close = shown(LimitKind::Devices, 64.0, Reach::Close);
+        let close = shown(LimitKind::Devices, 64.0, RangeWidth::Close);
         assert_eq!((close.len(), close[0].as_str(), close[9].as_str()), (17, "56", "65"));
-        let near = shown(LimitKind::Devices, 64.0, Reach::Near);
+        let near = shown(LimitKind::Devices, 64.0, RangeWidth::Near);
         assert_eq!((near[0].as_str(), near[1].as_str(), near[16].as_str()), ("32", "36", "96"));
-        let near = shown(LimitKind::Memory, 8.0 * GIB, Reach::Near);
+        let near = shown(LimitKind::Memory, 8.0 * GIB, RangeWidth::Near);
         assert_eq!((near[0].as_str(), near[8].as_str(), near[9].as_str()), ("4 GiB", "8 GiB", "8.5 GiB"));
-        let close = shown(LimitKind::Memory, 80e9, Reach::Close);
+        let close = shown(LimitKind::Memory, 80e9, RangeWidth::Close);
         assert_eq!((close[0].as_str(), close[8].as_str(), close[9].as_str()), ("76 GB", "80 GB", "80.5 GB"));
-        let near = shown(LimitKind::Flops, 15.7e12, Reach::Near);
+        let near = shown(LimitKind::Flops, 15.7e12, RangeWidth::Near);
         assert!(["15.5 TFLOPS", "15.7 TFLOPS", "16 TFLOPS"].iter().all(|v| near.iter().any(|n| n == v)), "{near:?}");
-        assert_eq!(around(LimitKind::Cpus, 0.0, Reach::Close), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        assert_eq!(
+            values_around(LimitKind::Cpus, 0.0, RangeWidth::Close),
+            [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+        );
     }
 }

@@ -4,13 +4,13 @@
 //! Without an axis the workloads are side by side. Objectives in different units cannot share an axis: the chart then
 //! shows the simulated throughput, which all plans have.
 
-use super::{Answer, Figure, Sweep, range};
+use super::{ChartFigure, PointResult, Sweep, range};
 use plantui_core::{cluster::LimitKind, units};
 use plantui_planners::{OptionSpec, OptionValue};
 
 /// Quantity along the chart.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Along {
+pub enum ChartAxis {
     /// A limit.
     Limit(LimitKind),
     /// An option of the planners.
@@ -21,7 +21,7 @@ pub enum Along {
 
 /// Point on a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Mark {
+pub struct ChartPoint {
     /// Position along the chart.
     pub x: f64,
     /// Value of the figure; `None` without a plan.
@@ -32,11 +32,11 @@ pub struct Mark {
 
 /// Line of the chart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct ChartLine {
     /// Label that identifies the line.
     pub label: String,
     /// Answered points, by x.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<ChartPoint>,
 }
 
 /// Mapping from values to fractions of an axis.
@@ -54,13 +54,13 @@ pub struct Scale {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
     /// Quantity along the chart.
-    pub along: Along,
+    pub along: ChartAxis,
     /// Figure of the chart.
-    pub figure: Figure,
+    pub figure: ChartFigure,
     /// Name and unit of the objective, if it is shown.
     pub objective: Option<(String, String)>,
     /// Lines, including those without an answer.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ChartLine>,
     /// Axis along the chart.
     pub x: Scale,
     /// Axis of the figure.
@@ -135,38 +135,40 @@ impl Scale {
 
 impl Chart {
     /// Chart of the answers so far; `answers` has the order of the sweep's points.
-    pub fn new(sweep: &Sweep, answers: &[Option<Answer>], figure: Figure) -> Self {
+    pub fn new(sweep: &Sweep, answers: &[Option<PointResult>], figure: ChartFigure) -> Self {
         let along = match (sweep.along, sweep.axes.first()) {
-            (Some(spec), _) => Along::Option(spec),
-            (None, Some(&kind)) => Along::Limit(kind),
+            (Some(spec), _) => ChartAxis::Option(spec),
+            (None, Some(&kind)) => ChartAxis::Limit(kind),
             (None, None) => {
-                Along::Workloads((0..sweep.workloads.len()).map(|place| sweep.workload_label(place)).collect())
+                ChartAxis::Workloads((0..sweep.workloads.len()).map(|place| sweep.workload_label(place)).collect())
             }
         };
         let objectives = || answers.iter().flatten().filter_map(|answer| answer.objective.as_ref());
         let first = objectives().next();
         let alike = objectives().all(|o| first.is_none_or(|first| (&o.name, &o.unit) == (&first.name, &first.unit)));
-        let figure = if figure == Figure::Objective && !alike { Figure::Throughput } else { figure };
-        let objective = first.filter(|_| figure == Figure::Objective).map(|o| (o.name.clone(), o.unit.clone()));
-        let mut lines: Vec<Line> = vec![];
+        let figure = if figure == ChartFigure::Objective && !alike { ChartFigure::Throughput } else { figure };
+        let objective = first.filter(|_| figure == ChartFigure::Objective).map(|o| (o.name.clone(), o.unit.clone()));
+        let mut lines: Vec<ChartLine> = vec![];
         let mut places = vec![];
         for (place, point) in sweep.points.iter().enumerate() {
             let x = match along {
-                Along::Workloads(_) => point.workload as f64,
-                Along::Limit(_) | Along::Option(_) => sweep.coordinates(point)[0],
+                ChartAxis::Workloads(_) => point.workload as f64,
+                ChartAxis::Limit(_) | ChartAxis::Option(_) => sweep.coordinates(point)[0],
             };
             places.push(x);
-            let label = label(sweep, place, !matches!(along, Along::Workloads(_)));
+            let label = label(sweep, place, !matches!(along, ChartAxis::Workloads(_)));
             let line = match lines.iter().position(|line| line.label == label) {
                 Some(at) => &mut lines[at],
                 None => {
-                    lines.push(Line { label, marks: vec![] });
+                    lines.push(ChartLine { label, marks: vec![] });
                     lines.last_mut().expect("one was added")
                 }
             };
             if let Some(answer) = &answers[place] {
-                let y = figure.of(answer).filter(|y| y.is_finite() && (answer.has_plan() || figure != Figure::Seconds));
-                line.marks.push(Mark { x, y, place });
+                let y = figure
+                    .of(answer)
+                    .filter(|y| y.is_finite() && (answer.has_plan() || figure != ChartFigure::Seconds));
+                line.marks.push(ChartPoint { x, y, place });
             }
         }
         for line in &mut lines {
@@ -174,7 +176,7 @@ impl Chart {
         }
         places.sort_by(f64::total_cmp);
         places.dedup();
-        let geometric = !matches!(along, Along::Workloads(_)) && range::is_geometric(&places);
+        let geometric = !matches!(along, ChartAxis::Workloads(_)) && range::is_geometric(&places);
         let values = || lines.iter().flat_map(|line| line.marks.iter().filter_map(|mark| mark.y));
         Chart {
             x: Scale::over(places.iter().copied(), |_, _| geometric),
@@ -191,18 +193,18 @@ impl Chart {
     /// Title of the axis along the chart.
     pub fn x_title(&self) -> &'static str {
         match self.along {
-            Along::Limit(kind) => kind.label(),
-            Along::Option(spec) => spec.label,
-            Along::Workloads(_) => "workload",
+            ChartAxis::Limit(kind) => kind.label(),
+            ChartAxis::Option(spec) => spec.label,
+            ChartAxis::Workloads(_) => "workload",
         }
     }
 
     /// Value along the chart, for people.
     pub fn show_x(&self, x: f64) -> String {
         match &self.along {
-            Along::Limit(kind) => kind.format(x),
-            Along::Option(spec) => spec.show(&OptionValue::Number(x)),
-            Along::Workloads(names) => names.get(x as usize).cloned().unwrap_or_default(),
+            ChartAxis::Limit(kind) => kind.format(x),
+            ChartAxis::Option(spec) => spec.show(&OptionValue::Number(x)),
+            ChartAxis::Workloads(names) => names.get(x as usize).cloned().unwrap_or_default(),
         }
     }
 
@@ -228,7 +230,7 @@ impl Chart {
     /// Round values for the figure's axis, at most `most`; sizes are round in their shown unit.
     pub fn y_ticks(&self, most: usize) -> Vec<f64> {
         let unit = match self.figure {
-            Figure::Memory => {
+            ChartFigure::Memory => {
                 let thousand = if units::is_decimal(self.memory_limit) { 1e3 } else { 1024f64 };
                 thousand.powf((self.y.most.max(1.0).ln() / thousand.ln()).floor())
             }
@@ -248,7 +250,7 @@ impl Chart {
         if count <= most {
             return self.places.clone();
         }
-        if count > MANY * most && !matches!(self.along, Along::Workloads(_)) {
+        if count > MANY * most && !matches!(self.along, ChartAxis::Workloads(_)) {
             return self.x.ticks(most);
         }
         let digits: Vec<usize> =
@@ -271,8 +273,8 @@ impl Chart {
     /// Powers of two for counts on a logarithmic axis: 45 devices would be an unusual label.
     fn doubles(&self, most: usize) -> Option<Vec<f64>> {
         let counted = match self.along {
-            Along::Limit(kind) => kind.is_count(),
-            Along::Option(_) | Along::Workloads(_) => false,
+            ChartAxis::Limit(kind) => kind.is_count(),
+            ChartAxis::Option(_) | ChartAxis::Workloads(_) => false,
         };
         // Unusual values, such as 1920 and its doubles, are what the user requested.
         let round = |&x: &f64| x > 0.0 && x.log2().fract() == 0.0;

@@ -1,21 +1,21 @@
 //! Sweeps: figures of a plan as one or two limits change, for one or more planners or settings.
 //!
-//! A [`Sweep`] is a list of [`Point`]s: workload, line ([`Series`]), limits. [`run`](run::run) answers them in
-//! parallel, in the order of interest (`order`). It reports each [`Answer`] at once, so a sweep can be watched, stopped
-//! and resumed. Points that differ only in devices are one run if the planner can answer several at once
+//! A [`Sweep`] is a list of [`SweepPoint`]s: workload, line ([`Series`]), limits. [`run`](run::run) answers them in
+//! parallel, in the order of interest (`order`). It reports each [`PointResult`] at once, so a sweep can be watched,
+//! stopped and resumed. Points that differ only in devices are one run if the planner can answer several at once
 //! ([`Planner::answers_many`](plantui_planners::Planner::answers_many)); this takes precedence over the order of
 //! interest.
 
 mod answer;
 pub mod around;
 pub mod chart;
+mod compatibility;
 pub(crate) mod order;
 pub mod papers;
 pub(crate) mod range;
 pub mod reading;
 pub mod run;
 mod series;
-mod suits;
 
 use std::sync::Arc;
 
@@ -26,17 +26,17 @@ use plantui_core::{
 };
 use plantui_planners::OptionSpec;
 
-pub use answer::{Answer, Figure, Objective, Simulated};
-pub use range::Values;
+pub use answer::{ChartFigure, PointObjective, PointResult, PointSimulation};
+pub use compatibility::IgnoredLimit;
+pub use range::LimitValues;
 pub use series::{Series, SeriesError};
-pub use suits::Unheeded;
 
 /// Most points; more are a typing error.
 pub const MOST_POINTS: usize = 100_000;
 
 /// Problem of a sweep: one workload under one set of limits, planned with one series.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
+pub struct SweepPoint {
     /// Index of its workload.
     pub workload: usize,
     /// Index of its series.
@@ -57,7 +57,7 @@ pub struct Sweep {
     /// Limits that vary, at most two. The first is along the chart unless an option is.
     pub axes: Vec<LimitKind>,
     /// Points: by workload, then by the second axis, the first axis, and the series.
-    pub points: Vec<Point>,
+    pub points: Vec<SweepPoint>,
     /// True if every point is planned separately, so its seconds are those of a single plan.
     pub alone: bool,
 }
@@ -71,7 +71,7 @@ impl Sweep {
     pub fn grid(
         workloads: Vec<Arc<Workload>>,
         series: Vec<Series>,
-        values: &[Values],
+        values: &[LimitValues],
         rest: &GivenLimits,
     ) -> Result<Self, (String, MissingLimit)> {
         let mut points = vec![];
@@ -81,7 +81,11 @@ impl Sweep {
             let all = series.iter().map(|series| combinations(workload, values, &wired(series)));
             let all = all.collect::<Result<Vec<_>, _>>()?;
             for at in 0..all.first().map_or(0, Vec::len) {
-                points.extend((0..all.len()).map(|s| Point { workload: place, series: s, limits: all[s][at].clone() }));
+                points.extend((0..all.len()).map(|s| SweepPoint {
+                    workload: place,
+                    series: s,
+                    limits: all[s][at].clone(),
+                }));
             }
         }
         let axes = values.iter().filter(|values| values.is_axis()).map(|values| values.kind).collect();
@@ -101,7 +105,7 @@ impl Sweep {
     }
 
     /// Coordinates of a point on the axes, the one along the chart first.
-    pub fn coordinates(&self, point: &Point) -> Vec<f64> {
+    pub fn coordinates(&self, point: &SweepPoint) -> Vec<f64> {
         let along = self.along.map(|spec| self.series[point.series].options.number(spec.name));
         along.into_iter().chain(self.axes.iter().map(|&kind| point.limits.get(kind))).collect()
     }
@@ -110,11 +114,11 @@ impl Sweep {
 /// Limits of a workload for every combination of values; the first list varies fastest.
 fn combinations(
     workload: &Workload,
-    values: &[Values],
+    values: &[LimitValues],
     rest: &GivenLimits,
 ) -> Result<Vec<Limits>, (String, MissingLimit)> {
     let mut all = vec![rest.clone()];
-    for Values { kind, values } in values.iter().rev() {
+    for LimitValues { kind, values } in values.iter().rev() {
         let with = |mut overrides: GivenLimits, value: f64| {
             overrides.set(*kind, Some(value));
             overrides

@@ -11,7 +11,7 @@ pub(crate) const MOST_VALUES: usize = 5_000;
 
 /// Values of one limit, ascending, without duplicates; at least one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Values {
+pub struct LimitValues {
     /// Kind of the limit.
     pub kind: LimitKind,
     /// Values in the limit's base unit.
@@ -20,15 +20,15 @@ pub struct Values {
 
 /// Step from one value of a range to the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Pace {
+enum RangeStep {
     Times(f64),
     Plus(f64),
 }
 
-impl Values {
+impl LimitValues {
     /// Single value.
     pub fn one(kind: LimitKind, value: f64) -> Self {
-        Values { kind, values: vec![value] }
+        LimitValues { kind, values: vec![value] }
     }
 
     /// Reads a list of values and ranges.
@@ -48,7 +48,7 @@ impl Values {
         }
         values.sort_by(f64::total_cmp);
         values.dedup();
-        Ok(Values { kind, values })
+        Ok(LimitValues { kind, values })
     }
 
     /// True if there is more than one value.
@@ -104,17 +104,17 @@ fn range(kind: LimitKind, part: &str, first: &str, rest: &str, values: &mut Vec<
         return Err(format!("`{part}` runs backwards; write {}..{}", last.trim(), first.trim()));
     }
     let pace = match pace.map(|pace| (pace, pace.split_at_checked(1))) {
-        None if from == 0.0 => Pace::Plus(1.0),
-        None => Pace::Times(2.0),
+        None if from == 0.0 => RangeStep::Plus(1.0),
+        None => RangeStep::Times(2.0),
         Some((_, Some(("x" | "X" | "*" | "×", factor)))) => match factor.trim().parse::<f64>() {
             Ok(_) if from == 0.0 => {
                 return Err(format!("`{part}` starts at 0, which no factor moves; write a step such as :+1"));
             }
-            Ok(factor) if factor.is_finite() && factor >= 1.001 => Pace::Times(factor),
+            Ok(factor) if factor.is_finite() && factor >= 1.001 => RangeStep::Times(factor),
             _ => return Err(format!("`{part}` has no factor above 1; write one such as :x2")),
         },
         Some((_, Some(("+", step)))) => match kind.parse(step.trim()) {
-            Ok(step) if step > 0.0 && step.is_finite() => Pace::Plus(step),
+            Ok(step) if step > 0.0 && step.is_finite() => RangeStep::Plus(step),
             _ => {
                 return Err(format!(
                     "`{part}` has no step above 0; write one such as :+{}",
@@ -132,8 +132,8 @@ fn range(kind: LimitKind, part: &str, first: &str, rest: &str, values: &mut Vec<
             return Err(format!("`{part}` has more than {MOST_VALUES} values; take larger steps"));
         }
         next = match pace {
-            Pace::Times(factor) => next * factor,
-            Pace::Plus(step) => next + step,
+            RangeStep::Times(factor) => next * factor,
+            RangeStep::Plus(step) => next + step,
         };
     }
     values.push(to);

@@ -4,8 +4,8 @@
 //! a line, `O(n²)` for knees (every point searches its double).
 
 use super::{
-    Figure,
-    chart::{Chart, Line},
+    ChartFigure,
+    chart::{Chart, ChartLine},
 };
 
 /// Least gain of a doubling before the knee.
@@ -28,12 +28,12 @@ pub struct Knee {
 pub fn more_is_better(chart: &Chart) -> bool {
     match &chart.objective {
         Some((_, unit)) => unit == "x",
-        None => matches!(chart.figure, Figure::Throughput),
+        None => matches!(chart.figure, ChartFigure::Throughput),
     }
 }
 
 /// Rates of a line by x, without points that have no plan.
-pub fn rates(chart: &Chart, line: &Line) -> Vec<(f64, f64)> {
+pub fn rates(chart: &Chart, line: &ChartLine) -> Vec<(f64, f64)> {
     let more = more_is_better(chart);
     let rate = |y: f64| if more { y } else { 1.0 / y };
     line.marks.iter().filter_map(|mark| Some((mark.x, rate(mark.y.filter(|y| *y > 0.0)?)))).collect()

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Answer, Point, Sweep, order};
+use super::{PointResult, Sweep, SweepPoint, order};
 use crate::{compare, run};
 use plantui_core::{
     cluster::LimitKind,
@@ -21,24 +21,24 @@ use plantui_core::{
 };
 use plantui_planners::{Fault, ManyRuns, Outcome, Problem, Status};
 
-/// Answers the points whose indices are in `wanted`, in the current thread pool, and reports each answer at once.
+/// Answers the points whose indices are in `indices`, in the current thread pool, and reports each answer at once.
 /// `deadline` is the time per point. After `search` is cancelled, points that were cut short are left out; answers
 /// reported before stay valid.
 pub fn run(
     sweep: &Sweep,
-    wanted: &[usize],
+    indices: &[usize],
     deadline: Option<Duration>,
     search: &Search,
-    found: &(dyn Fn(usize, Answer) + Sync),
+    report: &(dyn Fn(usize, PointResult) + Sync),
 ) {
-    let tasks = tasks(sweep, wanted);
+    let tasks = tasks(sweep, indices);
     let next = AtomicUsize::new(0);
     let worker = || {
         while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
             if search.cancelled() {
                 return;
             }
-            Run { sweep, task, deadline, search, found, begun: None, open: task.clone() }.go();
+            TaskRun { sweep, task, deadline, search, report, begun: None, open: task.clone() }.go();
         }
     };
     rayon::scope(|scope| {
@@ -49,15 +49,15 @@ pub fn run(
 }
 
 /// Indices of points that are answered together, in the order of interest.
-type Task = Vec<usize>;
+type PointBatch = Vec<usize>;
 
-fn tasks(sweep: &Sweep, wanted: &[usize]) -> Vec<Task> {
+fn tasks(sweep: &Sweep, wanted: &[usize]) -> Vec<PointBatch> {
     let coordinates: Vec<Vec<f64>> = sweep.points.iter().map(|point| sweep.coordinates(point)).collect();
     let mut asked = vec![false; sweep.points.len()];
     for &place in wanted {
         asked[place] = true;
     }
-    let mut tasks: Vec<Task> = vec![];
+    let mut tasks: Vec<PointBatch> = vec![];
     let mut together: BTreeMap<String, usize> = BTreeMap::new();
     for place in order::of_interest(&coordinates).into_iter().filter(|&place| asked[place]) {
         let point = &sweep.points[place];
@@ -76,7 +76,7 @@ fn tasks(sweep: &Sweep, wanted: &[usize]) -> Vec<Task> {
     tasks
 }
 
-fn problem(sweep: &Sweep, point: &Point) -> Problem {
+fn problem(sweep: &Sweep, point: &SweepPoint) -> Problem {
     Problem {
         workload: sweep.workloads[point.workload].clone(),
         limits: point.limits.clone(),
@@ -85,18 +85,18 @@ fn problem(sweep: &Sweep, point: &Point) -> Problem {
 }
 
 /// Task in progress.
-struct Run<'r> {
+struct TaskRun<'r> {
     sweep: &'r Sweep,
-    task: &'r Task,
+    task: &'r PointBatch,
     deadline: Option<Duration>,
     search: &'r Search,
-    found: &'r (dyn Fn(usize, Answer) + Sync),
+    report: &'r (dyn Fn(usize, PointResult) + Sync),
     begun: Option<Search>,
     /// Indices without an answer yet.
-    open: Task,
+    open: PointBatch,
 }
 
-impl Run<'_> {
+impl TaskRun<'_> {
     fn go(&mut self) {
         let sweep = self.sweep;
         let first = &sweep.points[self.task[0]];
@@ -108,22 +108,22 @@ impl Run<'_> {
                 Ok(()) => run::plan(planner, &problem, &search),
                 Err(reason) => Ok((Outcome::refused(reason.to_string()), None)),
             };
-            return self.tell(place, run, &search);
+            return self.publish(place, run, &search);
         }
         let devices: Vec<u32> = self.task.iter().map(|&place| sweep.points[place].limits.devices).collect();
         if let Err(fault) = run::plan_many(planner, &problem(sweep, first), &devices, self) {
             for place in std::mem::take(&mut self.open) {
-                (self.found)(place, Answer::failed(fault.clone(), 0.0));
+                (self.report)(place, PointResult::failed(fault.clone(), 0.0));
             }
         }
     }
 
     /// Simulates and reports a checked plan, unless it was cut short.
-    fn tell(&self, place: usize, run: Result<(Outcome, Option<Score>), Fault>, search: &Search) {
+    fn publish(&self, place: usize, run: Result<(Outcome, Option<Score>), Fault>, search: &Search) {
         let seconds = search.elapsed().as_secs_f64();
         let (outcome, score) = match run {
             Ok(found) => found,
-            Err(fault) => return (self.found)(place, Answer::failed(fault, seconds)),
+            Err(fault) => return (self.report)(place, PointResult::failed(fault, seconds)),
         };
         let whole = matches!(outcome.status, Status::Optimal | Status::Infeasible);
         if !whole && self.search.cancelled() {
@@ -139,11 +139,11 @@ impl Run<'_> {
         if matches!(simulated, Some(Err(_))) && self.search.cancelled() {
             return;
         }
-        (self.found)(place, Answer::new(&outcome, score.as_ref(), simulated, seconds));
+        (self.report)(place, PointResult::new(&outcome, score.as_ref(), simulated, seconds));
     }
 }
 
-impl ManyRuns for Run<'_> {
+impl ManyRuns for TaskRun<'_> {
     fn begin(&mut self, _devices: u32) -> Search {
         let search = self.search.part(self.deadline);
         self.begun = Some(search.clone());
@@ -157,7 +157,7 @@ impl ManyRuns for Run<'_> {
         self.open.retain(|&open| open != place);
         let problem = problem(self.sweep, &self.sweep.points[place]);
         let planner = self.sweep.series[self.sweep.points[place].series].planner;
-        self.tell(place, run::finished(planner, &problem, outcome, &search), &search);
+        self.publish(place, run::finished(planner, &problem, outcome, &search), &search);
     }
 }
 
@@ -166,20 +166,20 @@ mod tests {
     use std::{collections::BTreeMap, sync::Mutex};
 
     use super::*;
-    use crate::sweep::{Series, Values};
+    use crate::sweep::{LimitValues, Series};
     use plantui_core::{cluster::GivenLimits, workload};
     use plantui_planners::{Options, Planner, find, liar::Liar};
 
     /// Bug of the planner, by series and devices.
     fn faults(planners: [&'static dyn Planner; 2]) -> BTreeMap<(usize, u32), Option<Fault>> {
         let series = planners.map(|planner| Series::new(planner, Options::defaults(planner.options()))).to_vec();
-        let values = [Values { kind: LimitKind::Devices, values: vec![64.0, 128.0, 256.0] }];
+        let values = [LimitValues { kind: LimitKind::Devices, values: vec![64.0, 128.0, 256.0] }];
         let workloads = vec![workload::builtin().into()];
         let sweep = Sweep::grid(workloads, series, &values, &GivenLimits::default()).unwrap();
         let found = Mutex::new(BTreeMap::new());
         let wanted: Vec<usize> = (0..sweep.points.len()).collect();
         run(&sweep, &wanted, None, &Search::default(), &|place, answer| {
-            let Point { series, limits, .. } = &sweep.points[place];
+            let SweepPoint { series, limits, .. } = &sweep.points[place];
             assert_eq!(answer.fault.is_some(), answer.why.contains("a bug of plantui"), "{answer:?}");
             found.lock().unwrap().insert((*series, limits.devices), answer.fault);
         });

@@ -179,20 +179,20 @@ fn titles(columns: Columns, nodes: &'static str, theme: &Theme) -> Line<'static>
 }
 
 fn row_line(
-    row: side_by_side::Row,
+    row: side_by_side::StagePair,
     first: &Half<'_>,
     second: &Half<'_>,
     columns: Columns,
     theme: &Theme,
 ) -> Line<'static> {
-    use side_by_side::Row;
+    use side_by_side::StagePair;
     let empty = |home: Option<usize>, names: &Half<'_>| {
         let text = home.map_or("-".into(), |stage| format!("in {}", names.compared.shown.names.caption(stage)));
         vec![Span::styled(fit(&text, columns.half()), theme.fg(Role::Muted))]
     };
     let between = Span::styled(" │ ", theme.fg(Role::Border));
     match row {
-        Row::Both(i, j) => {
+        StagePair::Both(i, j) => {
             let different = compared(first, i, second, j);
             let mut spans = stage_spans(first, i, None, columns, theme);
             spans.push(between);
@@ -207,13 +207,13 @@ fn row_line(
             }
             Line::from(spans)
         }
-        Row::First(i, home) => {
+        StagePair::First(i, home) => {
             let mut spans = stage_spans(first, i, None, columns, theme);
             spans.push(between);
             spans.extend(empty(home, second));
             Line::from(spans)
         }
-        Row::Second(j, home) => {
+        StagePair::Second(j, home) => {
             let mut spans = empty(home, first);
             spans.push(between);
             spans.extend(stage_spans(second, j, None, columns, theme));

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     family,
     planner::WEAK_GAP,
-    study::why::{Named, why},
+    study::why::{NamedPlan, why},
     tui::{
         model::Model,
         paint::{phrases::whole, text::wrap, words},
@@ -126,7 +126,8 @@ fn why_they_differ(model: &Model, all: &[Row], selected: Key) -> Option<String> 
     if first == second {
         return None;
     }
-    let named =
-        |key: Key| model.compared(key).map(|compared| Named { name: model.compared_name(key), entry: &compared.entry });
+    let named = |key: Key| {
+        model.compared(key).map(|compared| NamedPlan { name: model.compared_name(key), entry: &compared.entry })
+    };
     why(named(first)?, named(second)?)
 }

@@ -58,7 +58,7 @@ impl Model {
     }
 
     /// Rows of two plans; `None` if one no longer exists.
-    pub(super) fn rows_of(&self, side: Side) -> Option<Vec<side_by_side::Row>> {
+    pub(super) fn rows_of(&self, side: Side) -> Option<Vec<side_by_side::StagePair>> {
         let (first, second) = (self.compared(side.first)?, self.compared(side.second)?);
         Some(align(first.shown.plan()?.0, second.shown.plan()?.0))
     }

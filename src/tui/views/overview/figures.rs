@@ -139,7 +139,8 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
     let standing = standing(model, shown, simulated);
     let (first, last) = if urgent { (standing, None) } else { (None, standing) };
     figures.extend(first);
-    let own = |own: &describe::Figure| figure(vec![(own.value.clone(), text(Role::Text, false))], &own.name, own.short);
+    let own =
+        |own: &describe::FamilyFigure| figure(vec![(own.value.clone(), text(Role::Text, false))], &own.name, own.short);
     figures.extend(shown.figures.iter().map(own));
     if let Some(simulated) = simulated.filter(|simulated| !simulated.timeline.events.is_empty()) {
         let timeline = &simulated.timeline;

@@ -48,7 +48,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, theme: &Theme, (shown, pla
     for (y, i) in (area.y + 1..area.bottom()).zip(order) {
         let node = &scored.nodes[i];
         let name: String = shown.workload.nodes[stage.nodes[i]].label().chars().take(NAME - 1).collect();
-        let split = stage.choices.get(i).map(Choice::told).unwrap_or_default();
+        let split = stage.choices.get(i).map(Choice::label).unwrap_or_default();
         let bars = [node.compute_s, node.communication_s, node.sync_s];
         let bars: Vec<Part> = bars
             .iter()

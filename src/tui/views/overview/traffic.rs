@@ -1,13 +1,13 @@
 //! Traffic of a stage, for its block of figures.
 
 use crate::{
-    family::describe::{Amount, Flow},
+    family::describe::{Amount, StageTraffic},
     tui::shown::ShownRun,
 };
 
 /// Row for each direction with traffic: `sends to`, `stage 2, 94.0 MiB`.
 pub(super) fn rows(shown: &ShownRun, stage: usize) -> Vec<(&'static str, String)> {
-    let told = |name, ends: fn(&Flow) -> (usize, usize)| {
+    let told = |name, ends: fn(&StageTraffic) -> (usize, usize)| {
         let flows: Vec<(usize, Amount)> = shown
             .traffic
             .iter()
@@ -22,7 +22,9 @@ pub(super) fn rows(shown: &ShownRun, stage: usize) -> Vec<(&'static str, String)
         let sum = flows.iter().map(|(_, amount)| amount.value()).sum();
         Some((name, format!("{whom}, {}", flows[0].1.with(sum).text())))
     };
-    let rows =
-        [told("sends to", |flow: &Flow| (flow.from, flow.to)), told("gets from", |flow: &Flow| (flow.to, flow.from))];
+    let rows = [
+        told("sends to", |flow: &StageTraffic| (flow.from, flow.to)),
+        told("gets from", |flow: &StageTraffic| (flow.to, flow.from)),
+    ];
     rows.into_iter().flatten().collect()
 }

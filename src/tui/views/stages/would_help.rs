@@ -18,7 +18,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::{
     plan::Measure,
     study::{
-        explain::{Base, Cause, NOTICEABLE},
+        explain::{Cause, ExplainedPlan, NOTICEABLE},
         rivals::Rival,
     },
     tui::{
@@ -227,7 +227,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
 }
 
 /// Change, its iteration time, and the difference in words. Without a simulation the planned values are used.
-fn cell(tried: &Tried, base: &Base) -> [String; 3] {
+fn cell(tried: &Tried, base: &ExplainedPlan) -> [String; 3] {
     let label = tried.answer.label.clone();
     let Some(simulated) = tried.simulated else {
         let value = tried.answer.value.map_or_else(|| "no plan".into(), |value| base.show(value));

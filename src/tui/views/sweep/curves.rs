@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     study::sweep::{
-        chart::{Chart, Mark},
+        chart::{Chart, ChartPoint},
         reading::{self, Knee},
     },
     tui::{model::Model, paint::text::fit_right, theme::Role},
@@ -66,7 +66,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept: &Swe
         for line in order.filter(|&line| line < chart.lines.len()) {
             let marks = &chart.lines[line].marks;
             for stretch in marks.split(|mark| mark.y.is_none()) {
-                let place = |mark: &Mark| {
+                let place = |mark: &ChartPoint| {
                     (dot_x(chart, plot, mark.x), dot_y(plot, swept.y_scale().share(mark.y.unwrap_or_default())))
                 };
                 let points: Vec<(f64, f64)> = stretch.iter().map(place).collect();

@@ -25,8 +25,8 @@ use crate::{
     plan::Measure,
     planner::Status,
     study::sweep::{
-        Answer,
-        chart::{Chart, Mark},
+        PointResult,
+        chart::{Chart, ChartPoint},
     },
     tui::{
         action::Action,
@@ -227,7 +227,7 @@ fn draw_legend(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) 
     for (at, line) in swept.chart.lines.iter().enumerate().skip(first).take(visible) {
         let selected = at == model.views.sweep.line;
         let value = match swept.read(at, model.views.sweep.cursor) {
-            Some((_, Mark { y: Some(y), .. }, _)) => swept.chart.show_y(*y),
+            Some((_, ChartPoint { y: Some(y), .. }, _)) => swept.chart.show_y(*y),
             Some((_, _, answer)) if answer.status == Status::Cancelled => "stopped".into(),
             Some(_) => "no plan".into(),
             None => "-".into(),
@@ -369,7 +369,7 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
     }
 }
 
-fn worth(value: &str, answer: &Answer, model: &Model) -> String {
+fn worth(value: &str, answer: &PointResult, model: &Model) -> String {
     let memory_limit = model.session.limits.memory_limit();
     let proof = match (answer.status, answer.objective.as_ref().zip(answer.bound)) {
         (Status::Optimal, Some((objective, _))) => {

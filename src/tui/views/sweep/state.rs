@@ -12,9 +12,9 @@ use crate::{
     study::{
         explain::limits_of,
         sweep::{
-            Answer, Sweep, Values,
-            around::{Reach, around},
-            chart::{Chart, Line, Mark, Scale},
+            LimitValues, PointResult, Sweep,
+            around::{RangeWidth, values_around},
+            chart::{Chart, ChartLine, ChartPoint, Scale},
         },
     },
     tui::model::{Model, Session},
@@ -54,7 +54,7 @@ pub(in crate::tui) struct Swept {
     /// Points to compute.
     pub(in crate::tui) sweep: Arc<Sweep>,
     /// Results, in the order of the points.
-    pub(in crate::tui) answers: Vec<Option<Answer>>,
+    pub(in crate::tui) answers: Vec<Option<PointResult>>,
     /// Results as lines.
     pub(in crate::tui) chart: Chart,
 }
@@ -67,16 +67,16 @@ pub(in crate::tui) struct SweepState {
     /// Index of the swept limit among those of the planner.
     pub(super) axis: usize,
     /// Spacing of the values.
-    pub(super) reach: Reach,
+    pub(super) reach: RangeWidth,
     /// Typed values, instead of those around the value in force.
-    pub(super) typed: Option<Values>,
+    pub(super) typed: Option<LimitValues>,
     /// Offset of the second limit from the first among the planner's limits; 0: none.
     pub(super) second: usize,
     /// Axes with the opposite of their default scale: 0 none, 1 vertical, 2 both, 3 horizontal.
     pub(super) scales: u8,
     /// Index of the set of lines.
     pub(super) lines: usize,
-    /// Index in [`Figure::ALL`] of the drawn figure.
+    /// Index in `ChartFigure::ALL` of the drawn figure.
     pub(super) figure: usize,
     /// True if a change at the left stopped the sweep before its last point.
     pub(super) cut_short: bool,
@@ -88,7 +88,7 @@ pub(in crate::tui) struct SweepState {
 
 impl Swept {
     /// Line, mark and result under the cursor, if that point has one.
-    pub(in crate::tui) fn read(&self, line: usize, place: usize) -> Option<(&Line, &Mark, &Answer)> {
+    pub(in crate::tui) fn read(&self, line: usize, place: usize) -> Option<(&ChartLine, &ChartPoint, &PointResult)> {
         let line = self.chart.lines.get(line)?;
         let x = *self.chart.places.get(place)?;
         let mark = line.marks.iter().find(|mark| mark.x == x)?;
@@ -100,7 +100,7 @@ impl Swept {
         let label = self.chart.lines.get(line).map(|line| &line.label);
         let series = self.sweep.series.iter().position(|series| Some(&series.label) == label);
         // A single line is not named after its series, and its planner then supports the limit.
-        series.is_none_or(|series| self.sweep.heeds(series, self.kind))
+        series.is_none_or(|series| self.sweep.supports(series, self.kind))
     }
 
     /// True if work is distributed over the swept limit.
@@ -161,7 +161,7 @@ impl Session {
 
     /// Values of the second limit: fewer than of the first, so that cells stay visible.
     pub(super) fn up_the_map(&self, kind: LimitKind) -> Vec<f64> {
-        let all = around(kind, self.limits.get(kind), Reach::Wide);
+        let all = values_around(kind, self.limits.get(kind), RangeWidth::Wide);
         let now = self.limits.get(kind);
         let at = all.iter().position(|value| *value == now).unwrap_or(all.len() / 2);
         let step = all.len().div_ceil(MOST_UP).max(1);

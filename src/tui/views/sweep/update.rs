@@ -9,8 +9,8 @@ use super::state::{Lines, Swept};
 use crate::{
     planner::{self, OptionKind, OptionValue, Problem, Search},
     study::sweep::{
-        Answer, Figure, Point, Series, Sweep, Values,
-        around::around,
+        ChartFigure, LimitValues, PointResult, Series, Sweep, SweepPoint,
+        around::values_around,
         chart::{Chart, Scale},
         run,
     },
@@ -98,7 +98,7 @@ impl Model {
                 self.tell_scales();
             }
             Action::SweepFigure => {
-                state.figure = (state.figure + 1) % Figure::ALL.len();
+                state.figure = (state.figure + 1) % ChartFigure::ALL.len();
                 self.draw_sweep_anew();
                 let title = self.views.sweep.swept.as_ref().map(|swept| swept.chart.y_title()).unwrap_or_default();
                 self.message = Some((Tone::Done, format!("drawn: {title}")));
@@ -141,7 +141,7 @@ impl Model {
         let second = self.sweep_second();
         let typed = self.views.sweep.typed.as_ref().filter(|typed| typed.kind == kind);
         let values = typed.map_or_else(
-            || around(kind, self.session.limits.get(kind), self.views.sweep.reach),
+            || values_around(kind, self.session.limits.get(kind), self.views.sweep.reach),
             |typed| typed.values.clone(),
         );
         let mut series = self.series();
@@ -158,7 +158,11 @@ impl Model {
                 .map_or_else(|| self.session.limits.clone(), |(second, up)| self.session.limits.with(second, up));
             for &value in &values {
                 let limits = limits.with(kind, value);
-                points.extend((0..series.len()).map(|series| Point { workload: 0, series, limits: limits.clone() }));
+                points.extend((0..series.len()).map(|series| SweepPoint {
+                    workload: 0,
+                    series,
+                    limits: limits.clone(),
+                }));
             }
         }
         let sweep = Sweep {
@@ -171,7 +175,7 @@ impl Model {
         };
         let answers = vec![None; sweep.points.len()];
         let all: Vec<usize> = (0..sweep.points.len()).collect();
-        let chart = Chart::new(&sweep, &answers, Figure::Objective);
+        let chart = Chart::new(&sweep, &answers, ChartFigure::Objective);
         self.views.sweep.cursor =
             values.iter().position(|value| *value == self.session.limits.get(kind)).unwrap_or(values.len() / 2);
         let now = second.map(|second| second.format(self.session.limits.get(second)));
@@ -223,7 +227,7 @@ impl Model {
         }
     }
 
-    fn take_answer(&mut self, place: usize, answer: Answer) {
+    fn take_answer(&mut self, place: usize, answer: PointResult) {
         let Some(swept) = &mut self.views.sweep.swept else { return };
         swept.answers[place] = Some(answer);
         self.draw_sweep_anew();
@@ -231,7 +235,7 @@ impl Model {
 
     /// Rebuilds the chart from the results, with the chosen axes.
     fn draw_sweep_anew(&mut self) {
-        let (scales, figure) = (self.views.sweep.scales, Figure::ALL[self.views.sweep.figure]);
+        let (scales, figure) = (self.views.sweep.scales, ChartFigure::ALL[self.views.sweep.figure]);
         let Some(swept) = &mut self.views.sweep.swept else { return };
         swept.chart = Chart::new(&swept.sweep, &swept.answers, figure);
         let turned = |scale: &mut Scale| scale.logarithmic = !scale.logarithmic && scale.least > 0.0;
@@ -259,7 +263,7 @@ impl Model {
             return vec![];
         }
         let kind = self.sweep_axis();
-        match Values::parse(kind, input.value()) {
+        match LimitValues::parse(kind, input.value()) {
             Ok(values) if values.values.len() <= MOST_TYPED => {
                 self.views.sweep.typed = Some(values);
                 self.begin_sweep()

@@ -40,7 +40,7 @@ pub(super) fn draw(
     }
     let (theme, family) = (&model.appearance.theme, family::of(workload));
     let nouns = family.nouns();
-    let (weight, show) = family.weight_told();
+    let (weight, show) = family.weight_format();
     let width = usize::from(area.width - LABEL - 1);
     let each = (width / count).clamp(1, usize::from(WIDEST));
     let together = count.div_ceil(width);

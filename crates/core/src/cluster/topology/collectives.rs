@@ -29,7 +29,7 @@ pub(super) const SEARCHED: usize = 64;
 
 /// Collective operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum CollectiveOperation {
     /// Sum of all devices' data, on every device.
     AllReduce,
     /// One part of the sum on each device.
@@ -40,22 +40,22 @@ pub enum Operation {
     Broadcast,
 }
 
-impl Operation {
+impl CollectiveOperation {
     /// NCCL's bus-bandwidth factor: bytes that every port carries per byte of the operation.
     pub fn factor(self, devices: usize) -> f64 {
         let n = devices as f64;
         match self {
             _ if devices < 2 => 0.0,
-            Operation::AllReduce => 2.0 * (n - 1.0) / n,
-            Operation::ReduceScatter | Operation::AllGather => (n - 1.0) / n,
-            Operation::Broadcast => 1.0,
+            CollectiveOperation::AllReduce => 2.0 * (n - 1.0) / n,
+            CollectiveOperation::ReduceScatter | CollectiveOperation::AllGather => (n - 1.0) / n,
+            CollectiveOperation::Broadcast => 1.0,
         }
     }
 }
 
 /// Algorithm of a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum CollectiveAlgorithm {
     /// One ring or several.
     Ring,
     /// Two binary trees, up and down.
@@ -64,13 +64,13 @@ pub enum Algorithm {
     Hierarchical,
 }
 
-impl Algorithm {
+impl CollectiveAlgorithm {
     /// Name of the algorithm.
     pub fn name(self) -> &'static str {
         match self {
-            Algorithm::Ring => "ring",
-            Algorithm::Tree => "tree",
-            Algorithm::Hierarchical => "hierarchical",
+            CollectiveAlgorithm::Ring => "ring",
+            CollectiveAlgorithm::Tree => "tree",
+            CollectiveAlgorithm::Hierarchical => "hierarchical",
         }
     }
 }
@@ -79,33 +79,33 @@ impl Algorithm {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Collective {
     /// Algorithm.
-    pub algorithm: Algorithm,
+    pub algorithm: CollectiveAlgorithm,
     /// Seconds.
     pub seconds: f64,
 }
 
 /// Seconds per byte, and fixed seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Cost {
+struct TransferCost {
     per_byte: f64,
     latency_s: f64,
 }
 
-impl Cost {
+impl TransferCost {
     fn seconds(self, bytes: f64) -> f64 {
         self.latency_s + bytes * self.per_byte
     }
 
-    fn and(self, other: Cost) -> Cost {
-        Cost { per_byte: self.per_byte + other.per_byte, latency_s: self.latency_s + other.latency_s }
+    fn and(self, other: TransferCost) -> TransferCost {
+        TransferCost { per_byte: self.per_byte + other.per_byte, latency_s: self.latency_s + other.latency_s }
     }
 
-    fn or_worse(self, other: Cost) -> Cost {
-        Cost { per_byte: self.per_byte.max(other.per_byte), latency_s: self.latency_s.max(other.latency_s) }
+    fn or_worse(self, other: TransferCost) -> TransferCost {
+        TransferCost { per_byte: self.per_byte.max(other.per_byte), latency_s: self.latency_s.max(other.latency_s) }
     }
 
-    fn times(self, bytes: f64, steps: f64) -> Cost {
-        Cost { per_byte: self.per_byte * bytes, latency_s: self.latency_s * steps }
+    fn times(self, bytes: f64, steps: f64) -> TransferCost {
+        TransferCost { per_byte: self.per_byte * bytes, latency_s: self.latency_s * steps }
     }
 }
 
@@ -115,9 +115,9 @@ pub struct Collectives {
     /// Devices in the order of the widest ring.
     order: Vec<usize>,
     /// Per byte over all rings, and latency of one step.
-    ring: Cost,
-    tree: Option<Cost>,
-    hierarchical: Option<Cost>,
+    ring: TransferCost,
+    tree: Option<TransferCost>,
+    hierarchical: Option<TransferCost>,
 }
 
 impl Collectives {
@@ -125,15 +125,20 @@ impl Collectives {
     pub fn new(topology: &Topology, devices: &[usize]) -> Self {
         let count = devices.len();
         if count < 2 {
-            return Collectives { order: devices.to_vec(), ring: Cost::default(), tree: None, hierarchical: None };
+            return Collectives {
+                order: devices.to_vec(),
+                ring: TransferCost::default(),
+                tree: None,
+                hierarchical: None,
+            };
         }
-        let group = Group { topology, devices };
+        let group = DeviceGroup { topology, devices };
         let rings = group.rings();
         let widest: Vec<usize> = rings.first().map_or_else(|| (0..count).collect(), |ring| ring.0.clone());
         let order = widest.iter().map(|&at| devices[at]).collect();
         let width: f64 = rings.iter().map(|ring| ring.1).sum();
         let slowest = rings.iter().map(|ring| group.latency(&ring.0)).fold(0.0, f64::max);
-        let ring = Cost { per_byte: 1.0 / width, latency_s: slowest };
+        let ring = TransferCost { per_byte: 1.0 / width, latency_s: slowest };
         Collectives { order, ring, tree: Some(group.tree(&[widest])), hierarchical: group.hierarchical() }
     }
 
@@ -162,21 +167,23 @@ impl Collectives {
     }
 
     /// Fastest algorithm for an operation on `bytes`, and its time.
-    pub fn run(&self, operation: Operation, bytes: f64) -> Collective {
+    pub fn run(&self, operation: CollectiveOperation, bytes: f64) -> Collective {
         let devices = self.order.len();
         let n = devices as f64;
         if devices < 2 {
-            return Collective { algorithm: Algorithm::Ring, seconds: 0.0 };
+            return Collective { algorithm: CollectiveAlgorithm::Ring, seconds: 0.0 };
         }
         let ring_steps = match operation {
-            Operation::AllReduce => 2.0 * (n - 1.0),
+            CollectiveOperation::AllReduce => 2.0 * (n - 1.0),
             _ => n - 1.0,
         };
         let ring = self.ring.times(operation.factor(devices), ring_steps).seconds(bytes);
-        let mut best = Collective { algorithm: Algorithm::Ring, seconds: ring };
+        let mut best = Collective { algorithm: CollectiveAlgorithm::Ring, seconds: ring };
         let others = match operation {
-            Operation::AllReduce => [(Algorithm::Tree, self.tree), (Algorithm::Hierarchical, self.hierarchical)],
-            _ => [(Algorithm::Tree, None), (Algorithm::Hierarchical, None)],
+            CollectiveOperation::AllReduce => {
+                [(CollectiveAlgorithm::Tree, self.tree), (CollectiveAlgorithm::Hierarchical, self.hierarchical)]
+            }
+            _ => [(CollectiveAlgorithm::Tree, None), (CollectiveAlgorithm::Hierarchical, None)],
         };
         for (algorithm, cost) in others {
             let Some(seconds) = cost.map(|cost| cost.seconds(bytes)) else { continue };
@@ -189,11 +196,11 @@ impl Collectives {
 
     /// Seconds of an all-reduce of `bytes`.
     pub fn all_reduce_s(&self, bytes: f64) -> f64 {
-        self.run(Operation::AllReduce, bytes).seconds
+        self.run(CollectiveOperation::AllReduce, bytes).seconds
     }
 
     /// NCCL's bus bandwidth of an operation, bytes per second; infinite for a single device.
-    pub fn bus_bandwidth(&self, operation: Operation, bytes: f64) -> f64 {
+    pub fn bus_bandwidth(&self, operation: CollectiveOperation, bytes: f64) -> f64 {
         let devices = self.order.len();
         if devices < 2 {
             return f64::INFINITY;
@@ -203,12 +210,12 @@ impl Collectives {
 }
 
 /// Group of devices with their topology. Devices are named by their positions in the group.
-struct Group<'a> {
+struct DeviceGroup<'a> {
     topology: &'a Topology,
     devices: &'a [usize],
 }
 
-impl Group<'_> {
+impl DeviceGroup<'_> {
     fn route(&self, from: usize, to: usize) -> Route {
         self.topology.route(self.devices[from], self.devices[to])
     }
@@ -271,7 +278,7 @@ impl Group<'_> {
     }
 
     /// Cost of double trees over several orders at once, for one byte in each order.
-    fn tree(&self, orders: &[Vec<usize>]) -> Cost {
+    fn tree(&self, orders: &[Vec<usize>]) -> TransferCost {
         let mut loads = vec![0.0; self.topology.channels()];
         let (mut latency_s, mut deepest): (f64, u32) = (0.0, 0);
         let mut reached = true;
@@ -292,11 +299,11 @@ impl Group<'_> {
         }
         let busiest = (0..).zip(&loads).map(|(channel, load)| load / self.topology.channel_bandwidth(channel));
         let per_byte = if reached { busiest.fold(0.0, f64::max) } else { f64::INFINITY };
-        Cost { per_byte, latency_s: 2.0 * f64::from(deepest) * latency_s }
+        TransferCost { per_byte, latency_s: 2.0 * f64::from(deepest) * latency_s }
     }
 
     /// Cost within machines, then across. `None` unless several machines have the same number of devices, at least 2.
-    fn hierarchical(&self) -> Option<Cost> {
+    fn hierarchical(&self) -> Option<TransferCost> {
         let mut machines: std::collections::BTreeMap<usize, Vec<usize>> = std::collections::BTreeMap::new();
         for (at, &device) in self.devices.iter().enumerate() {
             machines.entry(self.topology.machine_of(device)).or_default().push(at);
@@ -310,11 +317,11 @@ impl Group<'_> {
             let devices: Vec<usize> = part.iter().map(|&at| self.devices[at]).collect();
             self.topology.collectives(&devices).ring
         };
-        let inside = parts.iter().map(within).fold(Cost::default(), Cost::or_worse);
+        let inside = parts.iter().map(within).fold(TransferCost::default(), TransferCost::or_worse);
         let (g, m) = (size as f64, parts.len() as f64);
         let peers: Vec<Vec<usize>> = (0..size).map(|at| parts.iter().map(|part| part[at]).collect()).collect();
         let mut loads = vec![0.0; self.topology.channels()];
-        let mut step = Cost::default();
+        let mut step = TransferCost::default();
         for ring in &peers {
             for at in 0..ring.len() {
                 let route = self.route(ring[at], ring[(at + 1) % ring.len()]);
@@ -353,9 +360,10 @@ fn binary_tree(count: usize) -> Vec<(usize, usize, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::named, *};
-
-    const GIB: f64 = 1e9;
+    use super::{
+        super::{named, presets::GB},
+        *,
+    };
 
     fn group(name: &str, devices: &[usize]) -> Collectives {
         Collectives::new(&named(name).unwrap(), devices)
@@ -369,10 +377,10 @@ mod tests {
     fn nccls_factors() {
         // PERFORMANCE.md of nccl-tests: 2(n-1)/n, (n-1)/n, (n-1)/n, 1.
         for (operation, factors) in [
-            (Operation::AllReduce, [0.0, 1.0, 1.5, 1.75, 1.875]),
-            (Operation::ReduceScatter, [0.0, 0.5, 0.75, 0.875, 0.9375]),
-            (Operation::AllGather, [0.0, 0.5, 0.75, 0.875, 0.9375]),
-            (Operation::Broadcast, [0.0, 1.0, 1.0, 1.0, 1.0]),
+            (CollectiveOperation::AllReduce, [0.0, 1.0, 1.5, 1.75, 1.875]),
+            (CollectiveOperation::ReduceScatter, [0.0, 0.5, 0.75, 0.875, 0.9375]),
+            (CollectiveOperation::AllGather, [0.0, 0.5, 0.75, 0.875, 0.9375]),
+            (CollectiveOperation::Broadcast, [0.0, 1.0, 1.0, 1.0, 1.0]),
         ] {
             assert_eq!([1, 2, 4, 8, 16].map(|n| operation.factor(n)), factors);
         }
@@ -380,12 +388,17 @@ mod tests {
 
     #[test]
     fn large_messages_attain_the_ports_bandwidth_whatever_their_number() {
-        let operations = [Operation::AllReduce, Operation::ReduceScatter, Operation::AllGather, Operation::Broadcast];
+        let operations = [
+            CollectiveOperation::AllReduce,
+            CollectiveOperation::ReduceScatter,
+            CollectiveOperation::AllGather,
+            CollectiveOperation::Broadcast,
+        ];
         for operation in operations {
             for count in [2, 3, 5, 8] {
                 let devices: Vec<usize> = (0..count).collect();
                 for (name, port) in [("dgx-a100", 300e9), ("dgx-h100", 450e9)] {
-                    let attained = group(name, &devices).bus_bandwidth(operation, 64.0 * GIB);
+                    let attained = group(name, &devices).bus_bandwidth(operation, 64.0 * GB);
                     assert!(near(attained, port), "{name} {operation:?} {count}: {attained}");
                 }
             }
@@ -396,27 +409,27 @@ mod tests {
     fn a_dgx_1_fills_all_its_links() {
         // Two rings each way, one of double links: all six links of each device, 150 GB/s. NCCL is known to find them too.
         let devices: Vec<usize> = (0..8).collect();
-        let attained = group("dgx-1", &devices).bus_bandwidth(Operation::AllReduce, 64.0 * GIB);
+        let attained = group("dgx-1", &devices).bus_bandwidth(CollectiveOperation::AllReduce, 64.0 * GB);
         assert!(near(attained, 150e9), "{attained}");
         // Two devices without NVLink.
-        assert!(near(group("dgx-1", &[3, 4]).bus_bandwidth(Operation::AllReduce, GIB), 6e9));
-        assert!(near(group("pcie3-8", &[0, 1]).bus_bandwidth(Operation::AllReduce, GIB), 5.7e9));
+        assert!(near(group("dgx-1", &[3, 4]).bus_bandwidth(CollectiveOperation::AllReduce, GB), 6e9));
+        assert!(near(group("pcie3-8", &[0, 1]).bus_bandwidth(CollectiveOperation::AllReduce, GB), 5.7e9));
     }
 
     #[test]
     fn machines_on_rails_reduce_within_first() {
         let sixteen: Vec<usize> = (0..16).collect();
         let rails = group("2xdgx-h100", &sixteen);
-        let large = rails.run(Operation::AllReduce, 64.0 * GIB);
+        let large = rails.run(CollectiveOperation::AllReduce, 64.0 * GB);
         // 2·7/8 over 450 GB/s, and an eighth of the bytes over each of eight NICs of 50 GB/s.
         let expected = 64.0 * (1.75 / 450.0 + 1.0 / 8.0 / 50.0);
-        assert_eq!(large.algorithm, Algorithm::Hierarchical);
+        assert_eq!(large.algorithm, CollectiveAlgorithm::Hierarchical);
         assert!(near(large.seconds, expected), "{} {expected}", large.seconds);
         // Where one NIC carries all, the ring is as good as anything.
-        let one = group("2xdgx-h100+eth-10g", &sixteen).run(Operation::AllReduce, GIB);
+        let one = group("2xdgx-h100+eth-10g", &sixteen).run(CollectiveOperation::AllReduce, GB);
         assert!(near(one.seconds, 1.0 / 1.25) || one.seconds < 1.875 / 1.25, "{one:?}");
         // What is small is a matter of steps.
-        assert_ne!(rails.run(Operation::AllReduce, 1.0).algorithm, Algorithm::Ring);
+        assert_ne!(rails.run(CollectiveOperation::AllReduce, 1.0).algorithm, CollectiveAlgorithm::Ring);
     }
 
     #[test]

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::{
-    graph::{Duplex, Link, Problem, Source, Topology, VertexKind},
+    graph::{Duplex, FigureSource, Link, Topology, TopologyProblem, VertexKind},
     presets::{GB, NVLINK_S, PCIE_S, PRESETS, Ports, Preset, TORI},
     published::{self, PublishedCluster},
-    sketch::{NETWORK_S, Sketch},
-    spec::{Assumed, Spec},
+    sketch::{NETWORK_S, TopologyBuilder},
+    spec::{AssumedBandwidths, Spec},
 };
 use crate::{
     cluster::machines::{MOST_MACHINES, Machines},
@@ -22,7 +22,7 @@ use crate::{
 
 /// Network between machines.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Network {
+pub struct MachineNetwork {
     /// Id after the `+`.
     pub id: &'static str,
     /// Description.
@@ -32,15 +32,15 @@ pub struct Network {
 }
 
 /// All networks, by speed.
-pub static NETWORKS: [Network; 8] = [
-    Network { id: "eth-1g", title: "Ethernet, 1 Gb/s", bandwidth: 0.125 * GB },
-    Network { id: "eth-10g", title: "Ethernet, 10 Gb/s", bandwidth: 1.25 * GB },
-    Network { id: "eth-25g", title: "Ethernet, 25 Gb/s", bandwidth: 3.125 * GB },
-    Network { id: "eth-100g", title: "Ethernet, 100 Gb/s", bandwidth: 12.5 * GB },
-    Network { id: "ib-edr", title: "InfiniBand EDR, 100 Gb/s", bandwidth: 12.5 * GB },
-    Network { id: "ib-hdr", title: "InfiniBand HDR, 200 Gb/s", bandwidth: 25.0 * GB },
-    Network { id: "ib-ndr", title: "InfiniBand NDR, 400 Gb/s", bandwidth: 50.0 * GB },
-    Network { id: "ib-xdr", title: "InfiniBand XDR, 800 Gb/s", bandwidth: 100.0 * GB },
+pub static NETWORKS: [MachineNetwork; 8] = [
+    MachineNetwork { id: "eth-1g", title: "Ethernet, 1 Gb/s", bandwidth: 0.125 * GB },
+    MachineNetwork { id: "eth-10g", title: "Ethernet, 10 Gb/s", bandwidth: 1.25 * GB },
+    MachineNetwork { id: "eth-25g", title: "Ethernet, 25 Gb/s", bandwidth: 3.125 * GB },
+    MachineNetwork { id: "eth-100g", title: "Ethernet, 100 Gb/s", bandwidth: 12.5 * GB },
+    MachineNetwork { id: "ib-edr", title: "InfiniBand EDR, 100 Gb/s", bandwidth: 12.5 * GB },
+    MachineNetwork { id: "ib-hdr", title: "InfiniBand HDR, 200 Gb/s", bandwidth: 25.0 * GB },
+    MachineNetwork { id: "ib-ndr", title: "InfiniBand NDR, 400 Gb/s", bandwidth: 50.0 * GB },
+    MachineNetwork { id: "ib-xdr", title: "InfiniBand XDR, 800 Gb/s", bandwidth: 100.0 * GB },
 ];
 
 const NETWORK_SOURCE: &str = "unit conversion of the line rate";
@@ -96,7 +96,7 @@ pub enum NameError {
         /// Name as written.
         name: String,
         /// Problem.
-        problem: Problem,
+        problem: TopologyProblem,
     },
 }
 
@@ -107,7 +107,7 @@ pub enum NameError {
 pub fn named(text: &str) -> Result<Topology, NameError> {
     let lower = text.trim().to_ascii_lowercase();
     let Spec { machines, base, network, assumed } = Spec::parse(&lower, &|_| false);
-    if assumed != Assumed::default() {
+    if assumed != AssumedBandwidths::default() {
         return Err(NameError::Stated(base));
     }
     let alone = machines.is_none() && network.is_none();
@@ -128,15 +128,15 @@ pub fn named(text: &str) -> Result<Topology, NameError> {
             return Err(NameError::Shape { name: printable(shape), id, axes, example });
         };
         if devices > crate::cluster::MOST_DEVICES {
-            return Err(large(Problem::TooManyDevices(devices as usize)));
+            return Err(large(TopologyProblem::TooManyDevices(devices as usize)));
         }
-        let mut sketch = Sketch::default();
+        let mut sketch = TopologyBuilder::default();
         torus.wire(&mut sketch, &lengths);
         let mut topology = sketch.topology(&lower).map_err(large)?;
         topology.relay = true;
         topology.title = format!("{}, {shape}", torus.title);
         topology.memory_bytes = Some(torus.memory_bytes);
-        topology.sources = vec![Source { figure: torus.source.0.into(), source: torus.source.1.into() }];
+        topology.sources = vec![FigureSource { figure: torus.source.0.into(), source: torus.source.1.into() }];
         topology.notes = vec![format!(
             "an axis has a link back to its start where its length is a multiple of {}; devices pass data on",
             torus.wraps_at
@@ -146,7 +146,7 @@ pub fn named(text: &str) -> Result<Topology, NameError> {
     let preset = PRESETS
         .iter()
         .find(|preset| preset.id == base)
-        .ok_or_else(|| NameError::Unknown { name: printable(text), known: known() })?;
+        .ok_or_else(|| NameError::Unknown { name: printable(text), known: preset_ids() })?;
     let machines = machines.as_deref().map_or(Ok(1), counted)?;
     let network = network.as_deref().map(network_of).transpose()?;
     composed(&lower, preset, machines, network).map_err(large)
@@ -158,7 +158,7 @@ fn counted(text: &str) -> Result<usize, NameError> {
     count.ok_or_else(|| NameError::Machines(text.into()))
 }
 
-fn network_of(id: &str) -> Result<&'static Network, NameError> {
+fn network_of(id: &str) -> Result<&'static MachineNetwork, NameError> {
     NETWORKS
         .iter()
         .find(|network| network.id.eq_ignore_ascii_case(id))
@@ -166,13 +166,18 @@ fn network_of(id: &str) -> Result<&'static Network, NameError> {
 }
 
 /// Ids of all presets, as a list.
-fn known() -> String {
+fn preset_ids() -> String {
     let clusters = published::PUBLISHED.iter().map(|cluster| cluster.id);
     PRESETS.iter().map(|preset| preset.id).chain(clusters).collect::<Vec<_>>().join(", ")
 }
 
-fn composed(name: &str, preset: &Preset, machines: usize, network: Option<&Network>) -> Result<Topology, Problem> {
-    let mut sketch = Sketch::new(machines > 1);
+fn composed(
+    name: &str,
+    preset: &Preset,
+    machines: usize,
+    network: Option<&MachineNetwork>,
+) -> Result<Topology, TopologyProblem> {
+    let mut sketch = TopologyBuilder::new(machines > 1);
     // NICs of the machines by rail.
     let mut rails: Vec<Vec<u32>> = vec![];
     let mut own = "";
@@ -212,7 +217,7 @@ fn composed(name: &str, preset: &Preset, machines: usize, network: Option<&Netwo
     };
     if machines > 1 {
         let figure = format!("{}: {}", network.title, crate::units::bandwidth_exact(network.bandwidth));
-        topology.sources.push(Source { figure, source: NETWORK_SOURCE.into() });
+        topology.sources.push(FigureSource { figure, source: NETWORK_SOURCE.into() });
     }
     if rails.len() > 1 {
         topology
@@ -240,7 +245,7 @@ pub fn joined_copies(spec: &Spec, read: &Topology) -> Result<Topology, NameError
     if machines > MOST_MACHINES {
         return Err(NameError::Machines(machines.to_string()));
     }
-    let mut sketch = Sketch::new(true);
+    let mut sketch = TopologyBuilder::new(true);
     // NICs of the machines by rail.
     let mut rails: Vec<Vec<u32>> = vec![];
     let mut listed = true;
@@ -287,7 +292,7 @@ pub fn joined_copies(spec: &Spec, read: &Topology) -> Result<Topology, NameError
     let stem = |path: &str| {
         std::path::Path::new(path).file_stem().map_or(path.into(), |stem| stem.to_string_lossy().into_owned())
     };
-    let name = Spec { base: stem(&spec.base), assumed: Assumed::default(), ..spec.clone() }.to_string();
+    let name = Spec { base: stem(&spec.base), assumed: AssumedBandwidths::default(), ..spec.clone() }.to_string();
     let large = |problem| NameError::Large { name: name.clone(), problem };
     let mut topology = sketch.topology(&name).map_err(large)?;
     topology.memory_bytes = read.memory_bytes;
@@ -313,7 +318,7 @@ pub fn joined_copies(spec: &Spec, read: &Topology) -> Result<Topology, NameError
 pub fn of_machines(machines: &Machines, in_machine: f64, between: f64) -> Topology {
     let one = Machines::one(1);
     let machines = if machines.is_empty() { &one } else { machines };
-    let mut sketch = Sketch::new(true);
+    let mut sketch = TopologyBuilder::new(true);
     let mut nics = vec![];
     for (machine, &size) in (0..).zip(machines.sizes()) {
         sketch.enter(Some(machine));
@@ -347,7 +352,7 @@ fn published_cluster(cluster: &PublishedCluster) -> Topology {
     topology.name = cluster.id.into();
     topology.title = cluster.name.into();
     topology.memory_bytes = Some(cluster.memory_bytes);
-    topology.sources = vec![Source {
+    topology.sources = vec![FigureSource {
         figure: "speed of NVLink, and of an all-reduce over Ethernet".into(),
         source: "the published program of DAPPLE (Fan et al., PPoPP 2021); 10 Gb/s in the ratio of the line rates"
             .into(),

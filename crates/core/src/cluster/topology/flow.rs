@@ -6,7 +6,7 @@ use super::graph::Topology;
 
 /// Arc with its residual capacity. The index of its reverse has the last bit flipped.
 #[derive(Debug, Clone, Copy)]
-struct Arc {
+struct FlowArc {
     to: u32,
     left: f64,
     /// Channel, if the arc is one.
@@ -14,18 +14,18 @@ struct Arc {
 }
 
 /// Network of arcs over the vertices of a topology, a source and a sink.
-struct Network {
-    arcs: Vec<Arc>,
+struct FlowNetwork {
+    arcs: Vec<FlowArc>,
     from: Vec<Vec<u32>>,
     /// Capacity at or below which an arc is empty.
     least: f64,
 }
 
-impl Network {
+impl FlowNetwork {
     fn add(&mut self, from: u32, to: u32, capacity: f64, channel: Option<u32>) {
         for (from, to, left, channel) in [(from, to, capacity, channel), (to, from, 0.0, None)] {
             self.from[from as usize].push(self.arcs.len() as u32);
-            self.arcs.push(Arc { to, left, channel });
+            self.arcs.push(FlowArc { to, left, channel });
         }
     }
 
@@ -36,7 +36,7 @@ impl Network {
         let mut queue = std::collections::VecDeque::from([source]);
         while let Some(v) = queue.pop_front() {
             for &arc in &self.from[v as usize] {
-                let Arc { to, left, .. } = self.arcs[arc as usize];
+                let FlowArc { to, left, .. } = self.arcs[arc as usize];
                 if left > self.least && level[to as usize] == u32::MAX {
                     level[to as usize] = level[v as usize] + 1;
                     queue.push_back(to);
@@ -53,7 +53,7 @@ impl Network {
         }
         while next[v as usize] < self.from[v as usize].len() {
             let arc = self.from[v as usize][next[v as usize]] as usize;
-            let Arc { to, left, .. } = self.arcs[arc];
+            let FlowArc { to, left, .. } = self.arcs[arc];
             if left > self.least && level[to as usize] == level[v as usize] + 1 {
                 let pushed = self.push(to, sink, most.min(left), level, next);
                 if pushed > 0.0 {
@@ -75,7 +75,7 @@ pub(super) fn between(topology: &Topology, sends: &[bool]) -> (f64, Vec<u32>) {
     let (source, sink) = (vertices, vertices + 1);
     let widest = topology.links().iter().map(|link| link.bandwidth).fold(0.0, f64::max);
     let from = vec![vec![]; vertices as usize + 2];
-    let mut network = Network { arcs: vec![], from, least: 1e-9 * widest };
+    let mut network = FlowNetwork { arcs: vec![], from, least: 1e-9 * widest };
     let mut role: Vec<Option<bool>> = vec![None; vertices as usize];
     for (device, &sends) in sends.iter().enumerate() {
         let vertex = topology.vertex_of(device);

@@ -6,7 +6,7 @@
 
 use thiserror::Error;
 
-use super::ways::Kept;
+use super::ways::RouteCache;
 use crate::cluster::{
     limit_kind::MOST_DEVICES,
     machines::{MOST_MACHINES, Machines},
@@ -117,7 +117,7 @@ pub struct Hop {
 
 /// Source of a topology's figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct FigureSource {
     /// Stated figure.
     pub figure: String,
     /// Place where it is stated.
@@ -149,16 +149,16 @@ pub struct Topology {
     /// True if every machine is a copy of the first and joined to the rest in the same way.
     pub(super) alike: bool,
     /// Sources of the figures.
-    pub sources: Vec<Source>,
+    pub sources: Vec<FigureSource>,
     /// Assumptions.
     pub notes: Vec<String>,
     /// Cache of routes.
-    pub(super) kept: Kept,
+    pub(super) cache: RouteCache,
 }
 
 /// Reason why vertices and links do not form a topology.
 #[derive(Debug, Clone, PartialEq, Error)]
-pub enum Problem {
+pub enum TopologyProblem {
     /// There is no device.
     #[error("has no device; list at least one")]
     NoDevice,
@@ -211,19 +211,19 @@ impl Topology {
     /// Builds a topology. Devices need not reach one another: see [`Topology::apart`].
     ///
     /// # Errors
-    /// [`Problem`] with the vertex or link at fault.
-    pub fn new(name: &str, vertices: Vec<Vertex>, links: Vec<Link>) -> Result<Self, Problem> {
+    /// [`TopologyProblem`] with the vertex or link at fault.
+    pub fn new(name: &str, vertices: Vec<Vertex>, links: Vec<Link>) -> Result<Self, TopologyProblem> {
         let mut names = std::collections::HashSet::new();
         if let Some(twice) = vertices.iter().find(|vertex| !names.insert(vertex.name.as_str())) {
-            return Err(Problem::Twice(twice.name.clone()));
+            return Err(TopologyProblem::Twice(twice.name.clone()));
         }
         let devices: Vec<u32> =
             (0..vertices.len() as u32).filter(|&v| vertices[v as usize].kind == VertexKind::Device).collect();
         if devices.is_empty() {
-            return Err(Problem::NoDevice);
+            return Err(TopologyProblem::NoDevice);
         }
         if devices.len() > MOST_DEVICES as usize {
-            return Err(Problem::TooManyDevices(devices.len()));
+            return Err(TopologyProblem::TooManyDevices(devices.len()));
         }
         let machines = machines(&vertices, &devices)?;
         let mut hops: Vec<Vec<Hop>> = vec![vec![]; vertices.len()];
@@ -231,13 +231,13 @@ impl Topology {
             let name = |v: u32| vertices[v as usize].name.clone();
             let (from, to) = (name(link.from), name(link.to));
             if link.from == link.to {
-                return Err(Problem::Loop(from));
+                return Err(TopologyProblem::Loop(from));
             }
             if !(link.bandwidth > 0.0 && link.bandwidth <= 1e30) {
-                return Err(Problem::Bandwidth { from, to, value: crate::units::exact_number(link.bandwidth) });
+                return Err(TopologyProblem::Bandwidth { from, to, value: crate::units::exact_number(link.bandwidth) });
             }
             if !(0.0..=1000.0).contains(&link.latency_s) {
-                return Err(Problem::Latency { from, to, value: crate::units::exact_number(link.latency_s) });
+                return Err(TopologyProblem::Latency { from, to, value: crate::units::exact_number(link.latency_s) });
             }
             let (forward, back) = link.channels(index);
             let hop = |to, channel| Hop { to, channel, bandwidth: link.bandwidth, latency_s: link.latency_s };
@@ -267,7 +267,7 @@ impl Topology {
             alike: false,
             sources: vec![],
             notes: vec![],
-            kept: Kept::default(),
+            cache: RouteCache::default(),
         })
     }
 
@@ -289,7 +289,7 @@ impl Topology {
             alike: true,
             sources: vec![],
             notes: vec![],
-            kept: Kept::default(),
+            cache: RouteCache::default(),
         }
     }
 
@@ -429,10 +429,10 @@ impl Topology {
     /// Checks that all devices reach one another.
     ///
     /// # Errors
-    /// [`Problem::Apart`] with the two parts.
-    pub fn joined(&self) -> Result<(), Problem> {
+    /// [`TopologyProblem::Apart`] with the two parts.
+    pub fn joined(&self) -> Result<(), TopologyProblem> {
         let Some((from, to)) = self.apart() else { return Ok(()) };
-        Err(Problem::Apart { from: self.listed(&from), to: self.listed(&to) })
+        Err(TopologyProblem::Apart { from: self.listed(&from), to: self.listed(&to) })
     }
 
     /// Names of devices; only the first few of many.
@@ -445,7 +445,7 @@ impl Topology {
 }
 
 /// Number of devices per machine; one machine if none is named.
-fn machines(vertices: &[Vertex], devices: &[u32]) -> Result<Machines, Problem> {
+fn machines(vertices: &[Vertex], devices: &[u32]) -> Result<Machines, TopologyProblem> {
     let mut sizes: Vec<u16> = vec![];
     let mut known: Vec<Option<u32>> = vec![];
     for &device in devices {
@@ -457,12 +457,12 @@ fn machines(vertices: &[Vertex], devices: &[u32]) -> Result<Machines, Problem> {
             continue;
         }
         if known.contains(&machine) {
-            return Err(Problem::Scattered(vertices[device as usize].name.clone()));
+            return Err(TopologyProblem::Scattered(vertices[device as usize].name.clone()));
         }
         known.push(machine);
         sizes.push(1);
     }
-    Machines::new(&sizes).ok_or(Problem::TooManyMachines)
+    Machines::new(&sizes).ok_or(TopologyProblem::TooManyMachines)
 }
 
 #[cfg(test)]

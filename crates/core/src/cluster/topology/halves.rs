@@ -30,9 +30,9 @@ pub struct Halves {
 }
 
 /// Cut: its bandwidth, its full channels, and by device true for the first half.
-type Cut = (f64, Vec<u32>, Vec<bool>);
+type DeviceCut = (f64, Vec<u32>, Vec<bool>);
 
-fn measured(topology: &Topology, first: Vec<bool>) -> Cut {
+fn measured(topology: &Topology, first: Vec<bool>) -> DeviceCut {
     let there = flow::between(topology, &first);
     if topology.links().iter().all(|link| link.duplex != super::Duplex::OneWay) {
         return (there.0, there.1, first);
@@ -44,7 +44,7 @@ fn measured(topology: &Topology, first: Vec<bool>) -> Cut {
 }
 
 /// Narrower of two cuts; the first if they are equal.
-fn narrower(one: Cut, other: Cut) -> Cut {
+fn narrower(one: DeviceCut, other: DeviceCut) -> DeviceCut {
     if other.0 < one.0 * (1.0 - 1e-9) { other } else { one }
 }
 
@@ -57,7 +57,7 @@ impl Halves {
         }
         let proven = devices <= EXACT;
         let cuts = if proven { all(devices) } else { some(devices) };
-        let cuts: Vec<Cut> = cuts.into_par_iter().map(|first| measured(topology, first)).collect();
+        let cuts: Vec<DeviceCut> = cuts.into_par_iter().map(|first| measured(topology, first)).collect();
         let mut best = cuts.into_iter().reduce(narrower)?;
         if !proven && devices <= EXCHANGED {
             while let Some(better) = exchanged(topology, &best) {
@@ -96,11 +96,11 @@ fn some(devices: usize) -> Vec<Vec<bool>> {
 }
 
 /// Best cut after one exchange of two devices, if it is narrower.
-fn exchanged(topology: &Topology, cut: &Cut) -> Option<Cut> {
+fn exchanged(topology: &Topology, cut: &DeviceCut) -> Option<DeviceCut> {
     let devices = topology.devices();
     let pairs = (0..devices).flat_map(|a| (a + 1..devices).map(move |b| (a, b)));
     let pairs: Vec<(usize, usize)> = pairs.filter(|&(a, b)| cut.2[a] != cut.2[b]).collect();
-    let tried: Vec<Cut> = pairs
+    let tried: Vec<DeviceCut> = pairs
         .into_par_iter()
         .map(|(a, b)| {
             let mut inside = cut.2.clone();

@@ -5,8 +5,8 @@
 //! machine and 2.6 µs between machines. For PCIe and for links between TPUs, 1 µs per pair is assumed.
 
 use super::{
-    graph::{Duplex, Link, Source, VertexKind},
-    sketch::Sketch,
+    graph::{Duplex, FigureSource, Link, VertexKind},
+    sketch::TopologyBuilder,
 };
 use crate::cluster::hardware;
 
@@ -31,7 +31,7 @@ pub struct Preset {
     /// Number of devices of one machine.
     pub devices: u32,
     /// Wiring of one machine: adds its vertices and links, and returns the ports of its NICs.
-    pub(super) wire: fn(&mut Sketch) -> Ports,
+    pub(super) wire: fn(&mut TopologyBuilder) -> Ports,
     /// Hardware preset of its devices; empty if there is none.
     hardware: &'static str,
     /// Bytes of memory per device; 0 if the hardware preset gives it.
@@ -59,8 +59,8 @@ impl Preset {
     }
 
     /// Sources of its figures.
-    pub fn sources(&self) -> Vec<Source> {
-        let source = |&(figure, source): &(&str, &str)| Source { figure: figure.into(), source: source.into() };
+    pub fn sources(&self) -> Vec<FigureSource> {
+        let source = |&(figure, source): &(&str, &str)| FigureSource { figure: figure.into(), source: source.into() };
         self.sources.iter().map(source).collect()
     }
 }
@@ -247,7 +247,7 @@ pub static PRESETS: [Preset; 11] = [
 /// Bytes per second of PCIe 5 x16, nominal.
 const PCIE_5: f64 = 63.0 * GB;
 
-fn dgx_1(sketch: &mut Sketch, link: f64, what: &str, single: bool) -> Ports {
+fn dgx_1(sketch: &mut TopologyBuilder, link: f64, what: &str, single: bool) -> Ports {
     let devices = sketch.devices(8);
     for a in 0..8 {
         for b in a + 1..8 {
@@ -274,7 +274,7 @@ fn dgx_1(sketch: &mut Sketch, link: f64, what: &str, single: bool) -> Ports {
 }
 
 /// Adds devices around one switch, which joins any two at the speed of their ports.
-fn switched(sketch: &mut Sketch, devices: u32, port: f64, what: &str) -> Vec<u32> {
+fn switched(sketch: &mut TopologyBuilder, devices: u32, port: f64, what: &str) -> Vec<u32> {
     let devices = sketch.devices(devices);
     let switch = sketch.vertex(VertexKind::Switch, "nvswitch");
     for &device in &devices {
@@ -284,13 +284,19 @@ fn switched(sketch: &mut Sketch, devices: u32, port: f64, what: &str) -> Vec<u32
 }
 
 /// Adds eight devices around a switch, with one NIC each.
-fn boxed(sketch: &mut Sketch, port: f64, what: &str, network: &'static str, plug: (f64, &'static str)) -> Ports {
+fn boxed(
+    sketch: &mut TopologyBuilder,
+    port: f64,
+    what: &str,
+    network: &'static str,
+    plug: (f64, &'static str),
+) -> Ports {
     let devices = switched(sketch, 8, port, what);
     Ports { network, nics: devices.into_iter().map(|device| vec![device]).collect(), plug }
 }
 
 /// Adds devices that reach one another only through the host.
-fn hosted(sketch: &mut Sketch, devices: u32, bandwidth: f64, duplex: Duplex, what: &'static str) -> Ports {
+fn hosted(sketch: &mut TopologyBuilder, devices: u32, bandwidth: f64, duplex: Duplex, what: &'static str) -> Ports {
     let devices = sketch.devices(devices);
     let host = sketch.vertex(VertexKind::Host, "cpu0");
     for &device in &devices {
@@ -372,7 +378,7 @@ pub static TORI: [Torus; 4] = [
 
 impl Torus {
     /// Adds the devices of a torus of this shape. The last axis varies fastest.
-    pub(super) fn wire(&self, sketch: &mut Sketch, shape: &[u32]) {
+    pub(super) fn wire(&self, sketch: &mut TopologyBuilder, shape: &[u32]) {
         let devices = sketch.devices(shape.iter().product());
         let mut stride = devices.len();
         for &length in shape {

@@ -85,14 +85,14 @@ impl PairMatrix {
 
 /// Vertex in the queue: widest first, then the lowest vertex.
 #[derive(PartialEq)]
-struct Wide(f64, u32);
-impl Eq for Wide {}
-impl Ord for Wide {
+struct WidthQueueEntry(f64, u32);
+impl Eq for WidthQueueEntry {}
+impl Ord for WidthQueueEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.total_cmp(&other.0).then(other.1.cmp(&self.1))
     }
 }
-impl PartialOrd for Wide {
+impl PartialOrd for WidthQueueEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -100,14 +100,14 @@ impl PartialOrd for Wide {
 
 /// Vertex in the queue, with latency and hops: smallest first, then the lowest vertex.
 #[derive(PartialEq)]
-struct Near(f64, u32, u32);
-impl Eq for Near {}
-impl Ord for Near {
+struct LatencyQueueEntry(f64, u32, u32);
+impl Eq for LatencyQueueEntry {}
+impl Ord for LatencyQueueEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         other.0.total_cmp(&self.0).then((other.1, other.2).cmp(&(self.1, self.2)))
     }
 }
-impl PartialOrd for Near {
+impl PartialOrd for LatencyQueueEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -116,7 +116,7 @@ impl PartialOrd for Near {
 /// Backward side of a bidirectional search. It steps back from the target, level by level, until the forward side meets
 /// it. From then on the forward side follows only shortest paths. Each side visits only vertices within half of the
 /// distance.
-struct Behind {
+struct BackwardSearch {
     target: u32,
     /// Minimum bandwidth of the links.
     width: f64,
@@ -128,11 +128,11 @@ struct Behind {
     met: bool,
 }
 
-impl Behind {
+impl BackwardSearch {
     fn new(topology: &Topology, target: u32, width: f64) -> Self {
         let mut left = vec![u32::MAX; topology.vertices().len()];
         left[target as usize] = 0;
-        Behind { target, width, left, level: vec![target], hops: 0, met: false }
+        BackwardSearch { target, width, left, level: vec![target], hops: 0, met: false }
     }
 
     /// Steps back while the backward level is not larger than `level`, the forward level. After the sides meet, `level`
@@ -187,7 +187,8 @@ impl Topology {
         width[source as usize] = f64::INFINITY;
         // `level` has vertices at the current width `here`, `heap` narrower ones; `reached` counts vertices at `here`
         // or wider.
-        let (mut here, mut level, mut heap) = (f64::INFINITY, VecDeque::from([source]), BinaryHeap::<Wide>::new());
+        let (mut here, mut level, mut heap) =
+            (f64::INFINITY, VecDeque::from([source]), BinaryHeap::<WidthQueueEntry>::new());
         let mut reached = 1;
         loop {
             while let Some(v) = level.pop_front() {
@@ -202,15 +203,15 @@ impl Topology {
                         match through == here {
                             true if self.passes(hop.to) => level.push_back(hop.to),
                             true => {}
-                            false => heap.push(Wide(through, hop.to)),
+                            false => heap.push(WidthQueueEntry(through, hop.to)),
                         }
                     }
                 }
             }
-            let Some(&Wide(next, _)) = heap.peek() else { return width };
+            let Some(&WidthQueueEntry(next, _)) = heap.peek() else { return width };
             here = next;
             while heap.peek().is_some_and(|wide| wide.0 == here) {
-                let Some(Wide(_, v)) = heap.pop() else { break };
+                let Some(WidthQueueEntry(_, v)) = heap.pop() else { break };
                 if width[v as usize] == here {
                     reached += 1;
                     if self.passes(v) {
@@ -283,7 +284,7 @@ impl Topology {
         // Hops and latency. A level is reached only from the level before, so earlier levels are final.
         let mut length = vec![(u32::MAX, f64::INFINITY); self.vertices().len()];
         length[source as usize] = (0, 0.0);
-        let (mut level, mut behind) = (vec![source], target.map(|target| Behind::new(self, target, width)));
+        let (mut level, mut behind) = (vec![source], target.map(|target| BackwardSearch::new(self, target, width)));
         while !level.is_empty() && !target.is_some_and(|target| level.contains(&target)) {
             if let Some(behind) = &mut behind
                 && !behind.meets(self, source, &mut level)
@@ -325,8 +326,8 @@ impl Topology {
         let mut length = vec![(f64::INFINITY, u32::MAX); self.vertices().len()];
         let mut before = vec![None; self.vertices().len()];
         length[source as usize] = (0.0, 0);
-        let mut heap = BinaryHeap::from([Near(0.0, 0, source)]);
-        while let Some(Near(latency_s, hops, v)) = heap.pop() {
+        let mut heap = BinaryHeap::from([LatencyQueueEntry(0.0, 0, source)]);
+        while let Some(LatencyQueueEntry(latency_s, hops, v)) = heap.pop() {
             if v == target {
                 break;
             }
@@ -340,7 +341,7 @@ impl Topology {
                     before[hop.to as usize] = Some((v, index));
                     // A vertex that does not relay is not expanded.
                     if hop.to == target || self.passes(hop.to) {
-                        heap.push(Near(there.0, there.1, hop.to));
+                        heap.push(LatencyQueueEntry(there.0, there.1, hop.to));
                     }
                 }
             }
@@ -365,7 +366,7 @@ impl Topology {
 }
 
 /// Maximum number of devices for which the routes of all pairs are stored.
-const KEPT: usize = 256;
+const MOST_DEVICES_WITH_ROUTES: usize = 256;
 
 /// Routes between all devices. For few devices they are stored, because searches look them up repeatedly. For many
 /// devices they are computed on demand.
@@ -378,7 +379,7 @@ pub struct Routes<'a> {
 impl<'a> Routes<'a> {
     /// Routes between all devices. `O(devices² · links)` time at worst if they are stored.
     pub fn new(topology: &'a Topology) -> Self {
-        let devices = if topology.devices() > KEPT { 0 } else { topology.devices() };
+        let devices = if topology.devices() > MOST_DEVICES_WITH_ROUTES { 0 } else { topology.devices() };
         let row = |from: usize| -> Vec<Route> { (0..devices).map(|to| topology.route(from, to)).collect() };
         let rows: Vec<Vec<Route>> = (0..devices).into_par_iter().map(row).collect();
         Routes { topology, routes: rows.concat() }

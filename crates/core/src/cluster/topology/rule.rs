@@ -18,10 +18,10 @@ impl LinkRule {
     /// Slowest pairs. `O(devices · links · log vertices)` on the first call, then cached. If all machines are alike,
     /// only pairs from the first machine are computed.
     pub fn of(topology: &Topology) -> Self {
-        topology.kept_rule(|| Self::found(topology))
+        topology.cached_rule(|| Self::compute(topology))
     }
 
-    fn found(topology: &Topology) -> Self {
+    fn compute(topology: &Topology) -> Self {
         let mut rule = LinkRule { any: f64::INFINITY, within: f64::INFINITY, across: f64::INFINITY };
         let first = topology.machines().sizes().first().map_or(0, |&size| usize::from(size));
         let asked = if topology.alike { first } else { topology.devices() };

@@ -1,6 +1,6 @@
 //! Topology under construction: vertices and links, one machine after the other.
 
-use super::graph::{Duplex, Link, Problem, Topology, Vertex, VertexKind};
+use super::graph::{Duplex, Link, Topology, TopologyProblem, Vertex, VertexKind};
 
 /// Latency from one NIC to another in seconds, half of it on each side.
 pub(super) const NETWORK_S: f64 = 2.6e-6;
@@ -9,7 +9,7 @@ const SPINE_S: f64 = 0.3e-6;
 
 /// Vertices and links added so far.
 #[derive(Default)]
-pub(super) struct Sketch {
+pub(super) struct TopologyBuilder {
     vertices: Vec<Vertex>,
     links: Vec<Link>,
     machine: Option<u32>,
@@ -18,10 +18,10 @@ pub(super) struct Sketch {
     several: bool,
 }
 
-impl Sketch {
+impl TopologyBuilder {
     /// Empty sketch of several machines or of one.
     pub(super) fn new(several: bool) -> Self {
-        Sketch { several, ..Sketch::default() }
+        TopologyBuilder { several, ..TopologyBuilder::default() }
     }
 
     /// Sets the machine of all vertices added from now on; `None` is between machines.
@@ -83,7 +83,7 @@ impl Sketch {
     }
 
     /// Builds the topology.
-    pub(super) fn topology(self, name: &str) -> Result<Topology, Problem> {
+    pub(super) fn topology(self, name: &str) -> Result<Topology, TopologyProblem> {
         Topology::new(name, self.vertices, self.links)
     }
 }

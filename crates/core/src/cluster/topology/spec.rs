@@ -9,7 +9,7 @@ use crate::units;
 
 /// Assumed bandwidths of links whose bandwidth a text does not state, bytes per second and direction.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Assumed {
+pub struct AssumedBandwidths {
     /// Bandwidth of one NVLink.
     pub nvlink: Option<f64>,
     /// Bandwidth of a device's PCIe link.
@@ -50,11 +50,15 @@ pub fn gigabytes(text: &str) -> Result<f64, String> {
     Err(format!("`{}` is no rate of a link, in GB/s", crate::text::printable(text)))
 }
 
-impl Assumed {
+impl AssumedBandwidths {
     /// These assumptions, completed by `others`.
     #[must_use]
-    pub fn or(self, others: Assumed) -> Assumed {
-        Assumed { nvlink: self.nvlink.or(others.nvlink), pcie: self.pcie.or(others.pcie), nic: self.nic.or(others.nic) }
+    pub fn or(self, others: AssumedBandwidths) -> AssumedBandwidths {
+        AssumedBandwidths {
+            nvlink: self.nvlink.or(others.nvlink),
+            pcie: self.pcie.or(others.pcie),
+            nic: self.nic.or(others.nic),
+        }
     }
 
     fn set(&mut self, text: &str) -> Option<()> {
@@ -79,14 +83,14 @@ pub struct Spec {
     /// Network between machines, if named.
     pub network: Option<String>,
     /// Assumed bandwidths of links whose bandwidth the file does not state.
-    pub assumed: Assumed,
+    pub assumed: AssumedBandwidths,
 }
 
 impl Spec {
     /// Parses a text. A part for which `is_file` is true is a file, even if its name has special characters.
     pub fn parse(text: &str, is_file: &dyn Fn(&str) -> bool) -> Self {
         let mut rest = text.trim();
-        let mut assumed = Assumed::default();
+        let mut assumed = AssumedBandwidths::default();
         while !is_file(rest)
             && let Some((before, setting)) = rest.rsplit_once(',')
             && assumed.set(setting).is_some()
@@ -121,7 +125,7 @@ impl fmt::Display for Spec {
         if let Some(network) = &self.network {
             write!(f, "+{network}")?;
         }
-        let Assumed { nvlink, pcie, nic } = self.assumed;
+        let AssumedBandwidths { nvlink, pcie, nic } = self.assumed;
         for (key, value) in [("nvlink", nvlink), ("pcie", pcie), ("nic", nic)] {
             if let Some(value) = value {
                 write!(f, ",{key}={}", value / 1e9)?;

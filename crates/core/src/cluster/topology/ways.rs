@@ -2,8 +2,8 @@
 //!
 //! Routes are those of [`Topology::route`]. Each device has one tree of shortest paths per bandwidth at which it
 //! reaches another device, and these bandwidths are few. `O(links · log vertices)` time and `O(vertices)` memory per
-//! device and bandwidth. Above [`KEPT`] devices no tree is stored: routes are computed one by one, and at most
-//! [`MOST_ROUTES`] are stored.
+//! device and bandwidth. Above [`MOST_DEVICES_WITH_TREES`] devices no tree is stored: routes are computed one by one,
+//! and at most [`MOST_ROUTES`] are stored.
 
 use std::{
     borrow::Borrow,
@@ -21,7 +21,7 @@ use super::{
 };
 
 /// Maximum number of devices for which trees are stored.
-const KEPT: usize = 256;
+const MOST_DEVICES_WITH_TREES: usize = 256;
 /// Maximum number of stored routes for more devices.
 const MOST_ROUTES: usize = 1 << 16;
 /// Number of routes from one device from which on they are computed along its tree, which is not stored.
@@ -31,7 +31,7 @@ const MOST_GROUPS: usize = 4096;
 
 /// Paths from one device.
 #[derive(Debug)]
-struct Tree {
+struct PathTree {
     /// Width of the widest path by device.
     widths: Vec<f64>,
     /// [`Topology::fewest_hops`] by width.
@@ -41,9 +41,9 @@ struct Tree {
 /// Cache of a topology. It is filled on demand; a copy of a topology starts with an empty cache. Entries are valid only
 /// for the flags that they were computed with.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct RouteCache {
     /// Paths by device, with the `relay` flag.
-    trees: OnceLock<(bool, Box<[OnceLock<Tree>]>)>,
+    trees: OnceLock<(bool, Box<[OnceLock<PathTree>]>)>,
     /// Routes by pair and `relay` flag.
     routes: Mutex<FxHashMap<(usize, usize, bool), Route>>,
     /// Slowest pairs, with the `relay` and `alike` flags.
@@ -52,14 +52,14 @@ pub(super) struct Kept {
     groups: Mutex<FxHashMap<Vec<usize>, (bool, Collectives)>>,
 }
 
-impl Clone for Kept {
+impl Clone for RouteCache {
     fn clone(&self) -> Self {
-        Kept::default()
+        RouteCache::default()
     }
 }
 
 /// The cache does not affect equality of topologies.
-impl PartialEq for Kept {
+impl PartialEq for RouteCache {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -67,7 +67,7 @@ impl PartialEq for Kept {
 
 /// Returns the value of a key, computed and stored if absent. The lock is not held during the computation. A cache of
 /// `most` entries is cleared before the next one.
-fn known<K, Q, V>(all: &Mutex<FxHashMap<K, V>>, most: usize, key: &Q, find: impl FnOnce() -> V) -> V
+fn cached<K, Q, V>(all: &Mutex<FxHashMap<K, V>>, most: usize, key: &Q, find: impl FnOnce() -> V) -> V
 where
     K: Borrow<Q> + Hash + Eq,
     Q: ToOwned<Owned = K> + Hash + Eq + ?Sized,
@@ -92,11 +92,11 @@ impl Topology {
         if from == to {
             return Route { bandwidth: f64::INFINITY, ..Route::default() };
         }
-        if self.devices() > KEPT {
-            return self.route_kept(from, to);
+        if self.devices() > MOST_DEVICES_WITH_TREES {
+            return self.route_cached(from, to);
         }
         let begun = || (self.relay, (0..self.devices()).map(|_| OnceLock::new()).collect());
-        let (relay, trees) = self.kept.trees.get_or_init(begun);
+        let (relay, trees) = self.cache.trees.get_or_init(begun);
         if *relay != self.relay {
             return self.route_alone(from, to);
         }
@@ -106,7 +106,7 @@ impl Topology {
     /// Routes from a device to others. For many devices, one table of shortest paths per width is computed, and only
     /// one is held at a time.
     pub(super) fn routes_from(&self, from: usize, to: &[usize]) -> Vec<Route> {
-        if self.devices() <= KEPT || to.len() < MANY_FROM_ONE {
+        if self.devices() <= MOST_DEVICES_WITH_TREES || to.len() < MANY_FROM_ONE {
             return to.iter().map(|&to| self.route(from, to)).collect();
         }
         let reached = |paths: &[Arrival], to: usize| to == from || paths[self.vertex_of(to) as usize].is_some();
@@ -140,21 +140,21 @@ impl Topology {
     }
 
     /// Route to a device along a tree.
-    fn along(&self, tree: &Tree, to: usize) -> Route {
+    fn along(&self, tree: &PathTree, to: usize) -> Route {
         let width = tree.widths[to];
         let paths = tree.by_width.iter().find(|own| own.0 == width);
         paths.map_or_else(Route::default, |(_, before)| self.follow(before, to))
     }
 
-    /// Same as [`Topology::route`] for more than [`KEPT`] devices.
-    fn route_kept(&self, from: usize, to: usize) -> Route {
-        known(&self.kept.routes, MOST_ROUTES, &(from, to, self.relay), || self.route_alone(from, to))
+    /// Same as [`Topology::route`] for more than [`MOST_DEVICES_WITH_TREES`] devices.
+    fn route_cached(&self, from: usize, to: usize) -> Route {
+        cached(&self.cache.routes, MOST_ROUTES, &(from, to, self.relay), || self.route_alone(from, to))
     }
 
     /// Slowest pairs, computed once.
-    pub(super) fn kept_rule(&self, find: impl Fn() -> LinkRule) -> LinkRule {
+    pub(super) fn cached_rule(&self, find: impl Fn() -> LinkRule) -> LinkRule {
         let now = (self.relay, self.alike);
-        let &(then, rule) = self.kept.rule.get_or_init(|| (now, find()));
+        let &(then, rule) = self.cache.rule.get_or_init(|| (now, find()));
         if then == now { rule } else { find() }
     }
 
@@ -164,18 +164,18 @@ impl Topology {
         if devices.len() > SEARCHED {
             return find();
         }
-        let (relay, kept) = known(&self.kept.groups, MOST_GROUPS, devices, || (self.relay, find()));
+        let (relay, kept) = cached(&self.cache.groups, MOST_GROUPS, devices, || (self.relay, find()));
         if relay == self.relay { kept } else { find() }
     }
 
-    fn tree(&self, from: usize) -> Tree {
+    fn tree(&self, from: usize) -> PathTree {
         // No path is wider than the widest link of the device, and often that width reaches all.
         let leaving = self.widest_leaving(from);
         let paths = self.fewest_hops(from, None, leaving);
         if (0..self.devices()).all(|to| to == from || paths[self.vertex_of(to) as usize].is_some()) {
             let mut widths = vec![leaving; self.devices()];
             widths[from] = f64::INFINITY;
-            return Tree { widths, by_width: vec![(leaving, paths)] };
+            return PathTree { widths, by_width: vec![(leaving, paths)] };
         }
         let widths = self.pairs_from(from);
         let mut own: Vec<f64> = (0..).zip(&widths).filter(|(to, _)| *to != from).map(|(_, &width)| width).collect();
@@ -183,7 +183,7 @@ impl Topology {
         own.sort_unstable_by(f64::total_cmp);
         own.dedup();
         let by_width = own.into_iter().map(|width| (width, self.fewest_hops(from, None, width))).collect();
-        Tree { widths, by_width }
+        PathTree { widths, by_width }
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
                 for to in (0..topology.devices()).filter(|&to| to != from) {
                     let (kept, found) = (topology.route(from, to), topology.route_alone(from, to));
                     assert_eq!(kept, found, "{name}: {from} {to}");
-                    assert_eq!((topology.route_kept(from, to), topology.route_kept(from, to)), (kept, found));
+                    assert_eq!((topology.route_cached(from, to), topology.route_cached(from, to)), (kept, found));
                 }
             }
         }
@@ -208,11 +208,11 @@ mod tests {
     #[test]
     fn many_routes_from_one_device_are_those_found_one_by_one() {
         let topology = named("tpu-v4-8x12x12").unwrap();
-        assert!(topology.devices() > super::KEPT);
-        let to: Vec<usize> = (0..super::KEPT + 70).step_by(7).collect();
+        assert!(topology.devices() > super::MOST_DEVICES_WITH_TREES);
+        let to: Vec<usize> = (0..super::MOST_DEVICES_WITH_TREES + 70).step_by(7).collect();
         assert!(to.len() > super::MANY_FROM_ONE);
         // And round a switch to which every device has a width of its own, but for one that nothing leads to.
-        let (count, name) = (super::KEPT as u32 + 70, |v: u32| format!("v{v}"));
+        let (count, name) = (super::MOST_DEVICES_WITH_TREES as u32 + 70, |v: u32| format!("v{v}"));
         let kind = |v: u32| if v < count { VertexKind::Device } else { VertexKind::Switch };
         let vertices = (0..=count).map(|v| Vertex { name: name(v), kind: kind(v), machine: None }).collect();
         let link = |v: u32| {

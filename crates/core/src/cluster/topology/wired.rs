@@ -6,14 +6,14 @@ use super::graph::Topology;
 
 /// Topology that plans run on.
 #[derive(Debug, Clone)]
-pub struct Wired {
+pub struct PlanTopology {
     /// The topology.
     pub topology: Arc<Topology>,
     /// File that it was read from, as the user wrote it. `None` for a preset, whose name identifies it.
     pub file: Option<String>,
 }
 
-impl PartialEq for Wired {
+impl PartialEq for PlanTopology {
     fn eq(&self, other: &Self) -> bool {
         self.file == other.file && (Arc::ptr_eq(&self.topology, &other.topology) || self.topology == other.topology)
     }

@@ -1,10 +1,10 @@
 //! Edits of a node's choice within its stage: its mode, or an operator's split.
 
-use super::{Desk, Edited, Result, WHOLE, refuse};
+use super::{EditContext, EditResult, Result, WHOLE, refuse};
 use crate::workload::{Choice, NodeIndex, Operator, Profile};
 
-impl Desk<'_> {
-    pub(super) fn choose(&self, nodes: &[NodeIndex], forwards: bool) -> Result<Edited> {
+impl EditContext<'_> {
+    pub(super) fn choose(&self, nodes: &[NodeIndex], forwards: bool) -> Result<EditResult> {
         let home = self.home(nodes)?;
         let stage = &self.plan.stages[home];
         let mut plan = self.plan.clone();
@@ -42,7 +42,7 @@ impl Desk<'_> {
                     let Some(now) = read else {
                         return refuse(format!("the split of {} cannot be read", self.label(node)));
                     };
-                    let splits = Splits::new(operator, stage.device_count(), profile.cutoff);
+                    let splits = SplitIterator::new(operator, stage.device_count(), profile.cutoff);
                     let next = operator.split(&splits.beside(&now, forwards));
                     text = next.to_string();
                     new[at(node)] = Choice::Split(next);
@@ -65,14 +65,14 @@ impl Desk<'_> {
 }
 
 /// Possible splits of an operator over devices, in lexicographic order.
-struct Splits<'a> {
+struct SplitIterator<'a> {
     operator: &'a Operator,
     /// Ways by dimension, ascending; 1 is always included.
     allowed: Vec<Vec<u32>>,
     devices: u32,
 }
 
-impl<'a> Splits<'a> {
+impl<'a> SplitIterator<'a> {
     /// Lists the allowed ways. A piece of a dimension keeps at least `cutoff` elements.
     fn new(operator: &'a Operator, devices: u32, cutoff: u32) -> Self {
         let divisors = |extent: u64| -> Vec<u32> {
@@ -80,7 +80,7 @@ impl<'a> Splits<'a> {
             (1..=most).filter(|&ways| extent.is_multiple_of(ways)).map(|ways| ways as u32).collect()
         };
         let allowed = operator.dims.iter().map(|dim| if dim.splittable { divisors(dim.extent) } else { vec![1] });
-        Splits { operator, allowed: allowed.collect(), devices }
+        SplitIterator { operator, allowed: allowed.collect(), devices }
     }
 
     /// Possible ways of the next dimension after `before`, ascending; never empty.

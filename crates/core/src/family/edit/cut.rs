@@ -1,13 +1,13 @@
 //! Edits that merge two stages or split one.
 
-use super::{Desk, Edited, Result, add, refuse, take};
+use super::{EditContext, EditResult, Result, add, refuse, take};
 use crate::{
     plan::{Basis, Measure, Plan, Stage},
     workload::{NodeIndex, Profile},
 };
 
-impl Desk<'_> {
-    pub(super) fn merge(&self, stage: usize) -> Result<Edited> {
+impl EditContext<'_> {
+    pub(super) fn merge(&self, stage: usize) -> Result<EditResult> {
         self.stage(stage)?;
         let Some(next) = self.plan.stages.get(stage + 1) else {
             return refuse(if self.plan.stages.len() == 1 {
@@ -36,7 +36,7 @@ impl Desk<'_> {
         self.done(plan, format!("stages {} and {} are one", stage + 1, stage + 2))
     }
 
-    pub(super) fn split(&self, stage: usize, at: NodeIndex) -> Result<Edited> {
+    pub(super) fn split(&self, stage: usize, at: NodeIndex) -> Result<EditResult> {
         if self.operators() {
             return refuse("operators share all devices, so there is one stage");
         }

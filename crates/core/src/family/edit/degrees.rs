@@ -1,14 +1,14 @@
 //! Edits of the number of replicas and the tensor degree.
 
-use super::{Desk, Edited, Refused, Result, WHOLE, refuse};
+use super::{EditContext, EditError, EditResult, Result, WHOLE, refuse};
 use crate::{
     cluster::MOST_DEVICES,
     plan::{Plan, Stage},
     workload::{PiperProfile, Profile},
 };
 
-impl Desk<'_> {
-    pub(super) fn data_parallel(&self, stage: usize, up: bool) -> Result<Edited> {
+impl EditContext<'_> {
+    pub(super) fn data_parallel(&self, stage: usize, up: bool) -> Result<EditResult> {
         let old = self.stage(stage)?;
         let next = match &self.workload.profile {
             Profile::Piper(_) => self.next_replicas(old, stage, up)?,
@@ -36,7 +36,7 @@ impl Desk<'_> {
         let most = batch.min(MOST_DEVICES / old.tensor_parallel.max(1));
         let next = if up { (d.saturating_add(1)..=most).find(divides) } else { (1..d).rev().find(divides) };
         next.ok_or_else(|| {
-            Refused(if up {
+            EditError(if up {
                 format!("no more than {d} replicas divide {batch} microbatches on at most {MOST_DEVICES} devices")
             } else {
                 format!("stage {} has one replica already", stage + 1)
@@ -44,7 +44,7 @@ impl Desk<'_> {
         })
     }
 
-    pub(super) fn tensor_parallel(&self, stage: usize, up: bool) -> Result<Edited> {
+    pub(super) fn tensor_parallel(&self, stage: usize, up: bool) -> Result<EditResult> {
         let old = self.stage(stage)?;
         let profile = match &self.workload.profile {
             Profile::Piper(profile) => profile,
@@ -82,7 +82,7 @@ impl Desk<'_> {
     }
 
     /// Gives a stage as many devices as its degrees need.
-    fn resized(&self, mut plan: Plan, stage: usize) -> Result<Resized<'_>> {
+    fn resized(&self, mut plan: Plan, stage: usize) -> Result<ResizedStage<'_>> {
         let wanted = plan.stages[stage].device_count();
         let devices = &mut plan.stages[stage].devices;
         let there = devices.len() as u32;
@@ -95,7 +95,7 @@ impl Desk<'_> {
             let more = self.more_devices(devices, wanted - there)?;
             devices.extend(more);
         }
-        Ok(Resized { desk: self, plan })
+        Ok(ResizedStage { desk: self, plan })
     }
 
     /// Additional devices for a stage with devices `own`. On machines, free devices of its own machines come first, and
@@ -128,13 +128,13 @@ fn size(up: bool) -> &'static str {
 }
 
 /// Plan whose stage has its devices.
-struct Resized<'d> {
-    desk: &'d Desk<'d>,
+struct ResizedStage<'d> {
+    desk: &'d EditContext<'d>,
     plan: Plan,
 }
 
-impl Resized<'_> {
-    fn with(self, what: impl FnOnce(&Plan) -> String) -> Result<Edited> {
+impl ResizedStage<'_> {
+    fn with(self, what: impl FnOnce(&Plan) -> String) -> Result<EditResult> {
         let what = what(&self.plan);
         self.desk.done(self.plan, what)
     }

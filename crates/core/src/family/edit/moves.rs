@@ -1,13 +1,13 @@
 //! Edits that move nodes between stages: chosen nodes, or the one at a boundary.
 
-use super::{Desk, Edited, Refused, Result, add, refuse, take};
+use super::{EditContext, EditError, EditResult, Result, add, refuse, take};
 use crate::{
     plan::Plan,
     workload::{Choice, NodeIndex, Profile},
 };
 
-impl Desk<'_> {
-    pub(super) fn boundary(&self, stage: usize, forwards: bool) -> Result<Edited> {
+impl EditContext<'_> {
+    pub(super) fn boundary(&self, stage: usize, forwards: bool) -> Result<EditResult> {
         self.stage(stage)?;
         if self.plan.stages.len() < 2 {
             return refuse("there is one stage only, so there is no boundary to move");
@@ -38,10 +38,10 @@ impl Desk<'_> {
             }
         }
         let last = format!("stage {} would be left without nodes: merge the stages instead", from + 1);
-        Err(first_refusal.unwrap_or(Refused(last)))
+        Err(first_refusal.unwrap_or(EditError(last)))
     }
 
-    pub(super) fn move_nodes(&self, nodes: &[NodeIndex], to: usize) -> Result<Edited> {
+    pub(super) fn move_nodes(&self, nodes: &[NodeIndex], to: usize) -> Result<EditResult> {
         if self.operators() {
             return refuse("operators share all devices, so there is no other stage to go to");
         }

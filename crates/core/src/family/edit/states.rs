@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Desk, Edited, Result, refuse};
+use super::{EditContext, EditResult, Result, refuse};
 use crate::{
     plan::{Basis, Measure, Plan, Stage},
     workload::{NodeIndex, states::States},
 };
 
-impl<'a> Desk<'a> {
+impl<'a> EditContext<'a> {
     /// Last state of every stage.
     fn ends(&self) -> &'a [u32] {
         self.plan.last_states().unwrap_or_default()
@@ -18,7 +18,7 @@ impl<'a> Desk<'a> {
         let (Some(profile), Measure::Speedup(model)) = (self.workload.layers(), self.plan.measure) else {
             return refuse("the plan is not over states");
         };
-        let states = match States::found(self.workload, profile, model.linear, &|| false) {
+        let states = match States::cached(self.workload, profile, model.linear, &|| false) {
             Ok(states) => states,
             Err(error) => return refuse(format!("its states cannot be told: {error}")),
         };
@@ -30,7 +30,7 @@ impl<'a> Desk<'a> {
         Ok(states)
     }
 
-    pub(super) fn boundary_by_states(&self, left: usize, forwards: bool) -> Result<Edited> {
+    pub(super) fn boundary_by_states(&self, left: usize, forwards: bool) -> Result<EditResult> {
         let states = self.states()?;
         let ends = self.ends();
         let least = if left == 0 { 0 } else { ends[left - 1] + 1 };
@@ -49,7 +49,7 @@ impl<'a> Desk<'a> {
         self.done(plan, format!("stage {} ends with state {}", left + 1, end + 1))
     }
 
-    pub(super) fn split_by_states(&self, stage: usize, at: NodeIndex) -> Result<Edited> {
+    pub(super) fn split_by_states(&self, stage: usize, at: NodeIndex) -> Result<EditResult> {
         let states = self.states()?;
         let ends = self.ends();
         let first = if stage == 0 { 0 } else { ends[stage - 1] + 1 };

@@ -197,7 +197,7 @@ fn published(
         violations.push(Violation::DeviceList { stage, problem });
         0.0
     };
-    let states = match States::found(workload, profile, model.linear, &|| false) {
+    let states = match States::cached(workload, profile, model.linear, &|| false) {
         Ok(states) => states,
         Err(error) => return refuse(1, error.to_string()),
     };

@@ -69,7 +69,7 @@ pub fn stages(
     plan: &Plan,
     model: &SpeedupModel,
 ) -> Vec<LayerStage> {
-    let kept = states::kept(workload);
+    let kept = states::planned_nodes(workload);
     let microbatches = microbatches(model, limits, plan);
     let m = f64::from(microbatches);
     let scale = model.scale(limits.samples());
@@ -136,16 +136,16 @@ pub fn stages(
 fn cut_bytes(
     workload: &Workload,
     profile: &LayerProfile,
-    kept: &[bool],
+    planned: &[bool],
     stage_of: &[usize],
     stages: usize,
 ) -> Vec<f64> {
     // By stage: bytes needed after it for the first time, and bytes no longer needed.
     let mut changes: Vec<Vec<f64>> = vec![vec![]; stages + 1];
-    for u in (0..kept.len()).filter(|&u| kept[u] && stage_of[u] != usize::MAX) {
+    for u in (0..planned.len()).filter(|&u| planned[u] && stage_of[u] != usize::MAX) {
         let own = stage_of[u];
         let needed =
-            workload.dag.successors(u).filter(|&w| kept[w] && stage_of[w] != usize::MAX).map(|w| stage_of[w]).max();
+            workload.dag.successors(u).filter(|&w| planned[w] && stage_of[w] != usize::MAX).map(|w| stage_of[w]).max();
         if let Some(needed) = needed.filter(|&needed| needed > own) {
             changes[own].push(profile.nodes[u].activation());
             changes[needed].push(-profile.nodes[u].activation());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     cluster::Limits,
-    family::describe::{Amount, Describe, Detail, Flow, flows, runs, stages_of},
+    family::describe::{Amount, Describe, Detail, StageTraffic, flows, runs, stages_of},
     plan::Plan,
     units,
     workload::{LayerProfile, NodeIndex, Workload, layer_profile::MILLISECONDS},
@@ -54,7 +54,7 @@ impl Describe for LayerProfile {
         Amount::Bytes(self.nodes[workload.edge(edge).0].activation())
     }
 
-    fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow> {
+    fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<StageTraffic> {
         let stage_of = stages_of(workload, plan);
         let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         // An output goes from stage to stage until the last one that needs it.

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    Checked, Family, ProfileBatch,
-    dial::{Dial, NotTurned},
+    CheckContext, Family, ProfileBatch,
+    dial::{Dial, DialError},
     platform::Platform,
 };
 use crate::{
@@ -58,25 +58,25 @@ impl Family for LayerProfile {
         vec![Dial { id: PROFILE_BATCH, label: "profile batch", help, value: samples.to_string(), steps }]
     }
 
-    fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
+    fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, DialError> {
         if id != PROFILE_BATCH {
-            return Err(NotTurned(format!(
+            return Err(DialError(format!(
                 "{} carries what was measured: there is no `{id}` to change",
                 workload.name
             )));
         }
-        let samples = units::parse_count(value.trim()).map_err(|error| NotTurned(error.to_string()))?;
+        let samples = units::parse_count(value.trim()).map_err(|error| DialError(error.to_string()))?;
         if !(1..=MOST_SAMPLES).contains(&samples) {
-            return Err(NotTurned(format!("{samples} samples are not from 1 to {MOST_SAMPLES}")));
+            return Err(DialError(format!("{samples} samples are not from 1 to {MOST_SAMPLES}")));
         }
         Ok(Workload { profile: Profile::Layers(self.clone().of_batch(samples)), ..workload.clone() })
     }
 
-    fn taken(&self, measure: Option<Measure>) -> Vec<String> {
+    fn assumptions(&self, measure: Option<Measure>) -> Vec<String> {
         let mut taken = vec![];
         let untold = "the profile does not tell how many samples were measured at once";
         match self.batch {
-            Batch::Told(_) => {}
+            Batch::Stated(_) => {}
             Batch::BySizes(images) => taken.push(format!(
                 "{untold}: by the sizes of its input and of its linear layers' outputs it is of {images} images, and taken so; \
                  --profile-batch N says otherwise"
@@ -99,7 +99,7 @@ impl Family for LayerProfile {
     }
 
     fn profile_batch(&self) -> Option<ProfileBatch> {
-        Some(ProfileBatch { samples: self.samples(), told: matches!(self.batch, Batch::Told(_)) })
+        Some(ProfileBatch { samples: self.samples(), stated: matches!(self.batch, Batch::Stated(_)) })
     }
 
     fn on_machines(&self) -> bool {
@@ -110,7 +110,7 @@ impl Family for LayerProfile {
         vec![Measure::Speedup(SpeedupModel::from_options(options, self.samples()))]
     }
 
-    fn check(&self, checked: &Checked<'_>, score: &mut Score) {
+    fn check(&self, checked: &CheckContext<'_>, score: &mut Score) {
         check::check(checked.workload, self, checked.limits, checked.plan, checked.stage_of, score);
     }
 

@@ -23,7 +23,7 @@ use crate::{
 
 /// Costs of an operator on each device.
 #[derive(Debug, Clone, Copy, Default)]
-struct Parts {
+struct OperatorCosts {
     /// Operations.
     operations: f64,
     /// Words sent in all-reduces.
@@ -135,21 +135,29 @@ fn ring(words: f64, devices: f64) -> f64 {
     2.0 * (devices - 1.0) * (words / devices)
 }
 
-fn operator_cost(operator: &Operator, split: &[f64], batch_norm: BatchNorm) -> Parts {
+fn operator_cost(operator: &Operator, split: &[f64], batch_norm: BatchNorm) -> OperatorCosts {
     let whole: Vec<f64> = operator.dims.iter().map(|dim| dim.extent as f64).collect();
     let piece: Vec<f64> = whole.iter().zip(split).map(|(extent, ways)| extent / ways).collect();
     let elements: f64 = piece.iter().product();
     match &operator.kind {
         OperatorKind::Convolution { pointwise, .. } => {
             // b c h w r s n
-            let role = [Role::Row, Role::Sum, Role::Row, Role::Row, Role::Sum, Role::Sum, Role::Column];
+            let role = [
+                DimensionRole::Row,
+                DimensionRole::Sum,
+                DimensionRole::Row,
+                DimensionRole::Row,
+                DimensionRole::Sum,
+                DimensionRole::Sum,
+                DimensionRole::Column,
+            ];
             product(&piece, split, &role, *pointwise)
         }
         OperatorKind::Dense { pointwise, .. } => {
-            let mut role = vec![Role::Row; piece.len()];
+            let mut role = vec![DimensionRole::Row; piece.len()];
             let last = role.len() - 1;
-            role[last] = Role::Sum;
-            role[last - 1] = Role::Column;
+            role[last] = DimensionRole::Sum;
+            role[last - 1] = DimensionRole::Column;
             product(&piece, split, &role, *pointwise)
         }
         OperatorKind::Einsum { equation, pointwise } => product(&piece, split, &roles(operator, equation), *pointwise),
@@ -158,7 +166,18 @@ fn operator_cost(operator: &Operator, split: &[f64], batch_norm: BatchNorm) -> P
             let mut tall = piece.clone();
             tall[3] *= 4.0;
             tall[4] *= 2.0;
-            let mut parts = product(&tall, split, &[Role::Batch, Role::Row, Role::Row, Role::Column, Role::Sum], 3);
+            let mut parts = product(
+                &tall,
+                split,
+                &[
+                    DimensionRole::Batch,
+                    DimensionRole::Row,
+                    DimensionRole::Row,
+                    DimensionRole::Column,
+                    DimensionRole::Sum,
+                ],
+                3,
+            );
             let wanted = piece[2] * piece[4];
             let there = if split[4] > split[3] { 0.0 } else { piece[2] * piece[3].min(piece[4]) };
             parts.moved = whole[0] * whole[1] * (wanted - there).max(0.0);
@@ -169,7 +188,7 @@ fn operator_cost(operator: &Operator, split: &[f64], batch_norm: BatchNorm) -> P
             let side = |axis: usize| image[axis] as f64 / split[axis];
             let seen = |axis: usize| side(axis) + if split[axis] > 1.0 { window[axis - 2] as f64 } else { 0.0 };
             let border = seen(2) * seen(3) - side(2) * side(3);
-            Parts { operations: elements, moved: border * piece[0] * piece[1], ..Parts::default() }
+            OperatorCosts { operations: elements, moved: border * piece[0] * piece[1], ..OperatorCosts::default() }
         }
         OperatorKind::Normalisation { axis } => {
             let others = |axis: usize| split.iter().product::<f64>() / split[axis];
@@ -177,37 +196,37 @@ fn operator_cost(operator: &Operator, split: &[f64], batch_norm: BatchNorm) -> P
                 BatchNorm::PerChannel if *axis == 0 && piece.len() > 1 => 8.0 * ring(piece[1], others(1)),
                 _ => 4.0 * (ring(elements / piece[*axis], split[*axis]) + ring(piece[*axis], others(*axis))),
             };
-            Parts { operations: 16.0 * elements, reduced, ..Parts::default() }
+            OperatorCosts { operations: 16.0 * elements, reduced, ..OperatorCosts::default() }
         }
         OperatorKind::Elementwise { pointwise } => {
-            Parts { operations: elements * f64::from(pointwise + 1), ..Parts::default() }
+            OperatorCosts { operations: elements * f64::from(pointwise + 1), ..OperatorCosts::default() }
         }
         OperatorKind::Mean { axes } => {
             let devices: f64 = axes.iter().map(|&axis| split[axis]).product();
-            Parts { reduced: ring(elements, devices), ..Parts::default() }
+            OperatorCosts { reduced: ring(elements, devices), ..OperatorCosts::default() }
         }
         OperatorKind::Softmax { axis } => {
             let rows = elements / piece[*axis];
             let reduced = ring(rows, split[*axis]) * 2.0 + ring(rows * whole[*axis], split[*axis]);
-            Parts { operations: elements * (4.0 + whole[*axis]), reduced, ..Parts::default() }
+            OperatorCosts { operations: elements * (4.0 + whole[*axis]), reduced, ..OperatorCosts::default() }
         }
         OperatorKind::CrossEntropy => {
             let last = piece.len() - 1;
             let rows = elements / piece[last];
             let reduced = if split[last] > 1.0 { 2.0 * rows } else { 0.0 };
-            Parts { operations: 4.0 * elements + 2.0 * rows, reduced, ..Parts::default() }
+            OperatorCosts { operations: 4.0 * elements + 2.0 * rows, reduced, ..OperatorCosts::default() }
         }
         OperatorKind::Concatenation { .. }
         | OperatorKind::Ravel
         | OperatorKind::Unravel { .. }
         | OperatorKind::Stack
-        | OperatorKind::Unstack => Parts::default(),
+        | OperatorKind::Unstack => OperatorCosts::default(),
     }
 }
 
 /// Role of a dimension in a matrix multiplication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum DimensionRole {
     Batch,
     Row,
     Column,
@@ -215,30 +234,32 @@ enum Role {
 }
 
 /// Roles of an equation's letters, by dimension.
-fn roles(operator: &Operator, equation: &str) -> Vec<Role> {
+fn roles(operator: &Operator, equation: &str) -> Vec<DimensionRole> {
     let (operands, result) = equation.split_once("->").unwrap_or((equation, ""));
     let (left, right) = operands.split_once(',').unwrap_or((operands, ""));
     let role = |name: &str| match (left.contains(name), right.contains(name), result.contains(name)) {
-        (true, true, true) => Role::Batch,
-        (true, false, _) => Role::Row,
-        (false, true, _) => Role::Column,
-        _ => Role::Sum,
+        (true, true, true) => DimensionRole::Batch,
+        (true, false, _) => DimensionRole::Row,
+        (false, true, _) => DimensionRole::Column,
+        _ => DimensionRole::Sum,
     };
     operator.dims.iter().map(|dim| role(&dim.name)).collect()
 }
 
 /// Matrix multiplication with its two gradients. Each result is all-reduced over the devices that split its summed
 /// dimensions.
-fn product(piece: &[f64], split: &[f64], role: &[Role], pointwise: u32) -> Parts {
-    let over = |values: &[f64], wanted: Role| -> f64 {
+fn product(piece: &[f64], split: &[f64], role: &[DimensionRole], pointwise: u32) -> OperatorCosts {
+    let over = |values: &[f64], wanted: DimensionRole| -> f64 {
         values.iter().zip(role).filter(|(_, role)| **role == wanted).map(|(value, _)| value).product()
     };
-    let [batch, rows, columns, sums] = [Role::Batch, Role::Row, Role::Column, Role::Sum].map(|role| over(piece, role));
+    let [batch, rows, columns, sums] =
+        [DimensionRole::Batch, DimensionRole::Row, DimensionRole::Column, DimensionRole::Sum]
+            .map(|role| over(piece, role));
     let forward = rows * columns * (sums + f64::from(pointwise));
-    let reduced = ring(rows * columns, over(split, Role::Sum))
-        + ring(rows * sums, over(split, Role::Column))
-        + ring(columns * sums, over(split, Role::Row));
-    Parts { operations: 3.0 * forward * batch, reduced: reduced * batch, moved: 0.0 }
+    let reduced = ring(rows * columns, over(split, DimensionRole::Sum))
+        + ring(rows * sums, over(split, DimensionRole::Column))
+        + ring(columns * sums, over(split, DimensionRole::Row));
+    OperatorCosts { operations: 3.0 * forward * batch, reduced: reduced * batch, moved: 0.0 }
 }
 
 /// Number of ways that each axis of a tensor is split.

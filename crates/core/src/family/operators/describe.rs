@@ -2,7 +2,7 @@
 
 use crate::{
     cluster::Limits,
-    family::describe::{Amount, Describe, Detail, Flow},
+    family::describe::{Amount, Describe, Detail, StageTraffic},
     plan::Plan,
     units,
     workload::{NodeIndex, Operator, OperatorProfile, Workload},
@@ -36,7 +36,7 @@ impl Describe for OperatorProfile {
         self.operators[node].operations()
     }
 
-    fn weight_told(&self) -> (&'static str, fn(f64) -> String) {
+    fn weight_format(&self) -> (&'static str, fn(f64) -> String) {
         ("operations", units::operations)
     }
 
@@ -60,7 +60,7 @@ impl Describe for OperatorProfile {
     }
 
     // All operators share their devices. Their transfers are in their own costs.
-    fn flows(&self, _workload: &Workload, _plan: &Plan) -> Vec<Flow> {
+    fn flows(&self, _workload: &Workload, _plan: &Plan) -> Vec<StageTraffic> {
         vec![]
     }
 

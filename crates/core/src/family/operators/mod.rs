@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Checked, Family, check::degrees, platform::Platform};
+use super::{CheckContext, Family, check::degrees, platform::Platform};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
@@ -62,7 +62,7 @@ impl Family for OperatorProfile {
         vec![Measure::OperatorCost(rules(options))]
     }
 
-    fn check(&self, checked: &Checked<'_>, score: &mut Score) {
+    fn check(&self, checked: &CheckContext<'_>, score: &mut Score) {
         degrees(checked.limits, checked.plan, &mut score.violations);
         check::check(checked.workload, self, checked.limits, checked.plan, score);
     }

@@ -1,11 +1,11 @@
 //! Choices of operators: dimensions to split.
 
 use crate::{
-    family::offers::Offers,
-    workload::{NodeIndex, Operator, OperatorProfile, operators::Link},
+    family::offers::NodeOffers,
+    workload::{NodeIndex, Operator, OperatorProfile, operators::OperatorEdge},
 };
 
-impl Offers for OperatorProfile {
+impl NodeOffers for OperatorProfile {
     fn nodes_are_operators(&self) -> bool {
         true
     }
@@ -14,7 +14,7 @@ impl Offers for OperatorProfile {
         self.operators.get(node.index())
     }
 
-    fn operator_links(&self) -> Vec<Link> {
+    fn operator_links(&self) -> Vec<OperatorEdge> {
         self.links()
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     cluster::Limits,
     family,
     plan::{NodeScore, Plan},
-    simulate::{Pipeline, PipelineStage, Step},
+    simulate::{OperatorTimes, Pipeline, PipelineStage},
     workload::{NodeIndex, OperatorProfile, Workload},
 };
 
@@ -15,9 +15,9 @@ pub(crate) fn pipeline(workload: &Workload, limits: &Limits, plan: &Plan) -> Pip
     let step = |(&node, cost): (&NodeIndex, &NodeScore)| {
         // A third of compute and of its all-reduces is forward. Data received in the forward pass returns as gradients.
         let forward_s = (cost.compute_s + cost.sync_s) / 3.0 + cost.communication_s / 2.0;
-        Step { node, forward_s, backward_s: cost.compute_s + cost.sync_s + cost.communication_s - forward_s }
+        OperatorTimes { node, forward_s, backward_s: cost.compute_s + cost.sync_s + cost.communication_s - forward_s }
     };
-    let steps: Vec<Step> = stage.nodes.iter().zip(&scored.nodes).map(step).collect();
+    let steps: Vec<OperatorTimes> = stage.nodes.iter().zip(&scored.nodes).map(step).collect();
     let stages = vec![PipelineStage {
         forward_s: steps.iter().map(|step| step.forward_s).sum(),
         backward_s: steps.iter().map(|step| step.backward_s).sum(),

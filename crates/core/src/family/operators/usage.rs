@@ -11,7 +11,7 @@ use crate::{
 
 /// Tensor that one operator passes to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Handover {
+pub struct TensorTransfer {
     /// Node that writes it.
     pub from: NodeIndex,
     /// Node that reads it.
@@ -22,7 +22,7 @@ pub struct Handover {
 
 /// Operator with fewer pieces than devices.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Idle {
+pub struct IdleOperator {
     /// Node of the operator.
     pub node: NodeIndex,
     /// Number of pieces, which is the number of devices that work on it.
@@ -39,9 +39,9 @@ pub struct OperatorUse {
     /// Seconds per step.
     pub step_s: f64,
     /// Tensors between operators, the costliest first.
-    pub edges: Vec<Handover>,
+    pub edges: Vec<TensorTransfer>,
     /// Operators that leave devices idle, the longest waits first.
-    pub idle: Vec<Idle>,
+    pub idle: Vec<IdleOperator>,
 }
 
 /// Use of a valid plan of split operators; else `None`.
@@ -59,19 +59,19 @@ pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorU
         splits[node.index()] = Some(degrees.into_iter().map(f64::from).collect::<Vec<f64>>());
     }
     let devices = stage.device_count();
-    let mut edges: Vec<Handover> = vec![];
+    let mut edges: Vec<TensorTransfer> = vec![];
     let mut idle = vec![];
     for (&node, costs) in stage.nodes.iter().zip(&scored.nodes) {
         for (from, words) in check::received(profile, node, &splits, rules) {
             let seconds = words * check::word_operations(limits) / limits.flops();
             match edges.iter_mut().find(|edge| (edge.from, edge.to) == (from, node)) {
                 Some(same) => same.seconds += seconds,
-                None => edges.push(Handover { from, to: node, seconds }),
+                None => edges.push(TensorTransfer { from, to: node, seconds }),
             }
         }
         let pieces: f64 = splits[node.index()].as_ref()?.iter().product();
         if pieces < f64::from(devices) {
-            idle.push(Idle { node, pieces, seconds: costs.compute_s });
+            idle.push(IdleOperator { node, pieces, seconds: costs.compute_s });
         }
     }
     edges.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));

@@ -11,8 +11,8 @@
 use std::collections::VecDeque;
 
 use super::{
-    orders::{Kind, Operation, Orders},
-    routed::Ways,
+    orders::{Operation, OperationKind, Orders},
+    routed::RouteTimes,
 };
 
 /// Delayed fraction of the backward without recomputation.
@@ -56,7 +56,7 @@ impl Arrivals {
 
 /// Part of the model.
 #[derive(Debug, Clone, Default)]
-struct Part {
+struct ModelPart {
     stage: usize,
     ticks: [i64; 3],
     /// Destinations of activations and gradients, nearest first, with durations by microbatch modulo the length. Empty
@@ -80,7 +80,7 @@ struct Replica {
 pub(super) fn seconds(
     orders: &Orders,
     stages: &[StageSeconds],
-    (between, closing): (&[(usize, usize, Ways)], Option<Ways>),
+    (between, closing): (&[(usize, usize, RouteTimes)], Option<RouteTimes>),
     microbatches: usize,
 ) -> f64 {
     let m = microbatches as f64;
@@ -140,9 +140,9 @@ pub(super) fn seconds(
 fn model(
     orders: &Orders,
     stages: &[StageSeconds],
-    (between, closing): (&[(usize, usize, Ways)], Option<&Ways>),
+    (between, closing): (&[(usize, usize, RouteTimes)], Option<&RouteTimes>),
     ticks: &dyn Fn(f64) -> i64,
-) -> Vec<Part> {
+) -> Vec<ModelPart> {
     let each = orders.parts() as f64;
     let splits = orders.splits_backward();
     let count = stages.len() * orders.parts() as usize;
@@ -152,9 +152,9 @@ fn model(
         let (backward, recompute) = (cost.backward / each, cost.recompute.min(cost.backward) / each);
         let weights = if splits { ticks(WEIGHTS * (backward - recompute)) } else { 0 };
         let inputs = (ticks(backward) - weights).max(0);
-        Part { stage, ticks: [ticks(cost.forward / each), inputs, weights], ..Part::default() }
+        ModelPart { stage, ticks: [ticks(cost.forward / each), inputs, weights], ..ModelPart::default() }
     };
-    let mut parts: Vec<Part> = (0..count).map(part).collect();
+    let mut parts: Vec<ModelPart> = (0..count).map(part).collect();
     let mut link = |from: usize, to: usize, there: Vec<i64>, back: Vec<i64>| {
         parts[from].out[0].push((to, there));
         parts[to].waits[0] += 1;
@@ -170,13 +170,13 @@ fn model(
     for from in 0..count - 1 {
         let (a, b) = (orders.stage_of(from), orders.stage_of(from + 1));
         let pair = between.iter().find(|send| (send.0, send.1) == (a.min(b), a.max(b)));
-        let uniform = Ways::uniform(dearest);
+        let uniform = RouteTimes::uniform(dearest);
         // The second half of ZB-V runs against the order of the stages.
         let ways = match pair {
-            _ if a == b => &Ways::default(),
+            _ if a == b => &RouteTimes::default(),
             Some(send) if a.abs_diff(b) == 1 => &send.2,
             _ if a.abs_diff(b) > 1 => closing.unwrap_or(&uniform),
-            _ => &Ways::uniform(0.0),
+            _ => &RouteTimes::uniform(0.0),
         };
         let (there, back) = if a > b && a - b == 1 { (&ways.back, &ways.there) } else { (&ways.there, &ways.back) };
         link(from, from + 1, all(there), all(back));
@@ -185,21 +185,21 @@ fn model(
 }
 
 /// Longest of some ways, seconds.
-fn longest(ways: &Ways) -> f64 {
+fn longest(ways: &RouteTimes) -> f64 {
     ways.there.iter().chain(&ways.back).copied().fold(0.0, f64::max)
 }
 
 /// Time at which an operation's inputs are there, if they are. They are then consumed.
 fn ready(
-    parts: &[Part],
+    parts: &[ModelPart],
     arrivals: &mut [[Vec<Arrivals>; 2]],
     replica: &Replica,
     (kind, part, _): Operation,
 ) -> Option<i64> {
     let direction = match kind {
-        Kind::Forward => 0,
-        Kind::Backward => 1,
-        Kind::Weights => return Some(0),
+        OperationKind::Forward => 0,
+        OperationKind::Backward => 1,
+        OperationKind::Weights => return Some(0),
     };
     match parts[part].waits[direction] {
         0 => Some(0),
@@ -209,7 +209,7 @@ fn ready(
 
 /// Runs an operation and its transfers.
 fn perform(
-    parts: &[Part],
+    parts: &[ModelPart],
     arrivals: &mut [[Vec<Arrivals>; 2]],
     stages: &[StageSeconds],
     replica: &mut Replica,
@@ -217,13 +217,13 @@ fn perform(
     ready: i64,
 ) {
     let direction = match kind {
-        Kind::Forward => 0,
-        Kind::Backward => 1,
-        Kind::Weights => 2,
+        OperationKind::Forward => 0,
+        OperationKind::Backward => 1,
+        OperationKind::Weights => 2,
     };
     let end = replica.free[0].max(ready) + parts[part].ticks[direction];
     replica.free[0] = end;
-    if kind == Kind::Weights {
+    if kind == OperationKind::Weights {
         return;
     }
     let microbatch = own as usize * stages[replica.stage].replicas + replica.number;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use super::{
     any_schedule::{self, StageSeconds},
     orders::Orders,
-    routed::{Placed, Ways},
+    routed::{RouteTimes, StagePlacement},
 };
 use crate::{
     cluster::Limits,
@@ -31,14 +31,14 @@ const MOST_TICKS: f64 = (1u64 << 60) as f64;
 
 /// Stage: ticks of a microbatch on a replica, and of the all-reduce.
 #[derive(Debug, Clone, Copy, Default)]
-struct Work {
+struct StageTicks {
     forward: i64,
     backward: i64,
     reduce: i64,
 }
 
 /// Costs of a plan in seconds.
-struct Costs {
+struct PlanCosts {
     /// Forward, backward, all-reduce, and the recomputation in the backward.
     stages: Vec<[f64; 4]>,
     /// Bytes of parameters on each device of a stage.
@@ -59,14 +59,14 @@ pub(super) fn seconds(
     let mut costs = costs(workload, profile, limits, plan, stage_of);
     let mut replicas: Vec<usize> = plan.stages.iter().map(|stage| stage.data_parallel.max(1) as usize).collect();
     let mut microbatches = limits.microbatches as usize;
-    if let Some(placed) = Placed::of(plan) {
+    if let Some(placed) = StagePlacement::of(plan) {
         for (index, stage) in costs.stages.iter_mut().enumerate() {
             // A ring moves 2 (d−1)/d of the bytes: Piper's model counts each parameter twice.
             stage[2] = placed.reduce(index, 2.0 * costs.parameters[index]);
         }
         let orders = Orders::new(plan.execution.unwrap_or_default(), &degrees(&replicas));
         let ways = |(&(from, to), &bytes): (&(usize, usize), &f64)| (from, to, placed.ways(from, to, bytes));
-        let between: Vec<(usize, usize, Ways)> = costs.bytes.iter().map(ways).collect();
+        let between: Vec<(usize, usize, RouteTimes)> = costs.bytes.iter().map(ways).collect();
         // Transfers that close the ring of interleaved parts are as large as on the largest boundary.
         let (last, dearest) = (costs.stages.len() - 1, costs.bytes.values().copied().fold(0.0, f64::max));
         let closing = (last > 1).then(|| placed.ways(last, 0, dearest));
@@ -92,8 +92,8 @@ pub(super) fn seconds(
     let per_second = 2f64.powi((MOST_TICKS / sum).log2().floor().clamp(-1000.0, 1000.0) as i32);
     let ticks = |seconds: f64| (seconds * per_second).round() as i64;
     let works =
-        costs.stages.iter().map(|&[f, b, a, _]| Work { forward: ticks(f), backward: ticks(b), reduce: ticks(a) });
-    let mut line = Line::new(works.collect(), &replicas, microbatches);
+        costs.stages.iter().map(|&[f, b, a, _]| StageTicks { forward: ticks(f), backward: ticks(b), reduce: ticks(a) });
+    let mut line = ReplicaStates::new(works.collect(), &replicas, microbatches);
     for (&(from, to), &seconds) in &costs.between {
         line.out[from].push((to, ticks(seconds)));
         line.back[to].insert(0, (from, ticks(seconds)));
@@ -110,7 +110,7 @@ pub(super) fn on_routes(
     plan: &Plan,
     stage_of: &[Option<usize>],
 ) -> Option<Vec<[f64; 2]>> {
-    let placed = Placed::of(plan)?;
+    let placed = StagePlacement::of(plan)?;
     let costs = costs(workload, profile, limits, plan, stage_of);
     let reduce = |(stage, parameters): (usize, &f64)| [0.0, placed.reduce(stage, 2.0 * parameters)];
     let mut stages: Vec<[f64; 2]> = costs.parameters.iter().enumerate().map(reduce).collect();
@@ -128,7 +128,7 @@ fn degrees(replicas: &[usize]) -> Vec<u32> {
     replicas.iter().map(|&count| u32::try_from(count).unwrap_or(u32::MAX)).collect()
 }
 
-impl Costs {
+impl PlanCosts {
     fn stage_seconds(&self, replicas: &[usize]) -> Vec<StageSeconds> {
         let stage = |(&[forward, backward, reduce, recompute], &replicas): (&[f64; 4], &usize)| StageSeconds {
             forward,
@@ -141,8 +141,8 @@ impl Costs {
     }
 
     fn by_operation(&self, orders: &Orders, replicas: &[usize], microbatches: usize) -> f64 {
-        let ways = |(&(from, to), &seconds): (&(usize, usize), &f64)| (from, to, Ways::uniform(seconds));
-        let between: Vec<(usize, usize, Ways)> = self.between.iter().map(ways).collect();
+        let ways = |(&(from, to), &seconds): (&(usize, usize), &f64)| (from, to, RouteTimes::uniform(seconds));
+        let between: Vec<(usize, usize, RouteTimes)> = self.between.iter().map(ways).collect();
         any_schedule::seconds(orders, &self.stage_seconds(replicas), (&between, None), microbatches)
     }
 }
@@ -153,7 +153,7 @@ fn costs(
     limits: &Limits,
     plan: &Plan,
     stage_of: &[Option<usize>],
-) -> Costs {
+) -> PlanCosts {
     let bandwidth = limits.bandwidth();
     let mut chosen: Vec<Option<&Mode>> = vec![None; workload.nodes.len()];
     let (mut stages, mut all_parameters) = (vec![], vec![]);
@@ -188,7 +188,7 @@ fn costs(
         }
     }
     let between = bytes.iter().map(|(&pair, bytes)| (pair, bytes / bandwidth)).collect();
-    Costs { stages, parameters: all_parameters, bytes, between }
+    PlanCosts { stages, parameters: all_parameters, bytes, between }
 }
 
 /// Mode of a node without recomputation.
@@ -205,11 +205,11 @@ fn forward_s(mode: &Mode, modes: &[Mode]) -> f64 {
 }
 
 /// State of all replicas of all stages.
-struct Line {
-    works: Vec<Work>,
+struct ReplicaStates {
+    works: Vec<StageTicks>,
     microbatches: usize,
     /// By stage: number of replicas of it and all later ones.
-    onward: Vec<usize>,
+    replicas_from: Vec<usize>,
     /// By stage: destinations of activations, nearest first, and of gradients.
     out: Vec<Vec<(usize, i64)>>,
     back: Vec<Vec<(usize, i64)>>,
@@ -217,23 +217,23 @@ struct Line {
     free: Vec<Vec<[i64; 3]>>,
     /// By stage: arrival of the next microbatch's activations; and of gradients, by microbatch modulo the number of all
     /// replicas.
-    came: Vec<i64>,
-    came_back: Vec<Vec<i64>>,
+    activation_arrivals: Vec<i64>,
+    gradient_arrivals: Vec<Vec<i64>>,
 }
 
-impl Line {
-    fn new(works: Vec<Work>, replicas: &[usize], microbatches: usize) -> Self {
+impl ReplicaStates {
+    fn new(works: Vec<StageTicks>, replicas: &[usize], microbatches: usize) -> Self {
         let count = works.len();
-        let mut onward = replicas.to_vec();
-        (0..count - 1).rev().for_each(|s| onward[s] += onward[s + 1]);
-        Line {
+        let mut replicas_from = replicas.to_vec();
+        (0..count - 1).rev().for_each(|s| replicas_from[s] += replicas_from[s + 1]);
+        ReplicaStates {
             microbatches,
             out: vec![vec![]; count],
             back: vec![vec![]; count],
             free: replicas.iter().map(|&d| vec![[0; 3]; d]).collect(),
-            came: vec![0; count],
-            came_back: vec![vec![0; onward[0]]; count],
-            onward,
+            activation_arrivals: vec![0; count],
+            gradient_arrivals: vec![vec![0; replicas_from[0]]; count],
+            replicas_from,
             works,
         }
     }
@@ -248,7 +248,7 @@ impl Line {
         let mut look = if self.free.iter().all(|free| free.len() == 1) { 2 * self.works.len() + 2 } else { usize::MAX };
         let mut seen: Option<(usize, Vec<i64>)> = None;
         let mut k = 0;
-        while k < m + self.onward[0] {
+        while k < m + self.replicas_from[0] {
             self.round(k);
             k += 1;
             if k < look || k >= m {
@@ -274,28 +274,28 @@ impl Line {
 
     fn round(&mut self, k: usize) {
         let (count, m) = (self.works.len(), self.microbatches);
-        let slots = self.onward[0];
+        let slots = self.replicas_from[0];
         for s in 0..count {
             let replicas = self.free[s].len();
-            if let Some(own) = k.checked_sub(self.onward[s]).filter(|&own| own < m) {
-                let came = std::mem::take(&mut self.came_back[s][own % slots]);
+            if let Some(own) = k.checked_sub(self.replicas_from[s]).filter(|&own| own < m) {
+                let came = std::mem::take(&mut self.gradient_arrivals[s][own % slots]);
                 let free = &mut self.free[s][own % replicas];
                 free[0] = free[0].max(came) + self.works[s].backward;
                 let end = free[0];
                 for &(to, ticks) in &self.back[s] {
                     free[2] = free[2].max(end) + ticks;
-                    let slot = &mut self.came_back[to][own % slots];
+                    let slot = &mut self.gradient_arrivals[to][own % slots];
                     *slot = (*slot).max(free[2]);
                 }
             }
             if k < m {
-                let came = std::mem::take(&mut self.came[s]);
+                let came = std::mem::take(&mut self.activation_arrivals[s]);
                 let free = &mut self.free[s][k % replicas];
                 free[0] = free[0].max(came) + self.works[s].forward;
                 let end = free[0];
                 for &(to, ticks) in &self.out[s] {
                     free[1] = free[1].max(end) + ticks;
-                    self.came[to] = self.came[to].max(free[1]);
+                    self.activation_arrivals[to] = self.activation_arrivals[to].max(free[1]);
                 }
             }
         }
@@ -303,25 +303,25 @@ impl Line {
 
     /// Time at which the first stage is free, then all other times relative to it. Unused clocks get a fixed value.
     fn state(&self, k: usize) -> Vec<i64> {
-        let slots = self.onward[0];
+        let slots = self.replicas_from[0];
         let now = self.free[0][0][0];
         let seen = |clock: i64| if clock == 0 { i64::MIN } else { clock - now };
         let mut state = vec![now];
         for s in 0..self.works.len() {
             state.extend(self.free[s][0].map(seen));
-            state.extend((0..slots).map(|i| seen(self.came_back[s][(k + i) % slots])));
+            state.extend((0..slots).map(|i| seen(self.gradient_arrivals[s][(k + i) % slots])));
         }
         state
     }
 
     fn leap(&mut self, k: usize, rounds: usize, ticks: i64) {
-        let slots = self.onward[0];
+        let slots = self.replicas_from[0];
         let later = |clock: i64| if clock == 0 { 0 } else { clock + ticks };
         for s in 0..self.works.len() {
             self.free[s][0] = self.free[s][0].map(later);
-            let old = self.came_back[s].clone();
+            let old = self.gradient_arrivals[s].clone();
             for i in 0..slots {
-                self.came_back[s][(k + rounds + i) % slots] = later(old[(k + i) % slots]);
+                self.gradient_arrivals[s][(k + rounds + i) % slots] = later(old[(k + i) % slots]);
             }
         }
     }

@@ -21,7 +21,7 @@ use super::{batch, orders::Orders};
 use crate::{
     cluster::Limits,
     family::{
-        Checked,
+        CheckContext,
         check::{Labels, degrees},
     },
     plan::{Measure, NodeScore, Plan, Schedule, Score, StageScore, Violation},
@@ -29,8 +29,8 @@ use crate::{
 };
 
 /// Checks and scores a plan whose nodes have modes.
-pub(super) fn check(checked: &Checked<'_>, profile: &PiperProfile, score: &mut Score) {
-    let Checked { workload, limits, plan, stage_of, labels } = *checked;
+pub(super) fn check(checked: &CheckContext<'_>, profile: &PiperProfile, score: &mut Score) {
+    let CheckContext { workload, limits, plan, stage_of, labels } = *checked;
     degrees(limits, plan, &mut score.violations);
     for (u, v) in workload.edges() {
         if let (Some(from), Some(to)) = (stage_of[u.index()], stage_of[v.index()])
@@ -162,7 +162,9 @@ fn loads(
     for (i, stage) in plan.stages.iter().enumerate() {
         let (d, t) = (f64::from(stage.data_parallel.max(1)), stage.tensor_parallel);
         let (held, parts) = match &orders {
-            Some(orders) => orders.held(i, u64::from(limits.microbatches.div_ceil(stage.data_parallel.max(1)))),
+            Some(orders) => {
+                orders.parts_in_flight(i, u64::from(limits.microbatches.div_ceil(stage.data_parallel.max(1))))
+            }
             None => (u64::from(suffix.div_ceil(stage.data_parallel.max(1))), 1),
         };
         let flying = held as f64 / parts as f64;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    family::describe::{Amount, Describe, Detail, Flow, flows, runs, stages_of},
+    family::describe::{Amount, Describe, Detail, StageTraffic, flows, runs, stages_of},
     plan::Plan,
     units,
     workload::{Choice, Mode, NodeIndex, PiperProfile, Workload},
@@ -40,7 +40,8 @@ impl Describe for PiperProfile {
             for mode in &degree.modes {
                 let memory = format!("{} · y + {}", units::bytes(mode.memory_a), units::bytes(mode.memory_b));
                 let (time, parameters) = (units::seconds(mode.time_s), units::count_short(mode.parameters));
-                let cells = [degree.degree.to_string(), Choice::Mode(mode.id.clone()).told(), time, parameters, memory];
+                let cells =
+                    [degree.degree.to_string(), Choice::Mode(mode.id.clone()).label(), time, parameters, memory];
                 lines.push(Detail::Row { title: false, cells });
             }
         }
@@ -51,7 +52,7 @@ impl Describe for PiperProfile {
         Amount::Bytes(self.edge_bytes[edge])
     }
 
-    fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow> {
+    fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<StageTraffic> {
         let stage_of = stages_of(workload, plan);
         let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         for ((u, v), &bytes) in workload.edges().zip(&self.edge_bytes) {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Checked, Family, platform::Platform};
+use super::{CheckContext, Family, platform::Platform};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
@@ -47,7 +47,7 @@ impl Family for PiperProfile {
         vec![Measure::TimePerSample, Measure::IterationTime]
     }
 
-    fn check(&self, checked: &Checked<'_>, score: &mut Score) {
+    fn check(&self, checked: &CheckContext<'_>, score: &mut Score) {
         check::check(checked, self, score);
     }
 

@@ -6,14 +6,14 @@
 
 use super::describe::first_mode;
 use crate::{
-    family::offers::Offers,
+    family::offers::NodeOffers,
     workload::{
         Choice, DegreeProfile, Mode, NodeIndex, PiperProfile, Profile, Workload,
         piper::{self, NodeProfile},
     },
 };
 
-impl Offers for PiperProfile {
+impl NodeOffers for PiperProfile {
     fn tensor_degrees(&self) -> Vec<u32> {
         self.degrees()
     }

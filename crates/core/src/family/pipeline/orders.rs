@@ -9,7 +9,7 @@ use crate::plan::{Execution, Schedule, WarmUp};
 
 /// Kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OperationKind {
     Forward,
     /// Whole, or only of the inputs if the weights' part comes later.
     Backward,
@@ -17,7 +17,7 @@ pub(super) enum Kind {
 }
 
 /// One operation: kind, part of the model, and index among the replica's own microbatches.
-pub(super) type Operation = (Kind, usize, u64);
+pub(super) type Operation = (OperationKind, usize, u64);
 
 /// Parameters that orders depend on.
 #[derive(Debug, Clone)]
@@ -85,8 +85,8 @@ impl Orders {
     /// Operation number `index` of a replica of a stage with `own` microbatches.
     pub(super) fn operation(&self, stage: usize, own: u64, index: u64) -> Operation {
         match self.execution.schedule {
-            Schedule::GPipe if index < own => (Kind::Forward, stage, index),
-            Schedule::GPipe => (Kind::Backward, stage, index - own),
+            Schedule::GPipe if index < own => (OperationKind::Forward, stage, index),
+            Schedule::GPipe => (OperationKind::Backward, stage, index - own),
             Schedule::Interleaved => self.interleaved(stage as u64, own, index),
             Schedule::ZeroBubbleH1 => put_off(stage, own, self.early[stage].min(own), self.delay(stage), index),
             Schedule::ZeroBubbleV => self.v(stage as u64, own, index),
@@ -103,7 +103,7 @@ impl Orders {
         let early = (2 * (s - 1 - stage) + (v - 1) * g).min(own * v);
         let (kind, k) = in_turn(own * v, early, index);
         let (round, within) = (k / (g * v), k % (g * v));
-        let part = if kind == Kind::Forward { within / g } else { v - 1 - within / g };
+        let part = if kind == OperationKind::Forward { within / g } else { v - 1 - within / g };
         (kind, (part * s + stage) as usize, round * g + within % g)
     }
 
@@ -121,12 +121,12 @@ impl Orders {
             return v_operation(stage, s, whole, index);
         }
         let all = (0..6 * whole).map(|at| v_operation(stage, s, whole, at)).filter(|operation| operation.2 < own);
-        all.into_iter().nth(index as usize).unwrap_or((Kind::Weights, stage as usize, 0))
+        all.into_iter().nth(index as usize).unwrap_or((OperationKind::Weights, stage as usize, 0))
     }
 
     /// Maximum number of microbatch parts whose activations a replica of a stage holds at once, and the number of parts
     /// per microbatch.
-    pub(super) fn held(&self, stage: usize, own: u64) -> (u64, u64) {
+    pub(super) fn parts_in_flight(&self, stage: usize, own: u64) -> (u64, u64) {
         let parts = self.parts();
         let early = self.early[stage];
         let most = match self.execution.schedule {
@@ -143,9 +143,9 @@ impl Orders {
                 let mut most = 0;
                 for index in 0..seen {
                     match self.operation(stage, own, index).0 {
-                        Kind::Forward => now += 1,
-                        Kind::Backward => {}
-                        Kind::Weights => now = now.saturating_sub(1),
+                        OperationKind::Forward => now += 1,
+                        OperationKind::Backward => {}
+                        OperationKind::Weights => now = now.saturating_sub(1),
                     }
                     most = most.max(now);
                 }
@@ -158,15 +158,15 @@ impl Orders {
 }
 
 /// `early` forwards, then a forward and a backward alternately, then the remaining backwards.
-fn in_turn(own: u64, early: u64, index: u64) -> (Kind, u64) {
+fn in_turn(own: u64, early: u64, index: u64) -> (OperationKind, u64) {
     if index < early {
-        return (Kind::Forward, index);
+        return (OperationKind::Forward, index);
     }
     let (turn, rest) = (index - early, own - early);
     match turn {
-        _ if turn >= 2 * rest => (Kind::Backward, rest + (turn - 2 * rest)),
-        _ if turn.is_multiple_of(2) => (Kind::Forward, early + turn / 2),
-        _ => (Kind::Backward, turn / 2),
+        _ if turn >= 2 * rest => (OperationKind::Backward, rest + (turn - 2 * rest)),
+        _ if turn.is_multiple_of(2) => (OperationKind::Forward, early + turn / 2),
+        _ => (OperationKind::Backward, turn / 2),
     }
 }
 
@@ -181,21 +181,25 @@ fn put_off(stage: usize, own: u64, early: u64, delay: u64, index: u64) -> Operat
     } else if index < begin + steady {
         let (round, step) = ((index - begin) / 3, (index - begin) % 3);
         match step {
-            0 => (Kind::Forward, early + first + round),
-            1 => (Kind::Backward, first + round),
-            _ => (Kind::Weights, round),
+            0 => (OperationKind::Forward, early + first + round),
+            1 => (OperationKind::Backward, first + round),
+            _ => (OperationKind::Weights, round),
         }
     } else {
         // Backwards alone until the delay is reached, then alternating with the weights, then weights.
         let (rest, alone) = (index - begin - steady, (delay - first).min(early));
         let turns = early - alone;
         match rest {
-            _ if rest < alone => (Kind::Backward, pairs + rest),
+            _ if rest < alone => (OperationKind::Backward, pairs + rest),
             _ if rest < alone + 2 * turns => {
                 let (round, step) = ((rest - alone) / 2, (rest - alone) % 2);
-                if step == 0 { (Kind::Backward, pairs + alone + round) } else { (Kind::Weights, pairs - first + round) }
+                if step == 0 {
+                    (OperationKind::Backward, pairs + alone + round)
+                } else {
+                    (OperationKind::Weights, pairs - first + round)
+                }
             }
-            _ => (Kind::Weights, pairs - first + turns + (rest - alone - 2 * turns)),
+            _ => (OperationKind::Weights, pairs - first + turns + (rest - alone - 2 * turns)),
         }
     };
     (kind, stage, microbatch)
@@ -207,7 +211,7 @@ fn put_off(stage: usize, own: u64, early: u64, delay: u64, index: u64) -> Operat
 /// Phases: forwards down until the first microbatch is back; forwards up and down alternately; forward, backward and
 /// weights up; steady rounds of both; rounds without forwards down; then backwards first and weights last.
 fn v_operation(p: u64, s: u64, all: u64, index: u64) -> Operation {
-    use Kind::{Backward, Forward, Weights};
+    use OperationKind::{Backward, Forward, Weights};
     let (down, up) = (p as usize, (2 * s - 1 - p) as usize);
     let after = s - p;
     let started = 2 * after - 1 + p;

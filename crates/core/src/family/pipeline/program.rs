@@ -28,7 +28,7 @@ pub(crate) fn pipeline(
     settings: &SimulatorSettings,
 ) -> Pipeline {
     let bandwidth = limits.bandwidth();
-    let mut told = Told::default();
+    let mut told = Assumptions::default();
     // Stage and chosen mode of every node.
     let mut placed: Vec<Option<(usize, &Mode)>> = vec![None; workload.nodes.len()];
     let mut stages = Vec::with_capacity(plan.stages.len());
@@ -87,7 +87,7 @@ fn plain<'a>(mode: &'a Mode, modes: &'a [Mode]) -> &'a Mode {
 
 /// Forward part of a mode's time. Time in excess of the node's plain mode is recomputation, which belongs to the
 /// backward pass.
-fn forward_time(mode: &Mode, modes: &[Mode], settings: &SimulatorSettings, told: &mut Told) -> f64 {
+fn forward_time(mode: &Mode, modes: &[Mode], settings: &SimulatorSettings, told: &mut Assumptions) -> f64 {
     let plain = plain(mode, modes);
     told.recomputed |= mode.time_s > plain.time_s;
     if let Some(forward_s) = mode.forward_s.or(plain.forward_s) {
@@ -131,13 +131,13 @@ fn transfers(
 
 /// Assumptions made about the nodes.
 #[derive(Debug, Default)]
-struct Told {
+struct Assumptions {
     from_profile: bool,
     from_share: bool,
     recomputed: bool,
 }
 
-impl Told {
+impl Assumptions {
     fn notes(&self, stages: &[PipelineStage], settings: &SimulatorSettings) -> Vec<String> {
         let mut notes = vec![];
         if self.from_share {

@@ -24,7 +24,7 @@ use crate::{
     },
     source::{
         LoadError,
-        strict::{Object, Pairs},
+        strict::{JsonPairs, Object},
     },
     workload::{NodeId, NodeIndex, Workload},
 };
@@ -46,12 +46,12 @@ struct StageResult {
 
 #[derive(Debug, Deserialize)]
 struct RawResult {
-    stages: Vec<Object<RawStage>>,
+    stages: Vec<Object<RawResultStage>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawStage {
+struct RawResultStage {
     nodes: Vec<NodeId>,
     data_parallel_degree: u32,
     tensor_parallel_degree: u32,
@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for Choices {
                 f.write_str("an object of node ids and modes, or an array of such pairs")
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Choices, A::Error> {
-                Pairs::deserialize(MapAccessDeserializer::new(map)).map(|Pairs(pairs)| Choices(pairs))
+                JsonPairs::deserialize(MapAccessDeserializer::new(map)).map(|JsonPairs(pairs)| Choices(pairs))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Choices, A::Error> {
                 let mut pairs = vec![];

@@ -14,20 +14,20 @@ use crate::{
 
 /// Seconds in each direction, by microbatch modulo the length.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ways {
+pub(super) struct RouteTimes {
     pub(super) there: Vec<f64>,
     pub(super) back: Vec<f64>,
 }
 
-impl Ways {
+impl RouteTimes {
     /// Equal durations for every microbatch and both directions.
     pub(super) fn uniform(seconds: f64) -> Self {
-        Ways { there: vec![seconds], back: vec![seconds] }
+        RouteTimes { there: vec![seconds], back: vec![seconds] }
     }
 }
 
 /// Devices of a plan's stages on its topology.
-pub(super) struct Placed<'a> {
+pub(super) struct StagePlacement<'a> {
     topology: &'a Topology,
     /// By stage: replicas and shards.
     degrees: Vec<[usize; 2]>,
@@ -35,7 +35,7 @@ pub(super) struct Placed<'a> {
     devices: Vec<Vec<usize>>,
 }
 
-impl<'a> Placed<'a> {
+impl<'a> StagePlacement<'a> {
     /// Creates the mapping; `None` if the plan has no topology, or names devices that it lacks.
     pub(super) fn of(plan: &'a Plan) -> Option<Self> {
         let topology = plan.topology.as_deref()?;
@@ -50,18 +50,18 @@ impl<'a> Placed<'a> {
             .iter()
             .zip(&devices)
             .all(|([d, t], own)| own.len() == d * t && own.iter().all(|&device| device < topology.devices()));
-        whole.then_some(Placed { topology, degrees, devices })
+        whole.then_some(StagePlacement { topology, degrees, devices })
     }
 
     /// Seconds between two stages for `bytes` of a microbatch.
-    pub(super) fn ways(&self, from: usize, to: usize, bytes: f64) -> Ways {
+    pub(super) fn ways(&self, from: usize, to: usize, bytes: f64) -> RouteTimes {
         let ([a, _], [b, _]) = (self.degrees[from], self.degrees[to]);
         let period = a * b / gcd(a, b);
         let one = |from: usize, to: usize| {
             let replicas = |m: usize| (m % self.degrees[from][0], m % self.degrees[to][0]);
             (0..period).map(|m| self.seconds((from, replicas(m).0), (to, replicas(m).1), bytes)).collect()
         };
-        Ways { there: one(from, to), back: one(to, from) }
+        RouteTimes { there: one(from, to), back: one(to, from) }
     }
 
     /// Seconds from a replica of one stage to a replica of another.

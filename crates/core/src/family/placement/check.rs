@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{check_latency, room::Room};
+use super::{accelerator_memory::AcceleratorMemory, check_latency};
 use crate::{
     cluster::Limits,
     plan::{Measure, NodeScore, Plan, Score, Stage, StageScore, Violation},
@@ -29,7 +29,7 @@ pub(crate) fn check(
     if let Measure::Latency { subgraphs } = plan.measure {
         return check_latency::check(workload, profile, limits, plan, subgraphs, stage_of, score);
     }
-    let room = Room::new(profile, limits.memory_limit());
+    let memory = AcceleratorMemory::new(profile, limits.memory_limit());
     let (mut accelerators, mut cpus) = (0, 0);
     for (i, stage) in plan.stages.iter().enumerate() {
         if stage.data_parallel != 1 || stage.tensor_parallel != 1 {
@@ -44,7 +44,7 @@ pub(crate) fn check(
         }
         kinds(workload, profile, stage, i, cpu, &mut score.violations);
         let scored = load(workload, profile, stage, i, cpu, stage_of);
-        if !cpu && !room.holds(counted_bytes(profile, stage, &room)) {
+        if !cpu && !memory.fits(counted_bytes(profile, stage, &memory)) {
             let needed_bytes = scored.memory_bytes;
             score.violations.push(Violation::OutOfMemory {
                 stage: i + 1,
@@ -127,10 +127,10 @@ pub(crate) fn kinds(
     }
 }
 
-/// Sum of the sizes of a stage's nodes, as `room` counts them.
-fn counted_bytes(profile: &PlacementProfile, stage: &Stage, room: &Room) -> f64 {
+/// Sum of the sizes of a stage's nodes, as `memory` counts them.
+fn counted_bytes(profile: &PlacementProfile, stage: &Stage, memory: &AcceleratorMemory) -> f64 {
     let nodes = stage.nodes.iter().filter_map(|node| profile.nodes.get(node.index()));
-    nodes.map(|node| room.counted(node.size_bytes)).sum()
+    nodes.map(|node| memory.counted(node.size_bytes)).sum()
 }
 
 fn load(

@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 
 use super::{
+    accelerator_memory::AcceleratorMemory,
     check::{classes, kinds},
-    room::Room,
-    single_sample::{self, Circle},
+    single_sample::{self, WaitCycle},
 };
 use crate::{
     cluster::Limits,
@@ -49,7 +49,7 @@ pub(crate) fn check(
             score.value = sample.latency;
             loads(&sample, plan, profile, score);
         }
-        Err(Circle(parts)) => {
+        Err(WaitCycle(parts)) => {
             score.value = f64::INFINITY;
             for (stage, scored) in plan.stages.iter().zip(&mut score.stages) {
                 scored.nodes = vec![NodeScore::default(); stage.nodes.len()];
@@ -148,17 +148,17 @@ fn memory(
     stage_of: &[Option<usize>],
     violations: &mut Vec<Violation>,
 ) -> Vec<f64> {
-    let room = Room::new(profile, limits.memory_limit());
-    // By device: its bytes, and the bytes as `room` counts them.
+    let memory = AcceleratorMemory::new(profile, limits.memory_limit());
+    // By device: its bytes, and the bytes as `memory` counts them.
     let mut bytes: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for (node, stage) in profile.nodes.iter().zip(stage_of) {
         if let Some(device) = stage.and_then(|stage| accelerators[stage]) {
             let (sum, counted) = bytes.entry(device).or_default();
             *sum += node.size_bytes;
-            *counted += room.counted(node.size_bytes);
+            *counted += memory.counted(node.size_bytes);
         }
     }
-    for (&device, &(needed_bytes, _)) in bytes.iter().filter(|(_, (_, counted))| !room.holds(*counted)) {
+    for (&device, &(needed_bytes, _)) in bytes.iter().filter(|(_, (_, counted))| !memory.fits(*counted)) {
         let limit_bytes = limits.memory_limit();
         let stages: Vec<usize> =
             (0..plan.stages.len()).filter(|&i| accelerators[i] == Some(device)).map(|i| i + 1).collect();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    family::describe::{Amount, CPU_ONLY, Describe, Detail, Flow, flows, stages_of},
+    family::describe::{Amount, CPU_ONLY, Describe, Detail, StageTraffic, flows, stages_of},
     plan::{Plan, Stage},
     units,
     workload::{NodeIndex, PlacementNode, PlacementProfile, Workload, placement::SECONDS},
@@ -109,7 +109,7 @@ impl Describe for PlacementProfile {
         "transfer"
     }
 
-    fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow> {
+    fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<StageTraffic> {
         let stage_of = stages_of(workload, plan);
         let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         for (node, cost) in NodeIndex::enumerate(&self.nodes) {

@@ -1,11 +1,11 @@
 //! Operator graphs placed on accelerators and CPUs, for throughput or for the latency of one sample.
 
+pub mod accelerator_memory;
 pub(crate) mod check;
 mod check_latency;
 mod describe;
 mod offers;
 mod program;
-pub mod room;
 mod sample_program;
 pub mod single_sample;
 pub mod split_file;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Checked, Family, platform::Platform};
+use super::{CheckContext, Family, platform::Platform};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
@@ -48,7 +48,7 @@ impl Family for PlacementProfile {
         vec![Measure::MaxLoad, Measure::SeparateMaxima, latency]
     }
 
-    fn check(&self, checked: &Checked<'_>, score: &mut Score) {
+    fn check(&self, checked: &CheckContext<'_>, score: &mut Score) {
         check::check(checked.workload, self, checked.limits, checked.plan, checked.stage_of, score);
     }
 

@@ -67,31 +67,31 @@ fn name(workload: &Workload, nodes: &[NodeIndex]) -> String {
 /// Rows of a stage: occupied ones by the time at which they become free, and free ones by number. Times are
 /// non-negative, so the order of their bits is that of the times.
 #[derive(Default)]
-struct Rows {
-    taken: BinaryHeap<Reverse<(u64, u32)>>,
+struct StageSlots {
+    occupied: BinaryHeap<Reverse<(u64, u32)>>,
     free: BinaryHeap<Reverse<u32>>,
     count: u32,
 }
 
-impl Rows {
+impl StageSlots {
     /// Occupies the first row that is free at `start`, until `until`. Start times must not decrease.
     fn take(&mut self, start: f64, until: f64) -> u32 {
-        while let Some(&Reverse((end, row))) = self.taken.peek()
+        while let Some(&Reverse((end, row))) = self.occupied.peek()
             && f64::from_bits(end) <= start
         {
-            self.taken.pop();
+            self.occupied.pop();
             self.free.push(Reverse(row));
         }
         let row = self.free.pop().map_or(self.count, |Reverse(row)| row);
         self.count = self.count.max(row + 1);
-        self.taken.push(Reverse((until.max(0.0).to_bits(), row)));
+        self.occupied.push(Reverse((until.max(0.0).to_bits(), row)));
         row
     }
 }
 
 /// Row of every part within its stage, and the number of rows of every stage.
 fn rows(sample: &SingleSample, stages: usize) -> (Vec<u32>, Vec<u32>) {
-    let mut of_stage: Vec<Rows> = std::iter::repeat_with(Rows::default).take(stages).collect();
+    let mut of_stage: Vec<StageSlots> = std::iter::repeat_with(StageSlots::default).take(stages).collect();
     let mut rows = vec![0; sample.parts.len()];
     for index in by_time(&sample.parts) {
         let part = &sample.parts[index];
@@ -112,7 +112,7 @@ mod tests {
             ((state >> 33) % values) as f64
         };
         for round in 0..200 {
-            let (mut rows, mut free, mut start) = (Rows::default(), Vec::<f64>::new(), 0.0);
+            let (mut rows, mut free, mut start) = (StageSlots::default(), Vec::<f64>::new(), 0.0);
             for _ in 0..60 {
                 start += random(3);
                 let until = start + random(1 + round % 20);

@@ -16,28 +16,28 @@ use crate::{
     graph::Dag,
     plan::{
         Plan, SingleSample, Stage,
-        single_sample::{Part, PartCost},
+        single_sample::{PartCost, SamplePart},
     },
     workload::{NodeIndex, PlacementProfile},
 };
 
 /// Cycle of waiting parts: stage and nodes of each. Every part waits for the next and the last for the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Circle(pub Vec<(usize, Vec<NodeIndex>)>);
+pub struct WaitCycle(pub Vec<(usize, Vec<NodeIndex>)>);
 
 /// Schedules a plan over the nodes of `dag`. Nodes in no stage are omitted. `subgraphs`: true if stages are parts, in
 /// the order of the plan; false if they are devices to be cut.
 ///
 /// # Errors
-/// [`Circle`] if parts wait for one another: such a plan cannot run.
-pub fn of(dag: &Dag, profile: &PlacementProfile, plan: &Plan, subgraphs: bool) -> Result<SingleSample, Circle> {
-    let mut parts: Vec<Part> = vec![];
+/// [`WaitCycle`] if parts wait for one another: such a plan cannot run.
+pub fn of(dag: &Dag, profile: &PlacementProfile, plan: &Plan, subgraphs: bool) -> Result<SingleSample, WaitCycle> {
+    let mut parts: Vec<SamplePart> = vec![];
     let mut part_of: Vec<Option<usize>> = vec![None; dag.len()];
     for (index, stage) in plan.stages.iter().enumerate() {
         for nodes in members(dag, stage, subgraphs) {
             nodes.iter().for_each(|&node| part_of[node.index()] = Some(parts.len()));
             let costs = vec![PartCost::default(); nodes.len()];
-            parts.push(Part { stage: index, nodes, costs, start: 0.0, waits_for: None });
+            parts.push(SamplePart { stage: index, nodes, costs, start: 0.0, waits_for: None });
         }
     }
     for (index, part) in parts.iter_mut().enumerate() {
@@ -79,7 +79,14 @@ fn members(dag: &Dag, stage: &Stage, subgraphs: bool) -> Vec<Vec<NodeIndex>> {
 }
 
 /// Computes the costs of a part's nodes.
-fn price(dag: &Dag, profile: &PlacementProfile, part: &mut Part, index: usize, cpu: bool, part_of: &[Option<usize>]) {
+fn price(
+    dag: &Dag,
+    profile: &PlacementProfile,
+    part: &mut SamplePart,
+    index: usize,
+    cpu: bool,
+    part_of: &[Option<usize>],
+) {
     let outside = |other: &usize| part_of[*other].is_some_and(|part| part != index);
     let mut received: Vec<usize> = vec![];
     for (&node, cost) in part.nodes.iter().zip(&mut part.costs) {
@@ -100,7 +107,7 @@ fn price(dag: &Dag, profile: &PlacementProfile, part: &mut Part, index: usize, c
 }
 
 /// Parts of one device that run one after the other, as pairs of neighbours.
-fn in_turn(plan: &Plan, parts: &[Part]) -> Vec<(usize, usize)> {
+fn in_turn(plan: &Plan, parts: &[SamplePart]) -> Vec<(usize, usize)> {
     let mut last: std::collections::BTreeMap<u32, usize> = std::collections::BTreeMap::new();
     let mut turns = vec![];
     for (index, part) in parts.iter().enumerate() {
@@ -115,7 +122,7 @@ fn in_turn(plan: &Plan, parts: &[Part]) -> Vec<(usize, usize)> {
 }
 
 /// Starts every part once all its dependencies have finished.
-fn schedule(mut parts: Vec<Part>, waits: &[(usize, usize)]) -> Result<SingleSample, Circle> {
+fn schedule(mut parts: Vec<SamplePart>, waits: &[(usize, usize)]) -> Result<SingleSample, WaitCycle> {
     let mut missing = vec![0usize; parts.len()];
     waits.iter().for_each(|&(_, to)| missing[to] += 1);
     let mut ready: Vec<usize> = (0..parts.len()).filter(|&part| missing[part] == 0).collect();
@@ -143,7 +150,7 @@ fn schedule(mut parts: Vec<Part>, waits: &[(usize, usize)]) -> Result<SingleSamp
 }
 
 /// Cycle among the parts with missing dependencies.
-fn circle(parts: &[Part], waits: &[(usize, usize)], missing: &[usize]) -> Circle {
+fn circle(parts: &[SamplePart], waits: &[(usize, usize)], missing: &[usize]) -> WaitCycle {
     // Every such part has a dependency that is such a part too, so following them must return.
     let mut before = vec![usize::MAX; parts.len()];
     for &(from, to) in waits.iter().filter(|&&(from, to)| missing[from] > 0 && missing[to] > 0) {
@@ -159,7 +166,7 @@ fn circle(parts: &[Part], waits: &[(usize, usize)], missing: &[usize]) -> Circle
         found.push((parts[at].stage, parts[at].nodes.clone()));
         at = before[at];
         if at == first {
-            return Circle(found);
+            return WaitCycle(found);
         }
     }
 }

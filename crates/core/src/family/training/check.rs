@@ -8,7 +8,7 @@ use super::split::StageSplit;
 use crate::workload::training::{
     hardware::{Accelerator, Generation},
     model::{FeedForward, Model},
-    run::{AttentionKernel, ContextStyle, Precision, Recompute, Run, ZeroBubble},
+    run::{AttentionKernel, ContextStyle, Recompute, TrainingPrecision, TrainingRun, ZeroBubble},
 };
 
 /// Reason why a run cannot be launched. Displays as one sentence.
@@ -29,7 +29,7 @@ fn refuse(problem: String, repair: impl Into<String>) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// [`Refusal`] with the first broken rule.
-pub fn check(model: &Model, run: &Run, accelerator: &Accelerator, devices: u64) -> Result<StageSplit, Refusal> {
+pub fn check(model: &Model, run: &TrainingRun, accelerator: &Accelerator, devices: u64) -> Result<StageSplit, Refusal> {
     degrees(run, devices)?;
     batch(run)?;
     tensor(model, run)?;
@@ -42,7 +42,7 @@ pub fn check(model: &Model, run: &Run, accelerator: &Accelerator, devices: u64) 
     Ok(split)
 }
 
-fn degrees(run: &Run, devices: u64) -> Result<(), Refusal> {
+fn degrees(run: &TrainingRun, devices: u64) -> Result<(), Refusal> {
     let layout = &run.layout;
     if layout.devices() != devices {
         let product = u64::from(layout.tensor) * u64::from(layout.context) * u64::from(layout.pipeline);
@@ -82,7 +82,7 @@ fn degrees(run: &Run, devices: u64) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn batch(run: &Run) -> Result<(), Refusal> {
+fn batch(run: &TrainingRun) -> Result<(), Refusal> {
     let layout = &run.layout;
     let step = u64::from(layout.micro_batch) * u64::from(layout.data);
     if !run.global_batch.is_multiple_of(step) {
@@ -103,7 +103,7 @@ fn batch(run: &Run) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn tensor(model: &Model, run: &Run) -> Result<(), Refusal> {
+fn tensor(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
     let t = u64::from(run.layout.tensor);
     if run.settings.tp_overlap && !run.settings.sequence_parallel && t > 1 {
         return refuse(
@@ -137,7 +137,7 @@ fn tensor(model: &Model, run: &Run) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn context(model: &Model, run: &Run) -> Result<(), Refusal> {
+fn context(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
     let (c, t) = (u64::from(run.layout.context), u64::from(run.layout.tensor));
     if c > 1 {
         if !run.sequence.is_multiple_of(2 * c) {
@@ -175,7 +175,7 @@ fn context(model: &Model, run: &Run) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn experts(model: &Model, run: &Run) -> Result<(), Refusal> {
+fn experts(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
     let e = u64::from(run.layout.expert);
     if e == 1 {
         return Ok(());
@@ -201,19 +201,19 @@ fn experts(model: &Model, run: &Run) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn precision(run: &Run, accelerator: &Accelerator) -> Result<(), Refusal> {
+fn precision(run: &TrainingRun, accelerator: &Accelerator) -> Result<(), Refusal> {
     let has = match run.precision.bits() {
         8 => accelerator.peak_8.is_some(),
         4 => accelerator.peak_4.is_some(),
         _ => true,
     };
-    if run.precision == Precision::MxFp8 && accelerator.generation != Generation::Blackwell {
+    if run.precision == TrainingPrecision::MxFp8 && accelerator.generation != Generation::Blackwell {
         return refuse(
             format!("mxfp8 scales blocks in hardware that {} does not have", accelerator.id),
             "use fp8 or bf16, or an accelerator from b200 on",
         );
     }
-    if run.precision == Precision::Bf16 && accelerator.generation == Generation::Volta {
+    if run.precision == TrainingPrecision::Bf16 && accelerator.generation == Generation::Volta {
         return refuse(format!("{} has no products in bf16", accelerator.id), "use fp16");
     }
     if !has {
@@ -226,7 +226,7 @@ fn precision(run: &Run, accelerator: &Accelerator) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn sequence(model: &Model, run: &Run) -> Result<(), Refusal> {
+fn sequence(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
     let (s, longest) = (run.sequence, model.longest_sequence);
     if model.ends.positions > 0 && s > longest {
         return refuse(
@@ -237,7 +237,7 @@ fn sequence(model: &Model, run: &Run) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn stages(model: &Model, run: &Run) -> Result<StageSplit, Refusal> {
+fn stages(model: &Model, run: &TrainingRun) -> Result<StageSplit, Refusal> {
     let layout = &run.layout;
     let (p, v) = (layout.pipeline as usize, layout.virtual_stages as usize);
     let layers = model.layers.len();
@@ -270,7 +270,7 @@ fn stages(model: &Model, run: &Run) -> Result<StageSplit, Refusal> {
     Ok(placed(StageSplit::of(&counts, p)))
 }
 
-fn recomputation(run: &Run, split: &StageSplit) -> Result<(), Refusal> {
+fn recomputation(run: &TrainingRun, split: &StageSplit) -> Result<(), Refusal> {
     if let Recompute::Layers(count) = run.recompute {
         let most = (0..split.stages()).flat_map(|s| split.chunks(s)).map(ExactSizeIterator::len).max().unwrap_or(0);
         if count as usize > most {

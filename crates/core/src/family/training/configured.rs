@@ -4,7 +4,7 @@
 //! together, which reduce its gradients. `O(layers)`.
 
 use super::split::StageSplit;
-use crate::workload::training::run::{Recompute, Run, ZeroBubble};
+use crate::workload::training::run::{Recompute, TrainingRun, ZeroBubble};
 use crate::{
     plan::{Basis, Configuration, Execution, Measure, Plan, Schedule, Stage},
     workload::{Choice, NodeIndex, TrainingProfile, training::Layout},
@@ -12,13 +12,13 @@ use crate::{
 
 impl TrainingProfile {
     /// Converts a configuration to a run of `batch` sequences.
-    pub fn run(&self, configuration: &Configuration, batch: u32) -> Run {
+    pub fn run(&self, configuration: &Configuration, batch: u32) -> TrainingRun {
         let mut settings = self.settings;
         settings.sequence_parallel = configuration.sequence_parallel;
         settings.distributed_optimizer = configuration.distributed_optimizer;
         // Overlap requires sequence parallelism.
         settings.tp_overlap &= settings.sequence_parallel;
-        Run {
+        TrainingRun {
             layout: configuration.layout,
             global_batch: u64::from(batch),
             sequence: self.sequence,

@@ -1,9 +1,9 @@
 //! Words and columns of a model to be trained: costs of a layer alone, on one device, for one sequence.
 
-use super::{configured, facts, layer::Rates, memory};
+use super::{configured, facts, layer::RunRates, memory};
 use crate::{
     cluster::Limits,
-    family::describe::{Amount, Describe, Detail, Figure, Flow, runs},
+    family::describe::{Amount, Describe, Detail, FamilyFigure, StageTraffic, runs},
     plan::{Plan, document::PredictionPart},
     units,
     workload::training::run::Recompute,
@@ -12,22 +12,22 @@ use crate::{
 
 /// Costs of a node for one sequence on one device.
 #[derive(Debug, Clone, Copy, Default)]
-struct Alone {
+struct SingleDeviceCosts {
     forward_s: f64,
     backward_s: f64,
     parameters: f64,
     activation_bytes: f64,
 }
 
-fn alone(profile: &TrainingProfile, node: NodeIndex) -> Alone {
+fn alone(profile: &TrainingProfile, node: NodeIndex) -> SingleDeviceCosts {
     let run = profile.alone();
-    let rates = Rates::new(&profile.model, &run, &profile.accelerator, &profile.constants);
+    let rates = RunRates::new(&profile.model, &run, &profile.accelerator, &profile.constants);
     let ends = &profile.model.ends;
     let table = (ends.vocabulary * ends.token_width) as f64;
     let Some(layer) = profile.layer_of(node) else {
         let own = ends.projection == super::Projection::Own;
         return match node.index() {
-            0 => Alone {
+            0 => SingleDeviceCosts {
                 forward_s: rates.embedding() / 3.0,
                 backward_s: rates.embedding() * 2.0 / 3.0,
                 parameters: table + ends.before as f64,
@@ -36,13 +36,13 @@ fn alone(profile: &TrainingProfile, node: NodeIndex) -> Alone {
             _ => {
                 let [forward_s, backward_s] = rates.head();
                 let parameters = ends.after as f64 + if own { table } else { 0.0 };
-                Alone { forward_s, backward_s, parameters, activation_bytes: 0.0 }
+                SingleDeviceCosts { forward_s, backward_s, parameters, activation_bytes: 0.0 }
             }
         };
     };
     let kind = profile.model.kind(layer);
     let time = rates.layer(kind, Recompute::None);
-    Alone {
+    SingleDeviceCosts {
         forward_s: time.forward.total(),
         backward_s: time.backward.total(),
         parameters: kind.parameters(profile.model.hidden) as f64,
@@ -126,12 +126,12 @@ impl Describe for TrainingProfile {
         "per sequence"
     }
 
-    fn flows(&self, _workload: &Workload, plan: &Plan) -> Vec<Flow> {
+    fn flows(&self, _workload: &Workload, plan: &Plan) -> Vec<StageTraffic> {
         let layout = configured::of_plan(self, plan).layout;
         let bytes = boundary_bytes(self, f64::from(layout.micro_batch), f64::from(layout.context));
         let times = 2.0 * f64::from(layout.virtual_stages);
         let chain = 1..plan.stages.len();
-        chain.map(|to| Flow { from: to - 1, to, amount: Amount::Bytes(times * bytes) }).collect()
+        chain.map(|to| StageTraffic { from: to - 1, to, amount: Amount::Bytes(times * bytes) }).collect()
     }
 
     fn batch(&self, limits: &Limits) -> String {
@@ -166,7 +166,7 @@ impl Describe for TrainingProfile {
         self.layer_of(node).is_some()
     }
 
-    fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<Figure> {
+    fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<FamilyFigure> {
         facts::figures(self, limits, plan)
     }
 }

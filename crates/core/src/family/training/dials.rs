@@ -1,17 +1,16 @@
 //! Dials of a model to be trained: hardware, sequence length, precision, reserved memory.
 
 use super::request;
-use crate::workload::training::{hardware, run::Precision};
+use crate::workload::training::{hardware, run::TrainingPrecision};
 use crate::{
     cluster::LimitKind,
-    family::dial::{Dial, NotTurned},
-    units,
+    family::dial::{Dial, DialError},
+    units::{self, GIB},
     workload::{Profile, TrainingProfile, Workload, training::Constants},
 };
 
 /// Maximum sequence length.
 const MOST_TOKENS: u64 = 1 << 24;
-const GIB: f64 = 1073741824.0;
 /// Maximum reserved memory of a device.
 const MOST_RESERVE: f64 = 1024.0 * GIB;
 
@@ -24,7 +23,7 @@ const RESERVE: &str = "reserve";
 pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
     let ids: Vec<&'static str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
     let precisions: Vec<&'static str> =
-        Precision::ALL.into_iter().filter(|own| has(profile, *own)).map(Precision::id).collect();
+        TrainingPrecision::ALL.into_iter().filter(|own| has(profile, *own)).map(TrainingPrecision::id).collect();
     let tokens = profile.sequence;
     let next =
         |factor: u64| [(tokens / factor).max(1), (tokens * factor).min(MOST_TOKENS)].map(|tokens| tokens.to_string());
@@ -65,21 +64,21 @@ pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
 /// Sets a dial of the workload.
 ///
 /// # Errors
-/// [`NotTurned`] with the allowed values.
-pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
+/// [`DialError`] with the allowed values.
+pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workload, DialError> {
     let mut workload = workload.clone();
     let Profile::Training(profile) = &mut workload.profile else {
-        return Err(NotTurned(format!("{} is no model to be trained", workload.name)));
+        return Err(DialError(format!("{} is no model to be trained", workload.name)));
     };
     let value = value.trim();
     match id {
         HARDWARE => {
-            let wanted = request::accelerator(value).map_err(NotTurned)?;
+            let wanted = request::accelerator(value).map_err(DialError)?;
             // Selecting the current hardware keeps the figures of the file's own hardware.
             if wanted.id != profile.accelerator.id {
                 profile.accelerator = *wanted;
                 profile.constants = Constants::shipped(wanted.generation);
-                if profile.precision == Precision::Bf16 {
+                if profile.precision == TrainingPrecision::Bf16 {
                     profile.precision = wanted.usual_precision();
                 }
                 // The remarks described replaced links and constants.
@@ -88,25 +87,25 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
             }
         }
         SEQUENCE => {
-            let tokens = units::parse_count(value).map(u64::from).map_err(|error| NotTurned(error.to_string()))?;
+            let tokens = units::parse_count(value).map(u64::from).map_err(|error| DialError(error.to_string()))?;
             if !(1..=MOST_TOKENS).contains(&tokens) {
-                return Err(NotTurned(format!("{tokens} tokens are not from 1 to {MOST_TOKENS}")));
+                return Err(DialError(format!("{tokens} tokens are not from 1 to {MOST_TOKENS}")));
             }
             profile.sequence = tokens;
         }
         PRECISION => {
-            let ids = Precision::ALL.map(Precision::id).join(", ");
-            let unknown = || NotTurned(format!("is `{}`, must be {ids}", crate::text::printable(value)));
-            profile.precision = Precision::find(value).ok_or_else(unknown)?;
+            let ids = TrainingPrecision::ALL.map(TrainingPrecision::id).join(", ");
+            let unknown = || DialError(format!("is `{}`, must be {ids}", crate::text::printable(value)));
+            profile.precision = TrainingPrecision::find(value).ok_or_else(unknown)?;
         }
-        RESERVE => profile.settings.set("reserve", value).map_err(NotTurned)?,
-        _ => return Err(NotTurned(format!("there is no `{}` to change", crate::text::printable(id)))),
+        RESERVE => profile.settings.set("reserve", value).map_err(DialError)?,
+        _ => return Err(DialError(format!("there is no `{}` to change", crate::text::printable(id)))),
     }
     Ok(workload)
 }
 
 /// True if the hardware supports products in this precision.
-fn has(profile: &TrainingProfile, precision: Precision) -> bool {
+fn has(profile: &TrainingProfile, precision: TrainingPrecision) -> bool {
     match precision.bits() {
         16 => true,
         8 => profile.accelerator.peak_8.is_some(),
@@ -135,7 +134,7 @@ mod tests {
     fn model() -> Workload {
         let model = published::find("llama-3-8b").expect("it is published");
         let profile = TrainingProfile::new(model, *hardware::find("h100").expect("it is known"));
-        profile.into_workload("llama", "llama", crate::workload::Format::Training, None)
+        profile.into_workload("llama", "llama", crate::workload::WorkloadFormat::Training, None)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{
     calibrate::Calibration,
     check::{self, Refusal},
-    iteration::{Costs, Terms},
+    iteration::{IterationCosts, IterationTerms},
     memory::{self, StageMemory},
     program,
     split::StageSplit,
@@ -12,7 +12,7 @@ use super::{
 use crate::workload::training::{
     hardware::{Accelerator, Constants},
     model::Model,
-    run::{Recompute, Run},
+    run::{Recompute, TrainingRun},
 };
 
 /// Result of comparing a run's memory with the device's.
@@ -46,7 +46,7 @@ impl Fits {
     }
 
     /// Words with the excess: `no, over by 7.0 GiB`.
-    pub fn told(self, bytes: f64, limit: f64) -> String {
+    pub fn with_excess(self, bytes: f64, limit: f64) -> String {
         match self {
             Fits::No => format!("no, over by {}", crate::units::bytes(bytes - limit)),
             fits => fits.id().into(),
@@ -79,7 +79,7 @@ pub struct Estimate {
     /// Parts of the time on the mean rank: name and seconds. They sum to `iteration_s`.
     pub parts: Vec<(&'static str, f64)>,
     /// Terms of the closed form.
-    pub terms: Terms,
+    pub terms: IterationTerms,
     /// Tokens of the batch per second.
     pub tokens_per_s: f64,
     /// Tokens of the batch per second and device.
@@ -115,7 +115,7 @@ impl Estimate {
     /// [`Refusal`] if an engine refuses it.
     pub fn of(
         model: &Model,
-        run: &Run,
+        run: &TrainingRun,
         accelerator: &Accelerator,
         devices: u64,
         calibration: Option<&Calibration>,
@@ -130,7 +130,7 @@ impl Estimate {
     /// [`Refusal`] if an engine refuses it.
     pub fn under(
         model: &Model,
-        run: &Run,
+        run: &TrainingRun,
         accelerator: &Accelerator,
         devices: u64,
         constants: &Constants,
@@ -139,7 +139,7 @@ impl Estimate {
         let constants = calibration.map_or(*constants, |calibration| calibration.apply(constants));
         let factor = calibration.map_or(1.0, |calibration| calibration.memory);
         let split = check::check(model, run, accelerator, devices)?;
-        let costs = Costs::of(model, run, accelerator, &constants, &split);
+        let costs = IterationCosts::of(model, run, accelerator, &constants, &split);
         let held: Vec<StageMemory> =
             memory::stages(model, run, &split).iter().map(|stage| scaled(stage, factor)).collect();
         let terms = costs.terms();
@@ -201,7 +201,7 @@ fn scaled(stage: &StageMemory, factor: f64) -> StageMemory {
 }
 
 /// Operations per sequence that recomputation adds.
-fn again_flops(model: &Model, run: &Run, split: &StageSplit) -> f64 {
+fn again_flops(model: &Model, run: &TrainingRun, split: &StageSplit) -> f64 {
     let sequence = run.sequence as f64;
     let recomputed = match run.recompute {
         Recompute::Full => usize::MAX,
@@ -214,20 +214,20 @@ fn again_flops(model: &Model, run: &Run, split: &StageSplit) -> f64 {
 
 /// Waiting time during warm-up and drain, as a fraction. For a simulated time it is the remainder beside the slowest
 /// stage's own work.
-fn bubble(costs: &Costs, terms: &Terms, iteration_s: f64, even: bool) -> f64 {
+fn bubble(costs: &IterationCosts, terms: &IterationTerms, iteration_s: f64, even: bool) -> f64 {
     let seconds = if even { terms.bubble * costs.growth } else { rest(costs, terms, iteration_s) };
     (seconds / iteration_s).max(0.0)
 }
 
 /// Seconds of a simulated iteration that neither belong to the slowest stage nor come after the batch.
-fn rest(costs: &Costs, terms: &Terms, iteration_s: f64) -> f64 {
+fn rest(costs: &IterationCosts, terms: &IterationTerms, iteration_s: f64) -> f64 {
     let known: f64 = busy(costs, terms).iter().map(|(_, seconds)| seconds).sum();
     let after = terms.p2p + terms.imbalance + terms.reduction.data_parallel + terms.reduction.optimizer;
     (iteration_s - costs.fixed - (known + after) * costs.growth).max(0.0)
 }
 
 /// Busy time of the mean rank by part.
-fn busy(costs: &Costs, terms: &Terms) -> Vec<(&'static str, f64)> {
+fn busy(costs: &IterationCosts, terms: &IterationTerms) -> Vec<(&'static str, f64)> {
     let p = costs.stages.len() as f64;
     let layers = &terms.layers;
     vec![
@@ -241,7 +241,7 @@ fn busy(costs: &Costs, terms: &Terms) -> Vec<(&'static str, f64)> {
     ]
 }
 
-fn parts(costs: &Costs, terms: &Terms, iteration_s: f64, even: bool) -> Vec<(&'static str, f64)> {
+fn parts(costs: &IterationCosts, terms: &IterationTerms, iteration_s: f64, even: bool) -> Vec<(&'static str, f64)> {
     let mut parts = busy(costs, terms);
     let bubble = if even { terms.bubble } else { rest(costs, terms, iteration_s) / costs.growth };
     parts.extend([
@@ -258,10 +258,10 @@ fn parts(costs: &Costs, terms: &Terms, iteration_s: f64, even: bool) -> Vec<(&'s
 
 fn assumptions(
     model: &Model,
-    run: &Run,
+    run: &TrainingRun,
     accelerator: &Accelerator,
     calibration: Option<&Calibration>,
-    (even, terms, costs): (bool, &Terms, &Costs),
+    (even, terms, costs): (bool, &IterationTerms, &IterationCosts),
 ) -> Vec<String> {
     let mut sentences = model.remarks.clone();
     let layers = model.layers.len();

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     cluster::Limits,
-    family::describe::Figure,
+    family::describe::FamilyFigure,
     plan::{
         Plan,
         document::{PredictionPart, TrustPart},
@@ -51,16 +51,16 @@ pub(super) fn prediction(profile: &TrainingProfile, limits: &Limits, plan: &Plan
 }
 
 /// Figures for one line: throughput, utilisation, error of such predictions.
-pub(super) fn figures(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Vec<Figure> {
+pub(super) fn figures(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Vec<FamilyFigure> {
     let Some(estimate) = estimate(profile, limits, plan) else { return vec![] };
     let scale = of_simulated(&estimate);
-    let figure = |value: String, name: &str, short| Figure { value, name: name.into(), short };
+    let figure = |value: String, name: &str, short| FamilyFigure { value, name: name.into(), short };
     let tokens = units::number(estimate.tokens_per_s_per_device * scale);
     vec![
         figure(format!("{tokens} tokens/s"), "per device", "a device"),
         figure(units::percent(estimate.mfu * scale), "MFU", "MFU"),
         match estimate.trust.class() {
-            Some(class) => Figure {
+            Some(class) => FamilyFigure {
                 value: format!("±{}", units::percent(class.mean_error)),
                 name: format!("on {} published runs", class.runs),
                 short: "trust",
@@ -83,7 +83,7 @@ pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> 
         estimate.model_flops_per_s_per_device * scale / 1e12,
         units::percent(estimate.mfu * scale),
         units::percent(estimate.hfu * scale),
-        fits(limits, &estimate, profile).told(bytes, limits.memory_limit()),
+        fits(limits, &estimate, profile).with_excess(bytes, limits.memory_limit()),
     ));
     lines.push(match estimate.trust.class() {
         Some(class) => format!(
@@ -93,7 +93,7 @@ pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> 
             units::percent(class.worst_error),
             class.class
         ),
-        None => estimate.trust.told(),
+        None => estimate.trust.summary(),
     });
     lines.extend(estimate.implausible.clone());
     lines

@@ -6,13 +6,13 @@
 
 use super::{
     configured::recomputed,
-    layer::{LayerTime, Pass, Rates, Traffic},
+    layer::{LayerTime, PassTime, RunRates, Traffic},
     split::StageSplit,
 };
 use crate::workload::training::{
     hardware::{Accelerator, Constants},
     model::{Model, Projection},
-    run::{LinkShares, Recompute, Run},
+    run::{LinkShares, Recompute, TrainingRun},
 };
 
 /// Latency of the reduction plus the gather over data-parallel ranks, seconds.
@@ -22,11 +22,11 @@ const REDUCTION_S: f64 = 10e-6;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StageTime {
     /// Forward of its layers.
-    pub forward: Pass,
+    pub forward: PassTime,
     /// Backward of its layers.
-    pub backward: Pass,
+    pub backward: PassTime,
     /// Recomputation of its layers.
-    pub again: Pass,
+    pub again: PassTime,
     /// Forward and backward of the head and the loss, on the last stage.
     pub head: [f64; 2],
     /// Both passes of the embedding, on the first stage.
@@ -53,7 +53,7 @@ impl StageTime {
 
     /// Bytes that a rank sends per microbatch, recomputation included.
     pub fn traffic(&self) -> Traffic {
-        let mut all = Pass::default();
+        let mut all = PassTime::default();
         [&self.forward, &self.backward, &self.again].into_iter().for_each(|pass| all.add(pass, 1.0));
         all.traffic
     }
@@ -82,9 +82,9 @@ pub struct Reduction {
 /// Terms of the closed form for all microbatches, seconds: parts of layers on the mean stage, the head on its own
 /// stage.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Terms {
+pub struct IterationTerms {
     /// Layers on the mean stage, recomputation included.
-    pub layers: Pass,
+    pub layers: PassTime,
     /// Head on the last stage.
     pub head: f64,
     /// Embedding on the first stage.
@@ -103,7 +103,7 @@ pub struct Terms {
 
 /// Costs of a run for the closed form and the simulator.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Costs {
+pub struct IterationCosts {
     /// Times of one microbatch, by stage.
     pub stages: Vec<StageTime>,
     /// Reductions, by stage.
@@ -122,10 +122,16 @@ pub struct Costs {
     mean_reduction: Reduction,
 }
 
-impl Costs {
+impl IterationCosts {
     /// Costs of a run that [`super::check::check`] accepts, with the split that it returns.
-    pub fn of(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants, split: &StageSplit) -> Self {
-        let rates = Rates::new(model, run, accelerator, constants);
+    pub fn of(
+        model: &Model,
+        run: &TrainingRun,
+        accelerator: &Accelerator,
+        constants: &Constants,
+        split: &StageSplit,
+    ) -> Self {
+        let rates = RunRates::new(model, run, accelerator, constants);
         let layers = LayerTimes::new(&rates, model, run);
         let stages: Vec<StageTime> =
             (0..split.stages()).map(|stage| layers.stage(&rates, model, split, stage)).collect();
@@ -142,7 +148,7 @@ impl Costs {
             .enumerate()
             .map(|(index, stage)| reduction(Parameters::on_stage(model, run, split, index, &each), stage))
             .collect();
-        Costs {
+        IterationCosts {
             transfer,
             microbatches: run.microbatches(),
             virtual_stages: run.layout.virtual_stages,
@@ -161,17 +167,17 @@ impl Costs {
     }
 
     /// Terms of the closed form.
-    pub fn terms(&self) -> Terms {
+    pub fn terms(&self) -> IterationTerms {
         let (p, v) = (self.stages.len() as f64, f64::from(self.virtual_stages));
         let m = self.microbatches as f64;
         let largest = self.stages.iter().map(StageTime::total).fold(0.0, f64::max);
         let mean = self.stages.iter().map(StageTime::total).sum::<f64>() / p;
-        let mut terms = Terms {
+        let mut terms = IterationTerms {
             imbalance: m * (largest - mean),
             bubble: (p - 1.0) / v * mean,
             p2p: (m * v + 2.0 * (p - 1.0)) * self.transfer,
             reduction: self.mean_reduction,
-            ..Terms::default()
+            ..IterationTerms::default()
         };
         for stage in &self.stages {
             for pass in [&stage.forward, &stage.backward, &stage.again] {
@@ -194,7 +200,7 @@ struct LayerTimes {
 }
 
 impl LayerTimes {
-    fn new(rates: &Rates<'_>, model: &Model, run: &Run) -> Self {
+    fn new(rates: &RunRates<'_>, model: &Model, run: &TrainingRun) -> Self {
         let kept = match run.recompute {
             Recompute::Selective => Recompute::Selective,
             _ => Recompute::None,
@@ -203,7 +209,7 @@ impl LayerTimes {
         LayerTimes { recomputed: recomputed(run.recompute), kinds: model.kinds.iter().map(both).collect() }
     }
 
-    fn stage(&self, rates: &Rates<'_>, model: &Model, split: &StageSplit, stage: usize) -> StageTime {
+    fn stage(&self, rates: &RunRates<'_>, model: &Model, split: &StageSplit, stage: usize) -> StageTime {
         let mut time = StageTime::default();
         let mut add = |layer: &LayerTime, count: f64| {
             time.forward.add(&layer.forward, count);
@@ -248,7 +254,7 @@ pub struct Parameters {
 
 impl Parameters {
     /// Parameters of one layer of a kind.
-    pub fn of_layer(model: &Model, run: &Run, kind: &super::LayerKind) -> Self {
+    pub fn of_layer(model: &Model, run: &TrainingRun, kind: &super::LayerKind) -> Self {
         let (t, h) = (f64::from(run.layout.tensor), model.hidden as f64);
         let matrices = kind.attention.matrices(model.hidden);
         let attention: f64 = matrices.iter().map(|matrix| matrix.on_rank(t)).map(|(n, k)| n * k).sum();
@@ -287,13 +293,13 @@ impl Parameters {
 
     /// Parameters of a stage, with the embedding on the first and the projection on the last. Tied ones have a copy on
     /// each.
-    pub fn of(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> Self {
+    pub fn of(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> Self {
         let each: Vec<Parameters> = model.kinds.iter().map(|kind| Parameters::of_layer(model, run, kind)).collect();
         Parameters::on_stage(model, run, split, stage, &each)
     }
 
     /// Like `of`, with the parameters of each kind of layer given.
-    fn on_stage(model: &Model, run: &Run, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
+    fn on_stage(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
         let mut of = Parameters::of_layers(model, split, stage, each);
         let ends = &model.ends;
         let table = (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);
@@ -309,7 +315,7 @@ impl Parameters {
     }
 
     /// Parameters of the mean stage, with one vocabulary table, or both if there is one stage.
-    fn mean(model: &Model, run: &Run, split: &StageSplit, each: &[Parameters]) -> Self {
+    fn mean(model: &Model, run: &TrainingRun, split: &StageSplit, each: &[Parameters]) -> Self {
         if split.stages() == 1 {
             return Parameters::on_stage(model, run, split, 0, each);
         }
@@ -325,7 +331,7 @@ impl Parameters {
 }
 
 /// Numbers of ranks over which a rank's shared parameters, and its experts, are replicated.
-pub fn replicas(run: &Run) -> (f64, f64) {
+pub fn replicas(run: &TrainingRun) -> (f64, f64) {
     let layout = &run.layout;
     let shared = f64::from(layout.data) * f64::from(layout.context);
     (shared, (shared * f64::from(layout.tensor) / f64::from(layout.expert)).max(1.0))
@@ -333,8 +339,8 @@ pub fn replicas(run: &Run) -> (f64, f64) {
 
 /// Busy time of links: a lower bound on time, whatever fraction was fitted as hidden.
 struct LinkTime<'a> {
-    rates: Rates<'a>,
-    run: &'a Run,
+    rates: RunRates<'a>,
+    run: &'a TrainingRun,
     /// Sends of the busiest rank to other stages, per microbatch.
     sends: f64,
     /// Links, each with its fraction of the time of every kind of transfer.
@@ -342,7 +348,7 @@ struct LinkTime<'a> {
 }
 
 impl<'a> LinkTime<'a> {
-    fn new(rates: Rates<'a>, run: &'a Run, stages: usize) -> Self {
+    fn new(rates: RunRates<'a>, run: &'a TrainingRun, stages: usize) -> Self {
         let v = f64::from(run.layout.virtual_stages);
         // A rank sends activations forward and gradients back; a rank at an end sends only one of them. With two
         // stages, both are ends. With several virtual stages, the last stage also sends to the first.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{configured, dials, iteration::Costs, memory, program, score, wiring};
+use super::{configured, dials, iteration::IterationCosts, memory, program, score, wiring};
 use crate::{
     cluster::{LimitKind, Limits},
     family::{
-        Checked, Family,
-        dial::{Dial, NotTurned},
+        CheckContext, Family,
+        dial::{Dial, DialError},
     },
     plan::{Measure, Plan, Score},
     simulate::{Demands, Pipeline, SimulatorSettings},
@@ -47,7 +47,7 @@ impl Family for TrainingProfile {
         dials::dials(self)
     }
 
-    fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
+    fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, DialError> {
         dials::turned(workload, id, value)
     }
 
@@ -55,7 +55,7 @@ impl Family for TrainingProfile {
         vec![Measure::IterationTime]
     }
 
-    fn check(&self, checked: &Checked<'_>, score: &mut Score) {
+    fn check(&self, checked: &CheckContext<'_>, score: &mut Score) {
         score::check(self, checked.limits, checked.plan, score);
     }
 
@@ -65,7 +65,7 @@ impl Family for TrainingProfile {
         if run.microbatches() == 0 {
             return Pipeline::default();
         }
-        let costs = Costs::of(&self.model, &run, &self.accelerator, &self.constants, &split);
+        let costs = IterationCosts::of(&self.model, &run, &self.accelerator, &self.constants, &split);
         let held = memory::stages(&self.model, &run, &split);
         let mut pipeline = program::whole(&self.model, &run, &costs, &held);
         if let (Some(topology), Some(_)) = (&plan.topology, &run.links) {

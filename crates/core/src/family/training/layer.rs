@@ -7,7 +7,7 @@
 use crate::workload::training::{
     hardware::{Accelerator, Constants},
     model::{FeedForward, LayerKind, Model, Projection},
-    run::{AttentionKernel, ContextStyle, GroupLinks, LinkShares, Precision, Recompute, Run},
+    run::{AttentionKernel, ContextStyle, GroupLinks, LinkShares, Recompute, TrainingPrecision, TrainingRun},
 };
 
 /// Launch time of a kernel, seconds.
@@ -44,7 +44,7 @@ impl Traffic {
 
 /// Parts of one pass of a layer, seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Pass {
+pub struct PassTime {
     /// Matrix products.
     pub gemm: f64,
     /// Casts to 8 and 4 bits.
@@ -63,19 +63,20 @@ pub struct Pass {
     pub traffic: Traffic,
 }
 
-impl Pass {
+impl PassTime {
     /// Sum of all parts.
     pub fn total(&self) -> f64 {
         self.parts().iter().sum()
     }
 
     fn parts(&self) -> [f64; 7] {
-        let Pass { gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel, .. } = *self;
+        let PassTime { gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel, .. } =
+            *self;
         [gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel]
     }
 
     /// Adds another pass `times` times.
-    pub fn add(&mut self, other: &Pass, times: f64) {
+    pub fn add(&mut self, other: &PassTime, times: f64) {
         self.gemm += times * other.gemm;
         self.cast += times * other.cast;
         self.attention += times * other.attention;
@@ -96,28 +97,28 @@ fn exposed(transfer: f64, share: f64, hiding: f64) -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LayerTime {
     /// Forward pass.
-    pub forward: Pass,
+    pub forward: PassTime,
     /// Backward pass without recomputation.
-    pub backward: Pass,
+    pub backward: PassTime,
     /// Recomputation in the backward pass.
-    pub again: Pass,
+    pub again: PassTime,
     /// Part of the backward pass that is the gradient of the weights. Only the optimizer waits for it.
     pub weights: f64,
 }
 
 /// Rates and sizes from which all times of a run are computed.
 #[derive(Debug, Clone, Copy)]
-pub struct Rates<'a> {
+pub struct RunRates<'a> {
     model: &'a Model,
-    run: &'a Run,
+    run: &'a TrainingRun,
     accelerator: &'a Accelerator,
     constants: &'a Constants,
 }
 
-impl<'a> Rates<'a> {
+impl<'a> RunRates<'a> {
     /// Rates of a run of a model on accelerators with these constants.
-    pub fn new(model: &'a Model, run: &'a Run, accelerator: &'a Accelerator, constants: &'a Constants) -> Self {
-        Rates { model, run, accelerator, constants }
+    pub fn new(model: &'a Model, run: &'a TrainingRun, accelerator: &'a Accelerator, constants: &'a Constants) -> Self {
+        RunRates { model, run, accelerator, constants }
     }
 
     /// Tensor-parallel degree.
@@ -194,7 +195,7 @@ impl<'a> Rates<'a> {
     }
 
     /// Seconds of `groups` products of m × n × k.
-    fn gemm(&self, [m, n, k]: [f64; 3], groups: f64, precision: Precision, share: f64) -> f64 {
+    fn gemm(&self, [m, n, k]: [f64; 3], groups: f64, precision: TrainingPrecision, share: f64) -> f64 {
         let accelerator = self.accelerator;
         let (peak, attained, edge) = match precision.bits() {
             16 => (accelerator.peak_16, self.constants.gemm_16, 310.0),
@@ -418,7 +419,7 @@ impl<'a> Rates<'a> {
         let settings = &self.run.settings;
         let rows = ends.vocabulary as f64 / t;
         let seen = if settings.vocab_parallel_loss { rows } else { ends.vocabulary as f64 };
-        let product = |sides| self.gemm(sides, 1.0, Precision::Bf16, 1.0);
+        let product = |sides| self.gemm(sides, 1.0, TrainingPrecision::Bf16, 1.0);
         let per_logit = if settings.fused_cross_entropy { 12.0 } else { 24.0 };
         let loss = per_logit * tokens * seen / self.memory();
         let mut gather = 0.0;
@@ -437,7 +438,7 @@ impl<'a> Rates<'a> {
             return 0.0;
         }
         let rows = self.model.ends.vocabulary as f64 / self.t();
-        self.gemm([rows, self.model.hidden as f64, self.run.tokens()], 1.0, Precision::Bf16, 1.0)
+        self.gemm([rows, self.model.hidden as f64, self.run.tokens()], 1.0, TrainingPrecision::Bf16, 1.0)
     }
 
     /// Token embedding on the first stage: both passes of one microbatch.

@@ -11,7 +11,7 @@ use super::{
 use crate::workload::training::{
     hardware::Accelerator,
     model::{FeedForward, LayerKind, Model, Projection},
-    run::{AttentionKernel, Recompute, Run},
+    run::{AttentionKernel, Recompute, TrainingRun},
 };
 
 /// Bytes on a rank of a stage.
@@ -42,12 +42,12 @@ impl StageMemory {
 }
 
 /// Memory of every stage.
-pub fn stages(model: &Model, run: &Run, split: &StageSplit) -> Vec<StageMemory> {
+pub fn stages(model: &Model, run: &TrainingRun, split: &StageSplit) -> Vec<StageMemory> {
     (0..split.stages()).map(|stage| of_stage(model, run, split, stage)).collect()
 }
 
 /// Fullest stage plus the reserve as a fraction of the device's memory; 1 is exactly full.
-pub fn fill(stages: &[StageMemory], run: &Run, accelerator: &Accelerator) -> f64 {
+pub fn fill(stages: &[StageMemory], run: &TrainingRun, accelerator: &Accelerator) -> f64 {
     (fullest(stages) + run.settings.reserve_bytes) / accelerator.memory_bytes
 }
 
@@ -57,7 +57,7 @@ pub fn fullest(stages: &[StageMemory]) -> f64 {
 }
 
 /// Maximum number of microbatches in flight on a stage, in units of whole stages.
-pub fn in_flight(run: &Run, stage: usize) -> f64 {
+pub fn in_flight(run: &TrainingRun, stage: usize) -> f64 {
     let (p, v, i) = (f64::from(run.layout.pipeline), f64::from(run.layout.virtual_stages), stage as f64);
     let m = run.microbatches() as f64;
     if run.zero_bubble.is_some() {
@@ -71,7 +71,7 @@ pub fn in_flight(run: &Run, stage: usize) -> f64 {
 }
 
 /// Memory of one stage.
-pub fn of_stage(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> StageMemory {
+pub fn of_stage(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> StageMemory {
     let of = Parameters::of(model, run, split, stage);
     let (shared, experts) = replicas(run);
     let settings = &run.settings;
@@ -91,7 +91,7 @@ pub fn of_stage(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> S
     }
 }
 
-fn activations(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> f64 {
+fn activations(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> f64 {
     let (tokens, tau, h) = (run.tokens(), run.sequence_split(), model.hidden as f64);
     let flying = in_flight(run, stage);
     let input = 2.0 * tokens * h / tau;
@@ -119,7 +119,7 @@ fn activations(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> f6
 }
 
 /// Activations of one microbatch that the backward pass of one layer needs, bytes.
-pub fn layer_bytes(model: &Model, run: &Run, kind: &LayerKind) -> f64 {
+pub fn layer_bytes(model: &Model, run: &TrainingRun, kind: &LayerKind) -> f64 {
     let (tokens, t, tau, h) = (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
     let settings = &run.settings;
     let attention = &kind.attention;
@@ -159,7 +159,7 @@ pub fn layer_bytes(model: &Model, run: &Run, kind: &LayerKind) -> f64 {
 }
 
 /// Larger of a running layer's buffers and the loss's buffers, bytes.
-fn work(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> f64 {
+fn work(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> f64 {
     let (tokens, t, tau, h) = (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
     let gates = |gated: bool| if gated { 2.0 } else { 1.0 };
     let one = |kind: &LayerKind| {

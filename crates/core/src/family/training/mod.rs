@@ -1,10 +1,10 @@
 //! Prediction of a transformer's training iteration on real machines, from the model's sizes and the machines' data
 //! sheets.
 //!
-//! A [`Model`] (from a Hugging Face `config.json`, a preset or a [published] name) runs as a [`Run`] (devices, degrees,
-//! batch, precision, software settings) on an [`Accelerator`]. [`iteration`] has the time in closed form with its
-//! terms, [`memory`] the memory of every pipeline stage, and [`program`] the same run for the simulator. [`Estimate`]
-//! has all of it, with the error of such predictions on published runs ([`truth`]).
+//! A [`Model`] (from a Hugging Face `config.json`, a preset or a [published] name) runs as a [`TrainingRun`] (devices,
+//! degrees, batch, precision, software settings) on an [`Accelerator`]. [`iteration`] has the time in closed form with
+//! its terms, [`memory`] the memory of every pipeline stage, and [`program`] the same run for the simulator.
+//! [`Estimate`] has all of it, with the error of such predictions on published runs ([`truth`]).
 //!
 //! The formulas follow the units of Megatron-LM's execution: matrix products by a roofline with a penalty for small
 //! sides, fused attention, bytes of elementwise kernels, collectives with an exposed fraction. Their constants were
@@ -38,8 +38,8 @@ pub use wiring::links;
 
 pub use crate::workload::training::{
     Accelerator, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind, Layout,
-    Model, Precision, Projection, Recompute, Run, Span, Stack, TrainingSettings, ZeroBubble, from_hugging_face,
-    hardware, published, run,
+    Model, Projection, Recompute, Span, Stack, TrainingPrecision, TrainingRun, TrainingSettings, ZeroBubble,
+    from_hugging_face, hardware, published, run,
 };
 pub use calibrate::Calibration;
 pub use estimate::{Estimate, Fits, StageEstimate};

@@ -1,5 +1,5 @@
 //! Choices of layers of a model to be trained: none by themselves, because the configuration holds for all layers.
 
-use crate::{family::offers::Offers, workload::TrainingProfile};
+use crate::{family::offers::NodeOffers, workload::TrainingProfile};
 
-impl Offers for TrainingProfile {}
+impl NodeOffers for TrainingProfile {}

@@ -7,8 +7,8 @@ use crate::workload::training::{
 };
 use crate::{
     family::{
-        dial::NotTurned,
-        platform::{Platform, Wiring},
+        dial::DialError,
+        platform::{DeviceLinks, Platform},
     },
     plan::document::TrainingPart,
     source::LoadError,
@@ -26,15 +26,15 @@ impl Platform for TrainingProfile {
         &TrainingSettings::NAMES
     }
 
-    fn with_setting(&self, workload: &Workload, name: &str, value: &str) -> Result<Workload, NotTurned> {
+    fn with_setting(&self, workload: &Workload, name: &str, value: &str) -> Result<Workload, DialError> {
         let mut profile = self.clone();
-        profile.settings.set(name, value).map_err(NotTurned)?;
+        profile.settings.set(name, value).map_err(DialError)?;
         Ok(with(workload, profile))
     }
 
-    fn with_stack(&self, workload: &Workload, id: &str) -> Result<Workload, NotTurned> {
+    fn with_stack(&self, workload: &Workload, id: &str) -> Result<Workload, DialError> {
         let ids = Stack::ALL.map(Stack::id).join(", ");
-        let unknown = || NotTurned(format!("is `{}`, must be {ids}", printable(id)));
+        let unknown = || DialError(format!("is `{}`, must be {ids}", printable(id)));
         let stack = Stack::find(id).ok_or_else(unknown)?;
         if stack == self.stack {
             return Ok(workload.clone());
@@ -55,10 +55,10 @@ impl Platform for TrainingProfile {
         with(workload, profile)
     }
 
-    fn wired(&self, workload: &Workload, wiring: &Wiring) -> Workload {
+    fn wired(&self, workload: &Workload, wiring: &DeviceLinks) -> Workload {
         let mut profile = self.clone();
         profile.accelerator = wiring.around(&profile.accelerator);
-        profile.remarks.push(wiring.told.clone());
+        profile.remarks.push(wiring.summary.clone());
         with(workload, profile)
     }
 
@@ -66,11 +66,11 @@ impl Platform for TrainingProfile {
         Some(self)
     }
 
-    fn told(&self) -> Option<TrainingPart> {
+    fn training_part(&self) -> Option<TrainingPart> {
         Some(self.into())
     }
 
-    fn as_told(
+    fn on_plan_hardware(
         &self,
         workload: &Workload,
         part: &TrainingPart,

@@ -6,14 +6,14 @@
 
 use super::{
     configured,
-    iteration::Costs,
+    iteration::IterationCosts,
     memory::{self, StageMemory},
 };
 use crate::simulate::{self, MemoryParts, Pipeline, PipelineStage, Schedule, SimulatorSettings, Transfer};
-use crate::workload::training::{model::Model, run::Run};
+use crate::workload::training::{model::Model, run::TrainingRun};
 
 /// Pipeline of one replica.
-pub fn pipeline(run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
+pub fn pipeline(run: &TrainingRun, costs: &IterationCosts, memory: &[StageMemory]) -> Pipeline {
     let waits = costs.transfer * f64::from(costs.virtual_stages) / 2.0;
     let stages: Vec<PipelineStage> = costs
         .stages
@@ -60,7 +60,7 @@ pub fn pipeline(run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
 }
 
 /// Schedule of the run.
-pub fn schedule(run: &Run) -> Schedule {
+pub fn schedule(run: &TrainingRun) -> Schedule {
     match run.zero_bubble {
         Some(schedule) => configured::schedule_of(schedule),
         None if run.layout.virtual_stages > 1 => Schedule::Interleaved,
@@ -70,7 +70,7 @@ pub fn schedule(run: &Run) -> Schedule {
 
 /// Pipeline of the whole iteration. The growth with the cluster and the fixed time are in the durations, so that the
 /// simulated length is the iteration time.
-pub fn whole(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
+pub fn whole(model: &Model, run: &TrainingRun, costs: &IterationCosts, memory: &[StageMemory]) -> Pipeline {
     let mut pipeline = pipeline(run, costs, memory);
     for stage in &mut pipeline.stages {
         for seconds in [&mut stage.forward_s, &mut stage.backward_s, &mut stage.recompute_s, &mut stage.all_reduce_s] {
@@ -95,7 +95,7 @@ pub fn whole(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) ->
 }
 
 /// Iteration time from the simulator, seconds.
-pub fn iteration(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) -> f64 {
+pub fn iteration(model: &Model, run: &TrainingRun, costs: &IterationCosts, memory: &[StageMemory]) -> f64 {
     let pipeline = whole(model, run, costs, memory);
     simulate::length_unless(&pipeline, schedule(run), &|| false).unwrap_or(f64::NAN)
 }

@@ -6,7 +6,7 @@ use super::check::Refusal;
 use crate::workload::training::{
     hardware::{self, Accelerator},
     model::Model,
-    run::{Layout, Precision, Recompute, Run, Stack, TrainingSettings, ZeroBubble},
+    run::{Layout, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings, ZeroBubble},
 };
 use crate::{plan::Schedule, text::printable};
 
@@ -24,7 +24,7 @@ pub struct Request {
     degrees: [Option<u32>; 7],
     global_batch: Option<u64>,
     sequence: Option<u64>,
-    precision: Option<Precision>,
+    precision: Option<TrainingPrecision>,
     recompute: Option<Recompute>,
     stack: Option<Stack>,
     layers: Vec<u32>,
@@ -34,9 +34,9 @@ pub struct Request {
 
 /// Request with defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedRequest {
     /// The run.
-    pub run: Run,
+    pub run: TrainingRun,
     /// Accelerator of the run.
     pub accelerator: &'static Accelerator,
     /// Number of devices.
@@ -169,7 +169,7 @@ impl Request {
     ///
     /// # Errors
     /// [`Refusal`] if a value has no default, or if the request contradicts itself.
-    pub fn resolve(&self, model: &Model) -> Result<Resolved, Refusal> {
+    pub fn resolve(&self, model: &Model) -> Result<ResolvedRequest, Refusal> {
         let zero_bubble = self.schedule.and_then(|schedule| ZeroBubble::find(schedule.id()));
         let [tensor, pipeline, mut virtual_stages, context, expert, data, micro_batch] =
             self.degrees.map(|degree| degree.unwrap_or(1));
@@ -199,7 +199,7 @@ impl Request {
             return refuse("no global batch is given".into(), "give --global-batch, the sequences of an iteration");
         };
         let stack = self.stack.unwrap_or(Stack::Megatron2025);
-        let run = Run {
+        let run = TrainingRun {
             layout: Layout { tensor, pipeline, virtual_stages, context, expert, data: data as u32, micro_batch },
             global_batch,
             sequence: self.sequence.unwrap_or(model.longest_sequence.min(8192)),
@@ -211,7 +211,7 @@ impl Request {
             zero_bubble,
             links: None,
         };
-        Ok(Resolved { run, accelerator: self.resolve_hardware(), devices, stack })
+        Ok(ResolvedRequest { run, accelerator: self.resolve_hardware(), devices, stack })
     }
 
     /// Settings of the stack with the requested changes. Tensor-parallel overlap is disabled with sequence parallelism,
@@ -240,9 +240,13 @@ pub(super) fn accelerator(value: &str) -> Result<&'static Accelerator, String> {
     })
 }
 
-fn precision(value: &str) -> Result<Precision, String> {
-    Precision::find(value).ok_or_else(|| {
-        format!("precision is `{}`, must be {}", printable(value), Precision::ALL.map(Precision::id).join(", "))
+fn precision(value: &str) -> Result<TrainingPrecision, String> {
+    TrainingPrecision::find(value).ok_or_else(|| {
+        format!(
+            "precision is `{}`, must be {}",
+            printable(value),
+            TrainingPrecision::ALL.map(TrainingPrecision::id).join(", ")
+        )
     })
 }
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use super::{
     check, configured,
-    iteration::{Costs, StageTime},
-    layer::Pass,
+    iteration::{IterationCosts, StageTime},
+    layer::PassTime,
     memory, program, wiring,
 };
 use crate::{
@@ -37,7 +37,7 @@ pub(super) fn check(profile: &TrainingProfile, limits: &Limits, plan: &Plan, sco
     let own = configured::plan(profile, configuration, &split);
     same_stages(plan, &own, &mut score.violations);
     devices(limits, plan, &mut score.violations);
-    let costs = Costs::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
+    let costs = IterationCosts::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
     let held = memory::stages(&profile.model, &run, &split);
     let reserve = run.settings.reserve_bytes;
     let waits = costs.transfer * f64::from(costs.virtual_stages);
@@ -62,7 +62,7 @@ pub(super) fn check(profile: &TrainingProfile, limits: &Limits, plan: &Plan, sco
 
 /// Seconds of a stage for one microbatch.
 fn stage_score(time: &StageTime, waits: f64, sync_s: f64) -> StageScore {
-    let sent = |pass: &Pass| pass.tensor_parallel + pass.context_parallel + pass.expert_parallel;
+    let sent = |pass: &PassTime| pass.tensor_parallel + pass.context_parallel + pass.expert_parallel;
     let backward_sent = sent(&time.backward) + sent(&time.again);
     let communication_s = sent(&time.forward) + backward_sent + waits;
     let compute_s = time.total() - (communication_s - waits);

@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::{configured, iteration::Costs};
-use crate::workload::training::run::{GroupLinks, LinkShares, Run, ZeroBubble};
+use super::{configured, iteration::IterationCosts};
+use crate::workload::training::run::{GroupLinks, LinkShares, TrainingRun, ZeroBubble};
 use crate::{
     cluster::{
         Limits,
         topology::{PairMatrix, Ring, Topology},
     },
     plan::{Configuration, Plan},
-    simulate::{Demands, Flow, Group, Worker},
+    simulate::{Demands, Flow, ModelShard, ReductionGroup},
     workload::TrainingProfile,
 };
 
@@ -28,7 +28,7 @@ use crate::{
 const ORDERED: usize = 256;
 
 /// Configuration of a plan, and its run on the plan's devices.
-pub(super) fn run_of(profile: &TrainingProfile, plan: &Plan, batch: u32) -> (Configuration, Run) {
+pub(super) fn run_of(profile: &TrainingProfile, plan: &Plan, batch: u32) -> (Configuration, TrainingRun) {
     let configuration = configured::of_plan(profile, plan);
     let mut run = profile.run(&configuration, batch);
     if let Some(topology) = &plan.topology {
@@ -40,7 +40,7 @@ pub(super) fn run_of(profile: &TrainingProfile, plan: &Plan, batch: u32) -> (Con
 
 /// Numbers of a run's ranks: by stage, by data and context together, and by tensor shard.
 #[derive(Debug, Clone, Copy)]
-struct Ranks {
+struct RankNumbers {
     stages: usize,
     replicas: usize,
     context: usize,
@@ -48,12 +48,12 @@ struct Ranks {
     expert: usize,
 }
 
-impl Ranks {
-    fn of(run: &Run) -> Self {
+impl RankNumbers {
+    fn of(run: &TrainingRun) -> Self {
         let layout = &run.layout;
         let [stages, data, context, tensor, expert] =
             [layout.pipeline, layout.data, layout.context, layout.tensor, layout.expert].map(|degree| degree as usize);
-        Ranks { stages, replicas: data * context, context, tensor, expert }
+        RankNumbers { stages, replicas: data * context, context, tensor, expert }
     }
 
     fn count(self) -> usize {
@@ -95,13 +95,13 @@ impl Ranks {
 
 /// Bytes per second that each kind of group attains on these devices. `None` if their number differs from the run's
 /// ranks, or if the topology lacks one of them.
-pub fn links(topology: &Topology, devices: &[usize], run: &Run) -> Option<GroupLinks> {
-    let ranks = Ranks::of(run);
+pub fn links(topology: &Topology, devices: &[usize], run: &TrainingRun) -> Option<GroupLinks> {
+    let ranks = RankNumbers::of(run);
     if devices.len() != ranks.count() || devices.iter().any(|&device| device >= topology.devices()) {
         return None;
     }
     let pairs = (topology.devices() <= ORDERED).then(|| topology.pair_matrix());
-    let mut wires = Wires { topology, devices, pairs, routes: FxHashMap::default() };
+    let mut wires = RankWiring { topology, devices, pairs, routes: FxHashMap::default() };
     let loads = [
         wires.rings(&ranks.tensor_groups()),
         wires.rings(&ranks.replica_groups(ranks.context)),
@@ -133,7 +133,7 @@ fn busiest(all: impl Iterator<Item = LinkShares>) -> Vec<LinkShares> {
 }
 
 /// Ranks on the devices of a topology.
-struct Wires<'a> {
+struct RankWiring<'a> {
     topology: &'a Topology,
     devices: &'a [usize],
     pairs: Option<PairMatrix>,
@@ -141,7 +141,7 @@ struct Wires<'a> {
     routes: FxHashMap<(usize, usize), Vec<u32>>,
 }
 
-impl Wires<'_> {
+impl RankWiring<'_> {
     /// Load of every channel under simultaneous steps, each with its fraction of the bytes.
     fn loads(&mut self, steps: Vec<(usize, usize, f64)>) -> BTreeMap<u32, f64> {
         let mut loads: BTreeMap<u32, f64> = BTreeMap::new();
@@ -221,12 +221,12 @@ pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
         return None;
     }
     let (model, accelerator) = (&profile.model, &profile.accelerator);
-    let costs = Costs::of(model, &run, accelerator, &profile.constants, &split);
-    let ranks = Ranks::of(&run);
+    let costs = IterationCosts::of(model, &run, accelerator, &profile.constants, &split);
+    let ranks = RankNumbers::of(&run);
     let mut demands = Demands::default();
     for stage in 0..ranks.stages as u32 {
         for replica in 0..ranks.replicas as u32 {
-            demands.workers.extend((0..ranks.tensor as u32).map(|shard| Worker { stage, replica, shard }));
+            demands.workers.extend((0..ranks.tensor as u32).map(|shard| ModelShard { stage, replica, shard }));
         }
     }
     let bytes = 2.0 * run.tokens() * model.hidden as f64 / ranks.tensor as f64;
@@ -252,7 +252,7 @@ pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
         let own = stage * ranks.replicas * ranks.tensor..(stage + 1) * ranks.replicas * ranks.tensor;
         for (groups, bytes) in kinds {
             let of_stage = groups.into_iter().filter(|group| group.len() > 1 && own.contains(&group[0]));
-            demands.groups.extend(of_stage.filter(|_| bytes > 0.0).map(|workers| Group { workers, bytes }));
+            demands.groups.extend(of_stage.filter(|_| bytes > 0.0).map(|workers| ReductionGroup { workers, bytes }));
         }
     }
     demands.notes.push(

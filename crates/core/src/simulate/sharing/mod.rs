@@ -83,7 +83,7 @@ impl Rate {
 
 /// Running transfer.
 #[derive(Debug, Clone)]
-struct Flow {
+struct RunningTransfer {
     links: Vec<u32>,
     /// By link: its parts of the speed; empty if it takes all of it.
     parts: Vec<u32>,
@@ -103,8 +103,8 @@ struct Flow {
     seen: u64,
 }
 
-impl Flow {
-    const NEW: Flow = Flow {
+impl RunningTransfer {
+    const NEW: RunningTransfer = RunningTransfer {
         links: vec![],
         parts: vec![],
         speed: 1,
@@ -140,7 +140,7 @@ impl Flow {
 
 /// Link during progressive filling.
 #[derive(Debug, Clone, Copy)]
-struct Filling {
+struct LinkFill {
     link: u32,
     left: Rate,
     /// Parts of its transfers that have no rate yet.
@@ -152,7 +152,7 @@ struct Filling {
 pub(super) struct Sharing {
     /// By link; empty if every link and every transfer has speed 1.
     capacities: Vec<u64>,
-    flows: Vec<Flow>,
+    flows: Vec<RunningTransfer>,
     /// By link: its transfers.
     members: Vec<Vec<u32>>,
     marked: Vec<u64>,
@@ -163,7 +163,7 @@ pub(super) struct Sharing {
     free: Vec<u32>,
     /// Transfers and links found by a search.
     found: Vec<u32>,
-    filling: Vec<Filling>,
+    filling: Vec<LinkFill>,
 }
 
 impl Sharing {
@@ -199,7 +199,7 @@ impl Sharing {
     /// Starts a transfer that takes `ticks` alone. It has no effect before [`Sharing::share`].
     pub(super) fn join(&mut self, slot: u32, path: Path<'_>, ticks: i64, now: i64) {
         if self.flows.len() <= slot as usize {
-            self.flows.resize(slot as usize + 1, Flow::NEW);
+            self.flows.resize(slot as usize + 1, RunningTransfer::NEW);
         }
         let flow = &mut self.flows[slot as usize];
         flow.links.clear();
@@ -265,7 +265,7 @@ impl Sharing {
         let (search, whole) = (self.searches, self.whole());
         self.found.clear();
         self.filling.clear();
-        let mut reach = |link: u32, found: &mut Vec<u32>, flows: &mut [Flow]| {
+        let mut reach = |link: u32, found: &mut Vec<u32>, flows: &mut [RunningTransfer]| {
             if std::mem::replace(&mut self.marked[link as usize], search) == search {
                 return;
             }
@@ -278,7 +278,7 @@ impl Sharing {
                     found.push(slot);
                 }
             }
-            self.filling.push(Filling { link, left, waiting });
+            self.filling.push(LinkFill { link, left, waiting });
         };
         reach(from, &mut self.found, &mut self.flows);
         let mut at = 0;
@@ -301,8 +301,8 @@ impl Sharing {
             let levels = open.map(|filling| (filling.left.times(whole.into(), filling.waiting), filling.link));
             let Some((level, narrowest)) = levels.min_by(|a, b| a.0.compare(b.0)) else { break };
             let level = if level.parts == 0 { Rate { parts: 1, of: FINEST } } else { level };
-            let reached = |flow: &Flow| Rate::whole(flow.speed).compare(level) != Ordering::Greater;
-            let open = |flow: &Flow| flow.seen == self.searches;
+            let reached = |flow: &RunningTransfer| Rate::whole(flow.speed).compare(level) != Ordering::Greater;
+            let open = |flow: &RunningTransfer| flow.seen == self.searches;
             let flows = self.found.iter().map(|&slot| &self.flows[slot as usize]);
             let alone = !self.capacities.is_empty() && flows.filter(|flow| open(flow)).any(reached);
             for position in 0..self.found.len() {

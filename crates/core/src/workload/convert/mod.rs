@@ -17,7 +17,7 @@ use crate::cluster::GivenLimits;
 use thiserror::Error;
 
 use super::{
-    formats::Format,
+    formats::WorkloadFormat,
     node_index::NodeIndex,
     profiled::{Profile, Workload},
 };
@@ -25,11 +25,11 @@ use super::{
 pub use text::text;
 pub use to_layers::to_layers;
 pub use to_piper::to_piper;
-pub use to_placement::{Mode, to_placement};
+pub use to_placement::{ModeRule, to_placement};
 
 /// Reason why a workload cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NotConverted {
+pub enum ConversionError {
     /// The profile has no forward and backward times.
     #[error("only a profile by tensor degree and mode tells forward and backward times of layers")]
     NoLayers,
@@ -49,19 +49,19 @@ pub enum NotConverted {
 
 /// Direction of a conversion for planners of the other kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum ConversionDirection {
     /// Converts a pipeline of nodes with modes to a device placement, each node in one of its modes: [`to_placement`].
     ToPlacement,
     /// Converts a device placement to a pipeline: [`to_piper`].
     ToPipeline,
 }
 
-impl Way {
+impl ConversionDirection {
     /// Direction for this workload, if it can be converted.
-    pub fn of(workload: &Workload) -> Option<Way> {
+    pub fn of(workload: &Workload) -> Option<ConversionDirection> {
         match &workload.profile {
-            Profile::Piper(_) => Some(Way::ToPlacement),
-            Profile::Placement(_) => Some(Way::ToPipeline),
+            Profile::Piper(_) => Some(ConversionDirection::ToPlacement),
+            Profile::Placement(_) => Some(ConversionDirection::ToPipeline),
             Profile::Operators(_) | Profile::Layers(_) | Profile::Training(_) => None,
         }
     }
@@ -91,7 +91,7 @@ pub fn with_stages(workload: &Workload, stage_of: impl Fn(NodeIndex) -> Option<u
 }
 
 /// Same workload with another profile. Does not copy the old profile, which may be large.
-fn with_profile(workload: &Workload, format: Format, profile: Profile, limits: GivenLimits) -> Workload {
+fn with_profile(workload: &Workload, format: WorkloadFormat, profile: Profile, limits: GivenLimits) -> Workload {
     Workload {
         name: workload.name.clone(),
         source: workload.source.clone(),

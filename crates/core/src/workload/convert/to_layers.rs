@@ -1,11 +1,11 @@
 //! Converts a profile by tensor degree and mode to a layer-wise profile.
 
-use super::{Conversion, NotConverted, with_profile};
+use super::{Conversion, ConversionError, with_profile};
 use crate::{
     units,
     workload::{
         choice::Choice,
-        formats::Format,
+        formats::WorkloadFormat,
         layer_profile::{LayerNode, LayerProfile, MILLISECONDS},
         piper::VANILLA,
         profiled::{Profile, Workload},
@@ -19,7 +19,7 @@ const BYTES_PER_PARAMETER: f64 = 2.0;
 ///
 /// # Errors
 /// Reason why the workload has no layers that can be written.
-pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
+pub fn to_layers(workload: &Workload) -> Result<Conversion, ConversionError> {
     let members = workload.indices().map(|node| vec![node]).collect();
     let profile = match &workload.profile {
         Profile::Layers(_) => {
@@ -27,7 +27,7 @@ pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
             return Ok(Conversion { workload: workload.clone(), members, choices, assumptions: vec![] });
         }
         Profile::Piper(profile) => profile,
-        _ => return Err(NotConverted::NoLayers),
+        _ => return Err(ConversionError::NoLayers),
     };
     let mut shared = false;
     let mut nodes = Vec::with_capacity(workload.nodes.len());
@@ -36,7 +36,7 @@ pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
         let label = workload.nodes[v].label();
         let modes = node.modes(1).unwrap_or_default();
         let mode = modes.iter().find(|mode| mode.id == VANILLA).or(modes.first());
-        let mode = mode.ok_or_else(|| NotConverted::NoPlainMode(label.to_string()))?;
+        let mode = mode.ok_or_else(|| ConversionError::NoPlainMode(label.to_string()))?;
         shared |= mode.forward_s.is_none();
         let forward_s = mode.forward_s.unwrap_or(mode.time_s / 3.0).clamp(0.0, mode.time_s);
         let output = workload.dag.out_edges(v).iter().map(|&e| profile.edge_bytes[e as usize]).fold(0.0, f64::max);
@@ -67,6 +67,6 @@ pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
         Some(samples) => profile.of_batch(samples),
         None => profile,
     };
-    let layers = with_profile(workload, Format::PipeDream, Profile::Layers(profile), workload.limits.clone());
+    let layers = with_profile(workload, WorkloadFormat::PipeDream, Profile::Layers(profile), workload.limits.clone());
     Ok(Conversion { workload: layers, members, choices, assumptions: notes })
 }

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Conversion, NotConverted};
+use super::{Conversion, ConversionError};
 use crate::{
     cluster::{GivenLimits, LimitKind},
     graph::Dag,
     units,
     workload::{
         choice::Choice,
-        colour::Classes,
-        formats::Format,
+        colour::ColourClasses,
+        formats::WorkloadFormat,
         node::Node,
         node_index::NodeIndex,
         piper::{DegreeProfile, Mode, NodeProfile, PiperProfile, VANILLA},
@@ -30,13 +30,13 @@ use crate::{
 /// # Errors
 /// A reason that a user can act on: the workload has another profile, or an accelerator cannot run a node.
 // Long: one pass over nodes and edges, which share their sums.
-pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Result<Conversion, NotConverted> {
-    let profile = workload.placement().ok_or(NotConverted::NoPlacement)?;
+pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Result<Conversion, ConversionError> {
+    let profile = workload.placement().ok_or(ConversionError::NoPlacement)?;
     if let Some(node) = profile.nodes.iter().position(|node| !node.supported) {
         let label = workload.nodes[node].label();
-        return Err(NotConverted::NoAccelerator(label.to_string()));
+        return Err(ConversionError::NoAccelerator(label.to_string()));
     }
-    let merged = Merged::new(workload, profile);
+    let merged = MergedNodes::new(workload, profile);
     let edges = merged.edges(workload, profile);
     let (mut read, mut sent) = (vec![0; merged.members.len()], vec![0; merged.members.len()]);
     for &(from, to) in edges.keys() {
@@ -94,7 +94,7 @@ pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Resul
     Ok(Conversion {
         choices: vec![Choice::Accelerator; workload.nodes.len()],
         workload: Workload {
-            format: Format::Piper,
+            format: WorkloadFormat::Piper,
             nodes: merged.members.iter().map(name).collect(),
             dag,
             profile: Profile::Piper(PiperProfile { nodes, edge_bytes }),
@@ -112,7 +112,7 @@ pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Resul
 }
 
 /// New nodes: groups of classes on a common cycle.
-struct Merged {
+struct MergedNodes {
     members: Vec<Vec<NodeIndex>>,
     /// New node by original node.
     of: Vec<u32>,
@@ -120,9 +120,9 @@ struct Merged {
     position: Vec<usize>,
 }
 
-impl Merged {
+impl MergedNodes {
     fn new(workload: &Workload, profile: &PlacementProfile) -> Self {
-        let classes = Classes::new(profile);
+        let classes = ColourClasses::new(profile);
         let groups = classes.groups(&workload.dag, profile);
         let mut group_of = vec![0u32; classes.members.len()];
         let mut of = vec![0u32; profile.nodes.len()];
@@ -148,7 +148,7 @@ impl Merged {
         for (at, &group) in order.topological_order().iter().enumerate() {
             position[group as usize] = at;
         }
-        Merged { members, of, position }
+        MergedNodes { members, of, position }
     }
 
     /// Total transfer time between two new nodes, in the profile's unit, by edge along the forward pass.

@@ -1,13 +1,13 @@
 //! Converts Piper's profile to a device placement: one mode per node at tensor degree 1, every node on one accelerator.
 
-use super::{Conversion, NotConverted, with_profile};
+use super::{Conversion, ConversionError, with_profile};
 use crate::{
     cluster::{GivenLimits, LimitKind},
     units,
     workload::{
         self,
         choice::Choice,
-        formats::Format,
+        formats::WorkloadFormat,
         piper::VANILLA,
         placement::{PlacementNode, PlacementProfile, SECONDS},
         profiled::{Profile, Workload},
@@ -16,7 +16,7 @@ use crate::{
 
 /// Rule for the mode of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum ModeRule {
     /// Mode that keeps every activation, or the first one if no mode is known to.
     Keeping,
     /// Mode that needs the least memory.
@@ -34,20 +34,20 @@ pub enum Mode {
 // Long: one pass over nodes and edges, which share their sums.
 pub fn to_placement(
     workload: &Workload,
-    mode: Mode,
+    mode: ModeRule,
     in_flight: u32,
     bandwidth: f64,
-) -> Result<Conversion, NotConverted> {
-    let profile = workload.piper().ok_or(NotConverted::NoDegrees)?;
+) -> Result<Conversion, ConversionError> {
+    let profile = workload.piper().ok_or(ConversionError::NoDegrees)?;
     let dag = &workload.dag;
     let memory = |mode: &workload::Mode| mode.memory_a * f64::from(in_flight) + mode.memory_b;
     let mut modes: Vec<&workload::Mode> = vec![];
     for (node, costs) in profile.nodes.iter().enumerate() {
         let offered =
-            costs.modes(1).ok_or_else(|| NotConverted::NoPlainMode(workload.nodes[node].label().to_string()))?;
+            costs.modes(1).ok_or_else(|| ConversionError::NoPlainMode(workload.nodes[node].label().to_string()))?;
         let taken = match mode {
-            Mode::Keeping => offered.iter().find(|mode| mode.id == VANILLA),
-            Mode::Smallest => offered.iter().min_by(|a, b| memory(a).total_cmp(&memory(b))),
+            ModeRule::Keeping => offered.iter().find(|mode| mode.id == VANILLA),
+            ModeRule::Smallest => offered.iter().min_by(|a, b| memory(a).total_cmp(&memory(b))),
         };
         modes.push(taken.unwrap_or(&offered[0]));
     }
@@ -75,8 +75,8 @@ pub fn to_placement(
             "Converted from Piper's profile: every node runs at tensor degree 1 in the mode that {} ({}), forward and \
              backward together.",
             match mode {
-                Mode::Keeping => "keeps all activations",
-                Mode::Smallest => "needs least memory",
+                ModeRule::Keeping => "keeps all activations",
+                ModeRule::Smallest => "needs least memory",
             },
             in_words(&modes)
         ),
@@ -103,7 +103,7 @@ pub fn to_placement(
         choices: modes.iter().map(|mode| Choice::Mode(mode.id.clone())).collect(),
         workload: with_profile(
             workload,
-            Format::Placement,
+            WorkloadFormat::Placement,
             Profile::Placement(PlacementProfile::from(nodes)),
             GivenLimits::default()
                 .maybe(LimitKind::Devices, workload.limits.devices())

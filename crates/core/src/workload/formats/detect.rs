@@ -4,14 +4,14 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{
-    foreign::{self, Kind, Role},
-    format::Format,
+    foreign::{self, FileKind, FileRole},
+    format::WorkloadFormat,
 };
 use crate::source::error::LoadError;
 use std::{borrow::Cow, collections::BTreeMap};
 
 /// Kind of file that a reader expects, for messages about another kind.
-pub struct Wanted {
+pub struct ExpectedFile {
     /// Noun with its article: `a workload`.
     noun: &'static str,
     /// Repair for an empty file.
@@ -22,7 +22,7 @@ pub struct Wanted {
     model: &'static str,
 }
 
-impl Wanted {
+impl ExpectedFile {
     /// Repair for another kind of file.
     pub fn give(&self) -> &'static str {
         self.give
@@ -30,7 +30,7 @@ impl Wanted {
 }
 
 /// Expects a workload.
-pub(crate) const WORKLOAD: Wanted = Wanted {
+pub(crate) const WORKLOAD: ExpectedFile = ExpectedFile {
     noun: "a workload",
     make: "give a workload, or make one with `plantui generate bert-32`",
     give: "give the JSON profile of a network",
@@ -38,7 +38,7 @@ pub(crate) const WORKLOAD: Wanted = Wanted {
 };
 
 /// Expects a plan.
-pub const PLAN: Wanted = Wanted {
+pub const PLAN: ExpectedFile = ExpectedFile {
     noun: "a plan",
     make: "make a plan with `plantui plan WORKLOAD --json`",
     give: "give a plan that `plantui plan --json` wrote, or a result of Piper",
@@ -46,7 +46,7 @@ pub const PLAN: Wanted = Wanted {
 };
 
 /// Expects a model configuration.
-pub const CONFIGURATION: Wanted = Wanted {
+pub const CONFIGURATION: ExpectedFile = ExpectedFile {
     noun: "a model configuration",
     make: "give a Hugging Face config.json",
     give: "give a Hugging Face config.json",
@@ -54,7 +54,7 @@ pub const CONFIGURATION: Wanted = Wanted {
 };
 
 /// Expects the configuration of a training engine's job.
-pub const JOB: Wanted = Wanted {
+pub const JOB: ExpectedFile = ExpectedFile {
     noun: "a configuration of a training engine",
     make: "give the script, log or configuration of a job: `plantui import --help` lists what is read",
     give: "give the script, log or configuration of a job: `plantui import --help` lists what is read",
@@ -62,7 +62,7 @@ pub const JOB: Wanted = Wanted {
 };
 
 /// Expects measured runs.
-pub const RUNS: Wanted = Wanted {
+pub const RUNS: ExpectedFile = ExpectedFile {
     noun: "a table or log of runs",
     make: "give a CSV of measured runs, or a log of Megatron-LM or torchtitan",
     give: "give a CSV of measured runs, or a log of Megatron-LM or torchtitan",
@@ -70,7 +70,7 @@ pub const RUNS: Wanted = Wanted {
 };
 
 /// Expects a topology.
-pub const TOPOLOGY: Wanted = Wanted {
+pub const TOPOLOGY: ExpectedFile = ExpectedFile {
     noun: "a topology",
     make: "make one with `plantui topologies dgx-1 --json`, or save what `nvidia-smi topo -m` prints",
     give: "give a JSON topology, a CSV matrix, or what `nvidia-smi topo -m` or p2pBandwidthLatencyTest prints",
@@ -78,7 +78,7 @@ pub const TOPOLOGY: Wanted = Wanted {
 };
 
 /// Expects a calibration.
-pub const CALIBRATION: Wanted = Wanted {
+pub const CALIBRATION: ExpectedFile = ExpectedFile {
     noun: "a calibration",
     make: "`plantui calibrate` writes such files",
     give: "`plantui calibrate` writes such files",
@@ -86,7 +86,7 @@ pub const CALIBRATION: Wanted = Wanted {
 };
 
 /// Expects the configuration of plantui.
-pub const SETTINGS: Wanted = Wanted {
+pub const SETTINGS: ExpectedFile = ExpectedFile {
     noun: "a configuration of plantui",
     make: "`plantui --print-config > FILE` makes one",
     give: "a configuration is TOML: `plantui --print-config` shows one",
@@ -94,16 +94,16 @@ pub const SETTINGS: Wanted = Wanted {
 };
 
 /// Error for a JSON object that is known to be something else.
-pub fn other_object(text: &str, source: &str, wanted: &Wanted) -> Option<LoadError> {
+pub fn other_object(text: &str, source: &str, wanted: &ExpectedFile) -> Option<LoadError> {
     let keys = keys(text);
     let kind = foreign::of_json(schema(text, keys.as_ref()), &|key| has(text, keys.as_ref(), key))?;
     Some(looks_like(&kind, source, wanted, wanted.give))
 }
 
 /// Error for a text that cannot be TOML. `None` if it may be TOML with a mistake.
-pub fn no_toml(text: &str, source: &str, wanted: &Wanted) -> Option<LoadError> {
+pub fn no_toml(text: &str, source: &str, wanted: &ExpectedFile) -> Option<LoadError> {
     if text.trim_start().starts_with('{') {
-        let object = Kind { is: "a JSON object", role: Role::Other };
+        let object = FileKind { is: "a JSON object", role: FileRole::Other };
         return other_object(text, source, wanted).or_else(|| Some(looks_like(&object, source, wanted, wanted.give)));
     }
     let kind = foreign::of_text(text, source);
@@ -112,7 +112,7 @@ pub fn no_toml(text: &str, source: &str, wanted: &Wanted) -> Option<LoadError> {
 }
 
 /// Text of a file, without a byte-order mark.
-pub fn text<'a>(bytes: &'a [u8], source: &str, wanted: &Wanted) -> Result<&'a str, LoadError> {
+pub fn text<'a>(bytes: &'a [u8], source: &str, wanted: &ExpectedFile) -> Result<&'a str, LoadError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(LoadError::file(source, "is empty", wanted.make));
@@ -127,11 +127,11 @@ pub fn text<'a>(bytes: &'a [u8], source: &str, wanted: &Wanted) -> Result<&'a st
 }
 
 /// Returns an error if the text is not a JSON object. The error names what the text looks like.
-pub fn object(text: &str, source: &str, wanted: &Wanted) -> Result<(), LoadError> {
+pub fn object(text: &str, source: &str, wanted: &ExpectedFile) -> Result<(), LoadError> {
     if text.trim_start().starts_with('{') {
         let keys = keys(text);
         return match foreign::of_json(schema(text, keys.as_ref()), &|key| has(text, keys.as_ref(), key)) {
-            Some(kind) if kind.role == Role::Model => Err(refused(&kind, source, wanted)),
+            Some(kind) if kind.role == FileRole::Model => Err(refused(&kind, source, wanted)),
             _ => Ok(()),
         };
     }
@@ -139,29 +139,29 @@ pub fn object(text: &str, source: &str, wanted: &Wanted) -> Result<(), LoadError
 }
 
 /// Error for a file that is known to be something else.
-fn refused(kind: &Kind, source: &str, wanted: &Wanted) -> LoadError {
+fn refused(kind: &FileKind, source: &str, wanted: &ExpectedFile) -> LoadError {
     let repair = repair(kind, wanted).unwrap_or(wanted.give);
     let problem = match kind.role {
-        Role::Packed => format!("is {}", kind.is),
+        FileRole::Packed => format!("is {}", kind.is),
         _ => format!("is {}, not {}", kind.is, wanted.noun),
     };
     LoadError::file(source, problem, repair)
 }
 
 /// Error for a text that looks like something else.
-fn looks_like(kind: &Kind, source: &str, wanted: &Wanted, give: &'static str) -> LoadError {
+fn looks_like(kind: &FileKind, source: &str, wanted: &ExpectedFile, give: &'static str) -> LoadError {
     let problem = format!("is not {}: it looks like {}", wanted.noun, kind.is);
     LoadError::file(source, problem, repair(kind, wanted).unwrap_or(give))
 }
 
 /// Repair, if the file itself or another file of the same model is usable.
-fn repair(kind: &Kind, wanted: &Wanted) -> Option<&'static str> {
+fn repair(kind: &FileKind, wanted: &ExpectedFile) -> Option<&'static str> {
     match kind.role {
-        Role::Model => Some(wanted.model),
-        Role::Packed => Some("unpack it first"),
-        Role::Encoded => Some("save it in UTF-8"),
-        Role::Pointer => Some("fetch the file itself with `git lfs pull`"),
-        Role::Other | Role::Configuration => None,
+        FileRole::Model => Some(wanted.model),
+        FileRole::Packed => Some("unpack it first"),
+        FileRole::Encoded => Some("save it in UTF-8"),
+        FileRole::Pointer => Some("fetch the file itself with `git lfs pull`"),
+        FileRole::Other | FileRole::Configuration => None,
     }
 }
 
@@ -183,7 +183,7 @@ fn schema<'a>(text: &'a str, keys: Option<&Keys<'a>>) -> &'a str {
 }
 
 /// Format of a text, or an error that names what it looks like.
-pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
+pub(super) fn format(text: &str, source: &str) -> Result<WorkloadFormat, LoadError> {
     let start = text.trim_start();
     if start.starts_with('{') {
         // The format's own reader reports broken JSON with its position.
@@ -194,28 +194,28 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
             return Err(LoadError::file(source, format!("looks like {kind}"), WORKLOAD.give));
         }
         if has("operators") && !has("stages") {
-            return Ok(Format::Operators);
+            return Ok(WorkloadFormat::Operators);
         }
         let schema = schema(text, keys.as_ref());
         if has("schema") && schema.contains(&format!("\"{}\"", super::training::SCHEMA)) {
-            return Ok(Format::Training);
+            return Ok(WorkloadFormat::Training);
         }
         if let Some(kind) = foreign::of_json(schema, &has) {
-            if kind.role == Role::Configuration {
-                return Ok(Format::HuggingFace);
+            if kind.role == FileRole::Configuration {
+                return Ok(WorkloadFormat::HuggingFace);
             }
             let repair = match kind.role {
-                Role::Model => WORKLOAD.model,
+                FileRole::Model => WORKLOAD.model,
                 _ => "plantui plans Piper workloads (nodes with `TMPCs`)",
             };
             return Err(LoadError::file(source, format!("looks like {}", kind.is), repair));
         }
         let placement =
             has("maxFPGAs") || has("maxSizePerFPGA") || (has("nodes") && has_key_within(text, "fpgaLatency"));
-        return Ok(if placement { Format::Placement } else { Format::Piper });
+        return Ok(if placement { WorkloadFormat::Placement } else { WorkloadFormat::Piper });
     }
     if is_layer_profile(text) {
-        return Ok(Format::PipeDream);
+        return Ok(WorkloadFormat::PipeDream);
     }
     Err(looks_like(
         &foreign::of_text(text, source),

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Format {
+pub enum WorkloadFormat {
     /// Piper's JSON.
     Piper,
     /// The JSON of device placement.
@@ -22,15 +22,15 @@ pub enum Format {
     Training,
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for WorkloadFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Format::Piper => "piper",
-            Format::Placement => "placement",
-            Format::PipeDream => "pipedream",
-            Format::Operators => "operators",
-            Format::HuggingFace => "hugging-face",
-            Format::Training => "training",
+            WorkloadFormat::Piper => "piper",
+            WorkloadFormat::Placement => "placement",
+            WorkloadFormat::PipeDream => "pipedream",
+            WorkloadFormat::Operators => "operators",
+            WorkloadFormat::HuggingFace => "hugging-face",
+            WorkloadFormat::Training => "training",
         })
     }
 }

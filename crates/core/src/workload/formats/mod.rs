@@ -20,9 +20,9 @@ use std::{io::Read, path::Path};
 use super::{profiled::Workload, training::published};
 use crate::source::error::LoadError;
 
-pub use crate::cluster::topology::Wired;
+pub use crate::cluster::topology::PlanTopology;
 pub use file::{MAX_FILE_BYTES, read_all, read_file};
-pub use format::Format;
+pub use format::WorkloadFormat;
 
 /// Loads a workload from a file, whose stem becomes its name, or from a folder with a model's `config.json`. If there
 /// is no such file, loads a model by its published name.
@@ -81,11 +81,11 @@ pub fn load_reader(reader: impl Read, source: &str, name: &str) -> Result<Worklo
 pub fn load_bytes(bytes: &[u8], source: &str, name: &str) -> Result<Workload, LoadError> {
     let text = detect::text(bytes, source, &detect::WORKLOAD)?;
     match detect::format(text, source)? {
-        Format::Piper => piper::read(text, source, name),
-        Format::Placement => placement::read(text, source, name).map(|file| file.into_workload(source)),
-        Format::PipeDream => torch_graph::read(text, source, name),
-        Format::Operators => operators::read(text, source, name),
-        Format::HuggingFace => training::read_configuration(text, source, name),
-        Format::Training => training::read(text, source, name),
+        WorkloadFormat::Piper => piper::read(text, source, name),
+        WorkloadFormat::Placement => placement::read(text, source, name).map(|file| file.into_workload(source)),
+        WorkloadFormat::PipeDream => torch_graph::read(text, source, name),
+        WorkloadFormat::Operators => operators::read(text, source, name),
+        WorkloadFormat::HuggingFace => training::read_configuration(text, source, name),
+        WorkloadFormat::Training => training::read(text, source, name),
     }
 }

@@ -19,10 +19,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 
 use super::{
-    format::Format,
-    reader::{Ours, Reader, parse, unknown_fields},
+    format::WorkloadFormat,
+    reader::{OwnField, WorkloadReader, parse, unknown_fields},
 };
-use crate::source::strict::{Object, Pairs};
+use crate::source::strict::{JsonPairs, Object};
 use crate::{
     cluster::{GivenLimits, LimitKind, MOST_DEVICES, MOST_MICROBATCHES},
     graph::{Dag, GraphError},
@@ -43,25 +43,25 @@ pub const MAX_DEVICES: f64 = MOST_DEVICES as f64;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawFile {
+struct RawPiperFile {
     max_memory_per_device: Option<f64>,
     max_devices: Option<f64>,
     bandwidth: Option<f64>,
     mbs_in_batch: Option<f64>,
     max_batch_size: Option<f64>,
-    nodes: Vec<Object<RawNode>>,
-    edges: Vec<Object<RawEdge>>,
-    provenance: Option<Ours<String>>,
-    assumptions: Option<Ours<Vec<String>>>,
+    nodes: Vec<Object<RawPiperNode>>,
+    edges: Vec<Object<RawPiperEdge>>,
+    provenance: Option<OwnField<String>>,
+    assumptions: Option<OwnField<Vec<String>>>,
     recipe: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
-struct RawNode {
+struct RawPiperNode {
     id: f64,
     name: Option<String>,
     #[serde(rename = "TMPCs")]
-    tmpcs: Pairs<Vec<Object<RawMode>>>,
+    tmpcs: JsonPairs<Vec<Object<RawMode>>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,13 +73,13 @@ struct RawMode {
     parameter_size: f64,
     memory_usage_a: f64,
     memory_usage_b: f64,
-    sync_time_fw: Pairs<f64>,
-    sync_time_bw: Pairs<f64>,
+    sync_time_fw: JsonPairs<f64>,
+    sync_time_bw: JsonPairs<f64>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawEdge {
+struct RawPiperEdge {
     source_id: f64,
     dest_id: f64,
     communication_cost: f64,
@@ -104,13 +104,13 @@ const TOP_LEVEL: [&str; 10] = [
 /// # Errors
 /// [`LoadError`] that names file, line, JSON path and repair. Rules are checked in the order of the file.
 pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
-    let raw: RawFile = parse(text, source)?;
+    let raw: RawPiperFile = parse(text, source)?;
     let unknown_fields = unknown_fields(text, &TOP_LEVEL);
-    Reader { source, text }.workload(raw, name, unknown_fields)
+    WorkloadReader { source, text }.workload(raw, name, unknown_fields)
 }
 
-impl Reader<'_> {
-    fn workload(&self, mut raw: RawFile, name: &str, unknown_fields: Vec<String>) -> Result<Workload, LoadError> {
+impl WorkloadReader<'_> {
+    fn workload(&self, mut raw: RawPiperFile, name: &str, unknown_fields: Vec<String>) -> Result<Workload, LoadError> {
         let limits = self.limits(&raw)?;
         if raw.nodes.is_empty() {
             return Err(self.error("nodes", "is empty", "a workload needs at least one node"));
@@ -130,16 +130,16 @@ impl Reader<'_> {
         Ok(Workload {
             name: printable(name),
             source: self.source.into(),
-            format: Format::Piper,
+            format: WorkloadFormat::Piper,
             nodes,
             dag,
             profile: Profile::Piper(PiperProfile { nodes: profiles, edge_bytes }),
             limits,
-            provenance: raw.provenance.and_then(Ours::known).map(|made_by| Provenance {
+            provenance: raw.provenance.and_then(OwnField::known).map(|made_by| Provenance {
                 made_by: single_line(&made_by),
                 assumptions: raw
                     .assumptions
-                    .and_then(Ours::known)
+                    .and_then(OwnField::known)
                     .unwrap_or_default()
                     .iter()
                     .map(|a| single_line(a))
@@ -150,7 +150,7 @@ impl Reader<'_> {
         })
     }
 
-    fn limits(&self, raw: &RawFile) -> Result<GivenLimits, LoadError> {
+    fn limits(&self, raw: &RawPiperFile) -> Result<GivenLimits, LoadError> {
         let count = |value: Option<f64>, field: &str, most: u32| match value {
             None => Ok(None),
             Some(v) if v.fract() == 0.0 && (1.0..=f64::from(most)).contains(&v) => Ok(Some(v as u32)),
@@ -181,7 +181,7 @@ impl Reader<'_> {
             .maybe(LimitKind::Bandwidth, bandwidth_bytes_per_s))
     }
 
-    fn nodes(&self, raw: &[Object<RawNode>]) -> Result<(Vec<Node>, FxHashMap<NodeId, usize>), LoadError> {
+    fn nodes(&self, raw: &[Object<RawPiperNode>]) -> Result<(Vec<Node>, FxHashMap<NodeId, usize>), LoadError> {
         let mut nodes = Vec::with_capacity(raw.len());
         let mut index: FxHashMap<NodeId, usize> = FxHashMap::default();
         for (i, Object(node)) in raw.iter().enumerate() {
@@ -201,7 +201,7 @@ impl Reader<'_> {
 
     fn edges(
         &self,
-        raw: &[Object<RawEdge>],
+        raw: &[Object<RawPiperEdge>],
         nodes: &[Node],
         index: &FxHashMap<NodeId, usize>,
     ) -> Result<(Dag, Vec<f64>), LoadError> {
@@ -245,7 +245,7 @@ impl Reader<'_> {
     fn node_profile(
         &self,
         i: usize,
-        raw: Pairs<Vec<Object<RawMode>>>,
+        raw: JsonPairs<Vec<Object<RawMode>>>,
         nodes: &[Node],
         dag: &Dag,
     ) -> Result<NodeProfile, LoadError> {
@@ -345,7 +345,7 @@ impl Reader<'_> {
     }
 
     /// Values of a sync object in the order of `neighbours`. Its keys must be exactly their ids.
-    fn sync(&self, place: &str, raw: Pairs<f64>, neighbours: &Neighbours) -> Result<Vec<f64>, LoadError> {
+    fn sync(&self, place: &str, raw: JsonPairs<f64>, neighbours: &Neighbours) -> Result<Vec<f64>, LoadError> {
         let kind = neighbours.kind;
         let mut values = vec![f64::NAN; neighbours.slots.len()];
         for (key, bytes) in raw.0 {

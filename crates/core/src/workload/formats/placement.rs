@@ -18,8 +18,8 @@ use serde::{
     de::{Error, IgnoredAny, Unexpected, Visitor},
 };
 
-use super::format::Format;
-use super::reader::{Ours, Reader, parse, unknown_fields};
+use super::format::WorkloadFormat;
+use super::reader::{OwnField, WorkloadReader, parse, unknown_fields};
 use crate::{
     cluster::{GivenLimits, LimitKind},
     graph::{Dag, GraphError},
@@ -73,7 +73,7 @@ impl PlacementFile {
         Workload {
             name: self.name,
             source: source.into(),
-            format: Format::Placement,
+            format: WorkloadFormat::Placement,
             nodes: self.nodes,
             dag: self.dag,
             profile: Profile::Placement(self.profile),
@@ -125,23 +125,23 @@ impl<'de> Deserialize<'de> for Flag {
 }
 
 #[derive(Debug, Deserialize)]
-struct RawFile {
+struct RawPlacementFile {
     #[serde(rename = "maxSizePerFPGA")]
     max_size_per_fpga: Option<f64>,
     #[serde(rename = "maxFPGAs")]
     max_fpgas: Option<f64>,
     #[serde(rename = "maxCPUs")]
     max_cpus: Option<f64>,
-    nodes: Vec<Object<RawNode>>,
-    edges: Vec<Object<RawEdge>>,
-    provenance: Option<Ours<String>>,
-    assumptions: Option<Ours<Vec<String>>>,
+    nodes: Vec<Object<RawPlacementNode>>,
+    edges: Vec<Object<RawPlacementEdge>>,
+    provenance: Option<OwnField<String>>,
+    assumptions: Option<OwnField<Vec<String>>>,
     recipe: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawNode {
+struct RawPlacementNode {
     id: f64,
     name: Option<String>,
     supported_on_fpga: Flag,
@@ -156,7 +156,7 @@ struct RawNode {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawEdge {
+struct RawPlacementEdge {
     source_id: f64,
     dest_id: f64,
     cost: f64,
@@ -171,8 +171,8 @@ const TOP_LEVEL: [&str; 8] =
 /// # Errors
 /// [`LoadError`] that names file, line, JSON path and repair. Rules are checked in the order of the file.
 pub fn read(text: &str, source: &str, name: &str) -> Result<PlacementFile, LoadError> {
-    let raw: RawFile = parse(text, source)?;
-    let reader = Reader { source, text };
+    let raw: RawPlacementFile = parse(text, source)?;
+    let reader = WorkloadReader { source, text };
     let count = |value: Option<f64>, field: &str| match value {
         None => Ok(None),
         Some(v) if v.fract() == 0.0 && (0.0..=MAX_DEVICES).contains(&v) => Ok(Some(v as u32)),
@@ -194,7 +194,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<PlacementFile, LoadE
     }
     let mut profile = PlacementProfile::from(costs);
     let dag = read_edges(&reader, &raw.edges, &nodes, &mut profile, &index)?;
-    let assumptions = raw.assumptions.and_then(Ours::known).unwrap_or_default();
+    let assumptions = raw.assumptions.and_then(OwnField::known).unwrap_or_default();
     Ok(PlacementFile {
         name: printable(name),
         nodes,
@@ -203,7 +203,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<PlacementFile, LoadE
         accelerators,
         cpus,
         memory_bytes,
-        provenance: raw.provenance.and_then(Ours::known).map(|made_by| Provenance {
+        provenance: raw.provenance.and_then(OwnField::known).map(|made_by| Provenance {
             made_by: single_line(&made_by),
             assumptions: assumptions.iter().map(|a| single_line(a)).collect(),
         }),
@@ -214,7 +214,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<PlacementFile, LoadE
 
 type Nodes = (Vec<Node>, Vec<PlacementNode>, FxHashMap<NodeId, usize>);
 
-fn read_nodes(reader: &Reader<'_>, raw: &[Object<RawNode>]) -> Result<Nodes, LoadError> {
+fn read_nodes(reader: &WorkloadReader<'_>, raw: &[Object<RawPlacementNode>]) -> Result<Nodes, LoadError> {
     let mut nodes = Vec::with_capacity(raw.len());
     let mut costs = Vec::with_capacity(raw.len());
     let mut index: FxHashMap<NodeId, usize> = FxHashMap::default();
@@ -255,8 +255,8 @@ fn read_nodes(reader: &Reader<'_>, raw: &[Object<RawNode>]) -> Result<Nodes, Loa
 
 /// Reads the edges into a graph. The cost of an edge goes to the node that it leaves.
 fn read_edges(
-    reader: &Reader<'_>,
-    raw: &[Object<RawEdge>],
+    reader: &WorkloadReader<'_>,
+    raw: &[Object<RawPlacementEdge>],
     nodes: &[Node],
     profile: &mut PlacementProfile,
     index: &FxHashMap<NodeId, usize>,

@@ -45,28 +45,28 @@ pub(super) fn unknown_fields(text: &str, known: &[&str]) -> Vec<String> {
 /// Value of a field of plantui's own. Another program may use its name for something else, which is ignored.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Ours<T> {
+pub(super) enum OwnField<T> {
     Known(T),
     Foreign(IgnoredAny),
 }
 
-impl<T> Ours<T> {
+impl<T> OwnField<T> {
     /// Value, if it is plantui's.
     pub(super) fn known(self) -> Option<T> {
         match self {
-            Ours::Known(value) => Some(value),
-            Ours::Foreign(_) => None,
+            OwnField::Known(value) => Some(value),
+            OwnField::Foreign(_) => None,
         }
     }
 }
 
 /// File being read: its name in messages, and its text, in which messages find the line.
-pub(super) struct Reader<'a> {
+pub(super) struct WorkloadReader<'a> {
     pub(super) source: &'a str,
     pub(super) text: &'a str,
 }
 
-impl Reader<'_> {
+impl WorkloadReader<'_> {
     /// Error about one JSON path.
     pub(super) fn error(&self, path: &str, problem: impl Into<String>, repair: impl Into<String>) -> LoadError {
         LoadError::at(self.source, path, problem, repair).on_line(locate::line_of(self.text, path))

@@ -17,7 +17,7 @@ use std::fmt::Write;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::format::Format;
+use super::format::WorkloadFormat;
 use crate::{
     cluster::GivenLimits,
     graph::{Dag, GraphError},
@@ -47,12 +47,12 @@ const NODE_LINE: &str = "write `ID -- NAME -- forward_compute_time=.., backward_
 const EDGE_LINE: &str = "write a tab, then `ID -- ID`";
 
 /// Line of the file, for messages.
-struct Line<'a> {
+struct SourceLine<'a> {
     source: &'a str,
     number: usize,
 }
 
-impl Line<'_> {
+impl SourceLine<'_> {
     fn refuse<T>(&self, place: &str, problem: impl Into<String>, repair: impl Into<String>) -> Result<T, LoadError> {
         Err(LoadError::at(self.source, place, problem, repair).on_line(Some(self.number)))
     }
@@ -70,7 +70,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
     let mut known: FxHashMap<&str, u32> = FxHashMap::default();
     let mut line_of: FxHashMap<(u32, u32), usize> = FxHashMap::default();
     for (i, content) in text.lines().enumerate() {
-        let line = Line { source, number: i + 1 };
+        let line = SourceLine { source, number: i + 1 };
         if content.trim().is_empty() {
             continue;
         }
@@ -128,7 +128,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
     Ok(Workload {
         name: name.into(),
         source: source.into(),
-        format: Format::PipeDream,
+        format: WorkloadFormat::PipeDream,
         nodes,
         dag,
         profile: Profile::Layers(profile),
@@ -140,7 +140,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
 }
 
 /// Samples in the profiled batch.
-fn batch(line: &Line<'_>, text: &str) -> Result<u32, LoadError> {
+fn batch(line: &SourceLine<'_>, text: &str) -> Result<u32, LoadError> {
     let told = text.trim();
     let samples = told.parse().ok().filter(|samples| (1..=MOST_SAMPLES).contains(samples));
     let problem = || format!("is `{}`, must be a whole number from 1 to {MOST_SAMPLES}", printable(told));
@@ -161,7 +161,7 @@ fn node_ids(profile: &LayerProfile) -> Vec<NodeId> {
 }
 
 /// Id, description and cost of a node line.
-fn node<'a>(line: &Line<'_>, content: &'a str) -> Result<(&'a str, &'a str, LayerNode), LoadError> {
+fn node<'a>(line: &SourceLine<'_>, content: &'a str) -> Result<(&'a str, &'a str, LayerNode), LoadError> {
     let parts: Vec<&str> = content.split(PARTS).collect();
     let (id, description, figures, stage) = match parts[..] {
         [id, description, figures] => (id, description, figures, None),
@@ -212,7 +212,7 @@ fn counted_parts(count: usize) -> String {
 }
 
 /// Number, or list of numbers in brackets.
-fn numbers(line: &Line<'_>, name: &str, text: &str) -> Result<Vec<f64>, LoadError> {
+fn numbers(line: &SourceLine<'_>, name: &str, text: &str) -> Result<Vec<f64>, LoadError> {
     let one = |text: &str| -> Result<f64, LoadError> {
         let Ok(value) = text.trim().parse::<f64>() else {
             return line.refuse(name, format!("is `{}`, must be a number", printable(text)), "");
@@ -235,7 +235,7 @@ fn numbers(line: &Line<'_>, name: &str, text: &str) -> Result<Vec<f64>, LoadErro
     }
 }
 
-fn stage_id(line: &Line<'_>, text: &str) -> Result<u32, LoadError> {
+fn stage_id(line: &SourceLine<'_>, text: &str) -> Result<u32, LoadError> {
     let number = text.split_once('=').map_or(text, |(_, number)| number).trim();
     match number.parse::<u32>() {
         Ok(stage) if stage <= 1_000_000 => Ok(stage),
@@ -243,7 +243,7 @@ fn stage_id(line: &Line<'_>, text: &str) -> Result<u32, LoadError> {
     }
 }
 
-fn edge(line: &Line<'_>, content: &str, known: &FxHashMap<&str, u32>) -> Result<(u32, u32), LoadError> {
+fn edge(line: &SourceLine<'_>, content: &str, known: &FxHashMap<&str, u32>) -> Result<(u32, u32), LoadError> {
     let parts: Vec<&str> = content.split(PARTS).collect();
     let [from, to] = parts[..] else {
         let repair = format!("{EDGE_LINE}; if it is a node, remove the blank in front");
@@ -263,7 +263,7 @@ fn edge(line: &Line<'_>, content: &str, known: &FxHashMap<&str, u32>) -> Result<
 /// Writes a workload in this format.
 pub fn write(workload: &Workload, profile: &LayerProfile) -> String {
     let mut text = match profile.batch {
-        Batch::Told(samples) => format!("# {BATCH}={samples}\n"),
+        Batch::Stated(samples) => format!("# {BATCH}={samples}\n"),
         // A reader infers the same batch again.
         Batch::BySizes(_) | Batch::Unknown(_) => String::new(),
     };

@@ -16,8 +16,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    format::Format,
-    reader::{Reader, parse, unknown_fields},
+    format::WorkloadFormat,
+    reader::{WorkloadReader, parse, unknown_fields},
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, MOST_BATCH, MOST_DEVICES},
@@ -29,7 +29,7 @@ use crate::{
             hardware::{self, Accelerator, Constants},
             model::Model,
             published,
-            run::{Precision, Stack, TrainingSettings},
+            run::{Stack, TrainingPrecision, TrainingSettings},
         },
     },
 };
@@ -44,7 +44,7 @@ pub(crate) const USUAL_HARDWARE: &str = "h100";
 const MOST_TOKENS: f64 = 1e9;
 
 #[derive(Debug, Deserialize)]
-struct RawFile {
+struct RawTrainingFile {
     #[allow(dead_code)]
     schema: String,
     model: RawModel,
@@ -111,14 +111,14 @@ const TOP_LEVEL: [&str; 14] = [
 pub(crate) fn read_configuration(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
     let model = from_hugging_face(text, source)?;
     let name = if name == "config" && !model.name.is_empty() { model.name.clone() } else { name.to_string() };
-    Ok(usual(model).into_workload(&name, source, Format::HuggingFace, None))
+    Ok(usual(model).into_workload(&name, source, WorkloadFormat::HuggingFace, None))
 }
 
 /// Model with a published name, as a workload on the default hardware; `None` if there is none.
 pub(crate) fn named(name: &str) -> Option<Workload> {
     let model = published::find(name)?;
     let (name, source) = (model.name.clone(), crate::text::printable(name));
-    Some(usual(model).into_workload(&name, &source, Format::HuggingFace, None))
+    Some(usual(model).into_workload(&name, &source, WorkloadFormat::HuggingFace, None))
 }
 
 fn usual(model: Model) -> TrainingProfile {
@@ -130,8 +130,8 @@ fn usual(model: Model) -> TrainingProfile {
 /// # Errors
 /// [`LoadError`] that names file, line, JSON path and repair.
 pub(crate) fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
-    let raw: RawFile = parse(text, source)?;
-    let reader = Reader { source, text };
+    let raw: RawTrainingFile = parse(text, source)?;
+    let reader = WorkloadReader { source, text };
     let model = model(&reader, raw.model)?;
     let accelerator = raw.hardware.map_or_else(|| Ok(None), |raw| accelerator(&reader, raw).map(Some))?;
     let mut profile = match accelerator {
@@ -148,9 +148,9 @@ pub(crate) fn read(text: &str, source: &str, name: &str) -> Result<Workload, Loa
         profile.sequence = tokens as u64;
     }
     if let Some(word) = &raw.precision {
-        let ids = Precision::ALL.map(Precision::id).join(", ");
+        let ids = TrainingPrecision::ALL.map(TrainingPrecision::id).join(", ");
         let unknown = || reader.error("precision", format!("is `{}`", printable(word)), format!("must be {ids}"));
-        profile.precision = Precision::find(word).ok_or_else(unknown)?;
+        profile.precision = TrainingPrecision::find(word).ok_or_else(unknown)?;
     }
     if let Some(word) = &raw.stack {
         let ids = Stack::ALL.map(Stack::id).join(", ");
@@ -180,7 +180,7 @@ pub(crate) fn read(text: &str, source: &str, name: &str) -> Result<Workload, Loa
     let batch = count(raw.global_batch, "global_batch", f64::from(MOST_BATCH))?.map(|batch| batch as u32);
     let devices = count(raw.devices, "devices", f64::from(MOST_DEVICES))?.map(|devices| devices as u32);
     let memory = reader.limit(raw.memory, "memory")?;
-    let mut workload = profile.into_workload(name, source, Format::Training, batch);
+    let mut workload = profile.into_workload(name, source, WorkloadFormat::Training, batch);
     let given = GivenLimits::default().maybe(LimitKind::Devices, devices).maybe(LimitKind::Memory, memory);
     workload.limits = given.or(&workload.limits);
     workload.unknown_fields = unknown_fields(text, &TOP_LEVEL);
@@ -191,7 +191,7 @@ pub(crate) fn read(text: &str, source: &str, name: &str) -> Result<Workload, Loa
     Ok(workload)
 }
 
-fn model(reader: &Reader<'_>, raw: RawModel) -> Result<Model, LoadError> {
+fn model(reader: &WorkloadReader<'_>, raw: RawModel) -> Result<Model, LoadError> {
     match raw {
         RawModel::Name(name) => published::find(&name).ok_or_else(|| {
             let problem = format!("is `{}`, which is no published name", printable(&name));
@@ -209,7 +209,7 @@ fn model(reader: &Reader<'_>, raw: RawModel) -> Result<Model, LoadError> {
     }
 }
 
-fn accelerator(reader: &Reader<'_>, raw: RawHardware) -> Result<Accelerator, LoadError> {
+fn accelerator(reader: &WorkloadReader<'_>, raw: RawHardware) -> Result<Accelerator, LoadError> {
     let mut figures = match raw {
         RawHardware::Id(id) => BTreeMap::from([("id".to_string(), Value::String(id))]),
         RawHardware::Figures(figures) => figures,

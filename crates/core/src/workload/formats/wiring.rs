@@ -4,19 +4,19 @@ use std::{path::Path, sync::Arc};
 
 use super::file::read_file;
 use crate::{
-    cluster::topology::{self, Spec, Wired},
+    cluster::topology::{self, PlanTopology, Spec},
     source::LoadError,
     text::printable,
 };
 
-impl Wired {
+impl PlanTopology {
     /// Reads a topology by name, from a file with this path, or of several such machines ([`Spec`]). A file takes
     /// precedence over a preset of the same name.
     ///
     /// # Errors
     /// [`LoadError`] that names the file and its line, or lists the presets.
     pub fn read(asked: &str) -> Result<Self, LoadError> {
-        let spec = Wired::spec(asked);
+        let spec = PlanTopology::spec(asked);
         let path = Path::new(&spec.base);
         if !path.is_file() {
             let topology = topology::named(asked).map_err(|error| match read_file(path) {
@@ -24,10 +24,10 @@ impl Wired {
                 Err(no_file) if path.exists() => no_file,
                 _ => LoadError::file(asked, error.to_string(), ""),
             })?;
-            return Ok(Wired { topology: Arc::new(topology), file: None });
+            return Ok(PlanTopology { topology: Arc::new(topology), file: None });
         }
         let bytes = read_file(path)?;
-        Wired::of_text(&String::from_utf8_lossy(&bytes), &spec.base, &spec)
+        PlanTopology::of_text(&String::from_utf8_lossy(&bytes), &spec.base, &spec)
     }
 
     /// Splits a text into its parts. A part that names a file is a file, even if its name has special characters.
@@ -54,6 +54,6 @@ impl Wired {
                 LoadError::file(source, problem, repair)
             })?
         };
-        Ok(Wired { topology: Arc::new(topology), file: Some(spec.to_string()) })
+        Ok(PlanTopology { topology: Arc::new(topology), file: Some(spec.to_string()) })
     }
 }

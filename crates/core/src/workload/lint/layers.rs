@@ -19,7 +19,7 @@ pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut F
         );
     }
     let (severity, taken) = match profile.batch {
-        Batch::Told(_) => (Severity::Note, None),
+        Batch::Stated(_) => (Severity::Note, None),
         Batch::BySizes(images) => (Severity::Note, Some(format!("its sizes are those of {images} images"))),
         Batch::Unknown(rows) => {
             let rows = rows.map_or_else(String::new, |rows| format!(" (linear layers put out {rows} rows)"));
@@ -44,7 +44,7 @@ pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut F
         "memory counts parameters once unless optimizer_memory_scaling says how many times: 4 for Adam in one precision",
     );
     spread::layers(profile, findings);
-    let kept = states::kept(workload);
+    let kept = states::planned_nodes(workload);
     let is_kept = |v: NodeIndex| kept[v.index()];
     let costly = |v: NodeIndex| profile.nodes[v].seconds() > 0.0;
     let dropped: Vec<NodeIndex> = workload.indices().filter(|&v| !is_kept(v) && costly(v)).collect();
@@ -68,7 +68,7 @@ pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut F
             "a stage of such layers looks free and attracts no devices",
         );
     }
-    match States::found(workload, profile, false, &|| false) {
+    match States::cached(workload, profile, false, &|| false) {
         Err(error @ StatesError::Empty) => {
             findings.add("no-layers", Severity::Error, &[], error.to_string(), "there is nothing to plan");
         }

@@ -7,7 +7,7 @@ use super::{Findings, Severity, spread};
 use crate::{
     units,
     workload::{
-        colour::Classes,
+        colour::ColourClasses,
         node_index::NodeIndex,
         placement::{PlacementNode, PlacementProfile},
         profiled::Workload,
@@ -16,7 +16,7 @@ use crate::{
 
 /// Applies all rules, in display order for equal severity.
 pub(super) fn lint(workload: &Workload, profile: &PlacementProfile, findings: &mut Findings) {
-    let classes = Classes::new(profile);
+    let classes = ColourClasses::new(profile);
     unsupported(workload, profile, findings);
     memory(workload, profile, &classes, findings);
     slower_than_cpu(profile, findings);
@@ -74,7 +74,7 @@ fn unsupported(workload: &Workload, profile: &PlacementProfile, findings: &mut F
 }
 
 /// Finds classes that fit on no accelerator, and graphs that do not fit on all accelerators together.
-fn memory(workload: &Workload, profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
+fn memory(workload: &Workload, profile: &PlacementProfile, classes: &ColourClasses, findings: &mut Findings) {
     let Some(limit) = workload.limits.memory_bytes() else { return };
     let size = |nodes: &[NodeIndex]| nodes.iter().map(|&v| profile.nodes[v].size_bytes).sum::<f64>();
     let no_cpu = workload.limits.cpus().unwrap_or(0) == 0;
@@ -150,7 +150,7 @@ fn slower_than_cpu(profile: &PlacementProfile, findings: &mut Findings) {
 }
 
 /// Finds classes on a common cycle: a contiguous split cannot separate them.
-fn class_cycles(workload: &Workload, profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
+fn class_cycles(workload: &Workload, profile: &PlacementProfile, classes: &ColourClasses, findings: &mut Findings) {
     let groups = classes.groups(&workload.dag, profile);
     for group in groups.iter().filter(|group| group.len() > 1) {
         let mut colours: Vec<i64> = group.iter().filter_map(|&class| classes.colour[class]).collect();
@@ -202,7 +202,7 @@ fn without_class(profile: &PlacementProfile, findings: &mut Findings) {
 }
 
 /// Finds backward nodes whose class has no forward node.
-fn orphans(profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
+fn orphans(profile: &PlacementProfile, classes: &ColourClasses, findings: &mut Findings) {
     let mut nodes: Vec<NodeIndex> = (0..classes.members.len())
         .filter(|&class| classes.is_orphan(profile, class))
         .flat_map(|class| classes.members[class].iter().copied())
@@ -221,7 +221,7 @@ fn orphans(profile: &PlacementProfile, classes: &Classes, findings: &mut Finding
 }
 
 /// Finds transfers whose edges differ slightly, and transfers that are never paid.
-fn transfers(workload: &Workload, profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
+fn transfers(workload: &Workload, profile: &PlacementProfile, classes: &ColourClasses, findings: &mut Findings) {
     if !profile.uneven_transfers.is_empty() {
         findings.add(
             "uneven-cost",
@@ -273,7 +273,7 @@ fn zero_time(profile: &PlacementProfile, findings: &mut Findings) {
 }
 
 /// Finds parts of the graph that share neither an edge nor a class with the largest part.
-fn disconnected(workload: &Workload, classes: &Classes, findings: &mut Findings) {
+fn disconnected(workload: &Workload, classes: &ColourClasses, findings: &mut Findings) {
     let dag = &workload.dag;
     let mut part = vec![usize::MAX; dag.len()];
     let mut joined = vec![false; classes.members.len()];

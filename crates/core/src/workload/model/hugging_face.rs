@@ -20,7 +20,7 @@ const KNOWN: [&str; 6] = ["llama", "mistral", "qwen2", "gpt2", "gpt_neox", "bert
 /// [`LoadError`] that names file, field and repair. An unknown architecture is an error that lists the known ones.
 pub fn from_hugging_face(text: &str, source: &str) -> Result<ModelConfig, LoadError> {
     let map = fields(text, source)?;
-    let config = Config { map: &map, source };
+    let config = HuggingFaceConfig { map: &map, source };
     config.dense()?;
     let Some(kind) = config.text("model_type")? else {
         return Err(config.error("model_type", "is missing", &format!("add one of {}", KNOWN.join(", "))));
@@ -63,12 +63,12 @@ const EXPERTS: [&str; 5] =
     ["num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts"];
 
 /// Configuration with the file's name for messages.
-pub(crate) struct Config<'a> {
+pub(crate) struct HuggingFaceConfig<'a> {
     pub(crate) map: &'a Map<String, Value>,
     pub(crate) source: &'a str,
 }
 
-impl Config<'_> {
+impl HuggingFaceConfig<'_> {
     pub(crate) fn error(&self, field: &str, problem: impl Into<String>, repair: &str) -> LoadError {
         LoadError::at(self.source, field, problem, repair)
     }

@@ -3,14 +3,14 @@
 //! Section 3 of the paper gives iteration spaces for a few kinds. The rest follow the published program's operators.
 //! `O(axes)` each.
 
-use super::{Dimension, Gemm, Given, Input, Operator, OperatorKind, Tensor, Weights};
+use super::{Dimension, Gemm, Input, InputSpec, Operator, OperatorKind, Tensor, Weights};
 
 /// Maximum number of dimensions of an operator.
 const MOST_DIMS: usize = 16;
 
 /// Operator under construction.
 struct Draft<'a> {
-    inputs: &'a [Given],
+    inputs: &'a [InputSpec],
     dims: Vec<Dimension>,
     /// Projection of the dimensions, by input slot.
     reads: Vec<Vec<Vec<u8>>>,
@@ -20,7 +20,7 @@ struct Draft<'a> {
 }
 
 /// Derives an operator, as [`Operator::new`].
-pub(super) fn operator(kind: OperatorKind, inputs: &[Given]) -> Result<Operator, String> {
+pub(super) fn operator(kind: OperatorKind, inputs: &[InputSpec]) -> Result<Operator, String> {
     let mut draft = Draft { inputs, dims: vec![], reads: vec![], outputs: vec![], gemm: None, weights: None };
     match &kind {
         OperatorKind::Convolution { filters, window, stride, padding, pointwise } => {
@@ -90,7 +90,7 @@ impl Draft<'_> {
         if given == count { Ok(()) } else { Err(format!("has {given} inputs, needs {count}")) }
     }
 
-    fn first(&self) -> Result<&Given, String> {
+    fn first(&self) -> Result<&InputSpec, String> {
         self.inputs.first().ok_or_else(|| "has no input, needs at least 1".to_string())
     }
 

@@ -14,7 +14,7 @@ mod totals;
 
 use super::node_index::NodeIndex;
 
-pub use split::{Split, WHOLE};
+pub use split::{DimensionSplit, WHOLE};
 
 /// Kinds of operator. Shapes of tensors are written outermost axis first. Axis 0 of the data is the batch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -200,7 +200,7 @@ pub struct OperatorProfile {
 
 /// Description of an input, from which an operator is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct InputSpec {
     /// Source, as [`Input::source`].
     pub source: Option<Source>,
     /// Extents of the axes.
@@ -211,10 +211,10 @@ pub struct Given {
     pub batch_axis: Option<usize>,
 }
 
-impl Given {
+impl InputSpec {
     /// Tensor from outside, with the batch as axis 0.
     pub fn outside(shape: Vec<u64>) -> Self {
-        Given { source: None, shape, names: vec![], batch_axis: Some(0) }
+        InputSpec { source: None, shape, names: vec![], batch_axis: Some(0) }
     }
 
     /// Output of an operator that already exists.
@@ -222,22 +222,22 @@ impl Given {
         let producer = operators.get(source.node.index())?;
         let tensor = producer.outputs.get(source.output)?;
         let batch_axis = producer.batch_dim.and_then(|dim| tensor.axes.iter().position(|dims| dims.contains(&dim)));
-        Some(Given { source: Some(source), shape: tensor.shape.clone(), names: tensor.names.clone(), batch_axis })
+        Some(InputSpec { source: Some(source), shape: tensor.shape.clone(), names: tensor.names.clone(), batch_axis })
     }
 }
 
 /// Error about an operator or its split, as the end of a sentence whose subject is the operator or the split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Misfit(String);
+pub struct OperatorError(String);
 
 impl Operator {
     /// Derives all fields from the kind and the inputs.
     ///
     /// # Errors
-    /// [`Misfit`], as the end of a sentence whose subject is the operator.
-    pub fn new(kind: OperatorKind, inputs: &[Given]) -> Result<Self, Misfit> {
-        infer::operator(kind, inputs).map_err(Misfit)
+    /// [`OperatorError`], as the end of a sentence whose subject is the operator.
+    pub fn new(kind: OperatorKind, inputs: &[InputSpec]) -> Result<Self, OperatorError> {
+        infer::operator(kind, inputs).map_err(OperatorError)
     }
 
     /// True if only splits into contiguous pieces are allowed. From the outermost dimension on, dimensions are then
@@ -306,15 +306,15 @@ pub const WORD_BYTES: f64 = 8.0;
 impl OperatorProfile {
     /// Pairs of operators with a tensor between them, each with the consumer's slots, ascending. Sorted by consumer,
     /// then by first slot.
-    pub fn links(&self) -> Vec<Link> {
-        let mut links: Vec<Link> = vec![];
+    pub fn links(&self) -> Vec<OperatorEdge> {
+        let mut links: Vec<OperatorEdge> = vec![];
         for (consumer, operator) in NodeIndex::enumerate(&self.operators) {
             let first = links.len();
             for (slot, input) in operator.inputs.iter().enumerate() {
                 let Some(source) = input.source else { continue };
                 match links[first..].iter_mut().find(|link| link.producer == source.node) {
                     Some(link) => link.slots.push(slot),
-                    None => links.push(Link { producer: source.node, consumer, slots: vec![slot] }),
+                    None => links.push(OperatorEdge { producer: source.node, consumer, slots: vec![slot] }),
                 }
             }
         }
@@ -324,7 +324,7 @@ impl OperatorProfile {
 
 /// All tensors from one operator to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct OperatorEdge {
     /// Operator that writes them.
     pub producer: NodeIndex,
     /// Operator that reads them.

@@ -12,7 +12,7 @@ use crate::graph::Dag;
 const MOST_NODES: usize = 1 << 14;
 
 /// Maximum number of nodes in all antichains plus steps between antichains: about 200 MB.
-const MOST_KEPT: usize = 1 << 23;
+const MOST_STORED: usize = 1 << 23;
 
 /// All antichains of a graph.
 pub(super) struct AllAntichains {
@@ -88,7 +88,7 @@ pub(super) fn find<'a>(
     while let Some((from, antichain)) = queue.pop_front() {
         let found = successors(dag, &descendants, &antichain, &antichains[from], stopped)?;
         kept += antichain.len() + antichains[from].len() + found.len();
-        if kept > MOST_KEPT {
+        if kept > MOST_STORED {
             return Err(StatesError::TooMany(most));
         }
         for successor in found {

@@ -13,8 +13,8 @@
 //! `O(states · nodes)` time and bits with branches, `O(nodes)` along an order.
 
 mod antichains;
+mod cache;
 mod exact_sum;
-mod found;
 
 use fixedbitset::FixedBitSet;
 use thiserror::Error;
@@ -25,8 +25,8 @@ use super::{
     profiled::Workload,
 };
 use crate::graph::Dag;
+pub(super) use cache::StatesCache;
 pub use exact_sum::ExactSum;
-pub(super) use found::Found;
 
 /// Relative difference of two sums at or below which rounding has lost too many digits.
 const MOST_LOST: f64 = 1e-5;
@@ -60,7 +60,7 @@ impl StatesError {
 /// States of a profile with their costs, for one batch as profiled.
 #[derive(Debug, Clone)]
 pub struct States {
-    reach: Reach,
+    reach: StateClosures,
     /// Index among all states by state, if only some of them are held.
     numbers: Vec<u32>,
     /// Forward plus backward seconds up to and including a state.
@@ -86,7 +86,7 @@ pub struct States {
 
 /// Nodes computed up to each state, and the states before it.
 #[derive(Debug, Clone)]
-enum Reach {
+enum StateClosures {
     /// Sets of nodes, if states branch.
     Sets {
         /// Nodes computed up to and including a state, by state (over the workload's node indices).
@@ -101,16 +101,16 @@ enum Reach {
 
 /// Planned part of a workload: the nodes that remain without inputs and results.
 #[derive(Debug, Clone)]
-struct Cleaned {
+struct PlannedGraph {
     /// Remaining nodes, in file order.
-    kept: Vec<NodeIndex>,
+    nodes: Vec<NodeIndex>,
     /// Graph over the remaining nodes.
     dag: Dag,
 }
 
 /// True for the nodes that are planned. Removes sources named `Input..`, then sinks named `__getitem__..`, in one pass
 /// each.
-pub fn kept(workload: &Workload) -> Vec<bool> {
+pub fn planned_nodes(workload: &Workload) -> Vec<bool> {
     let dag = &workload.dag;
     let starts = |v: usize, word: &str| workload.nodes[v].name.as_deref().is_some_and(|name| name.starts_with(word));
     let mut kept: Vec<bool> = (0..dag.len()).map(|v| dag.in_degree(v) > 0 || !starts(v, "Input")).collect();
@@ -152,9 +152,9 @@ pub fn inexact(figures: impl Iterator<Item = f64>) -> Vec<f64> {
     if exact { vec![] } else { figures }
 }
 
-fn cleaned(workload: &Workload) -> Cleaned {
+fn cleaned(workload: &Workload) -> PlannedGraph {
     let dag = &workload.dag;
-    let kept = kept(workload);
+    let kept = planned_nodes(workload);
     let mut index = vec![u32::MAX; dag.len()];
     let kept: Vec<NodeIndex> = workload.indices().filter(|v| kept[v.index()]).collect();
     for (i, v) in kept.iter().enumerate() {
@@ -163,10 +163,10 @@ fn cleaned(workload: &Workload) -> Cleaned {
     let edges = dag.edges().iter().map(|&(u, v)| (index[u as usize], index[v as usize]));
     let edges = edges.filter(|&(u, v)| u != u32::MAX && v != u32::MAX).collect();
     let dag = Dag::new(kept.len(), edges).expect("a part of a graph without cycles has none");
-    Cleaned { kept, dag }
+    PlannedGraph { nodes: kept, dag }
 }
 
-impl Cleaned {
+impl PlannedGraph {
     /// Number of nodes reachable from the first source whose only predecessor has no other successor. Each is a state
     /// of its own, so that a long chain has too many states without a search.
     fn lone_steps(&self) -> usize {
@@ -239,7 +239,7 @@ impl States {
         if clean.lone_steps() > MOST_STATES {
             return Err(StatesError::TooMany(MOST_STATES));
         }
-        let label = |i: usize| workload.nodes[clean.kept[i]].name.as_deref().unwrap_or_default();
+        let label = |i: usize| workload.nodes[clean.nodes[i]].name.as_deref().unwrap_or_default();
         let found = antichains::find(&clean.dag, &label, MOST_STATES, stopped)?;
         let states = found.order.iter().map(|&s| {
             let antichain = &found.antichains[s];
@@ -268,12 +268,12 @@ impl States {
         let mut totals = Totals::default();
         // Output bytes of computed nodes that are still needed. Exact, so that subtraction leaves no error.
         let mut open = ExactSum::default();
-        let activation = |u: usize| profile.nodes[clean.kept[u]].activation();
+        let activation = |u: usize| profile.nodes[clean.nodes[u]].activation();
         // Consumers of each node that are not computed yet.
         let mut needed: Vec<usize> = (0..n).map(|v| clean.dag.out_degree(v)).collect();
         for (state, &v) in clean.dag.topological_order().iter().enumerate() {
             let v = v as usize;
-            totals.add(&profile.nodes[clean.kept[v]]);
+            totals.add(&profile.nodes[clean.nodes[v]]);
             for u in clean.dag.predecessors(v) {
                 needed[u] -= 1;
                 if needed[u] == 0 {
@@ -285,19 +285,19 @@ impl States {
             if needed[v] == 0 {
                 open.add(-activation(v));
             }
-            all.members.push(vec![clean.kept[v]]);
-            first[clean.kept[v].index()] = Some(state as u32);
+            all.members.push(vec![clean.nodes[v]]);
+            first[clean.nodes[v].index()] = Some(state as u32);
         }
         let mut taken = FixedBitSet::with_capacity(workload.nodes.len());
-        taken.extend(clean.kept.iter().map(|v| v.index()));
-        all.reach = Reach::Order { first };
+        taken.extend(clean.nodes.iter().map(|v| v.index()));
+        all.reach = StateClosures::Order { first };
         all.settle(&workload.dag, &taken);
         Ok(all)
     }
 
-    fn without_states(clean: &Cleaned) -> Self {
+    fn without_states(clean: &PlannedGraph) -> Self {
         States {
-            reach: Reach::Order { first: vec![] },
+            reach: StateClosures::Order { first: vec![] },
             numbers: vec![],
             compute_s: vec![],
             forward_s: vec![],
@@ -325,11 +325,11 @@ impl States {
     fn with_costs(
         workload: &Workload,
         profile: &LayerProfile,
-        clean: &Cleaned,
+        clean: &PlannedGraph,
         states: Vec<(FixedBitSet, Vec<usize>)>,
         before: Vec<FixedBitSet>,
     ) -> Self {
-        let cost = |i: usize| &profile.nodes[clean.kept[i]];
+        let cost = |i: usize| &profile.nodes[clean.nodes[i]];
         let mut all = Self::without_states(clean);
         let mut on_workload = Vec::with_capacity(states.len());
         let mut taken = FixedBitSet::with_capacity(workload.nodes.len());
@@ -340,13 +340,13 @@ impl States {
             last.difference(&covered).for_each(|i| totals.take_away(cost(i)));
             all.push(&totals, ExactSum::of(antichain.iter().map(|&i| cost(i).activation())));
             let mut nodes = FixedBitSet::with_capacity(workload.nodes.len());
-            nodes.extend(covered.ones().map(|i| clean.kept[i].index()));
+            nodes.extend(covered.ones().map(|i| clean.nodes[i].index()));
             all.members.push(nodes.difference(&taken).map(NodeIndex::new).collect());
             taken.union_with(&nodes);
             on_workload.push(nodes);
             last = covered;
         }
-        all.reach = Reach::Sets { covered: on_workload, before };
+        all.reach = StateClosures::Sets { covered: on_workload, before };
         all.settle(&workload.dag, &taken);
         all
     }
@@ -361,20 +361,20 @@ impl States {
         let picked: Vec<usize> = (1..=most).map(|i| i * count / most - 1).collect();
         let pick = |list: &[f64]| picked.iter().map(|&state| list[state]).collect();
         let reach = match &self.reach {
-            Reach::Sets { covered, before } => {
+            StateClosures::Sets { covered, before } => {
                 let among = |&state: &usize| {
                     let mut among = FixedBitSet::with_capacity(most);
                     among.extend((0..most).filter(|&i| before[state].contains(picked[i])));
                     among
                 };
-                Reach::Sets {
+                StateClosures::Sets {
                     covered: picked.iter().map(|&state| covered[state].clone()).collect(),
                     before: picked.iter().map(among).collect(),
                 }
             }
-            Reach::Order { first } => {
+            StateClosures::Order { first } => {
                 let at = |state: u32| picked.partition_point(|&picked| picked < state as usize) as u32;
-                Reach::Order { first: first.iter().map(|state| state.map(at)).collect() }
+                StateClosures::Order { first: first.iter().map(|state| state.map(at)).collect() }
             }
         };
         let from = |i: usize| if i == 0 { 0 } else { picked[i - 1] + 1 };
@@ -467,8 +467,8 @@ impl States {
     /// Nodes computed up to and including state `j`.
     pub fn covered(&self, j: usize) -> FixedBitSet {
         match &self.reach {
-            Reach::Sets { covered, .. } => covered[j].clone(),
-            Reach::Order { first } => {
+            StateClosures::Sets { covered, .. } => covered[j].clone(),
+            StateClosures::Order { first } => {
                 let mut covered = FixedBitSet::with_capacity(first.len());
                 covered.extend((0..first.len()).filter(|&v| first[v].is_some_and(|state| state as usize <= j)));
                 covered
@@ -481,7 +481,7 @@ impl States {
         // Along an order, each set grows from the one before.
         let mut next: Vec<Vec<usize>> = vec![];
         let mut along = FixedBitSet::default();
-        if let Reach::Order { first } = &self.reach {
+        if let StateClosures::Order { first } = &self.reach {
             next.resize(self.len(), vec![]);
             along.grow(first.len());
             for (v, state) in first.iter().enumerate() {
@@ -491,8 +491,8 @@ impl States {
             }
         }
         (0..self.len()).map(move |j| match &self.reach {
-            Reach::Sets { covered, .. } => covered[j].clone(),
-            Reach::Order { .. } => {
+            StateClosures::Sets { covered, .. } => covered[j].clone(),
+            StateClosures::Order { .. } => {
                 next[j].iter().for_each(|&v| along.insert(v));
                 along.clone()
             }
@@ -502,8 +502,8 @@ impl States {
     /// States before state `j` in the graph of states, ascending.
     pub fn before(&self, j: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
         let (set, all) = match &self.reach {
-            Reach::Sets { before, .. } => (Some(&before[j]), 0),
-            Reach::Order { .. } => (None, j),
+            StateClosures::Sets { before, .. } => (Some(&before[j]), 0),
+            StateClosures::Order { .. } => (None, j),
         };
         set.into_iter().flat_map(FixedBitSet::ones).chain(0..all)
     }
@@ -512,8 +512,8 @@ impl States {
     #[inline]
     pub fn is_cut(&self, l: usize) -> bool {
         match &self.reach {
-            Reach::Sets { covered, .. } => covered[..l].iter().all(|earlier| earlier.is_subset(&covered[l])),
-            Reach::Order { .. } => true,
+            StateClosures::Sets { covered, .. } => covered[..l].iter().all(|earlier| earlier.is_subset(&covered[l])),
+            StateClosures::Order { .. } => true,
         }
     }
 
@@ -521,8 +521,8 @@ impl States {
     #[inline]
     pub fn is_chain(&self) -> bool {
         match &self.reach {
-            Reach::Sets { covered, .. } => covered.windows(2).all(|pair| pair[0].is_subset(&pair[1])),
-            Reach::Order { .. } => true,
+            StateClosures::Sets { covered, .. } => covered.windows(2).all(|pair| pair[0].is_subset(&pair[1])),
+            StateClosures::Order { .. } => true,
         }
     }
 

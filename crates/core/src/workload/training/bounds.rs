@@ -14,11 +14,11 @@ const MOST_ELEMENTS: u64 = 1 << 40;
 const MOST_PARAMETERS: f64 = 1e15;
 
 /// Position of a problem, and the problem.
-type Problem = (String, String);
+type FieldProblem = (String, String);
 
 impl Model {
     /// First value out of bounds: its path below the model, and the problem. `O(layers)`.
-    pub fn problem(&self) -> Option<Problem> {
+    pub fn problem(&self) -> Option<FieldProblem> {
         let ends = &self.ends;
         sized("hidden", self.hidden, 1)
             .or_else(|| sized("ends.vocabulary", ends.vocabulary, 0))
@@ -59,15 +59,15 @@ impl Model {
     }
 }
 
-fn wrong(place: &str, problem: String) -> Problem {
+fn wrong(place: &str, problem: String) -> FieldProblem {
     (place.to_string(), problem)
 }
 
-fn sized(place: &str, size: u64, least: u64) -> Option<Problem> {
+fn sized(place: &str, size: u64, least: u64) -> Option<FieldProblem> {
     (!(least..=MOST_SIZE).contains(&size)).then(|| wrong(place, format!("is {size}, must be {least} to {MOST_SIZE}")))
 }
 
-fn kind_problem(kind: &LayerKind, place: &str) -> Option<Problem> {
+fn kind_problem(kind: &LayerKind, place: &str) -> Option<FieldProblem> {
     let sizes = |list: &[(&str, u64, u64)]| {
         list.iter().find_map(|&(name, size, least)| sized(&format!("{place}.{name}"), size, least))
     };

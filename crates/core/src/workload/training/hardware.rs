@@ -3,7 +3,8 @@
 //! Peaks are dense; links are per direction and device. The constants were fitted on published runs, one set per
 //! generation. A device is therefore described by its data sheet and its generation alone.
 
-use super::run::Precision;
+use super::run::TrainingPrecision;
+use crate::units::GIB;
 
 /// Generation of accelerators that attain similar fractions of their peaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +59,6 @@ pub struct Accelerator {
     /// Link type within a domain, in one word.
     pub joined_by: &'static str,
 }
-
-const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
 const A100: Accelerator = Accelerator {
     id: "a100-80",
@@ -162,8 +161,8 @@ pub fn find(id: &str) -> Option<&'static Accelerator> {
 
 impl Accelerator {
     /// Default number format of products: bfloat16 if supported.
-    pub fn usual_precision(&self) -> Precision {
-        if self.generation == Generation::Volta { Precision::Fp16 } else { Precision::Bf16 }
+    pub fn usual_precision(&self) -> TrainingPrecision {
+        if self.generation == Generation::Volta { TrainingPrecision::Fp16 } else { TrainingPrecision::Bf16 }
     }
 
     /// True if its figures, links included, equal its preset.

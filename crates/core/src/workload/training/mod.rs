@@ -16,4 +16,7 @@ pub use config::from_hugging_face;
 pub use hardware::{Accelerator, Constants};
 pub use model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection, Span};
 pub use profile::TrainingProfile;
-pub use run::{AttentionKernel, ContextStyle, Layout, Precision, Recompute, Run, Stack, TrainingSettings, ZeroBubble};
+pub use run::{
+    AttentionKernel, ContextStyle, Layout, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings,
+    ZeroBubble,
+};

@@ -213,15 +213,15 @@ impl Attention {
     }
 
     /// Weight matrices, each with the dimension that tensor parallelism divides.
-    pub fn matrices(&self, hidden: u64) -> Vec<Matrix> {
-        let columns = |outputs, inputs| Matrix { outputs, inputs, split: Split::Outputs };
-        let rows = |outputs, inputs| Matrix { outputs, inputs, split: Split::Inputs };
+    pub fn matrices(&self, hidden: u64) -> Vec<WeightMatrix> {
+        let columns = |outputs, inputs| WeightMatrix { outputs, inputs, split: MatrixSplit::Outputs };
+        let rows = |outputs, inputs| WeightMatrix { outputs, inputs, split: MatrixSplit::Inputs };
         match *self {
             Attention::Grouped { heads, key_value_heads, head_size } => {
                 vec![columns((heads + 2 * key_value_heads) * head_size, hidden), rows(hidden, heads * head_size)]
             }
             Attention::Latent { heads, query_rank, key_value_rank, rope, nope, value, .. } => {
-                let whole = |outputs, inputs| Matrix { outputs, inputs, split: Split::Not };
+                let whole = |outputs, inputs| WeightMatrix { outputs, inputs, split: MatrixSplit::Not };
                 let mut matrices = match query_rank {
                     Some(rank) => {
                         vec![whole(rank + key_value_rank + rope, hidden), columns(heads * (nope + rope), rank)]
@@ -242,7 +242,7 @@ impl Attention {
 
 /// Dimension of a matrix that tensor parallelism divides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Split {
+pub enum MatrixSplit {
     /// Outputs (column parallel).
     Outputs,
     /// Inputs (row parallel).
@@ -253,23 +253,23 @@ pub enum Split {
 
 /// Weight matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Matrix {
+pub struct WeightMatrix {
     /// Width of its output.
     pub outputs: u64,
     /// Width of its input.
     pub inputs: u64,
     /// Dimension that tensor parallelism divides.
-    pub split: Split,
+    pub split: MatrixSplit,
 }
 
-impl Matrix {
+impl WeightMatrix {
     /// Outputs and inputs on each of `t` ranks.
     pub fn on_rank(&self, t: f64) -> (f64, f64) {
         let (outputs, inputs) = (self.outputs as f64, self.inputs as f64);
         match self.split {
-            Split::Outputs => (outputs / t, inputs),
-            Split::Inputs => (outputs, inputs / t),
-            Split::Not => (outputs, inputs),
+            MatrixSplit::Outputs => (outputs / t, inputs),
+            MatrixSplit::Inputs => (outputs, inputs / t),
+            MatrixSplit::Not => (outputs, inputs),
         }
     }
 }

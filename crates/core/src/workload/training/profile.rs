@@ -3,13 +3,13 @@
 use super::{
     hardware::{Accelerator, Constants},
     model::Model,
-    run::{Layout, Precision, Recompute, Run, Stack, TrainingSettings},
+    run::{Layout, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings},
 };
 use crate::{
     cluster::{GivenLimits, LimitKind},
     graph::Dag,
     workload::{
-        formats::format::Format,
+        formats::format::WorkloadFormat,
         node::{Node, NodeId},
         node_index::NodeIndex,
         profiled::{Profile, Workload},
@@ -27,7 +27,7 @@ pub struct TrainingProfile {
     /// Tokens in a sequence.
     pub sequence: u64,
     /// Number format of matrix products.
-    pub precision: Precision,
+    pub precision: TrainingPrecision,
     /// Software stack that the settings belong to.
     pub stack: Stack,
     /// Settings of the software.
@@ -67,8 +67,8 @@ impl TrainingProfile {
     }
 
     /// Run of one sequence on one device without recomputation: the cost of a node by itself.
-    pub fn alone(&self) -> Run {
-        Run {
+    pub fn alone(&self) -> TrainingRun {
+        TrainingRun {
             layout: Layout::ONE,
             global_batch: 1,
             sequence: self.sequence,
@@ -83,7 +83,7 @@ impl TrainingProfile {
     }
 
     /// Converts the profile to a workload. `source` is its file's name in messages.
-    pub fn into_workload(self, name: &str, source: &str, format: Format, batch: Option<u32>) -> Workload {
+    pub fn into_workload(self, name: &str, source: &str, format: WorkloadFormat, batch: Option<u32>) -> Workload {
         let count = self.nodes();
         let label = |node: usize| match node {
             0 => "embedding".to_string(),

@@ -11,7 +11,7 @@ use crate::workload::model;
 const TABLE: &str = include_str!("published.jsonl");
 
 #[derive(Deserialize)]
-struct Entry<'a> {
+struct PublishedModel<'a> {
     name: &'a str,
     hub: &'a str,
     #[serde(borrow)]
@@ -19,7 +19,7 @@ struct Entry<'a> {
 }
 
 /// Entries of the table. It is compiled in, and a test reads all of it.
-fn entries() -> impl Iterator<Item = Entry<'static>> {
+fn entries() -> impl Iterator<Item = PublishedModel<'static>> {
     TABLE.lines().filter_map(|line| serde_json::from_str(line).ok())
 }
 
@@ -37,7 +37,7 @@ pub fn config(name: &str) -> Option<(&'static str, String)> {
     Some((entry.config.get(), source))
 }
 
-fn entry(name: &str) -> Option<Entry<'static>> {
+fn entry(name: &str) -> Option<PublishedModel<'static>> {
     let wanted = name.to_ascii_lowercase();
     let short = wanted.rsplit('/').next().unwrap_or(&wanted);
     entries().find(|entry| {

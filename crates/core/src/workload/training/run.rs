@@ -4,11 +4,11 @@
 
 use std::fmt;
 
-use crate::units;
+use crate::units::{self, GIB};
 
 /// Number format of matrix products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
+pub enum TrainingPrecision {
     /// 16 bits, bfloat16.
     Bf16,
     /// 16 bits, half precision.
@@ -21,33 +21,38 @@ pub enum Precision {
     NvFp4,
 }
 
-impl Precision {
+impl TrainingPrecision {
     /// All precisions.
-    pub const ALL: [Precision; 5] =
-        [Precision::Bf16, Precision::Fp16, Precision::Fp8, Precision::MxFp8, Precision::NvFp4];
+    pub const ALL: [TrainingPrecision; 5] = [
+        TrainingPrecision::Bf16,
+        TrainingPrecision::Fp16,
+        TrainingPrecision::Fp8,
+        TrainingPrecision::MxFp8,
+        TrainingPrecision::NvFp4,
+    ];
 
     /// Id on the command line.
     pub fn id(self) -> &'static str {
         match self {
-            Precision::Bf16 => "bf16",
-            Precision::Fp16 => "fp16",
-            Precision::Fp8 => "fp8",
-            Precision::MxFp8 => "mxfp8",
-            Precision::NvFp4 => "nvfp4",
+            TrainingPrecision::Bf16 => "bf16",
+            TrainingPrecision::Fp16 => "fp16",
+            TrainingPrecision::Fp8 => "fp8",
+            TrainingPrecision::MxFp8 => "mxfp8",
+            TrainingPrecision::NvFp4 => "nvfp4",
         }
     }
 
     /// Precision with this id, in either case.
     pub fn find(id: &str) -> Option<Self> {
-        Precision::ALL.into_iter().find(|precision| precision.id().eq_ignore_ascii_case(id))
+        TrainingPrecision::ALL.into_iter().find(|precision| precision.id().eq_ignore_ascii_case(id))
     }
 
     /// Bits of an operand of a matrix product.
     pub fn bits(self) -> u32 {
         match self {
-            Precision::Bf16 | Precision::Fp16 => 16,
-            Precision::Fp8 | Precision::MxFp8 => 8,
-            Precision::NvFp4 => 4,
+            TrainingPrecision::Bf16 | TrainingPrecision::Fp16 => 16,
+            TrainingPrecision::Fp8 | TrainingPrecision::MxFp8 => 8,
+            TrainingPrecision::NvFp4 => 4,
         }
     }
 }
@@ -272,7 +277,7 @@ impl Stack {
             attention: AttentionKernel::Flash,
             context_style: ContextStyle::Ring,
             gradient_bytes: 4,
-            reserve_bytes: 6.0 * 1024.0 * 1024.0 * 1024.0,
+            reserve_bytes: 6.0 * GIB,
         };
         match self {
             Stack::Megatron2025 | Stack::Nemo24 => TrainingSettings { tp_overlap: true, ..plain },
@@ -393,7 +398,7 @@ pub struct GroupLinks {
 
 /// Training run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct TrainingRun {
     /// Degrees and micro-batch size.
     pub layout: Layout,
     /// Sequences in a batch over all devices.
@@ -401,7 +406,7 @@ pub struct Run {
     /// Tokens in a sequence, s.
     pub sequence: u64,
     /// Number format of products.
-    pub precision: Precision,
+    pub precision: TrainingPrecision,
     /// Recomputed activations.
     pub recompute: Recompute,
     /// Software stack that the settings belong to.
@@ -416,7 +421,7 @@ pub struct Run {
     pub links: Option<GroupLinks>,
 }
 
-impl Run {
+impl TrainingRun {
     /// Microbatches per pipeline and iteration, m.
     pub fn microbatches(&self) -> u64 {
         self.global_batch / (u64::from(self.layout.micro_batch) * u64::from(self.layout.data))

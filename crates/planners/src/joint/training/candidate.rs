@@ -6,9 +6,9 @@ use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 use plantui_core::{
     cluster::{Limits, topology::Topology},
     family::training::{
-        AttentionKernel, Fits, Layout, Recompute, Run,
+        AttentionKernel, Fits, Layout, Recompute, TrainingRun,
         check::{self, Refusal},
-        iteration::{Costs, StageTime},
+        iteration::{IterationCosts, StageTime},
         links, memory, program,
         run::GroupLinks,
         split::StageSplit,
@@ -57,7 +57,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Run of the configuration on the devices in order.
-    fn run(&self, configuration: &Configuration) -> Run {
+    fn run(&self, configuration: &Configuration) -> TrainingRun {
         let mut run = self.profile.run(configuration, self.batch);
         if let Some(topology) = self.topology {
             let Layout { tensor, pipeline, context, expert, data, .. } = run.layout;
@@ -72,7 +72,7 @@ impl<'a> Bench<'a> {
     }
 
     /// True if a run fits its fullest device, including the error of the memory model if `with_error`.
-    pub(super) fn fits(&self, run: &Run, split: &StageSplit) -> bool {
+    pub(super) fn fits(&self, run: &TrainingRun, split: &StageSplit) -> bool {
         let bytes = self.fullest(run, split);
         match self.with_error {
             true => self.fit(run, bytes) == Fits::Yes,
@@ -81,13 +81,13 @@ impl<'a> Bench<'a> {
     }
 
     /// Class of fit for a run with these bytes on its fullest device.
-    pub(super) fn fit(&self, run: &Run, bytes: f64) -> Fits {
+    pub(super) fn fit(&self, run: &TrainingRun, bytes: f64) -> Fits {
         let TrainingProfile { model, accelerator, constants, .. } = self.profile;
         Fits::of(bytes, self.memory_bytes, truth::memory_error(model, run, accelerator, constants))
     }
 
     /// Run and split of the configuration, if the engine accepts it.
-    pub(super) fn taken(&self, configuration: &Configuration) -> Result<(Run, StageSplit), Refusal> {
+    pub(super) fn taken(&self, configuration: &Configuration) -> Result<(TrainingRun, StageSplit), Refusal> {
         let run = self.run(configuration);
         let devices = configuration.layout.devices();
         let split = check::check(&self.profile.model, &run, &self.profile.accelerator, devices)?;
@@ -95,7 +95,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Bytes of the fullest device. With equal stages, those between the second and the last hold less than the second.
-    pub(super) fn fullest(&self, run: &Run, split: &StageSplit) -> f64 {
+    pub(super) fn fullest(&self, run: &TrainingRun, split: &StageSplit) -> f64 {
         let model = &self.profile.model;
         let last = split.stages() - 1;
         let of = |stage: usize| memory::of_stage(model, run, split, stage).total();
@@ -109,9 +109,9 @@ impl<'a> Bench<'a> {
 
     /// Fewest layers of each virtual stage that must recompute for the run to fit; `None` if all are not enough. Memory
     /// falls and time grows with every layer.
-    pub(super) fn least_layers(&self, run: &Run, split: &StageSplit) -> Option<Recompute> {
+    pub(super) fn least_layers(&self, run: &TrainingRun, split: &StageSplit) -> Option<Recompute> {
         let most = (0..split.stages()).flat_map(|stage| split.chunks(stage)).map(ExactSizeIterator::len).max()? as u32;
-        let fits = |recompute| self.fits(&Run { recompute, ..run.clone() }, split);
+        let fits = |recompute| self.fits(&TrainingRun { recompute, ..run.clone() }, split);
         if !fits(Recompute::Full) {
             return None;
         }
@@ -124,9 +124,9 @@ impl<'a> Bench<'a> {
     }
 
     /// Times and memory of a run that the engine accepts.
-    pub(super) fn candidate(&self, run: &Run, split: &StageSplit) -> Candidate {
+    pub(super) fn candidate(&self, run: &TrainingRun, split: &StageSplit) -> Candidate {
         let profile = self.profile;
-        let costs = Costs::of(&profile.model, run, &profile.accelerator, &profile.constants, split);
+        let costs = IterationCosts::of(&profile.model, run, &profile.accelerator, &profile.constants, split);
         Candidate {
             configuration: Configuration {
                 layout: run.layout,
@@ -147,7 +147,8 @@ impl<'a> Bench<'a> {
     pub(super) fn simulated(&self, candidate: &Candidate) -> f64 {
         let profile = self.profile;
         let run = self.run(&candidate.configuration);
-        let costs = Costs::of(&profile.model, &run, &profile.accelerator, &profile.constants, &candidate.split);
+        let costs =
+            IterationCosts::of(&profile.model, &run, &profile.accelerator, &profile.constants, &candidate.split);
         let held = memory::stages(&profile.model, &run, &candidate.split);
         program::iteration(&profile.model, &run, &costs, &held)
     }
@@ -165,7 +166,7 @@ impl<'a> Bench<'a> {
 /// through them, `Σ b / v`, and the first stage reduces its gradients. Alternatively stage `i` reduces its own. The
 /// optimizer step follows either. If gradients of the weights are delayed (`apart`), the last work of a stage may be on
 /// them, and no earlier stage waits for it. Then only the stage's own work and reduction count.
-pub(super) fn bound(costs: &Costs, apart: bool) -> f64 {
+pub(super) fn bound(costs: &IterationCosts, apart: bool) -> f64 {
     let (m, v) = (costs.microbatches as f64, f64::from(costs.virtual_stages));
     let waits = costs.transfer * v / 2.0;
     let (mut before, mut behind, mut longest) = (0.0, 0.0, 0f64);
@@ -183,7 +184,7 @@ pub(super) fn bound(costs: &Costs, apart: bool) -> f64 {
 }
 
 /// The same bound for any split of the layers over as many stages: the slowest stage takes at least the mean.
-pub(super) fn bound_of_any_split(costs: &Costs) -> f64 {
+pub(super) fn bound_of_any_split(costs: &IterationCosts) -> f64 {
     let waits = costs.transfer * f64::from(costs.virtual_stages);
     let whole: f64 = costs.stages.iter().map(StageTime::total).sum();
     let mean = whole / costs.stages.len() as f64 + waits;

@@ -20,7 +20,9 @@ use candidate::{Bench, Candidate, bound_of_any_split};
 use crate::{Alternative, Infeasible, Outcome, Status, pipeline_options};
 use plantui_core::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
-    family::training::{Layout, Recompute, Run, Stack, ZeroBubble, check::Refusal, configured, iteration::Costs},
+    family::training::{
+        Layout, Recompute, Stack, TrainingRun, ZeroBubble, check::Refusal, configured, iteration::IterationCosts,
+    },
     plan::{Plan, Schedule},
     search::Search,
     units,
@@ -201,7 +203,7 @@ impl Task<'_> {
             Ok((run, split)) => {
                 self.recomputations(run, split, found);
                 let profile = self.bench.profile;
-                let costs = Costs::of(&profile.model, run, &profile.accelerator, &profile.constants, split);
+                let costs = IterationCosts::of(&profile.model, run, &profile.accelerator, &profile.constants, split);
                 // If no split of this layout can be faster, the even one is enough.
                 promising = found.best.is_none_or(|best| bound_of_any_split(&costs) < best);
             }
@@ -221,14 +223,14 @@ impl Task<'_> {
     /// Adds the recomputation that a split needs, and more of it for users with less memory.
     fn recomputations(
         &self,
-        run: &Run,
+        run: &TrainingRun,
         split: &plantui_core::family::training::split::StageSplit,
         found: &mut FoundLayouts,
     ) {
         use pipeline_options::Recompute as Asked;
         let bench = &self.bench;
-        let with = |recompute| Run { recompute, ..run.clone() };
-        let fits = |run: &Run| bench.fits(run, split);
+        let with = |recompute| TrainingRun { recompute, ..run.clone() };
+        let fits = |run: &TrainingRun| bench.fits(run, split);
         let asked = self.settings.recompute;
         let mut runs = vec![];
         if asked != Asked::Always {
@@ -267,7 +269,12 @@ impl Task<'_> {
     }
 
     /// Keeps a run that fits without the error of the memory model, if it is the fastest of those.
-    fn close(&self, run: &Run, split: &plantui_core::family::training::split::StageSplit, found: &mut FoundLayouts) {
+    fn close(
+        &self,
+        run: &TrainingRun,
+        split: &plantui_core::family::training::split::StageSplit,
+        found: &mut FoundLayouts,
+    ) {
         if self.bench.fullest(run, split) > self.bench.memory_bytes {
             return;
         }

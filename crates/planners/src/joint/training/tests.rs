@@ -10,7 +10,7 @@ use crate::{
 };
 use plantui_core::{
     cluster::Limits,
-    family::training::{Recompute, ZeroBubble, hardware, iteration::Costs, published},
+    family::training::{Recompute, ZeroBubble, hardware, iteration::IterationCosts, published},
     workload::TrainingProfile,
 };
 
@@ -35,7 +35,7 @@ fn no_simulation_goes_below_the_bound() {
                 let mut configuration = profile.configuration(layout, Recompute::None);
                 configuration.zero_bubble = Some(zero_bubble);
                 let Ok((run, split)) = bench.taken(&configuration) else { continue };
-                let costs = Costs::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
+                let costs = IterationCosts::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
                 let simulated = bench.simulated(&bench.candidate(&run, &split));
                 let bounds = [bound(&costs, true), bound_of_any_split(&costs)];
                 assert!(
@@ -49,7 +49,7 @@ fn no_simulation_goes_below_the_bound() {
             for layers in splits.step_by(3) {
                 configuration.layers = layers;
                 let Ok((run, split)) = bench.taken(&configuration) else { continue };
-                let costs = Costs::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
+                let costs = IterationCosts::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
                 let simulated = bench.simulated(&bench.candidate(&run, &split));
                 let (bound, any) = (bound(&costs, false), bound_of_any_split(&costs));
                 assert!(bound <= simulated * (1.0 + 1e-9), "{layout}: {bound} above {simulated}");

@@ -8,8 +8,10 @@
 //! each counter and yields that pin without a walk over the net. So a move takes `O(devices · pins of the busiest)`,
 //! however many pins a net has.
 //!
-//! Sizes are counted as in [`Room`](plantui_core::family::placement::room::Room), so that their sums are exact. If an
-//! accelerator is too overfull for that, its sum is recomputed.
+//! Sizes are counted as in [`AcceleratorMemory`], so that their sums are exact. If an accelerator is too overfull for
+//! that, its sum is recomputed.
+//!
+//! [`AcceleratorMemory`]: plantui_core::family::placement::accelerator_memory::AcceleratorMemory
 
 use super::level::Level;
 use crate::placement::PlacementLimits;
@@ -420,7 +422,7 @@ mod tests {
     use super::*;
     use crate::placement::classes::Partition;
     use plantui_core::{
-        family::placement::room::Room,
+        family::placement::accelerator_memory::AcceleratorMemory,
         graph::Dag,
         random::SplitMix,
         workload::{PlacementNode, placement::PlacementProfile},
@@ -493,7 +495,7 @@ mod tests {
     fn what_leaves_an_overfull_accelerator_leaves_nothing_behind() {
         let profile: PlacementProfile =
             (0..300).map(|v| node(1.0, 0.1 + f64::from(v % 7) / 10.0, 0.0)).collect::<Vec<_>>().into();
-        let room = Room::new(&profile, 0.9);
+        let room = AcceleratorMemory::new(&profile, 0.9);
         let level = star(room.profile(&profile).nodes.clone());
         let limits = PlacementLimits { accelerators: 2, cpus: 0, memory_bytes: room.limit_bytes() };
         let mut state = State::new(&level, &limits, 0.0, vec![0; 300]).unwrap_or_else(|_| unreachable!());

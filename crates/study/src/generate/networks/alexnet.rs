@@ -2,7 +2,7 @@
 //! dropout, with 1024 classes by default.
 
 use super::{
-    Sizes,
+    NetworkSizes,
     builder::{Builder, Operand},
 };
 use plantui_core::workload::operators::OperatorKind;
@@ -12,7 +12,7 @@ const LAYERS: [(u64, u64, u64, u64, bool); 5] =
     [(96, 11, 4, 0, true), (256, 5, 1, 2, true), (384, 3, 1, 1, false), (384, 3, 1, 1, false), (256, 3, 1, 1, true)];
 
 /// Builds the network.
-pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
+pub(super) fn build(sizes: &NetworkSizes) -> Result<Builder, String> {
     let mut net = Builder::default();
     let mut here = Operand::Outside(vec![sizes.batch, 3, sizes.image, sizes.image]);
     let mut features = None;

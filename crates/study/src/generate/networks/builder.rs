@@ -2,7 +2,7 @@
 
 use plantui_core::workload::{
     NodeIndex,
-    operators::{Given, Operator, OperatorKind, Source},
+    operators::{InputSpec, Operator, OperatorKind, Source},
 };
 
 /// Input of an operator.
@@ -40,9 +40,9 @@ impl Builder {
     ) -> Result<Source, String> {
         let given = operands.into_iter().map(|operand| match operand {
             Operand::Of(source) => {
-                Given::output(&self.operators, source).ok_or_else(|| format!("{name} reads nothing"))
+                InputSpec::output(&self.operators, source).ok_or_else(|| format!("{name} reads nothing"))
             }
-            Operand::Outside(shape) => Ok(Given::outside(shape)),
+            Operand::Outside(shape) => Ok(InputSpec::outside(shape)),
         });
         let given = given.collect::<Result<Vec<_>, _>>()?;
         self.operators.push(Operator::new(kind, &given).map_err(|problem| format!("{name} {problem}"))?);

@@ -2,7 +2,7 @@
 //! program: without the auxiliary classifier. Modules A to E follow the sections of the paper.
 
 use super::{
-    Sizes,
+    NetworkSizes,
     builder::{Builder, Operand},
 };
 use plantui_core::workload::operators::{OperatorKind, Source};
@@ -10,7 +10,7 @@ use plantui_core::workload::operators::{OperatorKind, Source};
 type Window = [u64; 2];
 
 /// Module under construction: its input, and the outputs of its branches.
-struct Module<'a> {
+struct InceptionModule<'a> {
     net: &'a mut Builder,
     name: String,
     input: Source,
@@ -18,11 +18,11 @@ struct Module<'a> {
 }
 
 /// Filters, window and stride of a convolution; the padding keeps the extent if the stride is 1.
-type Step = (u64, Window, u64);
+type ConvolutionStep = (u64, Window, u64);
 
-impl Module<'_> {
+impl InceptionModule<'_> {
     /// Adds convolutions in sequence.
-    fn chain(&mut self, branch: &str, from: Source, steps: &[Step]) -> Result<Source, String> {
+    fn chain(&mut self, branch: &str, from: Source, steps: &[ConvolutionStep]) -> Result<Source, String> {
         let mut here = from;
         for (i, &(filters, window, stride)) in steps.iter().enumerate() {
             let padding = if stride == 1 { window.map(|side| side / 2) } else { [0, 0] };
@@ -33,14 +33,14 @@ impl Module<'_> {
     }
 
     /// Adds a branch of convolutions on the module's input.
-    fn branch(&mut self, name: &str, steps: &[Step]) -> Result<(), String> {
+    fn branch(&mut self, name: &str, steps: &[ConvolutionStep]) -> Result<(), String> {
         let out = self.chain(name, self.input, steps)?;
         self.branches.push(out);
         Ok(())
     }
 
     /// Adds a branch that ends in a 1x3 beside a 3x1 convolution.
-    fn forked(&mut self, name: &str, steps: &[Step]) -> Result<(), String> {
+    fn forked(&mut self, name: &str, steps: &[ConvolutionStep]) -> Result<(), String> {
         let trunk = self.chain(name, self.input, steps)?;
         let wide = self.chain(&format!("{name} wide"), trunk, &[(384, [1, 3], 1)])?;
         let tall = self.chain(&format!("{name} tall"), trunk, &[(384, [3, 1], 1)])?;
@@ -72,7 +72,7 @@ impl Module<'_> {
 }
 
 /// Builds the network.
-pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
+pub(super) fn build(sizes: &NetworkSizes) -> Result<Builder, String> {
     let mut net = Builder::default();
     let image = Operand::Outside(vec![sizes.batch, 3, sizes.image, sizes.image]);
     let out = net.normalised_convolution("stem1", image, 32, [3, 3], 2, [0, 0])?;
@@ -97,11 +97,11 @@ pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
     Ok(net)
 }
 
-fn module(net: &mut Builder, name: String, input: Source) -> Module<'_> {
-    Module { net, name, input, branches: vec![] }
+fn module(net: &mut Builder, name: String, input: Source) -> InceptionModule<'_> {
+    InceptionModule { net, name, input, branches: vec![] }
 }
 
-fn module_a(mut module: Module<'_>, pooled: u64) -> Result<Source, String> {
+fn module_a(mut module: InceptionModule<'_>, pooled: u64) -> Result<Source, String> {
     module.branch("a", &[(64, [1, 1], 1)])?;
     module.branch("b", &[(48, [1, 1], 1), (64, [5, 5], 1)])?;
     module.branch("c", &[(64, [1, 1], 1), (96, [3, 3], 1), (96, [3, 3], 1)])?;
@@ -109,14 +109,14 @@ fn module_a(mut module: Module<'_>, pooled: u64) -> Result<Source, String> {
     module.concatenate()
 }
 
-fn module_b(mut module: Module<'_>) -> Result<Source, String> {
+fn module_b(mut module: InceptionModule<'_>) -> Result<Source, String> {
     module.branch("a", &[(384, [3, 3], 2)])?;
     module.branch("b", &[(64, [1, 1], 1), (96, [3, 3], 1), (96, [3, 3], 2)])?;
     module.halved()?;
     module.concatenate()
 }
 
-fn module_c(mut module: Module<'_>, narrow: u64) -> Result<Source, String> {
+fn module_c(mut module: InceptionModule<'_>, narrow: u64) -> Result<Source, String> {
     let (wide, tall) = ([1, 7], [7, 1]);
     module.branch("a", &[(192, [1, 1], 1)])?;
     module.branch("b", &[(narrow, [1, 1], 1), (narrow, wide, 1), (192, tall, 1)])?;
@@ -126,14 +126,14 @@ fn module_c(mut module: Module<'_>, narrow: u64) -> Result<Source, String> {
     module.concatenate()
 }
 
-fn module_d(mut module: Module<'_>) -> Result<Source, String> {
+fn module_d(mut module: InceptionModule<'_>) -> Result<Source, String> {
     module.branch("a", &[(192, [1, 1], 1), (320, [3, 3], 2)])?;
     module.branch("b", &[(192, [1, 1], 1), (192, [1, 7], 1), (192, [7, 1], 1), (192, [3, 3], 2)])?;
     module.halved()?;
     module.concatenate()
 }
 
-fn module_e(mut module: Module<'_>) -> Result<Source, String> {
+fn module_e(mut module: InceptionModule<'_>) -> Result<Source, String> {
     module.branch("a", &[(320, [1, 1], 1)])?;
     module.forked("b", &[(384, [1, 1], 1)])?;
     module.forked("c", &[(448, [1, 1], 1), (384, [3, 3], 1)])?;

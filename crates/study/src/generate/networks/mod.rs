@@ -14,7 +14,7 @@ use plantui_core::workload::operators::{Operator, OperatorProfile};
 
 /// Network of PaSE's evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Network {
+pub enum PaseNetwork {
     /// Path of convolutions and dense layers.
     AlexNet,
     /// 33 residual blocks.
@@ -50,9 +50,9 @@ pub enum Size {
     FeedForward,
 }
 
-/// Sizes of a network, which uses those of [`Network::sizes`].
+/// Sizes of a network, which uses those of [`PaseNetwork::sizes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct NetworkSizes {
     /// As [`Size::Batch`].
     pub batch: u64,
     /// As [`Size::Image`].
@@ -73,41 +73,48 @@ pub struct Sizes {
     pub feed_forward: u64,
 }
 
-impl Network {
+impl PaseNetwork {
     /// All networks.
-    pub const ALL: [Network; 5] =
-        [Network::AlexNet, Network::ResNet101, Network::Inception3, Network::Rnnlm, Network::Transformer];
+    pub const ALL: [PaseNetwork; 5] = [
+        PaseNetwork::AlexNet,
+        PaseNetwork::ResNet101,
+        PaseNetwork::Inception3,
+        PaseNetwork::Rnnlm,
+        PaseNetwork::Transformer,
+    ];
 
     /// Id for the command line.
     pub fn id(self) -> &'static str {
         match self {
-            Network::AlexNet => "alexnet",
-            Network::ResNet101 => "resnet101",
-            Network::Inception3 => "inception3",
-            Network::Rnnlm => "rnnlm",
-            Network::Transformer => "transformer",
+            PaseNetwork::AlexNet => "alexnet",
+            PaseNetwork::ResNet101 => "resnet101",
+            PaseNetwork::Inception3 => "inception3",
+            PaseNetwork::Rnnlm => "rnnlm",
+            PaseNetwork::Transformer => "transformer",
         }
     }
 
     /// Network with this id.
-    pub fn find(id: &str) -> Option<Network> {
-        Network::ALL.into_iter().find(|network| network.id() == id)
+    pub fn find(id: &str) -> Option<PaseNetwork> {
+        PaseNetwork::ALL.into_iter().find(|network| network.id() == id)
     }
 
     /// Fewest elements that a split may leave of a dimension, as published.
     pub fn cutoff(self) -> u32 {
         match self {
-            Network::AlexNet | Network::ResNet101 | Network::Inception3 => 4,
-            Network::Rnnlm | Network::Transformer => 1,
+            PaseNetwork::AlexNet | PaseNetwork::ResNet101 | PaseNetwork::Inception3 => 4,
+            PaseNetwork::Rnnlm | PaseNetwork::Transformer => 1,
         }
     }
 
     /// Sizes that can be configured.
     pub fn sizes(self) -> &'static [Size] {
         match self {
-            Network::AlexNet | Network::ResNet101 | Network::Inception3 => &[Size::Batch, Size::Image, Size::Classes],
-            Network::Rnnlm => &[Size::Batch, Size::SequenceLength, Size::Vocabulary, Size::Hidden, Size::Layers],
-            Network::Transformer => &[
+            PaseNetwork::AlexNet | PaseNetwork::ResNet101 | PaseNetwork::Inception3 => {
+                &[Size::Batch, Size::Image, Size::Classes]
+            }
+            PaseNetwork::Rnnlm => &[Size::Batch, Size::SequenceLength, Size::Vocabulary, Size::Hidden, Size::Layers],
+            PaseNetwork::Transformer => &[
                 Size::Batch,
                 Size::SequenceLength,
                 Size::Vocabulary,
@@ -120,8 +127,8 @@ impl Network {
     }
 
     /// Published sizes.
-    pub fn defaults(self) -> Sizes {
-        let sizes = Sizes {
+    pub fn defaults(self) -> NetworkSizes {
+        let sizes = NetworkSizes {
             batch: 128,
             image: 227,
             classes: 1000,
@@ -133,10 +140,10 @@ impl Network {
             feed_forward: 2048,
         };
         match self {
-            Network::AlexNet => Sizes { classes: 1024, ..sizes },
-            Network::Inception3 => Sizes { image: 299, ..sizes },
-            Network::Rnnlm => Sizes { vocabulary: 100_000, hidden: 2048, layers: 2, ..sizes },
-            Network::ResNet101 | Network::Transformer => sizes,
+            PaseNetwork::AlexNet => NetworkSizes { classes: 1024, ..sizes },
+            PaseNetwork::Inception3 => NetworkSizes { image: 299, ..sizes },
+            PaseNetwork::Rnnlm => NetworkSizes { vocabulary: 100_000, hidden: 2048, layers: 2, ..sizes },
+            PaseNetwork::ResNet101 | PaseNetwork::Transformer => sizes,
         }
     }
 
@@ -144,13 +151,13 @@ impl Network {
     ///
     /// # Errors
     /// The first operator that the sizes do not fit.
-    pub fn build(self, sizes: &Sizes) -> Result<(Vec<String>, OperatorProfile), String> {
+    pub fn build(self, sizes: &NetworkSizes) -> Result<(Vec<String>, OperatorProfile), String> {
         let build = match self {
-            Network::AlexNet => alexnet::build,
-            Network::ResNet101 => resnet101::build,
-            Network::Inception3 => inception3::build,
-            Network::Rnnlm => rnnlm::build,
-            Network::Transformer => transformer::build,
+            PaseNetwork::AlexNet => alexnet::build,
+            PaseNetwork::ResNet101 => resnet101::build,
+            PaseNetwork::Inception3 => inception3::build,
+            PaseNetwork::Rnnlm => rnnlm::build,
+            PaseNetwork::Transformer => transformer::build,
         };
         let builder::Builder { operators, names } = build(sizes)?;
         let operators: Vec<Operator> = operators;

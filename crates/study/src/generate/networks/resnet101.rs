@@ -1,7 +1,7 @@
 //! `ResNet-101` (He, Zhang, Ren, Sun, *Deep Residual Learning for Image Recognition*, CVPR 2016) as in PaSE's program.
 
 use super::{
-    Sizes,
+    NetworkSizes,
     builder::{Builder, Operand},
 };
 use plantui_core::workload::operators::{OperatorKind, Source};
@@ -12,7 +12,7 @@ const STAGES: [(u64, usize, u64); 4] = [(64, 3, 1), (128, 4, 2), (256, 23, 2), (
 const EXPANSION: u64 = 4;
 
 /// Builds the network.
-pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
+pub(super) fn build(sizes: &NetworkSizes) -> Result<Builder, String> {
     let mut net = Builder::default();
     let image = Operand::Outside(vec![sizes.batch, 3, sizes.image, sizes.image]);
     let stem = net.normalised_convolution("stem", image, 64, [7, 7], 2, [3, 3])?;

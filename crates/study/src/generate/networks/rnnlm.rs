@@ -1,13 +1,13 @@
 //! Recurrent language model: a path of embedding, LSTM layers, projection to the vocabulary, and loss.
 
 use super::{
-    Sizes,
+    NetworkSizes,
     builder::{Builder, Operand},
 };
 use plantui_core::workload::operators::OperatorKind;
 
 /// Builds the network.
-pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
+pub(super) fn build(sizes: &NetworkSizes) -> Result<Builder, String> {
     let mut net = Builder::default();
     let tokens = Operand::Outside(vec![sizes.batch, sizes.sequence_length, sizes.vocabulary]);
     let table = Operand::Outside(vec![sizes.vocabulary, sizes.hidden]);

@@ -2,13 +2,13 @@
 //! product yields queries, keys and values together, and heads have `hidden / heads` features.
 
 use super::{
-    Sizes,
+    NetworkSizes,
     builder::{Builder, Operand},
 };
 use plantui_core::workload::operators::{OperatorKind, Source};
 
 /// Builds the network.
-pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
+pub(super) fn build(sizes: &NetworkSizes) -> Result<Builder, String> {
     if !sizes.hidden.is_multiple_of(sizes.heads) {
         return Err(format!("{} heads do not divide {} hidden features", sizes.heads, sizes.hidden));
     }
@@ -34,7 +34,7 @@ pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
 
 struct Transformer<'a> {
     net: Builder,
-    sizes: &'a Sizes,
+    sizes: &'a NetworkSizes,
 }
 
 impl Transformer<'_> {
@@ -52,7 +52,7 @@ impl Transformer<'_> {
 
     /// Adds the token embedding and the positions.
     fn embedding(&mut self, name: &str) -> Result<Source, String> {
-        let Sizes { batch, sequence_length, vocabulary, hidden, .. } = *self.sizes;
+        let NetworkSizes { batch, sequence_length, vocabulary, hidden, .. } = *self.sizes;
         let kind = OperatorKind::Einsum { equation: "blv,ve->ble".into(), pointwise: 0 };
         let tokens = Operand::Outside(vec![batch, sequence_length, vocabulary]);
         let table = Operand::Outside(vec![vocabulary, hidden]);
@@ -64,7 +64,7 @@ impl Transformer<'_> {
 
     /// Adds attention of `input` on itself, or on `memory` for keys and values.
     fn attention(&mut self, name: &str, input: Source, memory: Option<Source>) -> Result<Source, String> {
-        let Sizes { hidden, heads, .. } = *self.sizes;
+        let NetworkSizes { hidden, heads, .. } = *self.sizes;
         let size = hidden / heads;
         let weights = Operand::Outside(vec![3, heads, hidden, size]);
         let projected = match memory {
@@ -87,7 +87,7 @@ impl Transformer<'_> {
     }
 
     fn feed_forward(&mut self, name: &str, input: Source) -> Result<Source, String> {
-        let Sizes { hidden, feed_forward, .. } = *self.sizes;
+        let NetworkSizes { hidden, feed_forward, .. } = *self.sizes;
         let weights = Operand::Outside(vec![hidden, feed_forward]);
         let wide = self.einsum(&format!("{name} ff1"), "ble,ef->blf", 2, input, weights)?;
         let weights = Operand::Outside(vec![feed_forward, hidden]);

@@ -1,12 +1,12 @@
 //! Assumptions of a generated device-placement workload, a sentence each.
 
-use super::{Network, OperatorSettings, Pass};
+use super::{OperatorNetwork, OperatorSettings, SamplePass};
 use plantui_core::{cluster::hardware::Hardware, units};
 
 /// Sentences for one generated file.
-pub(super) fn sentences(network: &Network, hardware: &Hardware, settings: &OperatorSettings) -> Vec<String> {
+pub(super) fn sentences(network: &OperatorNetwork, hardware: &Hardware, settings: &OperatorSettings) -> Vec<String> {
     let mut list = vec![match network {
-        Network::Transformer(model) => {
+        OperatorNetwork::Transformer(model) => {
             format!(
                 "Network: {}, {} parameters; source: {}.",
                 model.name,
@@ -14,7 +14,7 @@ pub(super) fn sentences(network: &Network, hardware: &Hardware, settings: &Opera
                 model.source
             )
         }
-        Network::Cnn(cnn) => format!(
+        OperatorNetwork::Cnn(cnn) => format!(
             "Network: {} blocks of four branches in the manner of GoogLeNet (Szegedy et al. 2015), images of {1} x {1} pixels, \
              {2} channels in the stem.",
             cnn.blocks, cnn.image, cnn.width
@@ -25,11 +25,13 @@ pub(super) fn sentences(network: &Network, hardware: &Hardware, settings: &Opera
         count => format!("{count} samples"),
     };
     list.push(match network {
-        Network::Transformer(_) => format!(
+        OperatorNetwork::Transformer(_) => format!(
             "A microbatch is {samples} of {} tokens; elements take {} bytes.",
             settings.sequence_length, settings.element_bytes
         ),
-        Network::Cnn(_) => format!("A microbatch is {samples}; elements take {} bytes.", settings.element_bytes),
+        OperatorNetwork::Cnn(_) => {
+            format!("A microbatch is {samples}; elements take {} bytes.", settings.element_bytes)
+        }
     });
     list.extend(accelerator(hardware, settings));
     list.push(format!(
@@ -42,20 +44,20 @@ pub(super) fn sentences(network: &Network, hardware: &Hardware, settings: &Opera
         units::bandwidth_exact(settings.host_link)
     ));
     list.push(match settings.pass {
-        Pass::Training if settings.trained.is_some() => {
+        SamplePass::Training if settings.trained.is_some() => {
             "A gradient of a product is two products; it shares its operator's colour class.".into()
         }
-        Pass::Training => {
+        SamplePass::Training => {
             "A gradient takes twice its operator's arithmetic and traffic, and shares its colour class.".into()
         }
-        Pass::Inference => "Only the forward pass runs; every operator is a colour class of its own.".into(),
+        SamplePass::Inference => "Only the forward pass runs; every operator is a colour class of its own.".into(),
     });
     list.push(format!(
         "An operator holds {} bytes of state per parameter and its output{}; its gradient holds nothing.",
         units::number(settings.state.per_parameter()),
-        if settings.pass == Pass::Training { ", kept for one microbatch" } else { "" }
+        if settings.pass == SamplePass::Training { ", kept for one microbatch" } else { "" }
     ));
-    if let Network::Transformer(model) = network {
+    if let OperatorNetwork::Transformer(model) = network {
         let causal = match (model.padding_mask, settings.causal_credit) {
             (true, _) => "sees the whole sequence",
             (false, true) => "is causal and credited with half of its work",

@@ -1,7 +1,7 @@
 //! Convolutional network of blocks with four branches each, modelled on GoogLeNet (Szegedy et al., *Going Deeper with
 //! Convolutions*, CVPR 2015): its shape, with widths in round proportions.
 
-use super::{Kept, Operator, Operators};
+use super::{ForwardOperator, Operators, SavedForBackward};
 use crate::generate::GenerateError;
 
 /// Sizes of the network.
@@ -28,36 +28,36 @@ const BLOCKS_PER_SCALE: u32 = 3;
 
 /// Output of an operator: its index, pixels per side, channels.
 #[derive(Debug, Clone, Copy)]
-struct Map {
+struct FeatureMap {
     at: usize,
     side: f64,
     channels: f64,
 }
 
-struct Builder {
+struct CnnBuilder {
     ops: Operators,
     samples: f64,
 }
 
-impl Builder {
+impl CnnBuilder {
     /// Adds a convolution with its norm and activation.
-    fn convolution(&mut self, name: &str, input: Map, kernel: f64, stride: f64, channels: f64) -> Map {
+    fn convolution(&mut self, name: &str, input: FeatureMap, kernel: f64, stride: f64, channels: f64) -> FeatureMap {
         let side = (input.side / stride).ceil();
         let pixels = self.samples * side * side;
         let weights = kernel * kernel * input.channels * channels;
         let at =
             self.ops.add_matrix(name, &[input.at], pixels * channels, 2.0 * pixels * weights, weights + 2.0 * channels);
-        Map { at, side, channels }
+        FeatureMap { at, side, channels }
     }
 
-    fn pool(&mut self, name: &str, input: Map, stride: f64) -> Map {
+    fn pool(&mut self, name: &str, input: FeatureMap, stride: f64) -> FeatureMap {
         let side = (input.side / stride).ceil();
-        let at = self.ops.add(name, &[input.at], self.samples * side * side * input.channels, Kept::Inputs);
-        Map { at, side, ..input }
+        let at = self.ops.add(name, &[input.at], self.samples * side * side * input.channels, SavedForBackward::Inputs);
+        FeatureMap { at, side, ..input }
     }
 
     /// Adds four branches that read one map, and concatenates their outputs.
-    fn block(&mut self, input: Map, width: f64) -> Map {
+    fn block(&mut self, input: FeatureMap, width: f64) -> FeatureMap {
         let straight = self.convolution("1x1", input, 1.0, 1.0, 2.0 * width);
         let narrow = self.convolution("1x1 before 3x3", input, 1.0, 1.0, 2.0 * width);
         let middle = self.convolution("3x3", narrow, 3.0, 1.0, 4.0 * width);
@@ -68,9 +68,13 @@ impl Builder {
         let branches = [straight, middle, wide, projected];
         let channels = branches.iter().map(|branch| branch.channels).sum();
         let inputs = branches.map(|branch| branch.at);
-        let at =
-            self.ops.add("concatenation", &inputs, self.samples * input.side * input.side * channels, Kept::Nothing);
-        Map { at, side: input.side, channels }
+        let at = self.ops.add(
+            "concatenation",
+            &inputs,
+            self.samples * input.side * input.side * channels,
+            SavedForBackward::Nothing,
+        );
+        FeatureMap { at, side: input.side, channels }
     }
 }
 
@@ -94,11 +98,11 @@ impl Cnn {
     }
 
     /// Forward pass on `samples` images.
-    pub(super) fn operators(&self, samples: f64) -> Vec<Operator> {
-        let mut net = Builder { ops: Operators::default(), samples };
+    pub(super) fn operators(&self, samples: f64) -> Vec<ForwardOperator> {
+        let mut net = CnnBuilder { ops: Operators::default(), samples };
         let (side, width) = (self.image as f64, self.width as f64);
-        let image = net.ops.add("image", &[], samples * side * side * 3.0, Kept::NoGradient);
-        let stem = net.convolution("7x7 stem", Map { at: image, side, channels: 3.0 }, 7.0, 2.0, width);
+        let image = net.ops.add("image", &[], samples * side * side * 3.0, SavedForBackward::NoGradient);
+        let stem = net.convolution("7x7 stem", FeatureMap { at: image, side, channels: 3.0 }, 7.0, 2.0, width);
         let pooled = net.pool("stem pool", stem, 2.0);
         let second = net.convolution("3x3 stem", pooled, 3.0, 1.0, 3.0 * width);
         let mut last = net.pool("second stem pool", second, 2.0);
@@ -112,7 +116,7 @@ impl Cnn {
             last = net.block(last, width / 2.0 * f64::from(1 << scale.min(3)));
         }
         net.ops.layer += 1;
-        let pooled = net.ops.add("global pool", &[last.at], samples * last.channels, Kept::Inputs);
+        let pooled = net.ops.add("global pool", &[last.at], samples * last.channels, SavedForBackward::Inputs);
         let weights = last.channels * LABELS;
         net.ops.add_matrix("classifier", &[pooled], samples * LABELS, 2.0 * samples * weights, weights + LABELS);
         net.ops.list
@@ -127,7 +131,7 @@ mod tests {
     fn branches_meet_and_sizes_halve() {
         let list = Cnn::default().operators(1.0);
         assert_eq!(list.len(), 5 + 9 * 8 + 2 + 2);
-        let joins: Vec<&Operator> = list.iter().filter(|op| op.inputs.len() == 4).collect();
+        let joins: Vec<&ForwardOperator> = list.iter().filter(|op| op.inputs.len() == 4).collect();
         assert_eq!(joins.len(), 9);
         // 28 x 28 x 256 in the first block, 7 x 7 x 1024 in the last.
         assert_eq!((joins[0].outputs, joins[8].outputs), (28.0 * 28.0 * 256.0, 7.0 * 7.0 * 1024.0));

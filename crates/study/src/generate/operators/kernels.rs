@@ -7,8 +7,8 @@
 use super::Kernel;
 use plantui_core::{
     family::training::{
-        Layout, Recompute, Run,
-        layer::{BACKWARD_TRAFFIC, Rates},
+        Layout, Recompute, TrainingRun,
+        layer::{BACKWARD_TRAFFIC, RunRates},
     },
     workload::TrainingProfile,
 };
@@ -17,7 +17,7 @@ use plantui_core::{
 #[derive(Debug, Clone)]
 pub(super) struct Kernels {
     profile: TrainingProfile,
-    run: Run,
+    run: TrainingRun,
 }
 
 impl Kernels {
@@ -25,13 +25,16 @@ impl Kernels {
     pub(super) fn new(profile: &TrainingProfile, micro_batch: u64) -> Self {
         let micro_batch = u32::try_from(micro_batch).unwrap_or(u32::MAX);
         let layout = Layout { micro_batch, ..Layout::ONE };
-        Kernels { run: Run { layout, global_batch: micro_batch.into(), ..profile.alone() }, profile: profile.clone() }
+        Kernels {
+            run: TrainingRun { layout, global_batch: micro_batch.into(), ..profile.alone() },
+            profile: profile.clone(),
+        }
     }
 
     /// Seconds of an operator's pass; `bytes` is the traffic of its forward pass.
     pub(super) fn seconds(&self, kernel: Kernel, bytes: f64, backward: bool) -> f64 {
         let TrainingProfile { model, accelerator, constants, .. } = &self.profile;
-        let rates = Rates::new(model, &self.run, accelerator, constants);
+        let rates = RunRates::new(model, &self.run, accelerator, constants);
         match kernel {
             Kernel::Memory => bytes * if backward { BACKWARD_TRAFFIC } else { 1.0 } / rates.memory(),
             Kernel::Product(sides) => rates.product(sides)[usize::from(backward)],
@@ -61,7 +64,7 @@ mod tests {
         ]);
         let products: Vec<Kernel> = products.map(|[n, k]| Kernel::Product([tokens, n, k])).collect();
         let TrainingProfile { model, accelerator, constants, .. } = &profile;
-        let whole = Rates::new(model, &kernels.run, accelerator, constants).layer(model.kind(0), Recompute::None);
+        let whole = RunRates::new(model, &kernels.run, accelerator, constants).layer(model.kind(0), Recompute::None);
         for (backward, pass) in [(false, whole.forward), (true, whole.backward)] {
             let sum: f64 = products.iter().map(|&kernel| kernels.seconds(kernel, 0.0, backward)).sum();
             // One product for queries, keys and values, and one for gate and up: shorter edges.

@@ -1,10 +1,10 @@
 //! Device-placement workload from a network's operators: one forward pass, and the backward pass of training.
 //!
-//! [`generate`] takes a [`Network`], a [`Hardware`] preset and [`OperatorSettings`] and returns the text of the file,
-//! with its provenance and assumptions. On an accelerator with training constants, matrix products, attention cores and
-//! passes over memory take the times of the model of real training (`kernels.rs`). Elsewhere, and on CPUs, an operator
-//! takes the longer of its matrix arithmetic and its memory traffic. This is the roofline of Williams, Waterman and
-//! Patterson, CACM 2009. `O(operators)` time and memory; equal arguments give equal bytes.
+//! [`generate`] takes a [`OperatorNetwork`], a [`Hardware`] preset and [`OperatorSettings`] and returns the text of the
+//! file, with its provenance and assumptions. On an accelerator with training constants, matrix products, attention
+//! cores and passes over memory take the times of the model of real training (`kernels.rs`). Elsewhere, and on CPUs, an
+//! operator takes the longer of its matrix arithmetic and its memory traffic. This is the roofline of Williams,
+//! Waterman and Patterson, CACM 2009. `O(operators)` time and memory; equal arguments give equal bytes.
 //!
 //! An operator and its gradient share a colour class, and the operator carries all memory. So parameters, their
 //! gradients and their kept activations are always on one device.
@@ -25,7 +25,7 @@ pub const BRANCHING_CNN: &str = "branching-cnn";
 
 /// Passes computed for a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pass {
+pub enum SamplePass {
     /// Forward pass only.
     Inference,
     /// Forward and backward.
@@ -34,7 +34,7 @@ pub enum Pass {
 
 /// Network whose operators are written.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Network {
+pub enum OperatorNetwork {
     /// Transformer.
     Transformer(ModelConfig),
     /// Convolutional network with branches.
@@ -45,7 +45,7 @@ pub enum Network {
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperatorSettings {
     /// Forward pass only, or with backward.
-    pub pass: Pass,
+    pub pass: SamplePass,
     /// Tokens per sequence; transformers only.
     pub sequence_length: u64,
     /// Samples per microbatch.
@@ -86,20 +86,20 @@ const LONGEST_DEFAULT_SEQUENCE: u64 = 4096;
 
 impl OperatorSettings {
     /// Defaults for a network on some hardware.
-    pub fn defaults(network: &Network, hardware: &Hardware, pass: Pass) -> Self {
+    pub fn defaults(network: &OperatorNetwork, hardware: &Hardware, pass: SamplePass) -> Self {
         let element_bytes = 2;
         OperatorSettings {
             pass,
             sequence_length: match network {
-                Network::Transformer(model) => model.longest_sequence.min(LONGEST_DEFAULT_SEQUENCE),
-                Network::Cnn(_) => 1,
+                OperatorNetwork::Transformer(model) => model.longest_sequence.min(LONGEST_DEFAULT_SEQUENCE),
+                OperatorNetwork::Cnn(_) => 1,
             },
             micro_batch: 1,
             element_bytes,
             mfu: hardware.mfu.value,
             state: StateBytes::Fixed(match pass {
-                Pass::Training => 18.0,
-                Pass::Inference => f64::from(element_bytes),
+                SamplePass::Training => 18.0,
+                SamplePass::Inference => f64::from(element_bytes),
             }),
             keep_attention_scores: false,
             causal_credit: false,
@@ -117,10 +117,10 @@ impl OperatorSettings {
     ///
     /// # Errors
     /// [`GenerateError::Setting`] with the flag and the repair.
-    pub fn validate(&self, network: &Network) -> Result<(), GenerateError> {
+    pub fn validate(&self, network: &OperatorNetwork) -> Result<(), GenerateError> {
         let refuse = |flag, problem: String| Err(GenerateError::Setting { flag, problem });
         match network {
-            Network::Transformer(model) => {
+            OperatorNetwork::Transformer(model) => {
                 if !(1..=1 << 24).contains(&self.sequence_length) {
                     return refuse("--sequence-length", format!("{} is not from 1 to 16777216", self.sequence_length));
                 }
@@ -135,7 +135,7 @@ impl OperatorSettings {
                     return refuse("--causal-credit", problem);
                 }
             }
-            Network::Cnn(cnn) => cnn.validate()?,
+            OperatorNetwork::Cnn(cnn) => cnn.validate()?,
         }
         if !(1..=1 << 20).contains(&self.micro_batch) {
             return refuse("--micro-batch", format!("{} is not from 1 to 1048576", self.micro_batch));
@@ -174,7 +174,7 @@ impl OperatorSettings {
 
 /// Operator of the forward pass; counts are elements and FLOP of a whole microbatch.
 #[derive(Debug, Clone, PartialEq)]
-struct Operator {
+struct ForwardOperator {
     name: String,
     /// Layer or block that it belongs to.
     layer: usize,
@@ -189,7 +189,7 @@ struct Operator {
     parameters: f64,
     /// Parameters that one pass reads: a row per token of an embedding.
     parameters_read: f64,
-    kept: Kept,
+    saved: SavedForBackward,
 }
 
 /// Kernel of an operator.
@@ -205,7 +205,7 @@ enum Kernel {
 
 /// Forward data that the gradient of an operator needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum SavedForBackward {
     /// No gradient: input data.
     NoGradient,
     /// Nothing: sums and concatenations pass gradients on.
@@ -219,15 +219,15 @@ enum Kept {
 /// Operators under construction; each comes after its inputs.
 #[derive(Debug, Default)]
 struct Operators {
-    list: Vec<Operator>,
+    list: Vec<ForwardOperator>,
     layer: usize,
 }
 
 impl Operators {
-    fn add(&mut self, name: &str, inputs: &[usize], outputs: f64, kept: Kept) -> usize {
+    fn add(&mut self, name: &str, inputs: &[usize], outputs: f64, saved: SavedForBackward) -> usize {
         let inputs = inputs.to_vec();
         let (name, layer) = (name.to_string(), self.layer);
-        self.list.push(Operator {
+        self.list.push(ForwardOperator {
             name,
             layer,
             inputs,
@@ -236,14 +236,14 @@ impl Operators {
             kernel: Kernel::Memory,
             parameters: 0.0,
             parameters_read: 0.0,
-            kept,
+            saved,
         });
         self.list.len() - 1
     }
 
     /// Adds an operator with parameters and matrix arithmetic.
     fn add_matrix(&mut self, name: &str, inputs: &[usize], outputs: f64, flop: f64, parameters: f64) -> usize {
-        let at = self.add(name, inputs, outputs, Kept::Inputs);
+        let at = self.add(name, inputs, outputs, SavedForBackward::Inputs);
         let operator = &mut self.list[at];
         (operator.flop, operator.parameters, operator.parameters_read) = (flop, parameters, parameters);
         at
@@ -264,21 +264,22 @@ impl Operators {
 /// # Errors
 /// [`GenerateError::Setting`] if a setting does not suit the network.
 pub fn generate(
-    network: &Network,
+    network: &OperatorNetwork,
     hardware: &Hardware,
     settings: &OperatorSettings,
     command_line: &str,
 ) -> Result<String, GenerateError> {
     settings.validate(network)?;
     let operators = match network {
-        Network::Transformer(model) => transformer::operators(model, settings),
-        Network::Cnn(cnn) => cnn.operators(settings.micro_batch as f64),
+        OperatorNetwork::Transformer(model) => transformer::operators(model, settings),
+        OperatorNetwork::Cnn(cnn) => cnn.operators(settings.micro_batch as f64),
     };
     let assumptions = assumptions::sentences(network, hardware, settings);
     let recipe = match network {
-        Network::Transformer(model) => Some(super::recipe::of_operators(model, hardware, settings)),
-        Network::Cnn(_) => None,
+        OperatorNetwork::Transformer(model) => Some(super::recipe::of_operators(model, hardware, settings)),
+        OperatorNetwork::Cnn(_) => None,
     };
     let kernels = settings.trained.as_ref().map(|profile| kernels::Kernels::new(profile, settings.micro_batch));
-    Ok(sketch::Sketch { operators, hardware, settings, kernels, provenance: command_line, assumptions, recipe }.text())
+    Ok(sketch::OperatorSketch { operators, hardware, settings, kernels, provenance: command_line, assumptions, recipe }
+        .text())
 }

@@ -6,12 +6,12 @@
 
 use std::fmt::Write as _;
 
-use super::{Kept, Operator, OperatorSettings, Pass, kernels::Kernels};
+use super::{ForwardOperator, OperatorSettings, SamplePass, SavedForBackward, kernels::Kernels};
 use plantui_core::{cluster::hardware::Hardware, workload::recipe::Recipe};
 
 /// Workload to write.
-pub(super) struct Sketch<'a> {
-    pub(super) operators: Vec<Operator>,
+pub(super) struct OperatorSketch<'a> {
+    pub(super) operators: Vec<ForwardOperator>,
     pub(super) hardware: &'a Hardware,
     pub(super) settings: &'a OperatorSettings,
     /// Accelerator times, if training constants are known.
@@ -22,7 +22,7 @@ pub(super) struct Sketch<'a> {
 }
 
 /// Node of the file; times in seconds, sizes in bytes.
-struct Row {
+struct PlacementRow {
     id: usize,
     name: String,
     backward: bool,
@@ -41,9 +41,9 @@ fn milliseconds(seconds: f64) -> f64 {
     format!("{:.5e}", seconds * 1e3).parse().expect("a printed number can be read")
 }
 
-impl Sketch<'_> {
+impl OperatorSketch<'_> {
     /// Seconds of a pass on a CPU and on an accelerator.
-    fn times(&self, operator: &Operator, backward: bool) -> (f64, f64) {
+    fn times(&self, operator: &ForwardOperator, backward: bool) -> (f64, f64) {
         let settings = self.settings;
         let passes = if backward { 2.0 } else { 1.0 };
         let (flop, bytes) = (passes * operator.flop, passes * self.traffic_bytes(operator));
@@ -57,27 +57,27 @@ impl Sketch<'_> {
     }
 
     /// Bytes that one forward pass reads and writes; input data costs nothing.
-    fn traffic_bytes(&self, operator: &Operator) -> f64 {
-        if operator.kept == Kept::NoGradient {
+    fn traffic_bytes(&self, operator: &ForwardOperator) -> f64 {
+        if operator.saved == SavedForBackward::NoGradient {
             return 0.0;
         }
         (self.read(operator) + operator.parameters_read + operator.outputs) * f64::from(self.settings.element_bytes)
     }
 
     /// Elements of an operator's inputs.
-    fn read(&self, operator: &Operator) -> f64 {
+    fn read(&self, operator: &ForwardOperator) -> f64 {
         operator.inputs.iter().map(|&input| self.operators[input].outputs).sum()
     }
 
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<PlacementRow> {
         let (n, element) = (self.operators.len(), f64::from(self.settings.element_bytes));
         // Gradients run in reverse order.
         let gradient = |at: usize| 2 * n - 1 - at;
-        let mut rows: Vec<Row> = vec![];
+        let mut rows: Vec<PlacementRow> = vec![];
         for (at, operator) in self.operators.iter().enumerate() {
             let (cpu_s, accelerator_s) = self.times(operator, false);
             let state = self.settings.state.per_parameter() * operator.parameters;
-            rows.push(Row {
+            rows.push(PlacementRow {
                 id: at,
                 name: operator.name.clone(),
                 backward: false,
@@ -93,17 +93,17 @@ impl Sketch<'_> {
                 rows[input].readers.push(at);
             }
         }
-        if self.settings.pass == Pass::Inference {
+        if self.settings.pass == SamplePass::Inference {
             return rows;
         }
         for (at, operator) in self.operators.iter().enumerate().rev() {
-            if operator.kept == Kept::NoGradient {
+            if operator.saved == SavedForBackward::NoGradient {
                 continue;
             }
-            let differentiable = |&&input: &&usize| self.operators[input].kept != Kept::NoGradient;
+            let differentiable = |&&input: &&usize| self.operators[input].saved != SavedForBackward::NoGradient;
             let (cpu_s, accelerator_s) = self.times(operator, true);
             let id = gradient(at);
-            rows.push(Row {
+            rows.push(PlacementRow {
                 id,
                 name: format!("{} gradient", operator.name),
                 backward: true,
@@ -122,15 +122,15 @@ impl Sketch<'_> {
                 readers: operator.inputs.iter().filter(differentiable).map(|&input| gradient(input)).collect(),
             });
             // The loss is computed from the last operator's output.
-            let read: &[usize] = match operator.kept {
-                Kept::Inputs => &operator.inputs,
-                Kept::Output => &[at],
-                Kept::NoGradient | Kept::Nothing => &[],
+            let read: &[usize] = match operator.saved {
+                SavedForBackward::Inputs => &operator.inputs,
+                SavedForBackward::Output => &[at],
+                SavedForBackward::NoGradient | SavedForBackward::Nothing => &[],
             };
             for &kept in read {
                 rows[kept].readers.push(id);
             }
-            if at + 1 == n && operator.kept != Kept::Output {
+            if at + 1 == n && operator.saved != SavedForBackward::Output {
                 rows[at].readers.push(id);
             }
         }

@@ -1,20 +1,20 @@
 //! Operators of a transformer: norms, projections, attention, feed-forward block, residual sums.
 
-use super::{Kept, Kernel, OperatorSettings, Operators};
+use super::{Kernel, OperatorSettings, Operators, SavedForBackward};
 use plantui_core::workload::model::{Head, Mlp, ModelConfig};
 
 /// Forward pass: inputs, embedding, consecutive layers, head.
-pub(super) fn operators(model: &ModelConfig, settings: &OperatorSettings) -> Vec<super::Operator> {
+pub(super) fn operators(model: &ModelConfig, settings: &OperatorSettings) -> Vec<super::ForwardOperator> {
     let tokens = (settings.sequence_length * settings.micro_batch) as f64;
     let h = model.hidden as f64;
     let mut ops = Operators::default();
-    let ids = ops.add("tokens", &[], tokens, Kept::NoGradient);
-    let embedding = ops.add("Embedding", &[ids], tokens * h, Kept::Inputs);
+    let ids = ops.add("tokens", &[], tokens, SavedForBackward::NoGradient);
+    let embedding = ops.add("Embedding", &[ids], tokens * h, SavedForBackward::Inputs);
     let parameters = model.embedding_parameters(1);
     (ops.list[embedding].parameters, ops.list[embedding].parameters_read) = (parameters, tokens * h);
-    let mask = model
-        .padding_mask
-        .then(|| ops.add("attention mask", &[], tokens * settings.sequence_length as f64, Kept::NoGradient));
+    let mask = model.padding_mask.then(|| {
+        ops.add("attention mask", &[], tokens * settings.sequence_length as f64, SavedForBackward::NoGradient)
+    });
     let mut last = embedding;
     for layer in 1..=model.layers as usize {
         ops.layer = layer;
@@ -70,7 +70,7 @@ fn transformer_layer(
     let attention = if settings.keep_attention_scores {
         let pairs = tokens * sequence * model.heads as f64;
         let scores = ops.add_matrix("scores", &masked(&[query, key]), pairs, half, 0.0);
-        let softmax = ops.add("softmax", &[scores], pairs, Kept::Output);
+        let softmax = ops.add("softmax", &[scores], pairs, SavedForBackward::Output);
         ops.add_matrix("context", &[softmax, value], tokens * query_width, half, 0.0)
     } else {
         let at = ops.add_matrix("attention", &masked(&[query, key, value]), tokens * query_width, 2.0 * half, 0.0);
@@ -78,25 +78,25 @@ fn transformer_layer(
         at
     };
     let output = matrix(ops, "attention output", attention, query_width, h, biases.attention_output);
-    let middle = ops.add("attention residual", &[input, output], tokens * h, Kept::Nothing);
+    let middle = ops.add("attention residual", &[input, output], tokens * h, SavedForBackward::Nothing);
     let second = norm(ops, model, "MLP norm", middle, tokens);
     let up = matrix(ops, "up", second, h, f, biases.mlp);
     let active = match model.mlp {
-        Mlp::Plain => ops.add("activation", &[up], tokens * f, Kept::Inputs),
+        Mlp::Plain => ops.add("activation", &[up], tokens * f, SavedForBackward::Inputs),
         Mlp::Gated => {
             let gate = matrix(ops, "gate", second, h, f, biases.mlp);
-            ops.add("gated activation", &[up, gate], tokens * f, Kept::Inputs)
+            ops.add("gated activation", &[up, gate], tokens * f, SavedForBackward::Inputs)
         }
     };
     let down = matrix(ops, "down", active, f, h, biases.mlp);
-    ops.add("MLP residual", &[middle, down], tokens * h, Kept::Nothing)
+    ops.add("MLP residual", &[middle, down], tokens * h, SavedForBackward::Nothing)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::generate::{
-        operators::{Network, Pass},
+        operators::{OperatorNetwork, SamplePass},
         preset, presets,
     };
     use plantui_core::cluster::hardware;
@@ -105,9 +105,9 @@ mod tests {
     fn the_operators_have_the_parameters_and_arithmetic_of_the_model() {
         for name in presets() {
             let model = preset(name).unwrap();
-            let network = Network::Transformer(model.clone());
+            let network = OperatorNetwork::Transformer(model.clone());
             let hardware = hardware::find("a100-80").unwrap();
-            let settings = OperatorSettings::defaults(&network, hardware, Pass::Training);
+            let settings = OperatorSettings::defaults(&network, hardware, SamplePass::Training);
             let list = operators(&model, &settings);
             let parameters: f64 = list.iter().map(|op| op.parameters).sum();
             let tied = match model.head {

@@ -10,10 +10,11 @@ mod extended;
 
 use std::{path::Path, sync::Arc};
 
-use super::{Figure, Point, Series, Sweep, Values};
+use super::{ChartFigure, LimitValues, Series, Sweep, SweepPoint};
 use plantui_core::{
     cluster::{GivenLimits, LimitKind, Limits},
     source::LoadError,
+    units::GIB,
     workload::{self, Workload},
 };
 use plantui_planners::OptionValue;
@@ -26,7 +27,7 @@ pub struct Paper {
     /// Content in one line.
     pub title: &'static str,
     /// Figure of its chart.
-    pub figure: Figure,
+    pub figure: ChartFigure,
     /// Builds the sweep from the folder with the published inputs.
     build: fn(&Path) -> Result<Sweep, LoadError>,
 }
@@ -36,55 +37,55 @@ pub static ALL: [Paper; 9] = [
     Paper {
         id: "piper-figure-1",
         title: "Piper, figure 1: time per sample of BERT-32 by devices and memory, with a dimension switched off",
-        figure: Figure::Objective,
+        figure: ChartFigure::Objective,
         build: figure_1,
     },
     Paper {
         id: "piper-figure-2",
         title: "Piper, figure 2: time per sample of BERT-32 for every number of devices up to 2048",
-        figure: Figure::Objective,
+        figure: ChartFigure::Objective,
         build: figure_2,
     },
     Paper {
         id: "piper-figure-2-replicas",
         title: "Piper, figure 2: time per sample of BERT-32 on 2048 devices by the most replicas",
-        figure: Figure::Objective,
+        figure: ChartFigure::Objective,
         build: figure_2_replicas,
     },
     Paper {
         id: "piper-figure-3",
         title: "Piper, figure 3: planning time of BERT with 32 to 96 layers",
-        figure: Figure::Seconds,
+        figure: ChartFigure::Seconds,
         build: figure_3,
     },
     Paper {
         id: "piper-gnmt",
         title: "Piper, GNMT table: time per sample by devices and memory",
-        figure: Figure::Objective,
+        figure: ChartFigure::Objective,
         build: gnmt,
     },
     Paper {
         id: "piper-resnet",
         title: "Piper, ResNet table: time per sample by devices and memory",
-        figure: Figure::Objective,
+        figure: ChartFigure::Objective,
         build: resnet,
     },
     Paper {
         id: "placement-throughput",
         title: "Device placement, throughput table: load of the busiest device by algorithm",
-        figure: Figure::Objective,
+        figure: ChartFigure::Objective,
         build: throughput,
     },
     Paper {
         id: "placement-latency",
         title: "Device placement, latency table: time of one sample by algorithm",
-        figure: Figure::Objective,
+        figure: ChartFigure::Objective,
         build: latency,
     },
     Paper {
         id: "joint-headroom",
         title: "Simulated batches of four networks: Piper, equal partition, Piper for engines, and Joint by schedule",
-        figure: Figure::Iteration,
+        figure: ChartFigure::Iteration,
         build: headroom,
     },
 ];
@@ -104,7 +105,6 @@ impl Paper {
     }
 }
 
-const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 /// Bandwidth of the published plots and tables: 25 GiB/s.
 const BANDWIDTH: f64 = 25.0 * GIB;
 const BERT: &str = "piper/inputs/bert32a100.json";
@@ -137,14 +137,14 @@ fn series(lines: &[&str]) -> Vec<Series> {
     lines.iter().map(|line| Series::parse(line, &[]).expect("the studies' lines are tested")).collect()
 }
 
-fn values(kind: LimitKind, values: &[f64]) -> Values {
-    Values { kind, values: values.to_vec() }
+fn values(kind: LimitKind, values: &[f64]) -> LimitValues {
+    LimitValues { kind, values: values.to_vec() }
 }
 
 fn grid(
     workloads: Vec<Arc<Workload>>,
     lines: &[&str],
-    axes: &[Values],
+    axes: &[LimitValues],
     rest: &GivenLimits,
 ) -> Result<Sweep, LoadError> {
     Sweep::grid(workloads, series(lines), axes, rest)
@@ -178,7 +178,7 @@ fn headroom(folder: &Path) -> Result<Sweep, LoadError> {
 }
 
 fn figure_2(folder: &Path) -> Result<Sweep, LoadError> {
-    let devices = Values { kind: LimitKind::Devices, values: (1..=2048).map(f64::from).collect() };
+    let devices = LimitValues { kind: LimitKind::Devices, values: (1..=2048).map(f64::from).collect() };
     let microbatches = values(LimitKind::Microbatches, &[512.0, 960.0]);
     let rest = GivenLimits::default().with(LimitKind::Memory, 8.0 * GIB);
     grid(vec![load(folder, BERT)?], &PIPER[..1], &[devices, microbatches], &rest)
@@ -198,7 +198,7 @@ fn figure_2_replicas(folder: &Path) -> Result<Sweep, LoadError> {
         for most in 1..=end.limits.microbatches.min(DEVICES) {
             let mut one = series[0].clone();
             one.options.set("most_replicas", OptionValue::Number(f64::from(most)));
-            sweep.points.push(Point { series: sweep.series.len(), ..end.clone() });
+            sweep.points.push(SweepPoint { series: sweep.series.len(), ..end.clone() });
             sweep.series.push(one);
         }
     }
@@ -220,9 +220,9 @@ fn figure_3(folder: &Path) -> Result<Sweep, LoadError> {
 }
 
 /// Devices and memory (GiB) of a table.
-type Pairs = &'static [(u32, &'static [f64])];
+type DeviceMemoryPairs = &'static [(u32, &'static [f64])];
 
-fn table(folder: &Path, input: &str, pairs: Pairs) -> Result<Sweep, LoadError> {
+fn table(folder: &Path, input: &str, pairs: DeviceMemoryPairs) -> Result<Sweep, LoadError> {
     let workload = load(folder, input)?;
     let rest = GivenLimits::default().with(LimitKind::Bandwidth, BANDWIDTH);
     let mut sweep = Sweep {
@@ -243,7 +243,7 @@ fn table(folder: &Path, input: &str, pairs: Pairs) -> Result<Sweep, LoadError> {
 }
 
 fn gnmt(folder: &Path) -> Result<Sweep, LoadError> {
-    const PAIRS: Pairs = &[
+    const PAIRS: DeviceMemoryPairs = &[
         (2, &[2.5, 3.5]),
         (4, &[1.2, 2.5]),
         (8, &[0.6, 1.2, 2.4]),
@@ -255,7 +255,7 @@ fn gnmt(folder: &Path) -> Result<Sweep, LoadError> {
 }
 
 fn resnet(folder: &Path) -> Result<Sweep, LoadError> {
-    const PAIRS: Pairs = &[
+    const PAIRS: DeviceMemoryPairs = &[
         (8, &[4.0, 8.0, 16.0]),
         (16, &[1.5, 2.0, 4.0, 8.0, 16.0]),
         (32, &[1.5, 2.0, 4.0, 8.0, 16.0]),
@@ -266,7 +266,7 @@ fn resnet(folder: &Path) -> Result<Sweep, LoadError> {
 }
 
 /// Planner that the published tables run on one accelerator without a memory limit.
-const HEEDLESS: &str = "placement-one";
+const WITHOUT_MEMORY_LIMIT: &str = "placement-one";
 /// Enough accelerators for every split of a human expert; the published tables limit neither their number nor their
 /// memory.
 const MOST_OF_EXPERTS: u32 = 16;
@@ -287,9 +287,9 @@ fn placement(folder: &Path, inputs: &[&str], lines: &[&str], expert: &str) -> Re
         let place = sweep.workloads.len();
         let one = grid(vec![Arc::new(workload)], lines, &[], &GivenLimits::default())?;
         sweep.points.extend(one.points.iter().map(|point| {
-            let heedless = one.series[point.series].planner.info().id == HEEDLESS;
+            let heedless = one.series[point.series].planner.info().id == WITHOUT_MEMORY_LIMIT;
             let limits = if heedless { without_memory(&point.limits) } else { point.limits.clone() };
-            Point { workload: place, series: point.series, limits }
+            SweepPoint { workload: place, series: point.series, limits }
         }));
         sweep.workloads.extend(one.workloads);
         if let Some(split) = expert_split(&root, input) {
@@ -298,7 +298,7 @@ fn placement(folder: &Path, inputs: &[&str], lines: &[&str], expert: &str) -> Re
             let last = sweep.points[sweep.points.len() - 1].clone();
             let devices = f64::from(last.limits.devices.max(MOST_OF_EXPERTS));
             let limits = without_memory(&last.limits).with(LimitKind::Devices, devices);
-            sweep.points.push(Point { series: sweep.series.len(), limits, ..last });
+            sweep.points.push(SweepPoint { series: sweep.series.len(), limits, ..last });
             sweep.series.push(human);
         }
     }

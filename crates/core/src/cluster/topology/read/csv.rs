@@ -19,7 +19,7 @@ use crate::{
 pub(super) const PRIVATE: &str = "a matrix does not tell which links are shared: every pair is taken to have its own";
 
 /// Row with its line number.
-struct Row<'a> {
+struct CsvRow<'a> {
     line: usize,
     cells: Vec<&'a str>,
 }
@@ -69,7 +69,7 @@ fn remarks(text: &str, source: &str) -> Result<Remarks, LoadError> {
 pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, LoadError> {
     let remarks = remarks(text, source)?;
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.trim().starts_with('#'));
-    let mut rows: Vec<Row<'_>> = lines.map(|(line, row)| Row { line, cells: cells(row) }).collect();
+    let mut rows: Vec<CsvRow<'_>> = lines.map(|(line, row)| CsvRow { line, cells: cells(row) }).collect();
     let names = names(&mut rows);
     let devices = rows.len();
     let refuse =
@@ -148,7 +148,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
 }
 
 /// Removes the names in the first row and the first column, if there are any, and returns them.
-fn names(rows: &mut Vec<Row<'_>>) -> Vec<String> {
+fn names(rows: &mut Vec<CsvRow<'_>>) -> Vec<String> {
     let is_name = |cell: &str| !cell.is_empty() && cell != "-" && number(cell).is_none();
     let is_head =
         rows.len() > 2 && rows.first().is_some_and(|head| head.cells.iter().skip(1).all(|cell| is_name(cell)));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{joined, refused};
 use crate::{
-    cluster::topology::graph::{Duplex, Link, Problem, Source, Topology, Vertex, VertexKind},
+    cluster::topology::graph::{Duplex, FigureSource, Link, Topology, TopologyProblem, Vertex, VertexKind},
     source::{LoadError, locate, syntax},
     text::printable,
     units::{self, UnitError},
@@ -29,13 +29,13 @@ struct File {
     hardware: Option<String>,
     #[serde(default)]
     relay: bool,
-    devices: Vec<Node>,
+    devices: Vec<TopologyNode>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    switches: Vec<Node>,
+    switches: Vec<TopologyNode>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    nics: Vec<Node>,
+    nics: Vec<TopologyNode>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    hosts: Vec<Node>,
+    hosts: Vec<TopologyNode>,
     links: Vec<Wire>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sources: Vec<Origin>,
@@ -45,7 +45,7 @@ struct File {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Node {
+struct TopologyNode {
     id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     machine: Option<String>,
@@ -158,7 +158,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     let name = if own.is_empty() { name } else { &own };
     let mut topology = Topology::new(name, vertices, links).map_err(|problem| {
         let line = match &problem {
-            Problem::NoDevice | Problem::TooManyDevices(_) | Problem::TooManyMachines => {
+            TopologyProblem::NoDevice | TopologyProblem::TooManyDevices(_) | TopologyProblem::TooManyMachines => {
                 locate::line_of(text, "devices")
             }
             _ => None,
@@ -175,7 +175,8 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     topology.hardware = file.hardware.as_deref().map(printable);
     topology.relay = file.relay;
     topology.notes = file.notes.iter().map(|note| printable(note)).collect();
-    let origin = |origin: &Origin| Source { figure: printable(&origin.figure), source: printable(&origin.source) };
+    let origin =
+        |origin: &Origin| FigureSource { figure: printable(&origin.figure), source: printable(&origin.source) };
     topology.sources = file.sources.iter().map(origin).collect();
     joined(topology, source)
 }
@@ -184,10 +185,12 @@ impl Topology {
     /// Topology as JSON that reads back, schema [`SCHEMA`].
     pub fn json(&self) -> String {
         let topology = self;
-        let nodes = |kind: VertexKind| -> Vec<Node> {
+        let nodes = |kind: VertexKind| -> Vec<TopologyNode> {
             let vertices = topology.vertices().iter().filter(|vertex| vertex.kind == kind);
             let machine = |machine: u32| format!("machine{machine}");
-            vertices.map(|vertex| Node { id: vertex.name.clone(), machine: vertex.machine.map(machine) }).collect()
+            vertices
+                .map(|vertex| TopologyNode { id: vertex.name.clone(), machine: vertex.machine.map(machine) })
+                .collect()
         };
         let name = |vertex: u32| topology.vertices()[vertex as usize].name.clone();
         let wire = |link: &Link| Wire {
@@ -198,7 +201,7 @@ impl Topology {
             duplex: (link.duplex != Duplex::Full).then(|| link.duplex.name().into()),
             what: link.what.clone(),
         };
-        let origin = |source: &Source| Origin { figure: source.figure.clone(), source: source.source.clone() };
+        let origin = |source: &FigureSource| Origin { figure: source.figure.clone(), source: source.source.clone() };
         let file = File {
             schema: SCHEMA.into(),
             name: topology.name.clone(),

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Measurements of all pairs.
-pub(super) struct Measured<'a> {
+pub(super) struct PairMeasurements<'a> {
     /// Bandwidths in GB/s. Rows are senders.
     pub(super) bandwidth: &'a [Vec<f64>],
     /// Latencies in microseconds, if measured.
@@ -16,7 +16,7 @@ pub(super) struct Measured<'a> {
     pub(super) shared: &'a dyn Fn(usize, usize) -> bool,
 }
 
-impl Measured<'_> {
+impl PairMeasurements<'_> {
     /// Builds the topology, with the method of measurement as a note.
     pub(super) fn topology(&self, source: &str, name: &str, how: String) -> Result<Topology, LoadError> {
         let count = self.bandwidth.len();

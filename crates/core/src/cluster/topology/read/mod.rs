@@ -14,8 +14,8 @@ mod p2p_test;
 mod rocm_smi;
 
 use super::{
-    graph::{Problem, Topology},
-    spec::Assumed,
+    graph::{Topology, TopologyProblem},
+    spec::AssumedBandwidths,
 };
 use crate::source::LoadError;
 
@@ -23,7 +23,7 @@ pub use json::SCHEMA;
 
 /// Form of a topology's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum TopologyFormat {
     /// plantui's JSON, schema [`SCHEMA`].
     Json,
     /// Matrix of bandwidths, in GB/s.
@@ -40,42 +40,42 @@ pub enum Format {
     NcclTests,
 }
 
-impl Format {
+impl TopologyFormat {
     /// Name of the form.
     pub fn name(self) -> &'static str {
         match self {
-            Format::Json => "topology JSON",
-            Format::Csv => "matrix of bandwidths",
-            Format::NvidiaSmi => "nvidia-smi topo -m",
-            Format::P2pTest => "p2pBandwidthLatencyTest",
-            Format::Nvbandwidth => "nvbandwidth",
-            Format::RocmSmi => "rocm-smi or amd-smi",
-            Format::NcclTests => "nccl-tests",
+            TopologyFormat::Json => "topology JSON",
+            TopologyFormat::Csv => "matrix of bandwidths",
+            TopologyFormat::NvidiaSmi => "nvidia-smi topo -m",
+            TopologyFormat::P2pTest => "p2pBandwidthLatencyTest",
+            TopologyFormat::Nvbandwidth => "nvbandwidth",
+            TopologyFormat::RocmSmi => "rocm-smi or amd-smi",
+            TopologyFormat::NcclTests => "nccl-tests",
         }
     }
 
     /// True if it states bandwidths of links; else it states only their kind.
     pub fn has_bandwidths(self) -> bool {
-        !matches!(self, Format::NvidiaSmi | Format::RocmSmi)
+        !matches!(self, TopologyFormat::NvidiaSmi | TopologyFormat::RocmSmi)
     }
 
     /// Form of a text, by its content.
-    pub fn of(text: &str) -> Format {
+    pub fn of(text: &str) -> TopologyFormat {
         let start = text.trim_start();
         if start.starts_with('{') {
-            Format::Json
+            TopologyFormat::Json
         } else if text.contains("P2P=") {
-            Format::P2pTest
+            TopologyFormat::P2pTest
         } else if rocm_smi::is_of(text) {
-            Format::RocmSmi
+            TopologyFormat::RocmSmi
         } else if text.lines().any(nvidia_smi::is_head) {
-            Format::NvidiaSmi
+            TopologyFormat::NvidiaSmi
         } else if text.lines().any(|line| nvbandwidth::is_heading(line.trim())) {
-            Format::Nvbandwidth
+            TopologyFormat::Nvbandwidth
         } else if text.lines().any(nccl_tests::is_head) {
-            Format::NcclTests
+            TopologyFormat::NcclTests
         } else {
-            Format::Csv
+            TopologyFormat::Csv
         }
     }
 }
@@ -103,7 +103,7 @@ fn foreign(text: &str) -> Option<(&'static str, &'static str)> {
 ///
 /// # Errors
 /// [`LoadError`] with the line and the repair.
-pub fn read(text: &str, source: &str, name: &str, assumed: &Assumed) -> Result<Topology, LoadError> {
+pub fn read(text: &str, source: &str, name: &str, assumed: &AssumedBandwidths) -> Result<Topology, LoadError> {
     if text.trim().is_empty() {
         let repair =
             "give a JSON topology, a CSV matrix, or what `nvidia-smi topo -m` or p2pBandwidthLatencyTest prints";
@@ -112,24 +112,24 @@ pub fn read(text: &str, source: &str, name: &str, assumed: &Assumed) -> Result<T
     if let Some((program, repair)) = foreign(text) {
         return Err(LoadError::file(source, format!("is {program}, which is not read"), repair));
     }
-    let format = Format::of(text);
+    let format = TopologyFormat::of(text);
     let mut read = match format {
-        Format::Json => json::read(text, source, name),
-        Format::Csv => csv::read(text, source, name),
-        Format::NvidiaSmi => nvidia_smi::read(text, source, name, assumed),
-        Format::P2pTest => p2p_test::read(text, source, name),
-        Format::Nvbandwidth => nvbandwidth::read(text, source, name),
-        Format::RocmSmi => rocm_smi::read(text, source, name, assumed),
-        Format::NcclTests => nccl_tests::read(text, source, name),
+        TopologyFormat::Json => json::read(text, source, name),
+        TopologyFormat::Csv => csv::read(text, source, name),
+        TopologyFormat::NvidiaSmi => nvidia_smi::read(text, source, name, assumed),
+        TopologyFormat::P2pTest => p2p_test::read(text, source, name),
+        TopologyFormat::Nvbandwidth => nvbandwidth::read(text, source, name),
+        TopologyFormat::RocmSmi => rocm_smi::read(text, source, name, assumed),
+        TopologyFormat::NcclTests => nccl_tests::read(text, source, name),
     }?;
-    if matches!(format, Format::P2pTest | Format::Nvbandwidth | Format::NcclTests) {
+    if matches!(format, TopologyFormat::P2pTest | TopologyFormat::Nvbandwidth | TopologyFormat::NcclTests) {
         read.hardware = crate::cluster::hardware::named_in(text).map(String::from);
     }
     Ok(read)
 }
 
 /// Error about the whole topology, as an error about the file.
-fn refused(source: &str, problem: &Problem) -> LoadError {
+fn refused(source: &str, problem: &TopologyProblem) -> LoadError {
     let told = problem.to_string();
     let (problem, repair) = told.rsplit_once("; ").unwrap_or((&told, ""));
     LoadError::file(source, problem, repair)
@@ -149,10 +149,10 @@ mod tests {
     };
 
     fn read(text: &str, source: &str, name: &str) -> Result<Topology, LoadError> {
-        super::read(text, source, name, &Assumed::default())
+        super::read(text, source, name, &AssumedBandwidths::default())
     }
 
-    fn told(text: &str) -> String {
+    fn error_text(text: &str) -> String {
         read(text, "t", "t").unwrap_err().to_string()
     }
 
@@ -193,7 +193,7 @@ mod tests {
             ("\"from\": \"s\", \"to\": \"b\"", "\"from\": \"s\", \"to\": \"a\"", "a cannot reach b"),
             ("\"links\"", "\"lanks\"", "lanks"),
         ] {
-            let error = told(&text.replace(wrong, right));
+            let error = error_text(&text.replace(wrong, right));
             assert!(error.contains(says), "{error}");
         }
     }
@@ -216,7 +216,7 @@ mod tests {
             ("# machines 3x1\n0,1\n1,0\n", "t:1: tells of 3 devices"),
             ("hello", "matrix"),
         ] {
-            let error = told(text);
+            let error = error_text(text);
             assert!(error.contains(says), "{error} / {says}");
         }
     }
@@ -258,11 +258,11 @@ mod tests {
             ((|a, _| if a == 1 { "NV1" } else { "NV2" }.into()) as fn(usize, usize) -> String, "and the other way"),
             (|_, _| "NVX".into(), "t:2: GPU0 to GPU1 is `NVX`"),
         ] {
-            let error = told(&topo(cells, 3));
+            let error = error_text(&topo(cells, 3));
             assert!(error.contains(says), "{error}");
         }
         let short = topo(|_, _| "SYS".into(), 3).replace("GPU2\t", "");
-        assert!(told(&short).contains("GPU2"), "{}", told(&short));
+        assert!(error_text(&short).contains("GPU2"), "{}", error_text(&short));
     }
 
     const P2P: &str = "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\nP2P Connectivity Matrix\n     D\\D     0     1\n     0\t     1     1\n     1\t     1     1\n\
@@ -283,15 +283,15 @@ mod tests {
         let disabled = read(&P2P[..P2P.find("Unidirectional P2P=Enabled").unwrap()], "t", "t").unwrap();
         assert_eq!(disabled.route(0, 1).bandwidth, 9.93e9);
         assert!(
-            told(&P2P.replace("48.35", "0.00")).contains("t:12: device 0 to 1 is 0"),
+            error_text(&P2P.replace("48.35", "0.00")).contains("t:12: device 0 to 1 is 0"),
             "{}",
-            told(&P2P.replace("48.35", "0.00"))
+            error_text(&P2P.replace("48.35", "0.00"))
         );
         assert!(
-            told(&P2P.replace(" 48.34 744.46", "")).contains("t:13:"),
+            error_text(&P2P.replace(" 48.34 744.46", "")).contains("t:13:"),
             "{}",
-            told(&P2P.replace(" 48.34 744.46", ""))
+            error_text(&P2P.replace(" 48.34 744.46", ""))
         );
-        assert!(told("P2P=Enabled\n").contains("Unidirectional"));
+        assert!(error_text("P2P=Enabled\n").contains("Unidirectional"));
     }
 }

@@ -3,11 +3,11 @@
 //! It reads the first matrix of copies between devices in one direction; the heading states whether the row or the
 //! column sends. A matrix of both directions at once shows links that the directions share (half duplex).
 
-use super::{matrix::Measured, p2p_test::FULL_DUPLEX};
+use super::{matrix::PairMeasurements, p2p_test::FULL_DUPLEX};
 use crate::{cluster::topology::graph::Topology, source::LoadError, text::printable};
 
 /// GB/s of all pairs. Rows are senders.
-type Pairs = Vec<Vec<f64>>;
+type PairBandwidths = Vec<Vec<f64>>;
 
 /// True if a line is the heading of a matrix between devices.
 pub(super) fn is_heading(line: &str) -> bool {
@@ -18,8 +18,8 @@ pub(super) fn is_heading(line: &str) -> bool {
 pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, LoadError> {
     let lines: Vec<&str> = text.lines().collect();
     let mut test = String::new();
-    let mut one_way: Option<(String, Pairs)> = None;
-    let mut both_ways: Option<Pairs> = None;
+    let mut one_way: Option<(String, PairBandwidths)> = None;
+    let mut both_ways: Option<PairBandwidths> = None;
     for (at, line) in lines.iter().enumerate() {
         if let Some(running) = line.trim().strip_prefix("Running ") {
             test = running.trim_end_matches('.').to_string();
@@ -47,13 +47,13 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
         let there = bandwidth[a][b].max(bandwidth[b][a]);
         both.as_ref().is_some_and(|both| both[a][b].min(both[b][a]) < FULL_DUPLEX * there)
     };
-    let measured = Measured { bandwidth: &bandwidth, latency: None, shared: &shared };
+    let measured = PairMeasurements { bandwidth: &bandwidth, latency: None, shared: &shared };
     let test = if test.is_empty() { "device to device".into() } else { printable(&test) };
     measured.topology(source, name, format!("measured by nvbandwidth, {test}"))
 }
 
 /// Matrix whose columns are named on this line.
-fn square(lines: &[&str], head: usize, source: &str) -> Result<Pairs, LoadError> {
+fn square(lines: &[&str], head: usize, source: &str) -> Result<PairBandwidths, LoadError> {
     let count = lines.get(head).map_or(0, |line| line.split_whitespace().count());
     let refuse = |at: usize, problem: String| {
         let repair = "copy all that nvbandwidth prints";

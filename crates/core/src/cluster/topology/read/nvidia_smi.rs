@@ -2,12 +2,13 @@
 //!
 //! The text names kinds, not bandwidths. `NV#` is a number of NVLinks. If all pairs have the same number, and that is
 //! more than a device has links, they go through a switch. PCIe forms a tree, whose sockets follow from the NUMA and
-//! CPU affinities. A second table belongs to a second host, a machine of its own. Bandwidths are assumed ([`Assumed`]),
-//! as in NCCL's model of machines. Every assumption is in the notes, with the flag that changes it.
+//! CPU affinities. A second table belongs to a second host, a machine of its own. Bandwidths are assumed
+//! ([`AssumedBandwidths`]), as in NCCL's model of machines. Every assumption is in the notes, with the flag that
+//! changes it.
 
 use std::collections::BTreeMap;
 
-use super::{Assumed, joined, refused};
+use super::{AssumedBandwidths, joined, refused};
 use crate::{
     cluster::topology::graph::{Duplex, Link, Topology, Vertex, VertexKind},
     source::LoadError,
@@ -29,7 +30,7 @@ const LATENCY: (f64, f64) = (0.3e-6, 0.5e-6);
 
 /// Kind of link between two devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LinkKind {
     Nvlink(u32),
     /// Level of the tree: one switch, several, the host bridge, the NUMA node, between sockets.
     Pcie(usize),
@@ -38,13 +39,13 @@ enum Kind {
 const LEVELS: [&str; 5] = ["PIX", "PXB", "PHB", "NODE", "SYS"];
 const SYS: usize = 4;
 
-fn kind(cell: &str) -> Option<Kind> {
+fn kind(cell: &str) -> Option<LinkKind> {
     if let Some(links) = cell.strip_prefix("NV") {
-        return links.parse().ok().filter(|links| (1..=MOST_LINKS).contains(links)).map(Kind::Nvlink);
+        return links.parse().ok().filter(|links| (1..=MOST_LINKS).contains(links)).map(LinkKind::Nvlink);
     }
     // Older drivers write SOC for links between sockets.
     let level = LEVELS.iter().position(|level| *level == cell).or((cell == "SOC").then_some(SYS));
-    level.map(Kind::Pcie)
+    level.map(LinkKind::Pcie)
 }
 
 /// Line without escape sequences, which underline it.
@@ -76,7 +77,7 @@ pub(super) fn is_head(line: &str) -> bool {
 #[derive(Debug, Default)]
 struct Host {
     /// Kind of link between any two devices; `None` on the diagonal.
-    kinds: Vec<Vec<Option<Kind>>>,
+    kinds: Vec<Vec<Option<LinkKind>>>,
     /// Name of each NIC, and the level of its link to each device.
     nics: Vec<(String, Vec<usize>)>,
     /// Affinity that identifies the socket of each device.
@@ -84,7 +85,7 @@ struct Host {
 }
 
 /// Reads the tables, one per host.
-pub(super) fn read(text: &str, source: &str, name: &str, assumed: &Assumed) -> Result<Topology, LoadError> {
+pub(super) fn read(text: &str, source: &str, name: &str, assumed: &AssumedBandwidths) -> Result<Topology, LoadError> {
     let lines: Vec<(usize, String)> = (1..).zip(text.lines().map(plain)).collect();
     let heads: Vec<usize> = (0..lines.len()).filter(|&at| is_head(&lines[at].1)).collect();
     let mut hosts = vec![];
@@ -92,11 +93,12 @@ pub(super) fn read(text: &str, source: &str, name: &str, assumed: &Assumed) -> R
         let end = heads.get(number + 1).copied().unwrap_or(lines.len());
         hosts.push(table(&lines[head..end], source)?);
     }
-    let mut drawn = Drawn { several: hosts.len() > 1, speeds: Speeds::of(&hosts, assumed), ..Drawn::default() };
+    let mut drawn =
+        HostTopology { several: hosts.len() > 1, speeds: Speeds::of(&hosts, assumed), ..HostTopology::default() };
     for (machine, host) in (0..).zip(&hosts) {
         drawn.host(host, machine);
     }
-    let Drawn { vertices, links, .. } = drawn;
+    let HostTopology { vertices, links, .. } = drawn;
     let mut notes = drawn.speeds.notes(&hosts, &links);
     notes.extend(drawn.notes);
     let mut topology = Topology::new(name, vertices, links).map_err(|problem| refused(source, &problem))?;
@@ -111,14 +113,14 @@ struct Speeds {
     nvlink: f64,
     pcie: f64,
     /// True for the bandwidths that the user gave.
-    told: [bool; 2],
+    given: [bool; 2],
 }
 
 impl Speeds {
-    fn of(hosts: &[Host], assumed: &Assumed) -> Self {
+    fn of(hosts: &[Host], assumed: &AssumedBandwidths) -> Self {
         let bridges = hosts.iter().any(Host::is_bridged);
         let most = hosts.iter().flat_map(|host| host.kinds.iter().flatten().flatten());
-        let most = most.filter_map(|kind| if let Kind::Nvlink(links) = kind { Some(*links) } else { None }).max();
+        let most = most.filter_map(|kind| if let LinkKind::Nvlink(links) = kind { Some(*links) } else { None }).max();
         // The number of NVLinks shows the device's generation, which gives the generation of PCIe.
         let pcie = match most {
             Some(13..) => 48e9,
@@ -128,7 +130,7 @@ impl Speeds {
         Speeds {
             nvlink: assumed.nvlink.unwrap_or(if bridges { BRIDGED } else { NVLINK }),
             pcie: assumed.pcie.unwrap_or(pcie),
-            told: [assumed.nvlink.is_some(), assumed.pcie.is_some()],
+            given: [assumed.nvlink.is_some(), assumed.pcie.is_some()],
         }
     }
 
@@ -137,7 +139,7 @@ impl Speeds {
         let mut notes = vec![];
         let rate = |rate: f64| format!("{} GB/s", units::exact_number(rate / 1e9));
         if links.iter().any(|link| link.what.ends_with("NVLink")) {
-            let why = match self.told[0] {
+            let why = match self.given[0] {
                 true => "as was given",
                 false if hosts.iter().any(Host::is_bridged) => {
                     "as on bridges of RTX 3090 and A6000; --nvlink-gbps or --hardware says otherwise"
@@ -150,7 +152,7 @@ impl Speeds {
             ));
         }
         if links.iter().any(|link| link.what == "PCIe") {
-            let why = if self.told[1] { "as was given" } else { "--pcie says otherwise" };
+            let why = if self.given[1] { "as was given" } else { "--pcie says otherwise" };
             let (pcie, sockets) = (rate(self.pcie), rate(SOCKETS));
             notes.push(format!(
                 "PCIe is taken as {pcie} ({why}), what goes between sockets as {sockets}, as NCCL has it"
@@ -215,7 +217,7 @@ fn table(lines: &[(usize, String)], source: &str) -> Result<Host, LoadError> {
         let rest = &all[count..];
         for ((nic, levels), cell) in host.nics.iter_mut().zip(rest) {
             match kind(cell) {
-                Some(Kind::Pcie(level)) => levels.push(level),
+                Some(LinkKind::Pcie(level)) => levels.push(level),
                 _ => {
                     let problem = format!("GPU{from} to {nic} is `{}`", printable(cell));
                     return refuse(line, problem, "write PIX, PXB, PHB, NODE or SYS");
@@ -250,15 +252,16 @@ impl Host {
     /// Links per device port, if all pairs have the same number and no device has that many to each.
     fn switched(&self) -> Option<u32> {
         let mut pairs = self.kinds.iter().flatten().flatten();
-        let Some(Kind::Nvlink(ports)) = pairs.next() else { return None };
-        let same = pairs.all(|kind| *kind == Kind::Nvlink(*ports));
+        let Some(LinkKind::Nvlink(ports)) = pairs.next() else { return None };
+        let same = pairs.all(|kind| *kind == LinkKind::Nvlink(*ports));
         (same && ports * (self.kinds.len() as u32 - 1) > MOST_LINKS).then_some(*ports)
     }
 
     /// True if all NVLinks are those of bridges between two devices of GA102: four links, and no others.
     fn is_bridged(&self) -> bool {
-        let of = |row: &Vec<Option<Kind>>| -> Vec<u32> {
-            let links = |kind: &Option<Kind>| if let Some(Kind::Nvlink(links)) = kind { Some(*links) } else { None };
+        let of = |row: &Vec<Option<LinkKind>>| -> Vec<u32> {
+            let links =
+                |kind: &Option<LinkKind>| if let Some(LinkKind::Nvlink(links)) = kind { Some(*links) } else { None };
             row.iter().filter_map(links).collect()
         };
         let mut joined = self.kinds.iter().map(of).filter(|links| !links.is_empty()).peekable();
@@ -268,7 +271,7 @@ impl Host {
 
 /// Vertices and links added so far.
 #[derive(Default)]
-struct Drawn {
+struct HostTopology {
     vertices: Vec<Vertex>,
     links: Vec<Link>,
     notes: Vec<String>,
@@ -278,7 +281,7 @@ struct Drawn {
     devices: usize,
 }
 
-impl Drawn {
+impl HostTopology {
     fn vertex(&mut self, kind: VertexKind, name: String, machine: u32) -> usize {
         let name = if self.several && kind != VertexKind::Device { format!("m{machine}.{name}") } else { name };
         self.vertices.push(Vertex { name, kind, machine: Some(machine) });
@@ -308,7 +311,7 @@ impl Drawn {
         } else {
             for (a, row) in host.kinds.iter().enumerate() {
                 for (b, kind) in row.iter().enumerate().skip(a + 1) {
-                    if let Some(Kind::Nvlink(links)) = kind {
+                    if let Some(LinkKind::Nvlink(links)) = kind {
                         let what = format!("{links} x NVLink");
                         self.link(leaves[a], leaves[b], f64::from(*links) * nvlink, LATENCY.0, what);
                     }
@@ -317,13 +320,13 @@ impl Drawn {
         }
         let nics: Vec<usize> =
             host.nics.iter().map(|(name, _)| self.vertex(VertexKind::Nic, name.clone(), machine)).collect();
-        Tree { host, machine, tops: [leaves, nics].concat(), groups: (0..count + host.nics.len()).collect() }
+        PcieTree { host, machine, tops: [leaves, nics].concat(), groups: (0..count + host.nics.len()).collect() }
             .grow(self);
     }
 }
 
 /// PCIe tree under construction: devices, then NICs, by their group.
-struct Tree<'a> {
+struct PcieTree<'a> {
     host: &'a Host,
     machine: u32,
     /// Highest vertex so far of each.
@@ -332,15 +335,15 @@ struct Tree<'a> {
     groups: Vec<usize>,
 }
 
-impl Tree<'_> {
-    fn grow(mut self, drawn: &mut Drawn) {
+impl PcieTree<'_> {
+    fn grow(mut self, drawn: &mut HostTopology) {
         let (count, host) = (self.host.kinds.len(), self.host);
         let pcie = drawn.speeds.pcie;
         for (level, name) in LEVELS.iter().enumerate().take(SYS) {
             let before = self.groups.clone();
             for a in 0..count {
                 for b in 0..a {
-                    if host.kinds[a][b] == Some(Kind::Pcie(level)) {
+                    if host.kinds[a][b] == Some(LinkKind::Pcie(level)) {
                         self.join(a, b);
                     }
                 }
@@ -355,7 +358,7 @@ impl Tree<'_> {
             let kind = if level < 2 { VertexKind::Switch } else { VertexKind::Host };
             self.rise(drawn, &before, kind, &name.to_lowercase(), pcie);
         }
-        let apart = host.kinds.iter().flatten().any(|kind| *kind == Some(Kind::Pcie(SYS)));
+        let apart = host.kinds.iter().flatten().any(|kind| *kind == Some(LinkKind::Pcie(SYS)));
         if !apart && host.nics.is_empty() {
             return;
         }
@@ -380,7 +383,7 @@ impl Tree<'_> {
     }
 
     /// Adds a vertex above every group that has grown since `before`.
-    fn rise(&mut self, drawn: &mut Drawn, before: &[usize], kind: VertexKind, name: &str, bandwidth: f64) {
+    fn rise(&mut self, drawn: &mut HostTopology, before: &[usize], kind: VertexKind, name: &str, bandwidth: f64) {
         for root in 0..self.groups.len() {
             let members: Vec<usize> = (0..self.groups.len()).filter(|&leaf| self.groups[leaf] == root).collect();
             if members.iter().all(|&leaf| before[leaf] == root) {

@@ -3,7 +3,7 @@
 //! It reads the unidirectional bandwidths with peer access (without it if there are no others), and the latencies of
 //! the same mode. If both directions at once are less than a quarter faster than one, they share a link (half duplex).
 
-use super::matrix::Measured;
+use super::matrix::PairMeasurements;
 use crate::{cluster::topology::graph::Topology, source::LoadError, text::printable};
 
 /// Minimum ratio of both directions at once to one direction for a channel per direction.
@@ -71,7 +71,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
         let there = bandwidth[a][b].max(bandwidth[b][a]);
         both.as_ref().is_some_and(|both| both[a][b].min(both[b][a]) < FULL_DUPLEX * there)
     };
-    let measured = Measured { bandwidth: &bandwidth, latency: latency.as_deref(), shared: &shared };
+    let measured = PairMeasurements { bandwidth: &bandwidth, latency: latency.as_deref(), shared: &shared };
     let mut topology = measured.topology(source, name, format!("measured with {mode}"))?;
     if mode == "P2P=Enabled" {
         let without = matrix(text, source, "Unidirectional P2P=Disabled")?.filter(same_size);

@@ -3,7 +3,7 @@
 //! Two tables are read: the link types, and the bandwidths in MB/s of `amd-smi`, if present. An xGMI link without a
 //! bandwidth is taken as [`XGMI`], and PCIe as 12 GB/s. The notes state all assumptions.
 
-use super::{Assumed, joined, refused};
+use super::{AssumedBandwidths, joined, refused};
 use crate::{
     cluster::topology::graph::{Duplex, Link, Topology, Vertex, VertexKind},
     source::LoadError,
@@ -33,7 +33,7 @@ pub(super) fn is_of(text: &str) -> bool {
 }
 
 /// Reads the tables.
-pub(super) fn read(text: &str, source: &str, name: &str, assumed: &Assumed) -> Result<Topology, LoadError> {
+pub(super) fn read(text: &str, source: &str, name: &str, assumed: &AssumedBandwidths) -> Result<Topology, LoadError> {
     let lines: Vec<&str> = text.lines().collect();
     let Some(head) = lines.iter().position(|line| is_heading(line)) else {
         let repair = "copy the table `Link Type between two GPUs` of rocm-smi --showtopo, or LINK TYPE TABLE of amd-smi topology";
@@ -103,10 +103,10 @@ fn megabytes(cell: &str) -> Option<f64> {
 }
 
 /// Cell with its line number.
-type Cell = (usize, String);
+type TableCell = (usize, String);
 
 /// Reads the square table below a heading.
-fn table(lines: &[&str], heading: usize, source: &str) -> Result<Vec<Vec<Cell>>, LoadError> {
+fn table(lines: &[&str], heading: usize, source: &str) -> Result<Vec<Vec<TableCell>>, LoadError> {
     let refuse = |at: usize, problem: String| {
         Err(LoadError::file(source, problem, "copy the whole table").on_line(Some(at + 1)))
     };

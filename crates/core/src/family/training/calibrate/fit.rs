@@ -11,11 +11,11 @@ use super::{
     next::{self, NextRun},
 };
 use crate::{
-    family::training::{check, iteration::Costs, memory, program},
+    family::training::{check, iteration::IterationCosts, memory, program},
     workload::training::{
         hardware::{Accelerator, Constants},
         model::Model,
-        run::Run,
+        run::TrainingRun,
     },
 };
 
@@ -33,7 +33,7 @@ pub(super) type Theta = [f64; 3];
 
 /// Fitted factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Factor {
+pub struct FittedFactor {
     /// Name of the factor.
     pub name: &'static str,
     /// Value of the factor; 1 if it is not identified.
@@ -48,7 +48,7 @@ pub struct Factor {
 
 /// One run with its predictions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct FittedRun {
     /// File and line of the run.
     pub place: String,
     /// Degrees of the run.
@@ -67,40 +67,40 @@ pub struct Row {
 
 /// Result of a fit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fit {
+pub struct CalibrationFit {
     /// Factors, ready to be applied.
     pub calibration: Calibration,
     /// Factors with their uncertainties.
-    pub factors: Vec<Factor>,
+    pub factors: Vec<FittedFactor>,
     /// Runs with their predictions.
-    pub rows: Vec<Row>,
+    pub rows: Vec<FittedRun>,
     /// Most informative next run about the order of layouts; `None` if none is left.
     pub next: Option<NextRun>,
 }
 
 /// Time of a run as a function of the factors.
 #[derive(Debug)]
-pub(super) struct Timed<'a> {
+pub(super) struct RunTimeModel<'a> {
     pub(super) model: &'a Model,
-    pub(super) run: &'a Run,
+    pub(super) run: &'a TrainingRun,
     pub(super) accelerator: &'a Accelerator,
     split: super::super::split::StageSplit,
 }
 
-impl<'a> Timed<'a> {
+impl<'a> RunTimeModel<'a> {
     pub(super) fn new(
         model: &'a Model,
-        run: &'a Run,
+        run: &'a TrainingRun,
         accelerator: &'a Accelerator,
         devices: u64,
     ) -> Result<Self, check::Refusal> {
-        Ok(Timed { model, run, accelerator, split: check::check(model, run, accelerator, devices)? })
+        Ok(RunTimeModel { model, run, accelerator, split: check::check(model, run, accelerator, devices)? })
     }
 
     /// Logarithm of the seconds.
     pub(super) fn log_time(&self, theta: &Theta) -> f64 {
         let constants = applied(theta).apply(&Constants::shipped(self.accelerator.generation));
-        let costs = Costs::of(self.model, self.run, self.accelerator, &constants, &self.split);
+        let costs = IterationCosts::of(self.model, self.run, self.accelerator, &constants, &self.split);
         if self.run.layers.is_empty() {
             return costs.terms().iteration.ln();
         }
@@ -150,7 +150,7 @@ fn applied(theta: &Theta) -> Calibration {
     }
 }
 
-impl Fit {
+impl CalibrationFit {
     /// Fits the factors to runs of a model.
     ///
     /// # Errors
@@ -162,11 +162,11 @@ impl Fit {
         let mut all = vec![];
         for run in runs {
             let resolved = &run.resolved;
-            let one = Timed::new(model, &resolved.run, resolved.accelerator, resolved.devices)
+            let one = RunTimeModel::new(model, &resolved.run, resolved.accelerator, resolved.devices)
                 .map_err(|refusal| RunError::of(&run.place, refusal))?;
             all.push((one, run.measured_s.ln()));
         }
-        let observed: Vec<Observed<'_>> = all.iter().map(|(timed, log)| Observed { timed, log: *log }).collect();
+        let observed: Vec<Observation<'_>> = all.iter().map(|(timed, log)| Observation { timed, log: *log }).collect();
         let solution = solve(&observed);
         let rows = rows(runs, &observed, &solution.theta);
         let told = |names: Vec<String>| {
@@ -189,7 +189,7 @@ impl Fit {
             ..applied(&solution.theta)
         };
         let factors = (0..3)
-            .map(|index| Factor {
+            .map(|index| FittedFactor {
                 name: NAMES[index],
                 value: solution.theta[index].exp(),
                 sigma: solution.covariance[index][index].sqrt(),
@@ -198,19 +198,19 @@ impl Fit {
             })
             .collect();
         let next = next::run(model, first, runs, &solution.theta, &solution.covariance);
-        Ok(Fit { calibration, factors, rows, next })
+        Ok(CalibrationFit { calibration, factors, rows, next })
     }
 }
 
-fn rows(runs: &[MeasuredRun], observed: &[Observed<'_>], theta: &Theta) -> Vec<Row> {
-    let error = |one: &Observed<'_>, theta: &Theta| (one.timed.log_time(theta) - one.log).exp() - 1.0;
+fn rows(runs: &[MeasuredRun], observed: &[Observation<'_>], theta: &Theta) -> Vec<FittedRun> {
+    let error = |one: &Observation<'_>, theta: &Theta| (one.timed.log_time(theta) - one.log).exp() - 1.0;
     runs.iter()
         .zip(observed)
         .enumerate()
         .map(|(index, (run, one))| {
-            let others: Vec<Observed<'_>> =
+            let others: Vec<Observation<'_>> =
                 observed.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, o)| *o).collect();
-            Row {
+            FittedRun {
                 place: run.place.clone(),
                 layout: run.resolved.run.layout.to_string(),
                 measured_s: run.measured_s,
@@ -225,13 +225,13 @@ fn rows(runs: &[MeasuredRun], observed: &[Observed<'_>], theta: &Theta) -> Vec<R
 
 /// Run with the logarithm of its time.
 #[derive(Debug, Clone, Copy)]
-struct Observed<'a> {
-    timed: &'a Timed<'a>,
+struct Observation<'a> {
+    timed: &'a RunTimeModel<'a>,
     log: f64,
 }
 
 /// Best-fitting factors.
-struct Solution {
+struct FittedFactors {
     theta: Theta,
     /// Covariance of all three factors; fixed ones have their priors'.
     covariance: [[f64; 3]; 3],
@@ -239,7 +239,7 @@ struct Solution {
 }
 
 /// Fits as many factors as the runs identify.
-fn solve(runs: &[Observed<'_>]) -> Solution {
+fn solve(runs: &[Observation<'_>]) -> FittedFactors {
     let mut free = [true, runs.len() >= 2, runs.len() >= 4 && varies(runs)];
     loop {
         let solution = descend(runs, free);
@@ -252,13 +252,13 @@ fn solve(runs: &[Observed<'_>]) -> Solution {
 }
 
 /// True if the exposed part of data-parallel transfers differs between runs.
-fn varies(runs: &[Observed<'_>]) -> bool {
+fn varies(runs: &[Observation<'_>]) -> bool {
     let slopes: Vec<f64> = runs.iter().map(|run| run.timed.gradient(&[0.0; 3])[2]).collect();
     let most = slopes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     most - slopes.iter().copied().fold(f64::INFINITY, f64::min) >= 0.01
 }
 
-fn descend(runs: &[Observed<'_>], free: [bool; 3]) -> Solution {
+fn descend(runs: &[Observation<'_>], free: [bool; 3]) -> FittedFactors {
     let mut theta = [0.0; 3];
     let mut covariance = [[0.0; 3]; 3];
     for _ in 0..30 {
@@ -291,7 +291,7 @@ fn descend(runs: &[Observed<'_>], free: [bool; 3]) -> Solution {
             break;
         }
     }
-    Solution { theta, covariance, free }
+    FittedFactors { theta, covariance, free }
 }
 
 /// Inverse of a symmetric positive 3 × 3 matrix, by cofactors.

@@ -6,7 +6,7 @@
 //! allocated.
 
 use super::{MeasuredRun, RunError};
-use crate::{family::training::request::Request, workload::training::model::Model};
+use crate::{family::training::request::Request, units::GIB, workload::training::model::Model};
 
 /// Number of skipped steps at the beginning, if there are enough.
 const WARM_UP: usize = 3;
@@ -195,7 +195,7 @@ pub(super) fn torchtitan(text: &str, source: &str, model: &Model, defaults: &Req
         place: source.into(),
         resolved,
         measured_s: tokens / (rate * devices as f64),
-        measured_bytes: (peak > 0.0).then_some(peak * 1024f64.powi(3)),
+        measured_bytes: (peak > 0.0).then_some(peak * GIB),
     })
 }
 

@@ -1,9 +1,9 @@
 //! Fits the constants to measured runs of a user's own stack.
 //!
-//! [`read`] takes runs from a table or an engine's log. [`Fit::of`] finds the factors on rates and exposure that fit
-//! the measurements best, with their uncertainties. It also reports the leave-one-out error of each run, the factors
-//! that the runs do not identify, and the most informative next run. `O(runs · rounds)` predictions for the fit, and as
-//! many for each run left out. The search for the next run predicts some hundred layouts.
+//! [`read`] takes runs from a table or an engine's log. [`CalibrationFit::of`] finds the factors on rates and exposure
+//! that fit the measurements best, with their uncertainties. It also reports the leave-one-out error of each run, the
+//! factors that the runs do not identify, and the most informative next run. `O(runs · rounds)` predictions for the
+//! fit, and as many for each run left out. The search for the next run predicts some hundred layouts.
 
 mod calibration;
 mod fit;
@@ -15,12 +15,12 @@ use thiserror::Error;
 
 use super::{
     check::Refusal,
-    request::{Request, Resolved},
+    request::{Request, ResolvedRequest},
 };
 use crate::workload::training::model::Model;
 
 pub use calibration::Calibration;
-pub use fit::{Factor, Fit, Row};
+pub use fit::{CalibrationFit, FittedFactor, FittedRun};
 pub use next::NextRun;
 
 /// Measured run.
@@ -29,7 +29,7 @@ pub struct MeasuredRun {
     /// File and line of the run, or the file alone.
     pub place: String,
     /// Configuration of the run.
-    pub resolved: Resolved,
+    pub resolved: ResolvedRequest,
     /// Iteration time, seconds.
     pub measured_s: f64,
     /// Peak memory of the fullest rank, bytes.

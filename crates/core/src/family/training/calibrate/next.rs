@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 
 use super::{
     MeasuredRun,
-    fit::{NOISE, Theta, Timed},
+    fit::{NOISE, RunTimeModel, Theta},
 };
 use crate::workload::training::{
     model::Model,
-    run::{Layout, Run},
+    run::{Layout, TrainingRun},
 };
 
 /// Number of fastest layouts whose order matters.
@@ -32,7 +32,7 @@ pub struct NextRun {
 }
 
 /// Layout with its time and the derivatives by the factors.
-struct Candidate {
+struct CandidateLayout {
     layout: Layout,
     log: f64,
     slope: Theta,
@@ -50,10 +50,10 @@ pub(super) fn run(
     let made: BTreeSet<String> = runs.iter().map(|run| run.resolved.run.layout.to_string()).collect();
     let mut found = vec![];
     for layout in layouts(&resolved.run.layout, resolved.devices, model) {
-        let run = Run { layout, layers: vec![], ..resolved.run.clone() };
-        let Ok(timed) = Timed::new(model, &run, resolved.accelerator, resolved.devices) else { continue };
+        let run = TrainingRun { layout, layers: vec![], ..resolved.run.clone() };
+        let Ok(timed) = RunTimeModel::new(model, &run, resolved.accelerator, resolved.devices) else { continue };
         if timed.fits() {
-            found.push(Candidate { layout, log: timed.log_time(theta), slope: timed.gradient(theta) });
+            found.push(CandidateLayout { layout, log: timed.log_time(theta), slope: timed.gradient(theta) });
         }
     }
     found.sort_by(|a, b| a.log.total_cmp(&b.log).then_with(|| a.layout.to_string().cmp(&b.layout.to_string())));
@@ -64,7 +64,7 @@ pub(super) fn run(
         return None;
     }
     let fresh = found.iter().filter(|candidate| !made.contains(&candidate.layout.to_string()));
-    let told = |candidate: &Candidate| unknown(best, &after(covariance, &candidate.slope));
+    let told = |candidate: &CandidateLayout| unknown(best, &after(covariance, &candidate.slope));
     fresh.map(|c| (c, told(c))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(candidate, left)| NextRun {
         layout: candidate.layout,
         expected_s: candidate.log.exp(),
@@ -104,7 +104,7 @@ fn layouts(base: &Layout, devices: u64, model: &Model) -> Vec<Layout> {
 }
 
 /// Variance of the logarithm of two layouts' ratio, summed over all pairs.
-fn unknown(layouts: &[Candidate], covariance: &[[f64; 3]; 3]) -> f64 {
+fn unknown(layouts: &[CandidateLayout], covariance: &[[f64; 3]; 3]) -> f64 {
     let mut sum = 0.0;
     for (index, a) in layouts.iter().enumerate() {
         for b in &layouts[..index] {

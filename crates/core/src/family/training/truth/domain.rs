@@ -4,12 +4,12 @@
 //! any of them has no measured error; the differences are listed instead. `O(kinds of layers)` time.
 
 use crate::{
-    family::training::layer::Rates,
+    family::training::layer::RunRates,
     units,
     workload::training::{
         hardware::{Accelerator, Constants},
         model::{FeedForward, Model},
-        run::{AttentionKernel, ContextStyle, Run, Stack},
+        run::{AttentionKernel, ContextStyle, Stack, TrainingRun},
     },
 };
 
@@ -54,7 +54,7 @@ impl Domain {
     pub fn differences(
         &self,
         model: &Model,
-        run: &Run,
+        run: &TrainingRun,
         accelerator: &Accelerator,
         constants: &Constants,
     ) -> Vec<String> {
@@ -69,7 +69,7 @@ impl Domain {
     }
 
     /// Differences in the kind of model, software and precision.
-    fn of_kind(&self, model: &Model, run: &Run) -> Vec<String> {
+    fn of_kind(&self, model: &Model, run: &TrainingRun) -> Vec<String> {
         let mut all = vec![];
         if !model.is_decoder() {
             all.push("a model that is no decoder".to_string());
@@ -113,7 +113,7 @@ impl Domain {
         all
     }
 
-    fn of_hardware(&self, run: &Run, accelerator: &Accelerator) -> Vec<String> {
+    fn of_hardware(&self, run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
         let (id, watts) = self.hardware;
         let mut all = vec![];
         if accelerator.id != id {
@@ -136,7 +136,7 @@ impl Domain {
         all
     }
 
-    fn of_sizes(&self, model: &Model, run: &Run) -> Vec<String> {
+    fn of_sizes(&self, model: &Model, run: &TrainingRun) -> Vec<String> {
         let mut all = vec![];
         let parameters = model.parameters() as f64;
         let [least, most] = self.parameters;
@@ -163,7 +163,7 @@ impl Domain {
 }
 
 /// Width of a product that is not a multiple of the tensor cores' block size.
-fn odd_width(model: &Model, run: &Run) -> Option<String> {
+fn odd_width(model: &Model, run: &TrainingRun) -> Option<String> {
     let t = u64::from(run.layout.tensor.max(1));
     let feed_forward = model.kinds.iter().map(|kind| match kind.feed_forward {
         FeedForward::Dense { width, .. } => width / t,
@@ -175,11 +175,12 @@ fn odd_width(model: &Model, run: &Run) -> Option<String> {
 }
 
 /// Kind of group with the slowest links compared with the hardware's own.
-fn slow_links(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants) -> Option<String> {
+fn slow_links(model: &Model, run: &TrainingRun, accelerator: &Accelerator, constants: &Constants) -> Option<String> {
     run.links.as_ref()?;
     let preset = super::super::hardware::find(accelerator.id)?;
-    let alone = Run { links: None, ..run.clone() };
-    let (own, usual) = (Rates::new(model, run, accelerator, constants), Rates::new(model, &alone, preset, constants));
+    let alone = TrainingRun { links: None, ..run.clone() };
+    let (own, usual) =
+        (RunRates::new(model, run, accelerator, constants), RunRates::new(model, &alone, preset, constants));
     let layout = &run.layout;
     let replicas = f64::from(layout.data) * f64::from(layout.context);
     let ring = run.settings.context_style == ContextStyle::Ring;

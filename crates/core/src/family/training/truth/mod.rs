@@ -14,12 +14,12 @@ use serde::Serialize;
 use crate::workload::training::{
     hardware::{Accelerator, Constants, Generation},
     model::Model,
-    run::{AttentionKernel, Run, Stack},
+    run::{AttentionKernel, Stack, TrainingRun},
 };
 
 /// Published runs of one kind, with the errors of their predictions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Class {
+pub struct RunClass {
     /// Common properties of the runs.
     pub class: &'static str,
     /// Number of runs.
@@ -95,7 +95,7 @@ const TORCHTITAN: Domain = Domain {
 };
 
 /// Dense models in 16 bits on H100 (NVIDIA's DGX Cloud benchmarking recipes).
-pub const H100_BF16: Class = Class {
+pub const H100_BF16: RunClass = RunClass {
     class: "dense decoders, bf16, H100, NVIDIA's Megatron stack (dgxc-benchmarking)",
     runs: 57,
     mean_error: 0.0162,
@@ -105,7 +105,7 @@ pub const H100_BF16: Class = Class {
 };
 
 /// Dense models in 8 bits on H100 (NVIDIA's DGX Cloud benchmarking recipes).
-pub const H100_FP8: Class = Class {
+pub const H100_FP8: RunClass = RunClass {
     class: "dense decoders, fp8, H100, NVIDIA's Megatron stack (dgxc-benchmarking)",
     runs: 57,
     mean_error: 0.0470,
@@ -115,7 +115,7 @@ pub const H100_FP8: Class = Class {
 };
 
 /// Dense models on A100 without fused attention (Narayanan 2021, Korthikanti 2022, Qi 2023).
-pub const A100_UNFUSED: Class = Class {
+pub const A100_UNFUSED: RunClass = RunClass {
     class: "dense decoders, 16 bits, A100, Megatron-LM without fused attention (three papers)",
     runs: 42,
     mean_error: 0.0279,
@@ -126,7 +126,7 @@ pub const A100_UNFUSED: Class = Class {
 
 /// Dense models on A100 under ZB-1p, a schedule that delays the gradients of the weights. ZB-H1 represents it (Qi
 /// 2023).
-pub const A100_ZERO_BUBBLE: Class = Class {
+pub const A100_ZERO_BUBBLE: RunClass = RunClass {
     class: "dense decoders, bf16, A100, zero-bubble schedule of 1F1B's memory (Qi et al. 2023)",
     runs: 12,
     mean_error: 0.0336,
@@ -143,7 +143,7 @@ pub const A100_ZERO_BUBBLE: Class = Class {
 };
 
 /// Dense models on one machine of B200 (SimuMax).
-pub const B200_DENSE: Class = Class {
+pub const B200_DENSE: RunClass = RunClass {
     class: "dense decoders, bf16, one node of B200, Megatron-LM (SimuMax)",
     runs: 16,
     mean_error: 0.0641,
@@ -153,7 +153,7 @@ pub const B200_DENSE: Class = Class {
 };
 
 /// Mixtures of experts with latent attention on one machine of B200 (SimuMax).
-pub const B200_EXPERTS: Class = Class {
+pub const B200_EXPERTS: RunClass = RunClass {
     class: "mixtures of experts with latent attention, bf16, one node of B200, Megatron-LM (SimuMax)",
     runs: 6,
     mean_error: 0.0409,
@@ -163,7 +163,7 @@ pub const B200_EXPERTS: Class = Class {
 };
 
 /// Dense models under torchtitan's FSDP in 16 bits on H100 at 500 W.
-pub const TORCHTITAN_BF16: Class = Class {
+pub const TORCHTITAN_BF16: RunClass = RunClass {
     class: "dense decoders, bf16, H100 at 500 W, torchtitan with FSDP",
     runs: 8,
     mean_error: 0.0840,
@@ -173,7 +173,7 @@ pub const TORCHTITAN_BF16: Class = Class {
 };
 
 /// Dense models under torchtitan's FSDP in 8 bits, scaled by tensor and by row.
-pub const TORCHTITAN_FP8: Class = Class {
+pub const TORCHTITAN_FP8: RunClass = RunClass {
     class: "dense decoders, fp8, H100 at 500 W, torchtitan with FSDP",
     runs: 16,
     mean_error: 0.1605,
@@ -183,7 +183,7 @@ pub const TORCHTITAN_FP8: Class = Class {
 };
 
 /// All classes.
-pub const CLASSES: [&Class; 8] = [
+pub const CLASSES: [&RunClass; 8] = [
     &H100_BF16,
     &H100_FP8,
     &A100_UNFUSED,
@@ -198,11 +198,11 @@ pub const CLASSES: [&Class; 8] = [
 pub const UNKNOWN_MEMORY_ERROR: f64 = 0.10;
 
 /// Error of the memory model for a run, relative.
-pub fn memory_error(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants) -> f64 {
+pub fn memory_error(model: &Model, run: &TrainingRun, accelerator: &Accelerator, constants: &Constants) -> f64 {
     let measured = CLASSES.into_iter().filter(|class| class.memory_error.is_some());
     // Most hardware has no such class, so further checks are skipped.
     let of_hardware = measured.filter(|class| class.domain.hardware.0 == accelerator.id);
-    let like = |class: &&Class| class.domain.differences(model, run, accelerator, constants).is_empty();
+    let like = |class: &&RunClass| class.domain.differences(model, run, accelerator, constants).is_empty();
     of_hardware.into_iter().find(like).and_then(|class| class.memory_error).unwrap_or(UNKNOWN_MEMORY_ERROR)
 }
 
@@ -210,14 +210,14 @@ pub fn memory_error(model: &Model, run: &Run, accelerator: &Accelerator, constan
 #[derive(Debug, Clone, PartialEq)]
 pub enum Trust {
     /// Comparable published runs.
-    Measured(&'static Class),
+    Measured(&'static RunClass),
     /// No comparable published run: the differences from the nearest ones, a phrase each.
     Untested(Vec<String>),
 }
 
 impl Trust {
     /// Evidence for a run: its class, or the differences from the nearest class.
-    pub fn of(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants) -> Self {
+    pub fn of(model: &Model, run: &TrainingRun, accelerator: &Accelerator, constants: &Constants) -> Self {
         let all = CLASSES.map(|class| (class, class.domain.differences(model, run, accelerator, constants)));
         let nearest = all.into_iter().min_by_key(|(_, differences)| differences.len());
         match nearest {
@@ -228,7 +228,7 @@ impl Trust {
     }
 
     /// Class of comparable published runs.
-    pub fn class(&self) -> Option<&'static Class> {
+    pub fn class(&self) -> Option<&'static RunClass> {
         match self {
             Trust::Measured(class) => Some(class),
             Trust::Untested(_) => None,
@@ -249,7 +249,7 @@ impl Trust {
     }
 
     /// Evidence in a sentence.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         match self {
             Trust::Measured(class) => format!(
                 "within {} on average, {} at worst, on {} published runs: {}",
@@ -269,7 +269,12 @@ impl Trust {
 const PLAUSIBLE: f64 = 0.75;
 
 /// Reason why a utilisation with recomputation is implausible, with the likely cause; `None` if it is plausible.
-pub fn implausible(utilisation: f64, run: &Run, accelerator: &Accelerator, constants: &Constants) -> Option<String> {
+pub fn implausible(
+    utilisation: f64,
+    run: &TrainingRun,
+    accelerator: &Accelerator,
+    constants: &Constants,
+) -> Option<String> {
     if run.precision.bits() != 16 || utilisation <= PLAUSIBLE {
         return None;
     }
@@ -300,7 +305,7 @@ fn rate(flops: f64) -> String {
 }
 
 /// Known weaknesses of the predictions that apply to a run.
-pub fn weaknesses(model: &Model, run: &Run, accelerator: &Accelerator) -> Vec<String> {
+pub fn weaknesses(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
     let mut sentences = vec![];
     if model.has_experts() {
         sentences.push(

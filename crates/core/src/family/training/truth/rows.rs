@@ -7,16 +7,20 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use thiserror::Error;
 
+use crate::units::GIB;
 use crate::workload::training::{
     hardware::{self, Accelerator},
     model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection, Span},
-    run::{AttentionKernel, ContextStyle, Layout, Precision, Recompute, Run, Stack, TrainingSettings, ZeroBubble},
+    run::{
+        AttentionKernel, ContextStyle, Layout, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings,
+        ZeroBubble,
+    },
 };
 
 /// Table that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}: {problem}")]
-pub struct TableError {
+pub struct TruthTableError {
     /// File of the table.
     pub file: String,
     /// Problem.
@@ -33,7 +37,7 @@ pub struct PublishedRun {
     /// Model of the run.
     pub model: Model,
     /// Configuration of the run.
-    pub run: Run,
+    pub run: TrainingRun,
     /// Hardware of the run.
     pub accelerator: Accelerator,
     /// Measured iteration time, seconds.
@@ -45,7 +49,7 @@ pub struct PublishedRun {
 }
 
 /// Rows that cannot be expressed: source, number, and reason.
-pub type Left = (String, usize, &'static str);
+pub type SkippedRows = (String, usize, &'static str);
 
 /// Publications, in display order.
 pub const SOURCES: [&str; 8] = [
@@ -59,17 +63,15 @@ pub const SOURCES: [&str; 8] = [
     "Zero Bubble 2023, ZB-1p as ZB-H1, A100",
 ];
 
-const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-
 /// Reads all tables of the folder.
 ///
 /// # Errors
-/// [`TableError`] if a table is missing or a number cannot be read.
-pub fn read(folder: &Path) -> Result<(Vec<PublishedRun>, Vec<Left>), TableError> {
+/// [`TruthTableError`] if a table is missing or a number cannot be read.
+pub fn read(folder: &Path) -> Result<(Vec<PublishedRun>, Vec<SkippedRows>), TruthTableError> {
     let mut runs = vec![];
     let mut left: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
     for (file, read) in TABLES {
-        for row in Table::read(&folder.join(file))? {
+        for row in TruthTable::read(&folder.join(file))? {
             match read(&row)? {
                 Ok(run) => runs.push(run),
                 Err(reason) => *left.entry((row.source(), reason)).or_default() += 1,
@@ -79,9 +81,9 @@ pub fn read(folder: &Path) -> Result<(Vec<PublishedRun>, Vec<Left>), TableError>
     Ok((runs, left.into_iter().map(|((source, reason), count)| (source, count, reason)).collect()))
 }
 
-type Reader = fn(&Row) -> Result<Result<PublishedRun, &'static str>, TableError>;
+type RowReader = fn(&TableRow) -> Result<Result<PublishedRun, &'static str>, TruthTableError>;
 
-const TABLES: [(&str, Reader); 4] = [
+const TABLES: [(&str, RowReader); 4] = [
     ("dgxc-benchmarking.tsv", dgxc),
     ("papers.tsv", paper),
     ("zero-bubble.tsv", zero_bubble),
@@ -89,44 +91,44 @@ const TABLES: [(&str, Reader); 4] = [
 ];
 
 /// Row of a table, by names of columns.
-struct Row {
+struct TableRow {
     file: String,
     fields: BTreeMap<String, String>,
 }
 
-struct Table;
+struct TruthTable;
 
-impl Table {
-    fn read(path: &Path) -> Result<Vec<Row>, TableError> {
+impl TruthTable {
+    fn read(path: &Path) -> Result<Vec<TableRow>, TruthTableError> {
         let file = path.display().to_string();
-        let text =
-            fs::read_to_string(path).map_err(|error| TableError { file: file.clone(), problem: error.to_string() })?;
+        let text = fs::read_to_string(path)
+            .map_err(|error| TruthTableError { file: file.clone(), problem: error.to_string() })?;
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
         let names: Vec<String> = lines.next().unwrap_or_default().split('\t').map(String::from).collect();
         let row = |line: &str| {
             let fields = names.iter().cloned().zip(line.split('\t').map(|field| field.trim().to_string())).collect();
-            Row { file: file.clone(), fields }
+            TableRow { file: file.clone(), fields }
         };
         Ok(lines.map(row).collect())
     }
 }
 
-impl Row {
+impl TableRow {
     fn text(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", String::as_str)
     }
 
-    fn number(&self, name: &str) -> Result<f64, TableError> {
+    fn number(&self, name: &str) -> Result<f64, TruthTableError> {
         let text = self.text(name);
         let problem = || format!("{name} is `{}`, not a number", crate::text::printable(text));
-        text.parse().map_err(|_| TableError { file: self.file.clone(), problem: problem() })
+        text.parse().map_err(|_| TruthTableError { file: self.file.clone(), problem: problem() })
     }
 
-    fn count(&self, name: &str) -> Result<u64, TableError> {
+    fn count(&self, name: &str) -> Result<u64, TruthTableError> {
         self.number(name).map(|value| value as u64)
     }
 
-    fn degree(&self, name: &str) -> Result<u32, TableError> {
+    fn degree(&self, name: &str) -> Result<u32, TruthTableError> {
         self.number(name).map(|value| value as u32)
     }
 
@@ -137,7 +139,7 @@ impl Row {
     }
 
     /// Dense decoder of equal layers with the usual columns.
-    fn model(&self, vocabulary: u64, kv: &str, ffn: &str, gated: bool) -> Result<Model, TableError> {
+    fn model(&self, vocabulary: u64, kv: &str, ffn: &str, gated: bool) -> Result<Model, TruthTableError> {
         let (hidden, heads) = (self.count("hidden")?, self.count("heads")?);
         let key_value_heads = if kv.is_empty() { heads } else { self.count(kv)? };
         let width = if ffn.is_empty() { 4 * hidden } else { self.count(ffn)? };
@@ -158,7 +160,7 @@ impl Row {
         Ok(model)
     }
 
-    fn layout(&self, virtual_stages: u32, micro_batch: u32) -> Result<Layout, TableError> {
+    fn layout(&self, virtual_stages: u32, micro_batch: u32) -> Result<Layout, TruthTableError> {
         Ok(Layout {
             tensor: self.degree("tp")?,
             pipeline: self.degree("pp")?,
@@ -178,10 +180,10 @@ fn accelerator(id: &str) -> Accelerator {
 fn run(
     layout: Layout,
     (global_batch, sequence): (u64, u64),
-    precision: Precision,
+    precision: TrainingPrecision,
     (stack, settings): (Stack, TrainingSettings),
-) -> Run {
-    Run {
+) -> TrainingRun {
+    TrainingRun {
         layout,
         global_batch,
         sequence,
@@ -196,11 +198,11 @@ fn run(
 }
 
 /// Run of NVIDIA's recipes: all facts are stated; NeMo of 2024 with tensor-parallel overlap.
-fn dgxc(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
+fn dgxc(row: &TableRow) -> Result<Result<PublishedRun, &'static str>, TruthTableError> {
     let fp8 = row.text("precision") == "FP8";
     let model = row.model(row.count("vocab")?, "kv_heads", "ffn", row.text("gated") == "1")?;
     let layout = row.layout(row.degree("vp")?, row.degree("mbs")?)?;
-    let precision = if fp8 { Precision::Fp8 } else { Precision::Bf16 };
+    let precision = if fp8 { TrainingPrecision::Fp8 } else { TrainingPrecision::Bf16 };
     Ok(Ok(PublishedRun {
         source: SOURCES[usize::from(fp8)],
         name: format!("{} on {}", row.text("model"), row.text("gpus")),
@@ -237,7 +239,7 @@ const NARAYANAN_MICRO_BATCHES: [(u64, u32); 10] = [
     (25_600, 1),
 ];
 
-fn paper(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
+fn paper(row: &TableRow) -> Result<Result<PublishedRun, &'static str>, TruthTableError> {
     let source = row.text("source");
     if source.contains("Fig 1") {
         return Ok(Err("analytic in the paper, not measured"));
@@ -275,7 +277,10 @@ fn paper(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
     Ok(Ok(PublishedRun {
         source: name,
         name: format!("{}, {}", row.text("model"), row.text("recompute")),
-        run: Run { recompute, ..run(layout, (batch, sequence), Precision::Fp16, (Stack::Plain, settings)) },
+        run: TrainingRun {
+            recompute,
+            ..run(layout, (batch, sequence), TrainingPrecision::Fp16, (Stack::Plain, settings))
+        },
         model,
         accelerator: accelerator("a100-80"),
         measured_s,
@@ -286,7 +291,7 @@ fn paper(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
 
 /// Run of torchtitan on devices of 96 GB with HBM2e at 500 W. Its selective recomputation keeps products, so only
 /// elementwise kernels run again, which is not charged.
-fn torchtitan(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
+fn torchtitan(row: &TableRow) -> Result<Result<PublishedRun, &'static str>, TruthTableError> {
     if row.text("mbs") == "?" || row.text("vp") == "?" {
         return Ok(Err("the micro-batch or the virtual stages are not told"));
     }
@@ -305,7 +310,8 @@ fn torchtitan(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableErro
         ..h100
     };
     let model = row.model(row.count("vocab")?, "kv", "ffn", true)?;
-    let precision = if row.text("precision").starts_with("FP8") { Precision::Fp8 } else { Precision::Bf16 };
+    let precision =
+        if row.text("precision").starts_with("FP8") { TrainingPrecision::Fp8 } else { TrainingPrecision::Bf16 };
     let recompute = if row.text("recompute") == "full" { Recompute::Full } else { Recompute::Selective };
     let (batch, sequence) = (row.count("gbs")?, row.count("seq")?);
     let tokens = batch as f64 * sequence as f64;
@@ -313,7 +319,7 @@ fn torchtitan(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableErro
     Ok(Ok(PublishedRun {
         source: SOURCES[6],
         name: format!("{}, {}, {note}", row.text("model"), row.text("precision")),
-        run: Run { recompute, ..run(layout, (batch, sequence), precision, (Stack::Torchtitan, settings)) },
+        run: TrainingRun { recompute, ..run(layout, (batch, sequence), precision, (Stack::Torchtitan, settings)) },
         model,
         accelerator,
         measured_s: tokens / (row.number("measured")? * row.number("gpus")?),
@@ -324,7 +330,7 @@ fn torchtitan(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableErro
 
 /// Measured run of 1F1B, interleaved 1F1B or ZB-1p. Both ends have one layer fewer, and interleaved stages have as many
 /// virtual stages as layers. ZB-1p is a schedule found by search within 1F1B's memory; ZB-H1 represents it.
-fn zero_bubble(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
+fn zero_bubble(row: &TableRow) -> Result<Result<PublishedRun, &'static str>, TruthTableError> {
     let (interleaved, zero_bubble) = match row.text("schedule") {
         "1F1B" => (false, None),
         "1F1B-I" => (true, None),
@@ -344,7 +350,10 @@ fn zero_bubble(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableErr
     Ok(Ok(PublishedRun {
         source: if zero_bubble.is_some() { SOURCES[7] } else { SOURCES[4] },
         name: format!("{} {} x {}", row.text("model"), row.text("schedule"), row.text("microbatches")),
-        run: Run { zero_bubble, ..run(layout, (batch, row.count("seq")?), Precision::Bf16, (Stack::Plain, settings)) },
+        run: TrainingRun {
+            zero_bubble,
+            ..run(layout, (batch, row.count("seq")?), TrainingPrecision::Bf16, (Stack::Plain, settings))
+        },
         model,
         accelerator: accelerator("a100-80"),
         measured_s: batch as f64 / rate,
@@ -354,7 +363,7 @@ fn zero_bubble(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableErr
 }
 
 /// Run on one machine of B200 with Megatron-LM: cut models, no overlap, fused cross-entropy.
-fn simumax(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
+fn simumax(row: &TableRow) -> Result<Result<PublishedRun, &'static str>, TruthTableError> {
     let name = row.text("model");
     let mut model = row.model(row.count("vocab")?, "kv", "dense_ffn", true)?;
     if name.starts_with("DeepSeek") {
@@ -371,7 +380,7 @@ fn simumax(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> 
     Ok(Ok(PublishedRun {
         source: SOURCES[5],
         name: row.text("case").to_string(),
-        run: run(layout, (batch, row.count("seq")?), Precision::Bf16, (Stack::Plain, settings)),
+        run: run(layout, (batch, row.count("seq")?), TrainingPrecision::Bf16, (Stack::Plain, settings)),
         model,
         accelerator: accelerator("b200"),
         measured_s: row.number("measured_ms")? / 1e3,

@@ -2,19 +2,19 @@
 
 use std::fmt::Write;
 
-use super::rows::{Left, PublishedRun, SOURCES};
+use super::rows::{PublishedRun, SOURCES, SkippedRows};
 use crate::family::training::{check::Refusal, estimate::Estimate};
 
 /// Published run with its prediction.
 #[derive(Debug, Clone)]
-pub struct Predicted<'a> {
+pub struct PredictedRun<'a> {
     /// Published run.
     pub published: &'a PublishedRun,
     /// Prediction for the run.
     pub estimate: Estimate,
 }
 
-impl Predicted<'_> {
+impl PredictedRun<'_> {
     /// Relative error of the time; above 0 if predicted too slow.
     pub fn time_error(&self) -> f64 {
         self.estimate.iteration_s / self.published.measured_s - 1.0
@@ -30,13 +30,13 @@ impl Predicted<'_> {
 ///
 /// # Errors
 /// First [`Refusal`] with the run's name.
-pub fn predict(runs: &[PublishedRun]) -> Result<Vec<Predicted<'_>>, (String, Refusal)> {
+pub fn predict(runs: &[PublishedRun]) -> Result<Vec<PredictedRun<'_>>, (String, Refusal)> {
     let one = |published: &'_ PublishedRun| {
         let devices = published.run.layout.devices();
         Estimate::of(&published.model, &published.run, &published.accelerator, devices, None)
             .map_err(|refusal| (published.name.clone(), refusal))
     };
-    runs.iter().map(|published| Ok(Predicted { published, estimate: one(published)? })).collect()
+    runs.iter().map(|published| Ok(PredictedRun { published, estimate: one(published)? })).collect()
 }
 
 /// Errors of several runs.
@@ -79,14 +79,14 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 }
 
 /// Measured and predicted model operations per second and device: they rank configurations of different sizes.
-fn rates(rows: &[&Predicted<'_>]) -> (Vec<f64>, Vec<f64>) {
+fn rates(rows: &[&PredictedRun<'_>]) -> (Vec<f64>, Vec<f64>) {
     let predicted: Vec<f64> = rows.iter().map(|row| row.estimate.model_flops_per_s_per_device).collect();
     let measured = rows.iter().zip(&predicted).map(|(row, rate)| rate * (1.0 + row.time_error())).collect();
     (measured, predicted)
 }
 
 /// Table as Markdown: sources, then every row, then the rows that could not be expressed.
-pub fn markdown(predicted: &[Predicted<'_>], left: &[Left]) -> String {
+pub fn markdown(predicted: &[PredictedRun<'_>], left: &[SkippedRows]) -> String {
     let mut text = String::new();
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let mut line = |row: String| {
@@ -99,7 +99,7 @@ pub fn markdown(predicted: &[Predicted<'_>], left: &[Left]) -> String {
     );
     line("|---|---|---|---|---|---|---|---|".into());
     for source in SOURCES {
-        let rows: Vec<&Predicted<'_>> = predicted.iter().filter(|row| row.published.source == source).collect();
+        let rows: Vec<&PredictedRun<'_>> = predicted.iter().filter(|row| row.published.source == source).collect();
         let Some(time) = errors(rows.iter().map(|row| row.time_error())) else { continue };
         let memory = errors(rows.iter().filter_map(|row| row.memory_error()));
         let (measured, ours) = rates(&rows);
@@ -117,12 +117,12 @@ pub fn markdown(predicted: &[Predicted<'_>], left: &[Left]) -> String {
 }
 
 /// Errors of another predictor on its own runs, beside ours.
-fn peers(predicted: &[Predicted<'_>]) -> String {
-    let rows: Vec<(&Predicted<'_>, (f64, f64))> =
+fn peers(predicted: &[PredictedRun<'_>]) -> String {
+    let rows: Vec<(&PredictedRun<'_>, (f64, f64))> =
         predicted.iter().filter_map(|row| row.published.peer.map(|peer| (row, peer))).collect();
-    let time = |(row, peer): &(&Predicted<'_>, (f64, f64))| peer.0 / row.published.measured_s - 1.0;
+    let time = |(row, peer): &(&PredictedRun<'_>, (f64, f64))| peer.0 / row.published.measured_s - 1.0;
     let memory =
-        |(row, peer): &(&Predicted<'_>, (f64, f64))| row.published.measured_bytes.map(|bytes| peer.1 / bytes - 1.0);
+        |(row, peer): &(&PredictedRun<'_>, (f64, f64))| row.published.measured_bytes.map(|bytes| peer.1 / bytes - 1.0);
     let mut text = String::from(
         "| SimuMax's runs | time mean | worst | bias | memory mean | worst |\n|---|---|---|---|---|---|\n",
     );
@@ -143,7 +143,7 @@ fn peers(predicted: &[Predicted<'_>]) -> String {
     text + "\n"
 }
 
-fn every_row(predicted: &[Predicted<'_>]) -> String {
+fn every_row(predicted: &[PredictedRun<'_>]) -> String {
     let mut text = String::from("| run | layout | measured s | predicted s | error |\n|---|---|---|---|---|\n");
     for row in predicted {
         let published = row.published;
@@ -161,7 +161,7 @@ fn every_row(predicted: &[Predicted<'_>]) -> String {
     text + "\n"
 }
 
-fn left_rows(left: &[Left]) -> String {
+fn left_rows(left: &[SkippedRows]) -> String {
     let mut text = String::from("Rows that cannot be expressed:\n\n");
     for (source, count, reason) in left {
         _ = writeln!(text, "* {source}: {}, {reason}", crate::units::counted(*count, "row"));

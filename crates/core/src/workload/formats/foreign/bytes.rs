@@ -1,9 +1,9 @@
 //! Binary files, detected by their first bytes.
 
-use super::{Kind, Role, by_name, model, other, packed};
+use super::{FileKind, FileRole, by_name, model, other, packed};
 
 /// First bytes of files, with their kind.
-const MAGIC: [(&[u8], Kind); 46] = [
+const MAGIC: [(&[u8], FileKind); 46] = [
     (b"\x1f\x8b", packed("gzip-compressed")),
     (b"\x28\xb5\x2f\xfd", packed("zstd-compressed")),
     (b"BZh", packed("bzip2-compressed")),
@@ -43,17 +43,17 @@ const MAGIC: [(&[u8], Kind); 46] = [
     (b"ID3\x03", other("audio")),
     (b"ID3\x04", other("audio")),
     (b"RIFF", other("a picture, audio or video in RIFF")),
-    (b"\xff\xfe\0\0", Kind { is: "text in UTF-32", role: Role::Encoded }),
-    (b"\0\0\xfe\xff", Kind { is: "text in UTF-32", role: Role::Encoded }),
-    (b"\xff\xfe", Kind { is: "text in UTF-16", role: Role::Encoded }),
-    (b"\xfe\xff", Kind { is: "text in UTF-16", role: Role::Encoded }),
+    (b"\xff\xfe\0\0", FileKind { is: "text in UTF-32", role: FileRole::Encoded }),
+    (b"\0\0\xfe\xff", FileKind { is: "text in UTF-32", role: FileRole::Encoded }),
+    (b"\xff\xfe", FileKind { is: "text in UTF-16", role: FileRole::Encoded }),
+    (b"\xfe\xff", FileKind { is: "text in UTF-16", role: FileRole::Encoded }),
     (b"-----BEGIN ", other("a key or a certificate")),
-    (b"version https://git-lfs", Kind { is: "a pointer of Git LFS to the file itself", role: Role::Pointer }),
+    (b"version https://git-lfs", FileKind { is: "a pointer of Git LFS to the file itself", role: FileRole::Pointer }),
     (b"BEGIN:VCALENDAR", other("a calendar")),
 ];
 
 /// Kind of a file that is certainly not a readable text; `None` if it may be text.
-pub(in crate::workload::formats) fn of_bytes(bytes: &[u8], source: &str) -> Option<Kind> {
+pub(in crate::workload::formats) fn of_bytes(bytes: &[u8], source: &str) -> Option<FileKind> {
     let begins = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, kind)| *kind);
     match begins {
         Some(zip) if bytes.starts_with(b"PK\x03\x04") => return Some(in_zip(bytes).unwrap_or(zip)),
@@ -76,7 +76,7 @@ pub(in crate::workload::formats) fn of_bytes(bytes: &[u8], source: &str) -> Opti
         return Some(kind);
     }
     if is_wide(head) {
-        return Some(Kind { is: "text in UTF-16 or UTF-32", role: Role::Encoded });
+        return Some(FileKind { is: "text in UTF-16 or UTF-32", role: FileRole::Encoded });
     }
     // Text has line breaks, form feeds, tabs and escape sequences, but no other control characters.
     let binary = |&byte: &u8| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c' | b'\x1b');
@@ -88,7 +88,7 @@ pub(in crate::workload::formats) fn of_bytes(bytes: &[u8], source: &str) -> Opti
 const HEAD: usize = 4096;
 
 /// Kind of a zip archive, detected by the first names in it.
-fn in_zip(bytes: &[u8]) -> Option<Kind> {
+fn in_zip(bytes: &[u8]) -> Option<FileKind> {
     let head = &bytes[..bytes.len().min(HEAD)];
     let has = |needle: &str| head.windows(needle.len()).any(|window| window == needle.as_bytes());
     if has("data.pkl") || has("constants.pkl") || has("archive_format") {
@@ -119,7 +119,7 @@ fn is_wide(head: &[u8]) -> bool {
 }
 
 /// Detects an ONNX model or a TensorFlow graph. Both are protobuf messages; their first fields differ.
-fn protobuf(bytes: &[u8]) -> Option<Kind> {
+fn protobuf(bytes: &[u8]) -> Option<FileKind> {
     // ONNX: ir_version = 1 comes first, then names (2 to 6), the graph (7), operator sets (8), metadata (14, 20, 25,
     // 26).
     const ONNX: [u64; 11] = [2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26];
@@ -153,7 +153,7 @@ fn protobuf(bytes: &[u8]) -> Option<Kind> {
 }
 
 /// Detects a frozen graph of TensorFlow: nodes (field 1), each beginning with its name.
-fn tensorflow(bytes: &[u8]) -> Option<Kind> {
+fn tensorflow(bytes: &[u8]) -> Option<FileKind> {
     let node = bytes.strip_prefix(b"\x0a").and_then(varint).and_then(|(_, node)| node.strip_prefix(b"\x0a"));
     let (length, name) = varint(node?)?;
     let name = name.get(..usize::try_from(length).ok()?)?;

@@ -1,6 +1,6 @@
 //! JSON objects that are not workloads, detected by their keys.
 
-use super::{Kind, Role, model, other};
+use super::{FileKind, FileRole, model, other};
 
 /// Other documents of plantui, by their schema.
 const OWN: [(&str, &str); 6] = [
@@ -20,7 +20,7 @@ const OWN: [(&str, &str); 6] = [
 
 /// Kind of a JSON object, if its keys show that it is not a workload. `has` is true for a key of the object, `schema`
 /// is the text of its schema.
-pub(in crate::workload::formats) fn of_json(schema: &str, has: &dyn Fn(&str) -> bool) -> Option<Kind> {
+pub(in crate::workload::formats) fn of_json(schema: &str, has: &dyn Fn(&str) -> bool) -> Option<FileKind> {
     let any = |keys: &[&str]| keys.iter().any(|key| has(key));
     let own = || OWN.iter().find(|(own, _)| schema.contains(&format!("\"{own}"))).map(|(_, is)| *is);
     if let Some(is) = has("schema").then(own).flatten() {
@@ -34,7 +34,7 @@ pub(in crate::workload::formats) fn of_json(schema: &str, has: &dyn Fn(&str) -> 
         () if any(&["irVersion", "opsetImport"]) => model("an ONNX model as JSON"),
         () if has("_class_name") => other("a configuration of Diffusers, which `plantui generate` does not read"),
         () if any(&["hidden_size", "n_embd", "model_type", "architectures"]) => {
-            Kind { is: "a Hugging Face model configuration", role: Role::Configuration }
+            FileKind { is: "a Hugging Face model configuration", role: FileRole::Configuration }
         }
         () if any(&["added_tokens", "tokenizer_class", "added_tokens_decoder"]) => other(
             "a tokenizer of Hugging Face: the model's config.json lies beside it, for `plantui generate config.json`",

@@ -13,16 +13,16 @@ pub(super) use text::of_text;
 
 /// Kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::workload::formats) struct Kind {
+pub(in crate::workload::formats) struct FileKind {
     /// Kind with its article: `a PDF`.
     pub(in crate::workload::formats) is: &'static str,
     /// Role for plantui.
-    pub(in crate::workload::formats) role: Role,
+    pub(in crate::workload::formats) role: FileRole,
 }
 
 /// Role of a file for plantui, which determines the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::workload::formats) enum Role {
+pub(in crate::workload::formats) enum FileRole {
     /// Model or its weights: the same model's configuration is usable.
     Model,
     /// Configuration of a model, which can be trained.
@@ -37,21 +37,21 @@ pub(in crate::workload::formats) enum Role {
     Other,
 }
 
-const fn model(is: &'static str) -> Kind {
-    Kind { is, role: Role::Model }
+const fn model(is: &'static str) -> FileKind {
+    FileKind { is, role: FileRole::Model }
 }
 
-const fn packed(is: &'static str) -> Kind {
-    Kind { is, role: Role::Packed }
+const fn packed(is: &'static str) -> FileKind {
+    FileKind { is, role: FileRole::Packed }
 }
 
-const fn other(is: &'static str) -> Kind {
-    Kind { is, role: Role::Other }
+const fn other(is: &'static str) -> FileKind {
+    FileKind { is, role: FileRole::Other }
 }
 
 /// Kind by the extension of a file's name.
-fn by_name(source: &str) -> Option<Kind> {
-    const ENDINGS: [(&str, Kind); 22] = [
+fn by_name(source: &str) -> Option<FileKind> {
+    const ENDINGS: [(&str, FileKind); 22] = [
         ("onnx", model("an ONNX model, by its name")),
         ("pt", model("a PyTorch checkpoint, by its name")),
         ("pth", model("a PyTorch checkpoint, by its name")),

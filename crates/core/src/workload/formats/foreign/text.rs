@@ -2,14 +2,14 @@
 
 use serde::de::IgnoredAny;
 
-use super::{Kind, by_name, model, other};
+use super::{FileKind, by_name, model, other};
 use crate::workload::formats::detect::is_layer_profile;
 
 /// Number of lines that are inspected if not all are needed.
 const LINES: usize = 40;
 
 /// Kind of a text that is not a JSON object.
-pub(in crate::workload::formats) fn of_text(text: &str, source: &str) -> Kind {
+pub(in crate::workload::formats) fn of_text(text: &str, source: &str) -> FileKind {
     let start = text.trim_start();
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
     if start.starts_with('[') && (is_json || !is_header(start.lines().next().unwrap_or_default())) {
@@ -33,7 +33,7 @@ pub(in crate::workload::formats) fn of_text(text: &str, source: &str) -> Kind {
 }
 
 /// Detects HTML, XML and drawings of graphs.
-fn markup(start: &str) -> Option<Kind> {
+fn markup(start: &str) -> Option<FileKind> {
     let head: String = start.chars().take(500).collect::<String>().to_ascii_lowercase();
     let graph = ["digraph", "graph", "strict "].iter().any(|word| head.starts_with(word)) && start.contains('{');
     Some(other(match () {
@@ -46,7 +46,7 @@ fn markup(start: &str) -> Option<Kind> {
 }
 
 /// Detects scripts and programs.
-fn source_code(start: &str) -> Option<Kind> {
+fn source_code(start: &str) -> Option<FileKind> {
     if let Some(interpreter) = start.strip_prefix("#!") {
         let python = interpreter.lines().next().is_some_and(|line| line.contains("python"));
         return Some(other(if python { "a Python script" } else { "a script" }));
@@ -66,7 +66,7 @@ fn source_code(start: &str) -> Option<Kind> {
 }
 
 /// Detects protobuf messages in text form.
-fn protobuf_text(start: &str) -> Option<Kind> {
+fn protobuf_text(start: &str) -> Option<FileKind> {
     let said = |word: &str| start.lines().take(LINES).any(|line| line.trim_start().starts_with(word));
     (said("ir_version:") || (said("node {") && (said("op:") || said("op_type:"))))
         .then_some(model("a model in protobuf's text form"))
@@ -77,7 +77,7 @@ fn is_toml(text: &str) -> bool {
 }
 
 /// Detects TOML, INI files and YAML.
-fn settings(text: &str) -> Option<Kind> {
+fn settings(text: &str) -> Option<FileKind> {
     if is_toml(text) {
         return Some(other("TOML"));
     }
@@ -118,7 +118,7 @@ fn is_yaml(line: &str) -> bool {
 }
 
 /// Detects tables: lines with equal numbers of cells.
-fn table(start: &str) -> Option<Kind> {
+fn table(start: &str) -> Option<FileKind> {
     let lines: Vec<&str> = start.lines().filter(|line| !line.trim().is_empty()).take(LINES).collect();
     let alike = |separator: char| {
         let cells = lines.first().map_or(0, |line| line.matches(separator).count());

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Object, RawInput, Reader, extent_of};
+use super::{Object, RawInput, WorkloadReader, extent_of};
 use crate::{
     source::{LoadError, error::printable},
     workload::operators::OperatorKind,
@@ -52,7 +52,7 @@ const TAKES: [(&str, &[&str]); 15] = [
 
 /// Context for messages about the fields of one operator.
 struct Fields<'a> {
-    reader: &'a Reader<'a>,
+    reader: &'a WorkloadReader<'a>,
     place: &'a dyn Fn(&str) -> String,
 }
 
@@ -60,7 +60,7 @@ impl RawOperator {
     /// Builds the kind of operator from the fields.
     pub(super) fn operator_kind(
         &self,
-        reader: &Reader<'_>,
+        reader: &WorkloadReader<'_>,
         place: &dyn Fn(&str) -> String,
     ) -> Result<OperatorKind, LoadError> {
         let Some((word, takes)) = TAKES.iter().find(|(known, _)| *known == self.kind) else {

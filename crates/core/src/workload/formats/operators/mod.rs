@@ -42,8 +42,8 @@ use serde::Deserialize;
 use attributes::RawOperator;
 
 use super::{
-    format::Format,
-    reader::{Ours, Reader, parse, unknown_fields},
+    format::WorkloadFormat,
+    reader::{OwnField, WorkloadReader, parse, unknown_fields},
 };
 use crate::{
     cluster::{GivenLimits, LimitKind},
@@ -56,7 +56,7 @@ use crate::{
     workload::{
         node::{Node, NodeId},
         node_index::NodeIndex,
-        operators::{Given, Operator, OperatorProfile, Source},
+        operators::{InputSpec, Operator, OperatorProfile, Source},
         profiled::{Profile, Provenance, Workload},
     },
 };
@@ -78,7 +78,7 @@ const MAX_ELEMENTS: f64 = 1e24;
 const MAX_OPERATORS: usize = 100_000;
 
 #[derive(Debug, Deserialize)]
-struct RawFile {
+struct RawOperatorFile {
     schema: Option<String>,
     devices: Option<f64>,
     memory: Option<f64>,
@@ -86,8 +86,8 @@ struct RawFile {
     bandwidth: Option<f64>,
     cutoff: Option<f64>,
     operators: Vec<Object<RawOperator>>,
-    provenance: Option<Ours<String>>,
-    assumptions: Option<Ours<Vec<String>>>,
+    provenance: Option<OwnField<String>>,
+    assumptions: Option<OwnField<Vec<String>>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -106,8 +106,8 @@ const TOP_LEVEL: [&str; 9] =
 /// # Errors
 /// [`LoadError`] that names file, line, JSON path and repair. Rules are checked in the order of the file.
 pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
-    let raw: RawFile = parse(text, source)?;
-    let reader = Reader { source, text };
+    let raw: RawOperatorFile = parse(text, source)?;
+    let reader = WorkloadReader { source, text };
     if let Some(schema) = raw.schema.as_deref().filter(|&schema| schema != SCHEMA) {
         let problem = format!("is `{}`", printable(schema));
         return Err(reader.error("schema", problem, format!("this version reads {SCHEMA}")));
@@ -130,16 +130,16 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
         profile.links().iter().map(|link| (link.producer.index() as u32, link.consumer.index() as u32)).collect();
     let dag = Dag::new(nodes.len(), edges)
         .map_err(|error| LoadError::file(source, error.to_string(), "list operators in the order of the data"))?;
-    let assumptions = raw.assumptions.and_then(Ours::known).unwrap_or_default();
+    let assumptions = raw.assumptions.and_then(OwnField::known).unwrap_or_default();
     Ok(Workload {
         name: printable(name),
         source: source.into(),
-        format: Format::Operators,
+        format: WorkloadFormat::Operators,
         nodes,
         dag,
         profile: Profile::Operators(profile),
         limits,
-        provenance: raw.provenance.and_then(Ours::known).map(|made_by| Provenance {
+        provenance: raw.provenance.and_then(OwnField::known).map(|made_by| Provenance {
             made_by: single_line(&made_by),
             assumptions: assumptions.iter().map(|a| single_line(a)).collect(),
         }),
@@ -148,7 +148,10 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
     })
 }
 
-fn read_operators(reader: &Reader<'_>, raw: &[Object<RawOperator>]) -> Result<(Vec<Node>, Vec<Operator>), LoadError> {
+fn read_operators(
+    reader: &WorkloadReader<'_>,
+    raw: &[Object<RawOperator>],
+) -> Result<(Vec<Node>, Vec<Operator>), LoadError> {
     if raw.is_empty() || raw.len() > MAX_OPERATORS {
         let problem = format!("has {} operators, must have 1 to {MAX_OPERATORS}", raw.len());
         return Err(reader.error("operators", problem, ""));
@@ -194,13 +197,13 @@ fn read_operators(reader: &Reader<'_>, raw: &[Object<RawOperator>]) -> Result<(V
 
 /// Reads one input of operator `at`.
 fn read_input(
-    reader: &Reader<'_>,
+    reader: &WorkloadReader<'_>,
     raw: &RawInput,
     place: &str,
     at: usize,
     operators: &[Operator],
     index: &FxHashMap<NodeId, usize>,
-) -> Result<Given, LoadError> {
+) -> Result<InputSpec, LoadError> {
     let field = |name: &str| format!("{place}.{name}");
     match (&raw.shape, raw.from) {
         (Some(shape), None) => {
@@ -213,7 +216,7 @@ fn read_input(
             }
             let extents = shape.iter().enumerate();
             let extents = extents.map(|(axis, &extent)| extent_of(reader, extent, &field(&format!("shape[{axis}]"))));
-            Ok(Given::outside(extents.collect::<Result<_, _>>()?))
+            Ok(InputSpec::outside(extents.collect::<Result<_, _>>()?))
         }
         (None, Some(from)) => {
             let id = NodeId(reader.integer(from, || field("from"))?);
@@ -226,7 +229,7 @@ fn read_input(
             }
             let output = reader.integer(raw.output.unwrap_or(0.0), || field("output"))?;
             let source = usize::try_from(output).ok().map(|output| Source { node: NodeIndex::new(node), output });
-            source.and_then(|source| Given::output(operators, source)).ok_or_else(|| {
+            source.and_then(|source| InputSpec::output(operators, source)).ok_or_else(|| {
                 let count = operators[node].outputs.len();
                 let problem = format!("is {output}, but operator {id} writes {count}, counted from 0");
                 reader.error(&field("output"), problem, "")
@@ -237,7 +240,7 @@ fn read_input(
 }
 
 /// Reads an extent of a tensor.
-fn extent_of(reader: &Reader<'_>, value: f64, place: &str) -> Result<u64, LoadError> {
+fn extent_of(reader: &WorkloadReader<'_>, value: f64, place: &str) -> Result<u64, LoadError> {
     if value.fract() == 0.0 && (1.0..=MAX_EXTENT).contains(&value) {
         return Ok(value as u64);
     }

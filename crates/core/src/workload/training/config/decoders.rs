@@ -2,33 +2,41 @@
 
 use super::{
     super::model::{Details, FeedForward, LayerKind, Model},
-    parts::{self, HeadNorm, LLAMA, Shape},
+    parts::{self, DecoderShape, HeadNorm, LLAMA},
 };
-use crate::{source::error::LoadError, workload::model::hugging_face::Config};
+use crate::{source::error::LoadError, workload::model::hugging_face::HuggingFaceConfig};
 
 /// Reads architectures that differ from Llama only in biases, norms or defaults.
-pub(super) fn like_llama(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn like_llama(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let bias = config.flag("attention_bias", false)?;
     let block_bias = config.flag("mlp_bias", false)?;
-    let own = Shape { query_key_value_bias: bias, output_bias: bias, block_bias, ..LLAMA };
+    let own = DecoderShape { query_key_value_bias: bias, output_bias: bias, block_bias, ..LLAMA };
     let (shape, head_size) = match kind {
-        "qwen3" => (Shape { head_norm: HeadNorm::Shared, ..own }, Some(128)),
-        "smollm3" => (Shape { tied: true, ..own }, None),
+        "qwen3" => (DecoderShape { head_norm: HeadNorm::Shared, ..own }, Some(128)),
+        "smollm3" => (DecoderShape { tied: true, ..own }, None),
         "internlm2" => {
             let bias = config.flag("bias", false)?;
-            (Shape { query_key_value_bias: bias, output_bias: bias, ..own }, None)
+            (DecoderShape { query_key_value_bias: bias, output_bias: bias, ..own }, None)
         }
         "stablelm" => {
             let norms = if config.flag("use_parallel_residual", false)? { 1 } else { 2 };
-            (Shape { norm_vectors: 2, norms, query_key_value_bias: config.flag("use_qkv_bias", false)?, ..LLAMA }, None)
+            (
+                DecoderShape {
+                    norm_vectors: 2,
+                    norms,
+                    query_key_value_bias: config.flag("use_qkv_bias", false)?,
+                    ..LLAMA
+                },
+                None,
+            )
         }
         "starcoder2" => {
             let bias = config.flag("use_bias", true)?;
-            let biases = Shape { query_key_value_bias: bias, output_bias: bias, block_bias: bias, ..LLAMA };
-            (Shape { norm_vectors: 2, gated: false, tied: true, ..biases }, None)
+            let biases = DecoderShape { query_key_value_bias: bias, output_bias: bias, block_bias: bias, ..LLAMA };
+            (DecoderShape { norm_vectors: 2, gated: false, tied: true, ..biases }, None)
         }
         // OLMo's norms have no weights.
-        "olmo" => (Shape { norm_vectors: 0, ..own }, None),
+        "olmo" => (DecoderShape { norm_vectors: 0, ..own }, None),
         _ => (own, None),
     };
     let mut model = parts::decoder(config, kind, &shape, head_size)?;
@@ -39,14 +47,14 @@ pub(super) fn like_llama(config: &Config<'_>, kind: &str) -> Result<Model, LoadE
 }
 
 /// Phi-3 and Phi-4.
-pub(super) fn phi3(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn phi3(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let mut model = parts::decoder(config, kind, &LLAMA, None)?;
     parts::sliding(config, &mut model, Some(u64::MAX))?;
     Ok(model)
 }
 
 /// Gemma 1, 2 and 3: wide heads, tied embeddings. From version 2 on, norms before and after each block, and windows.
-pub(super) fn gemma(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn gemma(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     // Gemma 3's files omit fields with the library's default.
     let mut map = config.map.clone();
     if kind.starts_with("gemma3") {
@@ -54,15 +62,15 @@ pub(super) fn gemma(config: &Config<'_>, kind: &str) -> Result<Model, LoadError>
             map.entry(field).or_insert_with(|| size.into());
         }
     }
-    let config = &Config { map: &map, source: config.source };
+    let config = &HuggingFaceConfig { map: &map, source: config.source };
     let bias = config.flag("attention_bias", false)?;
-    let own = Shape { tied: true, query_key_value_bias: bias, output_bias: bias, ..LLAMA };
+    let own = DecoderShape { tied: true, query_key_value_bias: bias, output_bias: bias, ..LLAMA };
     let (shape, pattern) = match kind {
         "gemma" => (own, None),
-        "gemma2" => (Shape { norms: 4, ..own }, Some(2)),
+        "gemma2" => (DecoderShape { norms: 4, ..own }, Some(2)),
         _ => {
             let pattern = config.size("sliding_window_pattern")?.unwrap_or(6);
-            (Shape { norms: 4, head_norm: HeadNorm::Shared, ..own }, Some(pattern))
+            (DecoderShape { norms: 4, head_norm: HeadNorm::Shared, ..own }, Some(pattern))
         }
     };
     let mut model = parts::decoder(config, kind, &shape, Some(256))?;
@@ -73,9 +81,9 @@ pub(super) fn gemma(config: &Config<'_>, kind: &str) -> Result<Model, LoadError>
 }
 
 /// OLMo 2 and 3: norms after the blocks, and norms over all queries and all keys.
-pub(super) fn olmo2(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn olmo2(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let bias = config.flag("attention_bias", false)?;
-    let shape = Shape { head_norm: HeadNorm::Whole, query_key_value_bias: bias, output_bias: bias, ..LLAMA };
+    let shape = DecoderShape { head_norm: HeadNorm::Whole, query_key_value_bias: bias, output_bias: bias, ..LLAMA };
     let mut model = parts::decoder(config, kind, &shape, None)?;
     if kind == "olmo3" {
         parts::sliding(config, &mut model, Some(4))?;
@@ -84,22 +92,22 @@ pub(super) fn olmo2(config: &Config<'_>, kind: &str) -> Result<Model, LoadError>
 }
 
 /// Nemotron: a plain block with squared ReLU, norms with a shift.
-pub(super) fn nemotron(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn nemotron(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let bias = config.flag("attention_bias", false)?;
     let block_bias = config.flag("mlp_bias", false)?;
-    let biases = Shape { query_key_value_bias: bias, output_bias: bias, block_bias, ..LLAMA };
-    parts::decoder(config, kind, &Shape { norm_vectors: 2, gated: false, ..biases }, None)
+    let biases = DecoderShape { query_key_value_bias: bias, output_bias: bias, block_bias, ..LLAMA };
+    parts::decoder(config, kind, &DecoderShape { norm_vectors: 2, gated: false, ..biases }, None)
 }
 
 /// Command R and R+: attention and feed-forward block in parallel after one norm without a shift.
-pub(super) fn cohere(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn cohere(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let bias = config.flag("attention_bias", false)?;
     let head_norm = match kind {
         "cohere" if config.flag("use_qk_norm", false)? => HeadNorm::Whole,
         _ => HeadNorm::None,
     };
-    let biases = Shape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
-    let mut model = parts::decoder(config, kind, &Shape { norms: 1, head_norm, tied: true, ..biases }, None)?;
+    let biases = DecoderShape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
+    let mut model = parts::decoder(config, kind, &DecoderShape { norms: 1, head_norm, tied: true, ..biases }, None)?;
     // The norm has no shift but subtracts the mean: engines have no name for this kind.
     model.details = model.details.map(|details| Details { norm: None, ..details });
     if kind == "cohere2" {

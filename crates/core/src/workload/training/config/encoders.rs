@@ -2,15 +2,21 @@
 
 use super::{
     super::model::{Attention, Ends, FeedForward, LayerKind, Model, Projection, Span},
-    parts::{self, LLAMA, Shape},
+    parts::{self, DecoderShape, LLAMA},
 };
-use crate::{source::error::LoadError, workload::model::hugging_face::Config};
+use crate::{source::error::LoadError, workload::model::hugging_face::HuggingFaceConfig};
 
 /// Shape of BERT's layers.
-const BERT: Shape =
-    Shape { norm_vectors: 2, query_key_value_bias: true, output_bias: true, block_bias: true, gated: false, ..LLAMA };
+const BERT: DecoderShape = DecoderShape {
+    norm_vectors: 2,
+    query_key_value_bias: true,
+    output_bias: true,
+    block_bias: true,
+    gated: false,
+    ..LLAMA
+};
 
-fn layer(attention: Attention, hidden: u64, width: u64, shape: &Shape) -> LayerKind {
+fn layer(attention: Attention, hidden: u64, width: u64, shape: &DecoderShape) -> LayerKind {
     LayerKind {
         attention,
         span: Span::Full,
@@ -22,7 +28,7 @@ fn layer(attention: Attention, hidden: u64, width: u64, shape: &Shape) -> LayerK
 }
 
 /// RoBERTa, XLM-RoBERTa, CamemBERT: BERT with other positions and another head.
-pub(super) fn roberta(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn roberta(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let attention = parts::grouped(config, hidden, None)?;
     let positions = config.required("max_position_embeddings")?;
@@ -47,7 +53,7 @@ pub(super) fn roberta(config: &Config<'_>, kind: &str) -> Result<Model, LoadErro
 }
 
 /// DistilBERT.
-pub(super) fn distilbert(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn distilbert(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("dim")?;
     let heads = config.required("n_heads")?;
     let head_size = config.head_size(hidden, heads, "n_heads")?;
@@ -73,7 +79,7 @@ pub(super) fn distilbert(config: &Config<'_>, kind: &str) -> Result<Model, LoadE
 }
 
 /// ViT: a sequence of patches after one class token.
-pub(super) fn vit(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn vit(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let attention = parts::grouped(config, hidden, None)?;
     let (image, patch) = (config.required("image_size")?, config.required("patch_size")?);
@@ -97,7 +103,7 @@ pub(super) fn vit(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
         after: 2 * hidden + if classifies { classes * (hidden + 1) } else { pool },
         projection: Projection::None,
     };
-    let shape = Shape { query_key_value_bias: bias, ..BERT };
+    let shape = DecoderShape { query_key_value_bias: bias, ..BERT };
     let kind_of = layer(attention, hidden, config.required("intermediate_size")?, &shape);
     let mut model = parts::of_layers(config, kind, hidden, kind_of, ends, &shape)?;
     model.longest_sequence = sequence;
@@ -106,7 +112,7 @@ pub(super) fn vit(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
 }
 
 /// T5 and mT5: encoder layers, then decoder layers that also attend to the encoder's output.
-pub(super) fn t5(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn t5(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("d_model")?;
     let heads = config.required("num_heads")?;
     let attention = Attention::Grouped { heads, key_value_heads: heads, head_size: config.required("d_kv")? };
@@ -120,7 +126,7 @@ pub(super) fn t5(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
         }
     };
     let width = config.required("d_ff")?;
-    let shape = Shape { gated, ..LLAMA };
+    let shape = DecoderShape { gated, ..LLAMA };
     let encoder = layer(attention, hidden, width, &shape);
     let decoder = LayerKind { causal: true, cross: true, vectors: encoder.vectors + hidden, ..encoder };
     let layers = config.layers("num_layers")? as usize;

@@ -5,19 +5,21 @@ use serde_json::Value;
 use super::{
     super::model::{Experts, FeedForward, LayerKind, Model, Span},
     decoders::dense_of,
-    parts::{self, HeadNorm, LLAMA, Shape},
+    parts::{self, DecoderShape, HeadNorm, LLAMA},
 };
-use crate::{source::error::LoadError, workload::model::hugging_face::Config};
+use crate::{source::error::LoadError, workload::model::hugging_face::HuggingFaceConfig};
 
 /// Reads Mixtral and similar models.
-pub(super) fn mixture(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn mixture(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let bias = config.flag("attention_bias", kind == "phimoe")?;
-    let own = Shape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
+    let own = DecoderShape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
     let shape = match kind {
-        "qwen2_moe" => Shape { query_key_value_bias: config.flag("qkv_bias", true)?, output_bias: false, ..LLAMA },
-        "qwen3_moe" => Shape { head_norm: HeadNorm::Shared, ..own },
-        "olmoe" => Shape { head_norm: HeadNorm::Whole, ..own },
-        "phimoe" => Shape { norm_vectors: 2, projection_bias: config.flag("lm_head_bias", true)?, ..own },
+        "qwen2_moe" => {
+            DecoderShape { query_key_value_bias: config.flag("qkv_bias", true)?, output_bias: false, ..LLAMA }
+        }
+        "qwen3_moe" => DecoderShape { head_norm: HeadNorm::Shared, ..own },
+        "olmoe" => DecoderShape { head_norm: HeadNorm::Whole, ..own },
+        "phimoe" => DecoderShape { norm_vectors: 2, projection_bias: config.flag("lm_head_bias", true)?, ..own },
         _ => own,
     };
     let hidden = config.required("hidden_size")?;
@@ -78,7 +80,7 @@ pub(super) fn with_dense(model: &mut Model, dense: &LayerKind, is_dense: impl Fn
 }
 
 /// Reads a list of layer indices.
-fn indices(config: &Config<'_>, field: &str, layers: usize) -> Result<Option<Vec<usize>>, LoadError> {
+fn indices(config: &HuggingFaceConfig<'_>, field: &str, layers: usize) -> Result<Option<Vec<usize>>, LoadError> {
     let Some(value) = config.map.get(field).filter(|value| !value.is_null()) else { return Ok(None) };
     let refuse = || config.error(field, format!("is no list of layers from 0 to {}", layers - 1), "");
     let list = value.as_array().ok_or_else(refuse)?;
@@ -87,12 +89,12 @@ fn indices(config: &Config<'_>, field: &str, layers: usize) -> Result<Option<Vec
 }
 
 /// Llama 4: a shared expert and routed experts in all or every other layer. Three of four layers attend within chunks.
-pub(super) fn llama4(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn llama4(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let attention = parts::grouped(config, hidden, None)?;
     let width = config.required("intermediate_size")?;
     let bias = config.flag("attention_bias", false)?;
-    let shape = Shape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
+    let shape = DecoderShape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
     let vectors = shape.attention_vectors(hidden, &attention);
     let experts = Experts {
         count: config.required("num_local_experts")?,
@@ -133,11 +135,11 @@ pub(super) fn llama4(config: &Config<'_>, kind: &str) -> Result<Model, LoadError
 }
 
 /// gpt-oss: biases everywhere, a learned sink per head, a window in every other layer.
-pub(super) fn gpt_oss(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn gpt_oss(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let attention = parts::grouped(config, hidden, Some(64))?;
     let bias = config.flag("attention_bias", true)?;
-    let shape = Shape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
+    let shape = DecoderShape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
     let count = config.required("num_local_experts")?;
     let chosen = config.size("num_experts_per_tok")?.or(config.size("experts_per_token")?);
     let Some(chosen) = chosen else {

@@ -4,12 +4,12 @@ use super::{
     super::model::{Attention, Experts, FeedForward, LayerKind, Model, Span},
     decoders::dense_of,
     experts::with_dense,
-    parts::{self, HeadNorm, LLAMA, Shape},
+    parts::{self, DecoderShape, HeadNorm, LLAMA},
 };
-use crate::{source::error::LoadError, workload::model::hugging_face::Config};
+use crate::{source::error::LoadError, workload::model::hugging_face::HuggingFaceConfig};
 
 /// Reads DeepSeek V2, V2-Lite, V3, R1 and Kimi K2.
-pub(super) fn deepseek(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn deepseek(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let heads = config.required("num_attention_heads")?;
     let query_rank = config.size("q_lora_rank")?;
@@ -51,7 +51,7 @@ pub(super) fn deepseek(config: &Config<'_>, kind: &str) -> Result<Model, LoadErr
         vectors: vectors + balance,
     };
     // The latent states have norms.
-    let shape = Shape { head_norm: HeadNorm::Whole, ..LLAMA };
+    let shape = DecoderShape { head_norm: HeadNorm::Whole, ..LLAMA };
     let mut model = parts::of_layers(config, kind, hidden, routed, parts::ends(config, hidden, &shape)?, &shape)?;
     let zero = |field: &str| config.map.get(field).and_then(serde_json::Value::as_u64) == Some(0);
     let first = match zero("first_k_dense_replace") {

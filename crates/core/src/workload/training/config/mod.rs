@@ -19,7 +19,7 @@ use crate::{
     source::{LoadError, error::printable},
     workload::model::{
         self,
-        hugging_face::{self, Config, shown},
+        hugging_face::{self, HuggingFaceConfig, shown},
     },
 };
 
@@ -39,15 +39,15 @@ pub fn from_hugging_face(text: &str, source: &str) -> Result<Model, LoadError> {
         ));
     }
     let map = inner(&outer);
-    let config = Config { map: &map, source };
+    let config = HuggingFaceConfig { map: &map, source };
     let Some(kind) = config.text("model_type")? else {
-        return Err(config.error("model_type", "is missing", &format!("add one of {}", known().join(", "))));
+        return Err(config.error("model_type", "is missing", &format!("add one of {}", architectures().join(", "))));
     };
     bounded(&config)?;
     let mut model = match READERS.iter().find(|(names, _)| names.contains(&kind)) {
         Some((_, read)) => read(&config, kind)?,
         None => {
-            let repair = format!("known architectures are {}", known().join(", "));
+            let repair = format!("known architectures are {}", architectures().join(", "));
             return Err(config.error("model_type", format!("is `{}`, which is not known", printable(kind)), &repair));
         }
     };
@@ -56,9 +56,9 @@ pub fn from_hugging_face(text: &str, source: &str) -> Result<Model, LoadError> {
     Ok(model)
 }
 
-type Reader = fn(&Config<'_>, &str) -> Result<Model, LoadError>;
+type ArchitectureReader = fn(&HuggingFaceConfig<'_>, &str) -> Result<Model, LoadError>;
 
-const READERS: &[(&[&str], Reader)] = &[
+const READERS: &[(&[&str], ArchitectureReader)] = &[
     (&["llama", "mistral", "qwen2", "gpt2", "gpt_neox", "bert"], known_dense),
     (&["qwen3", "smollm3", "granite", "internlm2", "stablelm", "starcoder2", "olmo"], decoders::like_llama),
     (&["phi3"], decoders::phi3),
@@ -82,7 +82,7 @@ const READERS: &[(&[&str], Reader)] = &[
 ];
 
 /// Supported architectures.
-fn known() -> Vec<&'static str> {
+fn architectures() -> Vec<&'static str> {
     READERS.iter().flat_map(|(names, _)| names.iter().copied()).collect()
 }
 
@@ -102,7 +102,7 @@ fn inner(outer: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// Reads Llama, Mistral, Qwen 2, GPT-2, GPT-NeoX and BERT, with the fields for training only: windows and dropout.
-fn known_dense(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+fn known_dense(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let text = Value::Object(config.map.clone()).to_string();
     let mut model = Model::from(&model::from_hugging_face(&text, config.source)?);
     model.name = config.name(kind)?;
@@ -175,7 +175,7 @@ const PICTURES: [&str; 3] = ["image_size", "patch_size", "num_channels"];
 const MOST_PARAMETERS: f64 = 1e15;
 
 /// Rejects sizes out of bounds before they are multiplied.
-fn bounded(config: &Config<'_>) -> Result<(), LoadError> {
+fn bounded(config: &HuggingFaceConfig<'_>) -> Result<(), LoadError> {
     let limits = SIZES.map(|field| (field, 1 << 20)).into_iter().chain(PICTURES.map(|field| (field, 1 << 13)));
     for (field, most) in limits {
         if let Some(size) = config.map.get(field).and_then(Value::as_u64).filter(|&size| size > most) {
@@ -186,7 +186,7 @@ fn bounded(config: &Config<'_>) -> Result<(), LoadError> {
 }
 
 /// Checks the rules that hold for every architecture.
-fn consistent(config: &Config<'_>, model: &Model) -> Result<(), LoadError> {
+fn consistent(config: &HuggingFaceConfig<'_>, model: &Model) -> Result<(), LoadError> {
     let layers: f64 = model.layers.iter().map(|&k| model.kinds[usize::from(k)].parameters(model.hidden) as f64).sum();
     if layers > MOST_PARAMETERS {
         let problem = format!("describes {layers:.1e} parameters, more than {MOST_PARAMETERS:.0e}");

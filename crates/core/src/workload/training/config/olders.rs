@@ -2,12 +2,12 @@
 
 use super::{
     super::model::{Attention, Details, FeedForward, LayerKind, Model, Span},
-    parts::{self, LLAMA, Shape},
+    parts::{self, DecoderShape, LLAMA},
 };
-use crate::{source::error::LoadError, workload::model::hugging_face::Config};
+use crate::{source::error::LoadError, workload::model::hugging_face::HuggingFaceConfig};
 
 /// Shape of GPT's layers: biases everywhere, norms with a shift, a plain block.
-const GPT: Shape = Shape {
+const GPT: DecoderShape = DecoderShape {
     norm_vectors: 2,
     query_key_value_bias: true,
     output_bias: true,
@@ -17,7 +17,7 @@ const GPT: Shape = Shape {
     ..LLAMA
 };
 
-fn dense(attention: Attention, hidden: u64, width: u64, shape: &Shape) -> LayerKind {
+fn dense(attention: Attention, hidden: u64, width: u64, shape: &DecoderShape) -> LayerKind {
     LayerKind {
         attention,
         span: Span::Full,
@@ -29,10 +29,10 @@ fn dense(attention: Attention, hidden: u64, width: u64, shape: &Shape) -> LayerK
 }
 
 /// OPT: learned positions with two extra rows. The 350M model has narrower embeddings and no last norm.
-pub(super) fn opt(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn opt(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let bias = config.flag("enable_bias", true)?;
-    let shape = Shape { query_key_value_bias: bias, output_bias: bias, block_bias: bias, ..GPT };
+    let shape = DecoderShape { query_key_value_bias: bias, output_bias: bias, block_bias: bias, ..GPT };
     let attention = parts::grouped(config, hidden, None)?;
     let layer = dense(attention, hidden, config.required("ffn_dim")?, &shape);
     let positions = config.required("max_position_embeddings")?;
@@ -52,7 +52,7 @@ pub(super) fn opt(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
 }
 
 /// BLOOM: a norm after the embedding, positions as slopes.
-pub(super) fn bloom(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn bloom(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let either = |one: &str, other: &str| match config.size(one)? {
         Some(size) => Ok(size),
         None => config.required(other),
@@ -74,7 +74,7 @@ pub(super) fn bloom(config: &Config<'_>, kind: &str) -> Result<Model, LoadError>
 }
 
 /// Falcon, both architectures: 7B with one key-value head; 40B, 180B and 11B with groups and one or two parallel norms.
-pub(super) fn falcon(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn falcon(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
     let heads = match config.size("num_attention_heads")? {
         Some(heads) => heads,
@@ -95,7 +95,7 @@ pub(super) fn falcon(config: &Config<'_>, kind: &str) -> Result<Model, LoadError
     let parallel = config.flag("parallel_attn", true)?;
     let one = !new && parallel || new && config.size("num_ln_in_parallel_attn")? == Some(1);
     let bias = config.flag("bias", false)?;
-    let shape = Shape {
+    let shape = DecoderShape {
         norms: if one { 1 } else { 2 },
         query_key_value_bias: bias,
         output_bias: bias,
@@ -116,12 +116,18 @@ pub(super) fn falcon(config: &Config<'_>, kind: &str) -> Result<Model, LoadError
 }
 
 /// GPT-J: attention without biases in parallel to a block with biases, after one norm; a projection with a bias.
-pub(super) fn gptj(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+pub(super) fn gptj(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("n_embd")?;
     let heads = config.required("n_head")?;
     let head_size = config.head_size(hidden, heads, "n_head")?;
-    let shape =
-        Shape { norms: 1, query_key_value_bias: false, output_bias: false, tied: false, projection_bias: true, ..GPT };
+    let shape = DecoderShape {
+        norms: 1,
+        query_key_value_bias: false,
+        output_bias: false,
+        tied: false,
+        projection_bias: true,
+        ..GPT
+    };
     let width = config.size("n_inner")?.unwrap_or(4 * hidden);
     let layer = dense(Attention::Grouped { heads, key_value_heads: heads, head_size }, hidden, width, &shape);
     let ends = parts::ends(config, hidden, &shape)?;
@@ -134,8 +140,8 @@ pub(super) fn gptj(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> 
 }
 
 /// Phi-1 and 2: attention and block in parallel after one norm, biases everywhere.
-pub(super) fn phi(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
-    let shape = Shape { norms: 1, tied: false, projection_bias: true, ..GPT };
+pub(super) fn phi(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
+    let shape = DecoderShape { norms: 1, tied: false, projection_bias: true, ..GPT };
     let mut model = parts::decoder(config, kind, &shape, None)?;
     model.dropout = parts::share(config, "resid_pdrop", 0.0)? > 0.0;
     Ok(model)

@@ -6,7 +6,7 @@ use super::super::model::{Attention, Details, Ends, FeedForward, LayerKind, Mode
 use crate::{
     source::error::LoadError,
     workload::{
-        model::hugging_face::{Config, shown},
+        model::hugging_face::{HuggingFaceConfig, shown},
         model_shape::NormKind,
     },
 };
@@ -24,7 +24,7 @@ pub(super) enum HeadNorm {
 
 /// Differences of a decoder's layer from Llama's.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct DecoderShape {
     /// Elements of a norm per hidden unit: 1 is a scale, 2 a scale and a shift, 0 nothing.
     pub(super) norm_vectors: u64,
     /// Norms per layer.
@@ -40,7 +40,7 @@ pub(super) struct Shape {
 }
 
 /// Shape of Llama's layers.
-pub(super) const LLAMA: Shape = Shape {
+pub(super) const LLAMA: DecoderShape = DecoderShape {
     norm_vectors: 1,
     norms: 2,
     head_norm: HeadNorm::None,
@@ -52,7 +52,7 @@ pub(super) const LLAMA: Shape = Shape {
     projection_bias: false,
 };
 
-impl Shape {
+impl DecoderShape {
     /// Facts that engines need beside the sizes.
     pub(super) fn details(&self) -> Details {
         Details {
@@ -87,7 +87,11 @@ impl Shape {
 }
 
 /// Heads, key-value heads and head width under their usual field names.
-pub(super) fn grouped(config: &Config<'_>, hidden: u64, head_size: Option<u64>) -> Result<Attention, LoadError> {
+pub(super) fn grouped(
+    config: &HuggingFaceConfig<'_>,
+    hidden: u64,
+    head_size: Option<u64>,
+) -> Result<Attention, LoadError> {
     let heads = config.required("num_attention_heads")?;
     let head_size = match config.size("head_dim")?.or(head_size) {
         Some(size) => size,
@@ -98,7 +102,7 @@ pub(super) fn grouped(config: &Config<'_>, hidden: u64, head_size: Option<u64>) 
 }
 
 /// Ends of a decoder with computed positions.
-pub(super) fn ends(config: &Config<'_>, hidden: u64, shape: &Shape) -> Result<Ends, LoadError> {
+pub(super) fn ends(config: &HuggingFaceConfig<'_>, hidden: u64, shape: &DecoderShape) -> Result<Ends, LoadError> {
     let vocabulary = config.required("vocab_size")?;
     let tied = config.flag("tie_word_embeddings", shape.tied)?;
     Ok(Ends {
@@ -113,9 +117,9 @@ pub(super) fn ends(config: &Config<'_>, hidden: u64, shape: &Shape) -> Result<En
 
 /// Decoder of equal dense layers with the usual field names.
 pub(super) fn decoder(
-    config: &Config<'_>,
+    config: &HuggingFaceConfig<'_>,
     kind: &str,
-    shape: &Shape,
+    shape: &DecoderShape,
     head_size: Option<u64>,
 ) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
@@ -134,12 +138,12 @@ pub(super) fn decoder(
 
 /// Model of equal layers, with the number of layers from the file.
 pub(super) fn of_layers(
-    config: &Config<'_>,
+    config: &HuggingFaceConfig<'_>,
     kind: &str,
     hidden: u64,
     layer: LayerKind,
     ends: Ends,
-    shape: &Shape,
+    shape: &DecoderShape,
 ) -> Result<Model, LoadError> {
     let layers = config.layers("num_hidden_layers")? as usize;
     let mut model = Model::uniform(&config.name(kind)?, config.source, hidden, layer, layers, ends);
@@ -176,7 +180,11 @@ pub(super) fn drop_unused(model: &mut Model) {
 }
 
 /// Sets windows on the layers that `layer_types` names, else on all layers except every `pattern`-th.
-pub(super) fn sliding(config: &Config<'_>, model: &mut Model, pattern: Option<u64>) -> Result<(), LoadError> {
+pub(super) fn sliding(
+    config: &HuggingFaceConfig<'_>,
+    model: &mut Model,
+    pattern: Option<u64>,
+) -> Result<(), LoadError> {
     let Some(window) = config.size("sliding_window")? else { return Ok(()) };
     if let Some(Value::Array(types)) = config.map.get("layer_types") {
         if types.len() != model.layers.len() {
@@ -195,7 +203,7 @@ pub(super) fn sliding(config: &Config<'_>, model: &mut Model, pattern: Option<u6
 }
 
 /// Fraction from 0 to 1, such as dropout.
-pub(super) fn share(config: &Config<'_>, field: &str, default: f64) -> Result<f64, LoadError> {
+pub(super) fn share(config: &HuggingFaceConfig<'_>, field: &str, default: f64) -> Result<f64, LoadError> {
     match config.map.get(field) {
         None | Some(Value::Null) => Ok(default),
         Some(value) => value
@@ -206,7 +214,7 @@ pub(super) fn share(config: &Config<'_>, field: &str, default: f64) -> Result<f6
 }
 
 /// True if `architectures` names a class with one of these endings.
-pub(super) fn is_class(config: &Config<'_>, endings: &[&str]) -> bool {
+pub(super) fn is_class(config: &HuggingFaceConfig<'_>, endings: &[&str]) -> bool {
     config.map.get("architectures").and_then(Value::as_array).is_some_and(|list| {
         list.iter().filter_map(Value::as_str).any(|name| endings.iter().any(|ending| name.ends_with(ending)))
     })

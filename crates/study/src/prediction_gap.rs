@@ -15,11 +15,11 @@ use plantui_core::{
 use plantui_planners::Problem;
 
 /// Smaller relative differences count as none.
-const TOLD: f64 = 5e-4;
+const SMALLEST_DIFFERENCE: f64 = 5e-4;
 
 /// Planner's value of a plan and the simulated one, in the unit of the measure; operators' steps in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Promise {
+pub struct PredictionGap {
     measure: Measure,
     /// Value in the planner's model.
     pub planned: f64,
@@ -27,7 +27,7 @@ pub struct Promise {
     pub simulated: f64,
 }
 
-impl Promise {
+impl PredictionGap {
     /// Both values of a valid plan. `None` if nothing was simulated, or the two are equal by definition: a single
     /// sample runs as planned.
     pub fn of(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score, timeline: &Timeline) -> Option<Self> {
@@ -36,7 +36,7 @@ impl Promise {
         }
         let measure = score.measure;
         if let Some(alone_s) = family::of(workload).alone_s(workload, limits, plan) {
-            return Some(Promise { measure, planned: score.value, simulated: alone_s / timeline.iteration_s });
+            return Some(PredictionGap { measure, planned: score.value, simulated: alone_s / timeline.iteration_s });
         }
         let (planned_s, simulated_s) = times_s(score, timeline.iteration_s, timeline.samples_per_s)?;
         let unit = match measure {
@@ -44,18 +44,18 @@ impl Promise {
             Measure::Latency { .. } | Measure::OperatorCost(_) | Measure::IterationTime => return None,
             Measure::TimePerSample | Measure::Speedup(_) => 1.0,
         };
-        Some(Promise { measure, planned: planned_s / unit, simulated: simulated_s / unit })
+        Some(PredictionGap { measure, planned: planned_s / unit, simulated: simulated_s / unit })
     }
 
     /// Both values of a run's plan, if it was simulated.
     pub fn of_run(run: &Run) -> Option<Self> {
         let Problem { workload, limits, .. } = &run.problem;
         let (plan, score) = (run.outcome.plan.as_ref()?, run.score.as_ref()?);
-        Promise::of(workload, limits, plan, score, &run.simulation.as_ref()?.timeline)
+        PredictionGap::of(workload, limits, plan, score, &run.simulation.as_ref()?.timeline)
     }
 
     /// Simulated time of one sample or step, and its difference from the plan: `158.4 ms, as planned`. Both are
-    /// computed the same way, so a difference means a bug. Not for iterations; see [`Promise::of_run`].
+    /// computed the same way, so a difference means a bug. Not for iterations; see [`PredictionGap::of_run`].
     pub fn once(run: &Run) -> Option<String> {
         let (score, seconds) = (run.score.as_ref()?, run.simulation.as_ref()?.timeline.iteration_s);
         let (planned, of) = match score.measure {
@@ -63,7 +63,7 @@ impl Promise {
             Measure::OperatorCost(_) => (score.slowest_s, "/step"),
             _ => return None,
         };
-        let against = Promise { measure: score.measure, planned, simulated: seconds }.against();
+        let against = PredictionGap { measure: score.measure, planned, simulated: seconds }.against();
         (seconds > 0.0 && planned > 0.0).then(|| format!("{}{of}, {against}", units::seconds(seconds)))
     }
 
@@ -73,7 +73,7 @@ impl Promise {
     }
 
     /// Simulated value and the difference: `21.90 ms/sample, 9.2% more`.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         format!("{}, {}", self.value(), self.against())
     }
 
@@ -96,7 +96,7 @@ impl Promise {
     /// Difference in words: `9.2% more`, `as planned`.
     pub fn against(&self) -> String {
         let share = self.difference();
-        match share.abs() < TOLD {
+        match share.abs() < SMALLEST_DIFFERENCE {
             true => "as planned".into(),
             false => format!("{} {}", units::percent(share.abs()), if share > 0.0 { "more" } else { "less" }),
         }

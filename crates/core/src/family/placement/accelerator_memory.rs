@@ -15,20 +15,20 @@ const WHOLE: f64 = (1u64 << 52) as f64;
 /// Number of units in the largest power of two up to the memory.
 const UNITS: f64 = (1u64 << 51) as f64;
 /// Possible rounding error of sums in files, relative to the memory.
-const ROUNDING: f64 = 1e-12;
+const FEASIBILITY_TOLERANCE: f64 = 1e-12;
 
 /// Memory of an accelerator, in the units of a profile's sizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Room {
+pub struct AcceleratorMemory {
     /// Unit that sizes are rounded to; `None` if they are not rounded.
     unit_bytes: Option<f64>,
     limit_bytes: f64,
 }
 
-impl Room {
+impl AcceleratorMemory {
     /// Memory limit for the nodes of a profile. `O(nodes)`.
     pub fn new(profile: &PlacementProfile, memory_bytes: f64) -> Self {
-        let as_it_is = Room { unit_bytes: None, limit_bytes: memory_bytes };
+        let as_it_is = AcceleratorMemory { unit_bytes: None, limit_bytes: memory_bytes };
         if memory_bytes.is_infinite() || (memory_bytes < WHOLE && has_whole_sizes(profile)) {
             return as_it_is;
         }
@@ -38,9 +38,9 @@ impl Room {
         if !unit.is_normal() {
             return as_it_is;
         }
-        let slack = ROUNDING + profile.nodes.len() as f64 * f64::EPSILON;
+        let slack = FEASIBILITY_TOLERANCE + profile.nodes.len() as f64 * f64::EPSILON;
         let limit = (memory_bytes * (1.0 + slack) / unit).floor() * unit;
-        Room { unit_bytes: Some(unit), limit_bytes: limit.min(f64::MAX) }
+        AcceleratorMemory { unit_bytes: Some(unit), limit_bytes: limit.min(f64::MAX) }
     }
 
     /// Limit for the sum of rounded sizes on an accelerator; infinite if unlimited.
@@ -54,11 +54,11 @@ impl Room {
     }
 
     /// True if nodes with this sum of rounded sizes fit on one accelerator.
-    pub(crate) fn holds(&self, counted_bytes: f64) -> bool {
+    pub(crate) fn fits(&self, counted_bytes: f64) -> bool {
         counted_bytes <= self.limit_bytes
     }
 
-    /// Profile with rounded sizes, to plan with: any sum of them within [`Room::limit_bytes`] fits.
+    /// Profile with rounded sizes, to plan with: any sum of them within [`AcceleratorMemory::limit_bytes`] fits.
     pub fn profile<'p>(&self, profile: &'p PlacementProfile) -> Cow<'p, PlacementProfile> {
         if self.unit_bytes.is_none() {
             return Cow::Borrowed(profile);
@@ -94,11 +94,11 @@ mod tests {
     }
 
     fn hold(sizes: &[f64], memory_bytes: f64) -> bool {
-        let room = Room::new(&profile(sizes), memory_bytes);
-        let sum = |sizes: &mut dyn Iterator<Item = &f64>| sizes.fold(0.0, |sum, &size| sum + room.counted(size));
+        let memory = AcceleratorMemory::new(&profile(sizes), memory_bytes);
+        let sum = |sizes: &mut dyn Iterator<Item = &f64>| sizes.fold(0.0, |sum, &size| sum + memory.counted(size));
         let (up, down) = (sum(&mut sizes.iter()), sum(&mut sizes.iter().rev()));
         assert_eq!(up, down, "{sizes:?} in {memory_bytes}");
-        room.holds(up)
+        memory.fits(up)
     }
 
     #[test]
@@ -127,10 +127,10 @@ mod tests {
     #[test]
     fn what_leaves_a_sum_leaves_nothing_behind() {
         let sizes = [0.1, 0.7, 0.3, 0.2, 1e-9];
-        let room = Room::new(&profile(&sizes), 1.3);
-        let mut sum = sizes.iter().fold(0.0, |sum, &size| sum + room.counted(size));
+        let memory = AcceleratorMemory::new(&profile(&sizes), 1.3);
+        let mut sum = sizes.iter().fold(0.0, |sum, &size| sum + memory.counted(size));
         for size in [0.3, 0.1, 1e-9, 0.7, 0.2] {
-            sum -= room.counted(size);
+            sum -= memory.counted(size);
         }
         assert_eq!(sum, 0.0);
     }

@@ -6,7 +6,7 @@ use plantui_core::cluster::LimitKind;
 
 /// Limit that some lines ignore.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unheeded {
+pub struct IgnoredLimit {
     /// Kind of the limit.
     pub kind: LimitKind,
     /// Names of the planners that ignore it, without duplicates.
@@ -15,9 +15,9 @@ pub struct Unheeded {
     pub by_all: bool,
 }
 
-impl Unheeded {
+impl IgnoredLimit {
     /// Sentence on it; `limit` is the limit's flag or label.
-    pub fn told(&self, limit: &str) -> String {
+    pub fn sentence(&self, limit: &str) -> String {
         let planners = listed(&self.planners);
         let verb = if self.planners.len() == 1 { "does" } else { "do" };
         let place = if self.by_all { "here" } else { "for some lines" };
@@ -43,15 +43,15 @@ impl Sweep {
     }
 
     /// True if the planner of a series supports a limit for some workload.
-    pub fn heeds(&self, series: usize, kind: LimitKind) -> bool {
+    pub fn supports(&self, series: usize, kind: LimitKind) -> bool {
         let planner = self.series[series].planner;
         self.workloads.iter().any(|workload| limits_of(planner, workload).contains(&kind))
     }
 
     /// Limits that some line ignores.
-    pub fn unheeded(&self, kinds: &[LimitKind]) -> Vec<Unheeded> {
+    pub fn ignored_limits(&self, kinds: &[LimitKind]) -> Vec<IgnoredLimit> {
         let of = |&kind: &LimitKind| {
-            let deaf: Vec<usize> = (0..self.series.len()).filter(|&series| !self.heeds(series, kind)).collect();
+            let deaf: Vec<usize> = (0..self.series.len()).filter(|&series| !self.supports(series, kind)).collect();
             let mut planners: Vec<&'static str> = vec![];
             for &series in &deaf {
                 let name = self.series[series].planner.info().name;
@@ -59,7 +59,7 @@ impl Sweep {
                     planners.push(name);
                 }
             }
-            (!deaf.is_empty()).then_some(Unheeded { kind, planners, by_all: deaf.len() == self.series.len() })
+            (!deaf.is_empty()).then_some(IgnoredLimit { kind, planners, by_all: deaf.len() == self.series.len() })
         };
         kinds.iter().filter_map(of).collect()
     }
@@ -71,9 +71,9 @@ mod tests {
 
     #[test]
     fn a_limit_that_nobody_heeds_is_told_by_name() {
-        let one = Unheeded { kind: LimitKind::Bandwidth, planners: vec!["A"], by_all: true };
-        assert_eq!(one.told("--bandwidth"), "--bandwidth changes nothing here: A does not heed it");
-        let three = Unheeded { kind: LimitKind::Cpus, planners: vec!["A", "B", "C"], by_all: false };
-        assert_eq!(three.told("--cpus"), "--cpus changes nothing for some lines: A, B and C do not heed it");
+        let one = IgnoredLimit { kind: LimitKind::Bandwidth, planners: vec!["A"], by_all: true };
+        assert_eq!(one.sentence("--bandwidth"), "--bandwidth changes nothing here: A does not heed it");
+        let three = IgnoredLimit { kind: LimitKind::Cpus, planners: vec!["A", "B", "C"], by_all: false };
+        assert_eq!(three.sentence("--cpus"), "--cpus changes nothing for some lines: A, B and C do not heed it");
     }
 }

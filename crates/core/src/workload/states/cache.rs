@@ -16,23 +16,23 @@ use crate::workload::{
     profiled::Workload,
 };
 
-type Answer = Result<Arc<States>, StatesError>;
+type StatesResult = Result<Arc<States>, StatesError>;
 
 /// Cached states of a profile. New profiles and copies start empty.
 #[derive(Default)]
-pub(in crate::workload) struct Found {
-    antichains: Mutex<Option<(u64, Answer)>>,
-    order: Mutex<Option<(u64, Answer)>>,
+pub(in crate::workload) struct StatesCache {
+    antichains: Mutex<Option<(u64, StatesResult)>>,
+    order: Mutex<Option<(u64, StatesResult)>>,
 }
 
-impl Clone for Found {
+impl Clone for StatesCache {
     fn clone(&self) -> Self {
-        Found::default()
+        StatesCache::default()
     }
 }
 
 /// The cache does not affect equality of profiles.
-impl PartialEq for Found {
+impl PartialEq for StatesCache {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -75,14 +75,14 @@ impl States {
     ///
     /// # Errors
     /// [`StatesError`] if there are none or too many, or the search was stopped.
-    pub fn found(
+    pub fn cached(
         workload: &Workload,
         profile: &LayerProfile,
         linear: bool,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Arc<States>, StatesError> {
         let depends_on = depends_on(workload, profile);
-        let kept = if linear { &profile.found.order } else { &profile.found.antichains };
+        let kept = if linear { &profile.states_cache.order } else { &profile.states_cache.antichains };
         let mut kept = locked(kept, stopped).ok_or(StatesError::Stopped)?;
         if let Some((_, answer)) = kept.as_ref().filter(|(known, _)| *known == depends_on) {
             return answer.clone();
@@ -116,7 +116,7 @@ mod tests {
     fn states_are_found_once_until_the_profile_changes() {
         let mut workload = chain();
         let ask = |workload: &Workload, linear| {
-            States::found(workload, workload.layers().unwrap(), linear, &|| false).unwrap()
+            States::cached(workload, workload.layers().unwrap(), linear, &|| false).unwrap()
         };
         for linear in [false, true] {
             let first = ask(&workload, linear);
@@ -135,13 +135,13 @@ mod tests {
     #[test]
     fn what_was_stopped_is_not_kept() {
         let workload = chain();
-        let ask = |stop: bool| States::found(&workload, workload.layers().unwrap(), false, &|| stop);
+        let ask = |stop: bool| States::cached(&workload, workload.layers().unwrap(), false, &|| stop);
         assert_eq!(ask(true).err(), Some(StatesError::Stopped));
         assert_eq!(ask(false).unwrap().len(), 4);
         // Known by now, whoever has no time.
         assert_eq!(ask(true).unwrap().len(), 4);
         // While another looks for them nobody waits who has none.
-        let _other = workload.layers().unwrap().found.antichains.lock().unwrap();
+        let _other = workload.layers().unwrap().states_cache.antichains.lock().unwrap();
         assert_eq!(ask(true).err(), Some(StatesError::Stopped));
     }
 }
