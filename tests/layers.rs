@@ -18,7 +18,7 @@ const CRATES: [(&str, usize); 6] = [
     ("crates/study/src", 10),
     ("crates/jobs/src", 10),
     ("crates/export/src", 10),
-    ("src", 35),
+    ("src", 10),
 ];
 
 /// Folders whose parts stand side by side: none may import another.

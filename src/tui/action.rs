@@ -1,6 +1,6 @@
 //! Table of all user actions. Keys, help and palette are made from it.
 
-use super::views::{self, View};
+use super::views::list::{self, View};
 
 /// User action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,9 +169,9 @@ impl Scope {
             Scope::Panel => (0, 0),
             Scope::Of(view) => (1 + view as usize, 0),
             // Listed after Stages, which they belong to.
-            Scope::Stages => (1 + views::WITH_PLAN as usize, 1),
-            Scope::Tree => (1 + views::WITH_PLAN as usize, 2),
-            Scope::Suggestions => (1 + views::WITH_PLAN as usize, 3),
+            Scope::Stages => (1 + list::WITH_PLAN as usize, 1),
+            Scope::Tree => (1 + list::WITH_PLAN as usize, 2),
+            Scope::Suggestions => (1 + list::WITH_PLAN as usize, 3),
             Scope::Lists => (1 + views, 0),
             Scope::Everywhere => (1 + views, 1),
         }
@@ -345,9 +345,9 @@ const fn joined<const N: usize>(parts: &[&[Entry]]) -> [Entry; N] {
     all
 }
 
-const OF_VIEWS: [Entry; count(&views::KEYS)] = joined(&views::KEYS);
+const OF_VIEWS: [Entry; count(&list::KEYS)] = joined(&list::KEYS);
 
-const PARTS: [&[Entry]; 6] = [PANEL, SUGGESTIONS, &OF_VIEWS, LISTS, &views::SHOWS, EVERYWHERE];
+const PARTS: [&[Entry]; 6] = [PANEL, SUGGESTIONS, &OF_VIEWS, LISTS, &list::SHOWS, EVERYWHERE];
 
 /// All actions. If two entries have the same key, the first whose scope is in force wins.
 pub(crate) static TABLE: &[Entry] = &joined::<{ count(&PARTS) }>(&PARTS);

@@ -5,18 +5,14 @@
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use super::{
-    model::{Model, Session, Tone},
-    shown::Standing,
-    simulated::Simulated,
-};
+use super::{shown::Standing, simulated::Simulated};
 use crate::{
     cluster::{LimitKind, Limits},
     family, units,
+    workload::Workload,
 };
 
 /// Time for which a change is bright.
@@ -67,97 +63,71 @@ pub(super) struct Told {
 
 impl Changes {
     /// Next time at which the flash or the bright phase ends.
-    fn due(&self, now: Instant) -> Option<Instant> {
+    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let at = self.at?;
         let flash = (!self.moved.is_empty()).then_some(at + FLASH);
         flash.into_iter().chain([at + BRIGHT]).find(|due| *due > now)
     }
-}
 
-impl Session {
-    /// The baseline, named by what differs: `than Piper`, `than with 64 devices`.
-    fn than(&self, now: &Worth, before: &Worth) -> String {
-        if now.planner != before.planner {
-            return format!("than {}", before.planner);
-        }
-        let kinds = family::of(&self.workload).limits().iter();
-        let changed: Vec<LimitKind> =
-            kinds.copied().filter(|&kind| now.limits.get(kind) != before.limits.get(kind)).collect();
-        match changed.as_slice() {
-            [kind] => format!("than with {}", with(*kind, before.limits.get(*kind))),
-            _ => "than before".into(),
-        }
-    }
-}
-
-impl Model {
-    /// Time of the next redraw that the change needs.
-    pub(super) fn change_due(&self) -> Option<Instant> {
-        self.planning.changes.due(self.appearance.now)
-    }
-
-    /// Records the simulated iteration of a plan.
-    pub(super) fn note_change(&mut self, simulated: &Arc<Simulated>) {
-        let shown = &simulated.shown;
-        let timeline = &simulated.timeline;
+    /// Records the simulated iteration of a plan, under a planner's name.
+    pub(super) fn note(&mut self, simulated: &Simulated, planner: &str, now: Instant) {
+        let (shown, timeline) = (&simulated.shown, &simulated.timeline);
         if matches!(shown.standing, Standing::BestSoFar { .. }) || timeline.iteration_s <= 0.0 {
             return;
         }
         let worth = Worth {
             iteration_s: timeline.iteration_s,
             samples_per_s: timeline.samples_per_s,
-            planner: self.previewed().unwrap_or(shown.planner.name).to_string(),
+            planner: planner.to_string(),
             limits: shown.limits.clone(),
         };
         let stages = stages(simulated);
-        let changes = &mut self.planning.changes;
-        if changes.now.as_ref() == Some(&worth) && changes.stages == stages {
+        if self.now.as_ref() == Some(&worth) && self.stages == stages {
             return;
         }
         let moved = |(device, stage): (&u32, &usize)| {
-            changes.stages.get(device).is_some_and(|before| before != stage).then_some(*device)
+            self.stages.get(device).is_some_and(|before| before != stage).then_some(*device)
         };
-        changes.moved = stages.iter().filter_map(moved).collect();
-        changes.stages = stages;
-        let last = changes.now.replace(worth);
-        if !changes.set {
-            changes.before = last.or(changes.before.take());
+        self.moved = stages.iter().filter_map(moved).collect();
+        self.stages = stages;
+        let last = self.now.replace(worth);
+        if !self.set {
+            self.before = last.or(self.before.take());
         }
-        changes.at = changes.before.is_some().then_some(self.appearance.now);
+        self.at = self.before.is_some().then_some(now);
     }
 
-    /// Effect of the last change.
-    pub(super) fn change(&self) -> Option<Told> {
-        let changes = &self.planning.changes;
-        let (now, before) = (changes.now.as_ref()?, changes.before.as_ref()?);
+    /// Effect of the last change of a workload's plan.
+    pub(super) fn told(&self, workload: &Workload, time: Instant) -> Option<Told> {
+        let (now, before) = (self.now.as_ref()?, self.before.as_ref()?);
         let gain = now.samples_per_s / before.samples_per_s;
         let same_batch =
             (now.limits.microbatches, now.limits.samples()) == (before.limits.microbatches, before.limits.samples());
-        let bright = changes.at.is_some_and(|at| self.appearance.now < at + BRIGHT);
+        let bright = self.at.is_some_and(|at| time < at + BRIGHT);
         Some(Told {
             before_s: same_batch.then_some(before.iteration_s),
             difference: units::faster(gain),
-            than: self.session.than(now, before),
+            than: than(workload, now, before),
             better: ((gain - 1.0).abs() > NOTICEABLE).then_some(gain > 1.0),
             bright,
         })
     }
 
-    /// Devices that flash now.
-    pub(super) fn flashing(&self) -> &[u32] {
-        match self.planning.changes.at {
-            Some(at) if self.appearance.now < at + FLASH => &self.planning.changes.moved,
+    /// Devices that flash at a time.
+    pub(super) fn flashing(&self, now: Instant) -> &[u32] {
+        match self.at {
+            Some(at) if now < at + FLASH => &self.moved,
             _ => &[],
         }
     }
 
-    /// Sets the shown plan as the baseline, or clears the one that was set.
-    pub(super) fn set_baseline(&mut self) {
-        let changes = &mut self.planning.changes;
-        let text = match (changes.set, changes.now.clone()) {
-            (true, now) if now == changes.before => {
-                changes.set = false;
-                changes.before = None;
+    /// Sets the shown plan as the baseline, or clears the one that was set. Returns what was done; `None` if there
+    /// is no plan.
+    pub(super) fn set_baseline(&mut self) -> Option<String> {
+        let text = match (self.set, self.now.clone()) {
+            (true, now) if now == self.before => {
+                self.set = false;
+                self.before = None;
                 "changes are told against the plan before again".to_string()
             }
             (_, Some(now)) => {
@@ -166,17 +136,28 @@ impl Model {
                     now.planner,
                     units::seconds(now.iteration_s)
                 );
-                changes.before = Some(now);
-                changes.set = true;
+                self.before = Some(now);
+                self.set = true;
                 text
             }
-            (_, None) => {
-                self.message = Some((Tone::Refused, "there is no plan to compare with".into()));
-                return;
-            }
+            (_, None) => return None,
         };
-        changes.at = None;
-        self.message = Some((Tone::Done, text));
+        self.at = None;
+        Some(text)
+    }
+}
+
+/// The baseline, named by what differs: `than Piper`, `than with 64 devices`.
+fn than(workload: &Workload, now: &Worth, before: &Worth) -> String {
+    if now.planner != before.planner {
+        return format!("than {}", before.planner);
+    }
+    let kinds = family::of(workload).limits().iter();
+    let changed: Vec<LimitKind> =
+        kinds.copied().filter(|&kind| now.limits.get(kind) != before.limits.get(kind)).collect();
+    match changed.as_slice() {
+        [kind] => format!("than with {}", with(*kind, before.limits.get(*kind))),
+        _ => "than before".into(),
     }
 }
 

@@ -1,22 +1,12 @@
-//! Plays the [tour](super::tour) on the screen.
-//!
-//! Actions follow each other slowly enough to read. A step that waits for a plan waits until it arrives. Space pauses
-//! and resumes the tour. Any other key ends it, and its end leaves the screen as it is.
+//! State of the [tour](super::tour) that is played on the screen, and its captions.
 
-use std::time::{Duration, Instant};
-
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use std::time::Instant;
 
 use super::{
     action::TABLE,
     keymap::Keymap,
-    model::{Model, Tone},
-    tour::{Does, Step, TOUR},
-    update::Effects,
+    tour::{Step, TOUR},
 };
-
-/// Pause between two actions of a step.
-const PACE: Duration = Duration::from_millis(350);
 
 /// Position in the tour.
 #[derive(Debug, Clone)]
@@ -24,9 +14,9 @@ pub(super) struct Demo {
     /// Index of the step.
     pub(super) step: usize,
     /// Number of its actions that are done.
-    done: usize,
+    pub(super) done: usize,
     /// Time of the next action.
-    due: Instant,
+    pub(super) due: Instant,
     /// True while paused.
     pub(super) held: bool,
 }
@@ -54,73 +44,4 @@ pub(super) fn caption(step: &Step, keymap: &Keymap) -> String {
         }
     }
     text
-}
-
-impl Model {
-    /// Time of the next action, if a tour is running and not paused.
-    pub(super) fn demo_due(&self) -> Option<Instant> {
-        self.demo.as_ref().filter(|demo| !demo.held).map(|demo| demo.due)
-    }
-
-    /// Performs the action that is due.
-    pub(super) fn play_demo(&mut self) -> Effects {
-        if self.demo_due().is_none_or(|due| due > self.appearance.now) {
-            return vec![];
-        }
-        let planning = self.planning.running.is_some();
-        let now = self.appearance.now;
-        let Some(demo) = &mut self.demo else { return vec![] };
-        if planning {
-            demo.due = now + PACE;
-            return vec![];
-        }
-        let step = demo.shown();
-        if let Some(does) = step.does.get(demo.done) {
-            demo.done += 1;
-            let last = demo.done == step.does.len();
-            demo.due = now + if last { Duration::from_secs_f32(step.seconds) } else { PACE };
-            return self.perform(*does);
-        }
-        demo.step += 1;
-        demo.done = 0;
-        demo.due = now + PACE;
-        if demo.step == TOUR.len() {
-            self.demo = None;
-        }
-        vec![]
-    }
-
-    /// Performs one action of the tour.
-    pub(super) fn perform(&mut self, does: Does) -> Effects {
-        match does {
-            Does::Act(action) => self.act(action),
-            Does::Focus(focus) => {
-                self.focus = focus;
-                vec![]
-            }
-            Does::Press(code) => match self.overlay.take() {
-                Some(overlay) => self.key_in_overlay(overlay, &KeyEvent::from(code)),
-                None => vec![],
-            },
-        }
-    }
-
-    /// Handles a key during the tour: Space pauses or resumes it, any other key ends it.
-    pub(super) fn key_in_demo(&mut self, key: &KeyEvent) {
-        let now = self.appearance.now;
-        match &mut self.demo {
-            Some(demo) if key.code == KeyCode::Char(' ') => {
-                demo.held = !demo.held;
-                demo.due = now + PACE;
-            }
-            _ => self.end_demo(),
-        }
-    }
-
-    /// Ends the tour at its current state.
-    pub(super) fn end_demo(&mut self) {
-        self.demo = None;
-        self.overlay = None;
-        self.message = Some((Tone::Done, "the tour has ended here; the screen is yours".into()));
-    }
 }

@@ -23,10 +23,10 @@ use signal_hook::{
 
 use super::{
     background::Late,
+    effect::{Effect, Effects},
     hangup,
     model::{Model, Tone},
     terminal::Tty,
-    update::{Effect, Effects},
     watch::{Noticed, Watch},
     worker::{Report, Worker},
 };

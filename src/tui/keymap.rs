@@ -234,7 +234,7 @@ mod tests {
 
     /// Every scope.
     fn all() -> Vec<Scope> {
-        let views = View::ALL.into_iter().flat_map(|view| view.room().hears().iter().copied());
+        let views = View::ALL.into_iter().flat_map(|view| view.scopes().iter().copied());
         [Scope::Panel].into_iter().chain(views).chain([Scope::Lists, Scope::Everywhere]).collect()
     }
 

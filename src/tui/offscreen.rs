@@ -13,12 +13,13 @@ use ratatui::{
 };
 
 use super::{
-    Action, ScreenError, ScreenRequest,
+    action::Action,
+    effect::{Effect, Effects},
     model::{Focus, Model, View},
+    request::{ScreenError, ScreenRequest},
     shown::ShownRun,
-    side_job, studies,
+    side_job, study_job,
     tour::Does,
-    update::{Effect, Effects},
     worker::{self, Job, News, Report},
 };
 use crate::{planner::Search, tui::frame};
@@ -188,7 +189,7 @@ impl Offscreen {
                 }
                 Effect::Study(study) => {
                     let mut reports = vec![];
-                    studies::perform(study, &mut |report| reports.push(report));
+                    study_job::perform(study, &mut |report| reports.push(report));
                     let now = self.slow.map_or(reports.len(), |findings| findings.min(reports.len()));
                     self.to_come.extend(reports.drain(now..));
                     for report in reports {

@@ -4,7 +4,7 @@ use tui_input::Input;
 
 use super::{
     action::{Scope, TABLE},
-    ask::AskForm,
+    ask_form::AskForm,
     export_form::ExportForm,
     keymap::Keymap,
     open_form::OpenForm,

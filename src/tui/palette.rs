@@ -1,17 +1,12 @@
-//! Contents of the palette: the actions of the table, and the export formats of the shown plan.
+//! Commands of the palette: the actions of the table, and the export formats of the shown plan.
 //!
-//! Without a search text, the view's keys come first, then common general actions, exports, and the rest. A format is
-//! found by all its names, `perfetto` as well as `trace`.
+//! A format is found by all its names, `perfetto` as well as `trace`.
 
 use super::{
-    action::{Action, Scope, TABLE},
+    action::{Scope, TABLE},
     export_form::ExportFormat,
     keymap::Keymap,
-    model::Model,
-    update::Effects,
-    widget::filter::Filter,
 };
-use crate::export::formats;
 
 /// Command of the palette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +43,7 @@ impl Command {
     }
 
     /// Text to search.
-    fn text(self, keymap: &Keymap) -> String {
+    pub(super) fn text(self, keymap: &Keymap) -> String {
         let more = match self {
             Command::Entry(i) => format!("{} {}", TABLE[i].scope.title(), keymap.all_shown(i)),
             Command::Export(format) => format.keywords.into(),
@@ -56,8 +51,8 @@ impl Command {
         format!("{} {} {more}", self.title(), self.help())
     }
 
-    /// Sort key without a search text.
-    fn rank(self, in_force: &[Scope]) -> usize {
+    /// Sort key without a search text: the view's keys come first, then common general actions, exports, and the rest.
+    pub(super) fn rank(self, in_force: &[Scope]) -> usize {
         let Command::Entry(i) = self else { return 2 };
         let entry = &TABLE[i];
         match (entry.scope, entry.hint.is_empty()) {
@@ -67,28 +62,6 @@ impl Command {
             (scope, _) if !in_force.contains(&scope) => 5,
             (_, false) => 0,
             (_, true) => 3,
-        }
-    }
-}
-
-impl Model {
-    /// Commands that match, best first.
-    pub(super) fn palette(&self, filter: &Filter) -> Vec<Command> {
-        // The palette is open already.
-        let entries = (0..TABLE.len()).filter(|&i| TABLE[i].action != Action::Palette).map(Command::Entry);
-        let exports = formats::of(&self.session.workload).map(Command::Export);
-        let mut all: Vec<Command> = entries.chain(exports).collect();
-        let scopes = self.scopes();
-        all.sort_by_key(|command| command.rank(&scopes));
-        let texts: Vec<String> = all.iter().map(|command| command.text(&self.appearance.keymap)).collect();
-        filter.matches(&texts).into_iter().map(|at| all[at]).collect()
-    }
-
-    /// Runs a command.
-    pub(super) fn command(&mut self, command: Command) -> Effects {
-        match command {
-            Command::Entry(i) => self.run_entry(i),
-            Command::Export(format) => self.open_export(Some(format)),
         }
     }
 }

@@ -5,8 +5,10 @@ use std::{path::Path, sync::Arc, time::Duration};
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 
 use super::{
-    Action, Focus, Offscreen, ScreenError, ScreenRequest, View,
-    model::Model,
+    action::Action,
+    model::{Focus, Model, View},
+    offscreen::Offscreen,
+    request::{ScreenError, ScreenRequest},
     svg::{SvgStyle, buffer_to_svg, buffers_to_svg},
     theme::Depth,
     tour::{Step, TOUR},

@@ -1,7 +1,6 @@
 //! Parts of the screen: focus, click targets, tone of a message.
 
-use super::panel_rows::PanelRow;
-pub use super::views::View;
+use super::{panel_rows::PanelRow, views::list::View};
 use crate::study::columns::Column;
 
 /// Part with the focus, which receives the arrow keys.

@@ -9,15 +9,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ScreenRequest,
-    model::{Model, Tone, View},
+    request::ScreenRequest,
     turned::{self, Turned},
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
-    family,
-    planner::Options,
-    simulate::{Schedule, SimulatorSetting},
     workload::Workload,
 };
 
@@ -42,7 +38,7 @@ pub(super) struct StoredSession {
 }
 
 /// Flag of the machines among the limits.
-const MACHINES: &str = "--machines";
+pub(super) const MACHINES: &str = "--machines";
 
 impl StoredSession {
     /// Changed limits, except those that `asked` sets.
@@ -65,107 +61,15 @@ impl StoredSession {
     }
 }
 
-impl Model {
-    /// Stores the session of the workload on the screen.
-    ///
-    /// # Errors
-    /// One sentence.
-    pub(super) fn keep_session(&self) -> Result<(), String> {
-        self.session.recent.keep(&self.session.workload, self.session())
-    }
-
-    /// Current state, as the session of its workload.
-    pub(super) fn session(&self) -> StoredSession {
-        let usual =
-            family::resolve(&self.session.workload, &self.session.defaults.unstated_by(&self.session.workload.limits))
-                .ok();
-        let changed =
-            |kind: &LimitKind| usual.as_ref().is_none_or(|usual| usual.get(*kind) != self.session.limits.get(*kind));
-        let kinds = LimitKind::ALL.iter().filter(|kind| changed(kind));
-        let mut limits: BTreeMap<String, String> =
-            kinds.map(|kind| (kind.flag().to_string(), exact(*kind, self.session.limits.get(*kind)))).collect();
-        let machines = &self.session.limits.machines;
-        if !machines.is_empty() && usual.as_ref().is_none_or(|usual| usual.machines != *machines) {
-            let sizes: Vec<String> = machines.sizes().iter().map(ToString::to_string).collect();
-            limits.insert(MACHINES.into(), sizes.join(","));
-        }
-        let mut options = BTreeMap::new();
-        for (planner, set) in self.session.planners.iter().zip(&self.session.options) {
-            let changed = planner.options().iter().filter_map(|spec| {
-                let value = set.get(spec.name).filter(|value| *value != spec.default_value())?;
-                Some(format!("{}={}", spec.name, value.text()))
-            });
-            let changed: Vec<String> = changed.collect();
-            if !changed.is_empty() {
-                options.insert(planner.info().id.to_string(), changed);
-            }
-        }
-        let changed = |setting: &SimulatorSetting| {
-            !setting.same(&self.simulation.setup.settings, &self.simulation.first_settings)
-        };
-        let simulator = SimulatorSetting::ALL.into_iter().filter(changed);
-        let simulator =
-            simulator.map(|setting| (setting.id().into(), setting.text(&self.simulation.setup.settings))).collect();
-        StoredSession {
-            limits,
-            planner: self.session.current_planner().info().id.into(),
-            options,
-            schedule: self.simulation.setup.schedule.id().into(),
-            simulator,
-            dials: turned::since(&self.session.first_dials, &self.session.dials),
-            view: self.view.id(),
-        }
-    }
-
-    /// Restores planner, options, schedule and view, except what `asked` sets. Limits and dials are restored earlier.
-    /// Shows a message if anything differs from the initial state.
-    pub(super) fn restore(&mut self, session: &StoredSession, asked: &Asked) {
-        let before = (self.session.planner, self.session.options.clone(), self.simulation.setup, self.view);
-        for (at, planner) in self.session.planners.iter().enumerate() {
-            let id = planner.info().id;
-            let Some(kept) = session.options.get(id) else { continue };
-            // One by one, so that an option of another version invalidates only itself.
-            let parse = |settings: &[&str]| Options::parse(id, planner.options(), settings.iter().copied());
-            let mut settings: Vec<&str> = kept.iter().map(String::as_str).filter(|s| parse(&[s]).is_ok()).collect();
-            if at == self.session.planner {
-                settings.extend(asked.settings.iter().map(String::as_str));
-            }
-            if let Ok(options) = parse(&settings) {
-                self.session.options[at] = options;
-            }
-        }
-        let planner = self.session.planners.iter().position(|planner| planner.info().id == session.planner);
-        if let Some(planner) = planner.filter(|&at| !asked.planner && self.session.refusals[at].is_none()) {
-            self.session.planner = planner;
-        }
-        if let Some(schedule) = Schedule::find(&session.schedule).filter(|_| !asked.schedule) {
-            self.simulation.setup =
-                if schedule == Schedule::ALL[0] { self.simulation.setup } else { self.simulation.setup.with(schedule) };
-        }
-        for (id, text) in &session.simulator {
-            let Some(setting) = SimulatorSetting::find(id) else { continue };
-            if let Ok(settings) = setting.parse(text, &self.simulation.setup.settings) {
-                self.simulation.setup = self.simulation.setup.set(settings);
-            }
-        }
-        if let Some(view) = View::ALL.into_iter().find(|view| view.id() == session.view) {
-            self.view = view;
-        }
-        let same = before == (self.session.planner, self.session.options.clone(), self.simulation.setup, self.view);
-        let turned = !turned::since(&self.session.first_dials, &self.session.dials).is_empty();
-        if !same || turned || self.session.limits != self.session.first_limits {
-            let text = "as you left it last time; plantui --fresh begins anew";
-            self.message = Some((Tone::Done, text.into()));
-        }
-    }
-}
-
 /// Choices of the command line, which no session changes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asked {
-    planner: bool,
-    schedule: bool,
-    settings: Vec<String>,
+    /// True if the planner was named.
+    pub(super) planner: bool,
+    /// True if the schedule was named.
+    pub(super) schedule: bool,
+    /// Options of the planner, as `name=value`.
+    pub(super) settings: Vec<String>,
 }
 
 impl Asked {
@@ -175,10 +79,4 @@ impl Asked {
         let planner = request.planner_asked || !request.settings.is_empty();
         Asked { planner, schedule: request.schedule_asked, settings: request.settings.clone() }
     }
-}
-
-/// Text of a limit that parses back to the same number.
-fn exact(kind: LimitKind, value: f64) -> String {
-    let text = kind.format(value);
-    if kind.parse(&text) == Ok(value) { text } else { format!("{value}") }
 }

@@ -1,17 +1,9 @@
-//! Studies of many plans, answered beside the shown plan.
+//! Running studies of many plans, answered beside the shown plan.
 //!
-//! Each study has its own thread, so that it neither waits for the planner nor replaces a job. It delivers its result
-//! in pieces; each [`Finding`] is a change of the state. Only the newest study of a kind counts: starting another
-//! cancels it and drops its later findings.
+//! Only the newest study of a kind counts: starting another cancels it and drops its later findings. See
+//! [`study_job`](super::study_job) for their work.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use super::{
-    model::{Model, Planning},
-    update::Effect,
-    worker::{News, Report},
-};
-use crate::planner::{Search, panic_message};
+use crate::planner::Search;
 
 /// Kinds of studies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,20 +24,6 @@ pub(super) enum StudyKind {
 
 const KINDS: usize = 6;
 
-/// Part of a result, as a change of the state.
-pub(super) type Finding = Box<dyn FnOnce(&mut Model) + Send>;
-
-/// Work of a study on its thread. It polls [`Search::cancelled`] often and delivers each finding.
-pub(super) type Work = Box<dyn FnOnce(&Search, &mut dyn FnMut(Finding)) + Send>;
-
-/// Study to start.
-pub(super) struct Study {
-    kind: StudyKind,
-    id: u64,
-    search: Search,
-    work: Work,
-}
-
 /// Running studies, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Studies {
@@ -53,57 +31,39 @@ pub(super) struct Studies {
     running: [Option<(u64, Search)>; KINDS],
 }
 
-impl Planning {
+impl Studies {
+    /// Records a study that starts. Returns its number.
+    pub(super) fn begin(&mut self, kind: StudyKind, search: Search) -> u64 {
+        self.count += 1;
+        self.running[kind as usize] = Some((self.count, search));
+        self.count
+    }
+
+    /// Records the end of a study.
+    pub(super) fn end(&mut self, kind: StudyKind) {
+        self.running[kind as usize] = None;
+    }
+
     /// Cancels a study, if it is running. Its findings so far are kept.
-    pub(super) fn cancel_study(&mut self, kind: StudyKind) {
-        if let Some((_, search)) = self.studies.running[kind as usize].take() {
+    pub(super) fn cancel(&mut self, kind: StudyKind) {
+        if let Some((_, search)) = self.running[kind as usize].take() {
             search.cancel();
         }
     }
 
     /// Requests a study to end; later findings still count. Returns true if it was running.
-    pub(super) fn stop_study(&self, kind: StudyKind) -> bool {
-        let running = self.studies.running[kind as usize].as_ref();
+    pub(super) fn stop(&self, kind: StudyKind) -> bool {
+        let running = self.running[kind as usize].as_ref();
         running.inspect(|(_, search)| search.cancel()).is_some()
     }
 
     /// True if a study of this kind is running.
-    pub(super) fn studying(&self, kind: StudyKind) -> bool {
-        self.studies.running[kind as usize].is_some()
-    }
-}
-
-impl Model {
-    /// Starts a study and cancels an older one of its kind.
-    pub(super) fn begin_study(&mut self, kind: StudyKind, work: Work) -> Effect {
-        self.planning.cancel_study(kind);
-        let search = Search::new(None, self.session.seed);
-        self.planning.studies.count += 1;
-        let id = self.planning.studies.count;
-        self.planning.studies.running[kind as usize] = Some((id, search.clone()));
-        Effect::Study(Study { kind, id, search, work })
+    pub(super) fn are_running(&self, kind: StudyKind) -> bool {
+        self.running[kind as usize].is_some()
     }
 
-    /// Applies a finding, unless a newer study replaced its own.
-    pub(super) fn take_finding(&mut self, kind: StudyKind, id: u64, finding: Option<Finding>) {
-        if self.planning.studies.running[kind as usize].as_ref().is_none_or(|(running, _)| *running != id) {
-            return;
-        }
-        match finding {
-            Some(finding) => finding(self),
-            None => self.planning.studies.running[kind as usize] = None,
-        }
+    /// True if the running study of a kind has this number.
+    pub(super) fn is_current(&self, kind: StudyKind, id: u64) -> bool {
+        self.running[kind as usize].as_ref().is_some_and(|(running, _)| *running == id)
     }
-}
-
-/// Runs a study on the caller's thread. The last report marks its end.
-pub(super) fn perform(study: Study, tell: &mut dyn FnMut(Report)) {
-    let Study { kind, id, search, work } = study;
-    let mut report = |news| tell(Report { job: 0, news });
-    let mut found = |finding| report(News::Found { kind, id, finding: Some(finding) });
-    let result = catch_unwind(AssertUnwindSafe(|| work(&search, &mut found)));
-    if let Err(payload) = result {
-        report(News::ErrandCrashed(panic_message(payload.as_ref())));
-    }
-    report(News::Found { kind, id, finding: None });
 }

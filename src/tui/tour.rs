@@ -5,10 +5,7 @@
 
 use ratatui::crossterm::event::KeyCode;
 
-use super::{
-    action::Action,
-    model::{Focus, View},
-};
+use super::{action::Action, place::Focus, views::list::View};
 
 /// Action of a step.
 #[derive(Debug, Clone, Copy)]

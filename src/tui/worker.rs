@@ -18,7 +18,8 @@ use super::{
     shown::ShownRun,
     side_job::{self, Exported, SideJob},
     simulated::Simulated,
-    studies::{self, Finding, Study, StudyKind},
+    studies::StudyKind,
+    study_job::{self, Finding, Study},
 };
 use crate::{
     planner::{self, Planner, Problem, Search, panic_message},
@@ -209,7 +210,7 @@ impl Worker {
     pub(super) fn study(&self, study: Study) -> std::io::Result<()> {
         let sender = self.reports.0.clone();
         // A send fails only after the screen is gone, when nobody needs the answer.
-        let work = move || studies::perform(study, &mut |report| drop(sender.send(report)));
+        let work = move || study_job::perform(study, &mut |report| drop(sender.send(report)));
         thread::Builder::new().name("study".into()).stack_size(planner::STACK_BYTES).spawn(work).map(drop)
     }
 

@@ -20,7 +20,7 @@ use ratatui::{
 use crate::{
     study::seek::{Goal, SeekCertainty, SeekMethod, SeekProbe},
     tui::{
-        ask::{AskForm, Field},
+        ask_form::{AskForm, Field},
         frame::modal,
         model::Model,
         paint::{

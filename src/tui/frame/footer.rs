@@ -99,7 +99,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
         }
     }
     let scopes = model.scopes();
-    let idle = model.view.room().idle(model);
+    let idle = model.view.behaviour().idle(model);
     let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere && !idle.contains(&scope);
     let special = model.scopes()[0];
     let keyed =

@@ -33,7 +33,7 @@ use crate::{
     text::is_hostile,
     tui::{
         marks::Marks,
-        model::{Focus, Hit, Model, View},
+        model::{Focus, Hit, Model, SMALLEST, View},
         overlay::Overlay,
         paint::{
             area::rows,
@@ -45,8 +45,6 @@ use crate::{
     },
 };
 
-/// Smallest screen on which everything fits, cells.
-pub(super) const SMALLEST: (u16, u16) = (60, 16);
 /// Width of the left panel, cells.
 const PANEL_WIDTH: u16 = 30;
 
@@ -147,9 +145,9 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
         inner.height -= height;
         convergence::draw(frame, chart, &model.planning.convergence, &model.appearance.theme);
     }
-    let room = model.view.room();
-    if !room.uses().plan {
-        room.draw(frame, inner, model, marks);
+    let behaviour = model.view.behaviour();
+    if !model.view.uses().plan {
+        behaviour.draw(frame, inner, model, marks);
         return;
     }
     if let Some(refusal) = &model.planning.refusal {
@@ -162,11 +160,11 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
         return;
     };
     if shown.plan().is_some() {
-        room.draw(frame, inner, model, marks);
+        behaviour.draw(frame, inner, model, marks);
     } else {
         no_plan::draw(frame, inner, model, shown);
     }
-    if model.stale() || room.outdated(model) {
+    if model.stale() || behaviour.outdated(model) {
         fade(frame, inner, &model.appearance.theme);
     }
 }

@@ -2,13 +2,16 @@
 
 use std::{path::PathBuf, time::Instant};
 
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 
-use super::super::{
+use crate::tui::{
     keymap::Keymap,
     place::Hit,
     theme::{Depth, Theme},
 };
+
+/// Smallest screen on which everything fits, cells.
+pub(in crate::tui) const SMALLEST: (u16, u16) = (60, 16);
 
 /// Size, colours, keys and signs of the screen.
 pub(in crate::tui) struct Appearance {
@@ -32,4 +35,11 @@ pub(in crate::tui) struct Appearance {
     pub(in crate::tui) hits: Vec<(Rect, Hit)>,
     /// Keys of each action.
     pub(in crate::tui) keymap: Keymap,
+}
+
+impl Appearance {
+    /// Target of a click at a position.
+    pub(in crate::tui) fn hit(&self, position: Position) -> Option<Hit> {
+        self.hits.iter().rev().find(|(area, _)| area.contains(position)).map(|(_, hit)| *hit)
+    }
 }

@@ -1,27 +1,26 @@
-//! State of the screen, in parts; changed only by [`super::update`].
+//! State of the screen, in parts; changed only by [`update`](super::update) and by the folders of the views.
 //!
-//! A part has the methods that read and change nothing else. The model has those that need several parts.
+//! A part has the methods that read and change nothing else. The model has those that need several parts, in `derived`
+//! and `rows`.
 
 mod appearance;
+mod derived;
 mod panel;
 mod planning;
+mod rows;
 mod session;
 mod simulation;
 
 use std::{sync::Arc, time::Instant};
 
-use self::session::{natives, refusals};
 pub(super) use self::{
-    appearance::Appearance,
-    panel::Panel,
-    planning::{LONG, PATIENCE, Planning, Running},
-    session::Session,
+    appearance::{Appearance, SMALLEST},
+    panel::{Editing, Panel},
+    planning::{LONG, Looked, PATIENCE, Planning, Running},
+    session::{Session, natives, refusals},
     simulation::Simulation,
 };
-pub use super::place::{Focus, View};
-pub(super) use super::place::{Hit, Tone};
 use super::{
-    ScreenError, ScreenRequest,
     changes::Changes,
     convergence::Convergence,
     demo::Demo,
@@ -30,22 +29,23 @@ use super::{
     panel_rows::PanelRow,
     playing::Playing,
     recent::Recent,
+    request::{ScreenError, ScreenRequest},
     stored_session::Asked,
     studies::Studies,
-    theme::{self},
-    views::Views,
+    theme,
+    views::list::Views,
     would_help::WouldHelp,
+};
+pub(super) use super::{
+    place::{Focus, Hit, Tone},
+    views::list::View,
 };
 use crate::{
     cluster::LimitKind,
-    family::{
-        self,
-        dial::{self},
-    },
+    family::{self, dial},
     planner::{Options, Problem},
     simulate::{ExplicitSettings, Schedule, Setup, SimulatorSettings},
-    tui::frame::SMALLEST,
-    workload::{Workload, lint},
+    workload::lint,
 };
 
 /// Whole state.
@@ -72,35 +72,6 @@ pub(super) struct Model {
     pub message: Option<(Tone, String)>,
     /// The tour, while it is running.
     pub demo: Option<Demo>,
-}
-
-impl Model {
-    /// True if the left panel is visible.
-    pub(super) fn panel_visible(&self) -> bool {
-        self.focus == Focus::Panel || !self.panel.folded.unwrap_or(self.appearance.size.0 < 100)
-    }
-
-    /// True if the shown plan belongs to other limits than those at the left.
-    pub(super) fn stale(&self) -> bool {
-        if self.edited() || self.previewed().is_some() {
-            return false;
-        }
-        self.planning.stopped
-            || self.planning.refusal.is_some()
-            || (self.planning_shown() && !self.planning.best_so_far_shown())
-    }
-
-    /// True if the course of the search is visible.
-    pub(super) fn convergence_shown(&self) -> bool {
-        self.planning.chart && self.view.room().uses().plan
-    }
-
-    /// True if planning has taken long enough to show it.
-    pub(super) fn planning_shown(&self) -> bool {
-        self.planning.running.as_ref().is_some_and(|r| {
-            r.planning && (self.planning.shown.is_none() || self.appearance.now.duration_since(r.since) >= PATIENCE)
-        })
-    }
 }
 
 impl Model {
@@ -221,65 +192,5 @@ impl Model {
         }
         model.select_panel_row(PanelRow::Limit(LimitKind::Devices));
         Ok(model)
-    }
-
-    /// Clears everything that depends on the plans of the last workload.
-    pub(crate) fn forget_results(&mut self) {
-        if let Some(running) = self.planning.running.take() {
-            running.search.cancel();
-        }
-        self.planning.forget_edits();
-        self.planning.shown = None;
-        self.simulation.simulated = None;
-        self.simulation.playing = Playing::default();
-        self.planning.convergence = Convergence::default();
-        self.planning.changes = Changes::default();
-        self.planning.forget_what_would_help();
-        for view in View::ALL {
-            view.room().forget(self);
-        }
-    }
-
-    /// Sets the workload and lints it. A planner that refuses it is replaced by another.
-    pub(crate) fn set_workload(&mut self, workload: Arc<Workload>) {
-        let row = self.panel_row();
-        self.session.refusals = refusals(self.session.planners, &workload);
-        self.session.natives = natives(self.session.planners, &workload);
-        self.session.findings = lint::lint(&workload);
-        self.session.dials = dial::dials(&workload);
-        self.session.workload = workload;
-        self.session.last_for.retain(|&(_, planner)| self.session.refusals[planner].is_none());
-        if self.session.refusals[self.session.planner].is_some() {
-            self.choose_native();
-        }
-        self.select_panel_row(row.unwrap_or(PanelRow::Limit(LimitKind::Devices)));
-        // Drop a typed value whose row no longer exists.
-        if self.panel.editing.as_ref().is_some_and(|editing| !self.panel_rows().contains(&editing.row)) {
-            self.panel.editing = None;
-        }
-        self.planning.generation += 1;
-    }
-
-    /// Switches to a planner that needs no conversion, if there is one and the planner in force needs it.
-    pub(crate) fn choose_native(&mut self) {
-        if !self.session.is_native(self.session.planner) {
-            let able = (0..self.session.planners.len()).filter(|&i| self.session.refusals[i].is_none());
-            let best = able.min_by_key(|&i| !self.session.is_native(i));
-            let row = self.panel_row();
-            self.session.planner = best.unwrap_or(self.session.planner);
-            self.select_panel_row(row.unwrap_or(PanelRow::Limit(LimitKind::Devices)));
-        }
-    }
-
-    /// Sets the size of the screen. At the first sufficient size the left panel, if visible, gets the focus, because
-    /// users change limits first.
-    pub(super) fn start_at(&mut self, size: (u16, u16)) {
-        self.appearance.size = size;
-        if !self.appearance.seen && size.0 >= SMALLEST.0 && size.1 >= SMALLEST.1 {
-            self.appearance.seen = true;
-            if self.panel_visible() {
-                self.focus = Focus::Panel;
-            }
-        }
     }
 }

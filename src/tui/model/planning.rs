@@ -5,11 +5,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::super::{
-    changes::Changes, convergence::Convergence, edits::Edits, incumbent::Looked, shown::ShownRun, studies::Studies,
-    would_help::WouldHelp,
+use crate::{
+    planner::{Incumbent, Search},
+    tui::{
+        changes::Changes,
+        convergence::Convergence,
+        edits::Edits,
+        shown::{ShownRun, Standing},
+        studies::{Studies, StudyKind},
+        would_help::{Phase, WouldHelp},
+    },
 };
-use crate::planner::Search;
 
 /// Running job.
 #[derive(Debug, Clone)]
@@ -24,6 +30,19 @@ pub(in crate::tui) struct Running {
     pub(in crate::tui) begun: Instant,
     /// True while waiting for a plan.
     pub(in crate::tui) planning: bool,
+}
+
+/// Last incumbent taken from a running search.
+#[derive(Debug)]
+pub(in crate::tui) struct Looked {
+    /// Job of the search.
+    pub(in crate::tui) job: u64,
+    /// Time at which it was taken.
+    pub(in crate::tui) at: Instant,
+    /// The incumbent.
+    pub(in crate::tui) incumbent: Arc<Incumbent>,
+    /// Proven bound at that time.
+    pub(in crate::tui) bound: Option<f64>,
 }
 
 /// Delay before the screen shows that it is planning, so that quick plans do not flicker.
@@ -60,4 +79,75 @@ pub(in crate::tui) struct Planning {
     pub(in crate::tui) would_help: WouldHelp,
     /// Effect of the last change.
     pub(in crate::tui) changes: Changes,
+}
+
+impl Planning {
+    /// True while waiting for a plan.
+    pub(in crate::tui) fn planning(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.planning)
+    }
+
+    /// True if the shown plan is the incumbent of the running search.
+    pub(in crate::tui) fn best_so_far_shown(&self) -> bool {
+        let job = self.running.as_ref().filter(|running| running.planning).map(|running| running.job);
+        match self.shown.as_ref().map(|shown| shown.standing) {
+            Some(Standing::BestSoFar { job: shown }) => job == Some(shown),
+            _ => false,
+        }
+    }
+
+    /// Effect of the last edit.
+    pub(in crate::tui) fn last_edit(&self) -> Option<&str> {
+        self.edits.last()
+    }
+
+    /// Sets a planner's new plan as the baseline of the edited plan on the screen.
+    pub(in crate::tui) fn take_base(&mut self, base: Arc<ShownRun>) {
+        self.edits.base = Some(base);
+        self.generation += 1;
+    }
+
+    /// Drops all edits, with the workload they belong to.
+    pub(in crate::tui) fn forget_edits(&mut self) {
+        self.edits = Edits::default();
+        self.cancel_study(StudyKind::Edited);
+    }
+
+    /// Cancels a study, if it is running. Its findings so far are kept.
+    pub(in crate::tui) fn cancel_study(&mut self, kind: StudyKind) {
+        self.studies.cancel(kind);
+    }
+
+    /// Requests a study to end; later findings still count. Returns true if it was running.
+    pub(in crate::tui) fn stop_study(&self, kind: StudyKind) -> bool {
+        self.studies.stop(kind)
+    }
+
+    /// True if a study of this kind is running.
+    pub(in crate::tui) fn studying(&self, kind: StudyKind) -> bool {
+        self.studies.are_running(kind)
+    }
+
+    /// Cancels the study of what would help a plan that is no longer in force.
+    pub(in crate::tui) fn leave_what_would_help(&mut self) {
+        if self.would_help.phase != Phase::Idle {
+            self.cancel_study(StudyKind::Help);
+            self.would_help.leave();
+        }
+    }
+
+    /// Also drops the results, which belong to another workload.
+    pub(in crate::tui) fn forget_what_would_help(&mut self) {
+        self.leave_what_would_help();
+        self.would_help.forget();
+    }
+
+    /// Hides or shows what would help. While hidden, no study runs.
+    pub(in crate::tui) fn fold_what_would_help(&mut self) {
+        self.would_help.folded = !self.would_help.folded;
+        self.would_help.selected = None;
+        if self.would_help.folded {
+            self.leave_what_would_help();
+        }
+    }
 }

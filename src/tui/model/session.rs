@@ -1,17 +1,18 @@
 //! Session of a workload: what is planned, by which planner, within which limits.
 //!
-//! Methods here read and change nothing but the session. Transitions that also touch plans or the panel are the
-//! model's, in `update`.
+//! Methods here read and change nothing but the session. Transitions that also touch plans or the panel are in
+//! [`update`](crate::tui::update).
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use super::super::recent::Recent;
 use crate::{
     cluster::{GivenLimits, Limits},
     family::dial::Dial,
     plan::Measure,
-    planner::{OptionSpec, Options, Planner},
-    workload::{Workload, lint},
+    planner::{OptionSpec, OptionValue, Options, Planner},
+    study::compare::TIME_FOR_EACH,
+    tui::recent::Recent,
+    workload::{BUILTIN, Workload, lint},
 };
 
 /// Session of a workload: what is planned, by which planner, within which limits.
@@ -98,12 +99,42 @@ impl Session {
             self.planners[planner].measure(&self.workload, options).name()
         }
     }
+
+    /// Stores the planner in force as the last one used for its objective.
+    pub(in crate::tui) fn remember_planner(&mut self) {
+        let objective = self.objective_of(self.planner);
+        self.last_for.retain(|(known, _)| *known != objective);
+        self.last_for.push((objective, self.planner));
+    }
+
+    /// The value of an option of the planner in force.
+    pub(in crate::tui) fn option_value(&self, spec: &OptionSpec) -> OptionValue {
+        self.options[self.planner].get(spec.name).unwrap_or_else(|| spec.default_value())
+    }
+
+    /// File of the workload on the screen; `None` for the built-in one and for standard input.
+    pub(in crate::tui) fn workload_file(&self) -> Option<PathBuf> {
+        let source = self.workload.source.as_str();
+        (!matches!(source, BUILTIN | "-")).then(|| PathBuf::from(source))
+    }
+
+    /// File to watch, if files are watched.
+    pub(in crate::tui) fn watched(&self) -> Option<PathBuf> {
+        self.workload_file().filter(|_| self.watch)
+    }
+
+    /// Time limit of each planner when all are run.
+    pub(in crate::tui) fn time_for_each(&self) -> Duration {
+        self.deadline.map_or(TIME_FOR_EACH, |deadline| deadline.min(TIME_FOR_EACH))
+    }
 }
 
-pub(super) fn natives(planners: &[&dyn Planner], workload: &Workload) -> Vec<bool> {
+/// True for planners that need no conversion of a workload, by planner.
+pub(in crate::tui) fn natives(planners: &[&dyn Planner], workload: &Workload) -> Vec<bool> {
     planners.iter().map(|planner| planner.is_native(workload)).collect()
 }
 
-pub(super) fn refusals(planners: &[&dyn Planner], workload: &Workload) -> Vec<Option<String>> {
+/// Reason why a planner cannot plan a workload, by planner.
+pub(in crate::tui) fn refusals(planners: &[&dyn Planner], workload: &Workload) -> Vec<Option<String>> {
     planners.iter().map(|planner| planner.can_plan(workload).err().map(|why| why.to_string())).collect()
 }

@@ -2,8 +2,14 @@
 
 use std::sync::Arc;
 
-use super::super::{playing::Playing, simulated::Simulated};
-use crate::simulate::{Setup, SimulatorSettings};
+use crate::{
+    simulate::{Schedule, Setup, SimulatorSettings},
+    tui::{
+        panel_rows::PanelRow,
+        playing::{FRAMES, Playhead, Playing},
+        simulated::Simulated,
+    },
+};
 
 /// Simulation of the shown plan, its settings and its playback.
 pub(in crate::tui) struct Simulation {
@@ -15,4 +21,37 @@ pub(in crate::tui) struct Simulation {
     pub(in crate::tui) simulated: Option<Arc<Simulated>>,
     /// Playback of the simulated iteration.
     pub(in crate::tui) playing: Playing,
+}
+
+impl Simulation {
+    /// Length of the iteration, if there is one, seconds.
+    pub(in crate::tui) fn batch_to_play(&self) -> Option<f64> {
+        let batch = self.simulated.as_ref().map(|simulated| simulated.timeline.iteration_s);
+        batch.filter(|batch| *batch > 0.0 && batch.is_finite())
+    }
+
+    /// Time of the playhead, if there is one, and length of a picture, in seconds of the iteration.
+    pub(in crate::tui) fn playhead(&self) -> Option<(f64, f64)> {
+        let batch = self.simulated.as_ref()?.timeline.iteration_s;
+        match self.playing.head {
+            Playhead::Away => None,
+            Playhead::Held => Some((self.playing.at_s, 0.0)),
+            Playhead::Runs(_) => Some((self.playing.at_s, self.playing.pace(batch) / f64::from(FRAMES))),
+        }
+    }
+
+    /// Schedule other than the first.
+    fn other_schedule(&self) -> Schedule {
+        Some(self.setup.schedule).filter(|schedule| *schedule != Schedule::ALL[0]).unwrap_or(Schedule::GPipe)
+    }
+
+    /// Reason why a simulator row has no effect on the shown plan; `None` if it has one.
+    pub(in crate::tui) fn ignored(&self, row: PanelRow) -> Option<String> {
+        let pipeline = self.simulated.as_ref().map(|simulated| &simulated.pipeline);
+        match row {
+            PanelRow::Setting(setting) => setting.unused(&self.setup, pipeline).map(str::to_string),
+            PanelRow::Schedule => pipeline.filter(|pipeline| pipeline.runs_once())?.refusal(self.other_schedule()),
+            _ => None,
+        }
+    }
 }

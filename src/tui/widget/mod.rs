@@ -2,5 +2,6 @@
 
 pub(super) mod bar;
 pub(super) mod filter;
+pub(super) mod list;
 pub(super) mod scrollbar;
 pub(super) mod tree;

@@ -51,7 +51,7 @@ impl Widened {
 }
 
 /// Links that shorten the iteration, best first. Each takes a simulation.
-pub(super) fn widened(base: &ExplainedPlan, search: &Search) -> Vec<Widened> {
+pub(in crate::tui) fn widened(base: &ExplainedPlan, search: &Search) -> Vec<Widened> {
     let found = links::twice_as_fast(&base.problem.workload, &base.problem.limits, &base.plan, search);
     let Some((now_s, found)) = found else { return vec![] };
     let all = found.iter().map(|wider| Widened::new(now_s, wider));

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Their plans, fastest first. Each is planned within `share`, and simulated with the settings of the screen.
-pub(super) fn plans(base: &ExplainedPlan, setup: Setup, share: Duration, search: &Search) -> Vec<Rival> {
+pub(in crate::tui) fn plans(base: &ExplainedPlan, setup: Setup, share: Duration, search: &Search) -> Vec<Rival> {
     let others = rivals::rival_planners(base);
     if others.is_empty() {
         return vec![];

@@ -31,7 +31,7 @@ pub(in crate::tui) struct Simulated {
 
 impl Tried {
     /// Simulates a result that can be applied, if the shown plan's rate `now` (samples per second) is known.
-    pub(super) fn new(
+    pub(in crate::tui) fn new(
         base: &ExplainedPlan,
         answer: Replan,
         (setup, now): (Setup, Option<f64>),
@@ -80,12 +80,17 @@ impl Tried {
 }
 
 /// Samples per second of a simulated iteration, or iterations per second if the number of samples is unknown.
-pub(super) fn rate(timeline: &Timeline) -> f64 {
+pub(in crate::tui) fn rate(timeline: &Timeline) -> f64 {
     if timeline.samples_per_s > 0.0 { timeline.samples_per_s } else { 1.0 / timeline.iteration_s }
 }
 
 /// Samples per second of the shown plan, or of a result's.
-pub(super) fn simulated(base: &ExplainedPlan, answer: Option<&Replan>, setup: Setup, search: &Search) -> Option<f64> {
+pub(in crate::tui) fn simulated(
+    base: &ExplainedPlan,
+    answer: Option<&Replan>,
+    setup: Setup,
+    search: &Search,
+) -> Option<f64> {
     timeline(base, answer, setup, search).map(|timeline| rate(&timeline)).filter(|rate| *rate > 0.0 && rate.is_finite())
 }
 

@@ -13,7 +13,11 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{cells::StageCells, compared::Compared, side::Side, state::Key};
+use super::{
+    cells::StageCells,
+    compared::Compared,
+    state::{Key, Side},
+};
 use crate::{
     study::{
         columns::Column,

@@ -19,7 +19,13 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{beside, detail::detail, side::Side, stages, state::Row, table};
+use super::{
+    beside,
+    detail::detail,
+    stages,
+    state::{Row, Side},
+    table,
+};
 use crate::{
     family,
     tui::{

@@ -6,11 +6,14 @@ mod columns;
 pub(in crate::tui) mod compared;
 mod detail;
 mod draw;
-mod keys;
+pub(super) mod keys;
 mod pictures;
+mod pinning;
 pub(in crate::tui) mod pins;
-pub(in crate::tui) mod preview;
-pub(in crate::tui) mod side;
+mod preview;
+mod rows;
+mod runs;
+mod side;
 mod stages;
 pub(in crate::tui) mod state;
 mod table;
@@ -21,30 +24,21 @@ use ratatui::{
     layout::{Position, Rect},
 };
 
+use self::keys::TAB;
 use crate::tui::{
-    action::{Action, Scope},
+    action::Action,
+    effect::Effects,
     marks::Marks,
     model::{Hit, Model},
-    update::Effects,
-    views::{Room, Tab, Uses},
+    views::{ViewBehaviour, list::Tab},
 };
-
-pub(super) use keys::KEYS;
-pub(super) use side::Side;
-pub(super) use state::CompareState as State;
-
-pub(super) const TAB: Tab = Tab { title: "Compare", help: "plans side by side in one simulator" };
 
 /// The view.
 pub(super) struct Compare;
 
-impl Room for Compare {
-    fn hears(&self) -> &'static [Scope] {
-        &[keys::HERE]
-    }
-
-    fn uses(&self) -> Uses {
-        Uses { simulator: true, ..Uses::default() }
+impl ViewBehaviour for Compare {
+    fn tab(&self) -> &'static Tab {
+        &TAB
     }
 
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {

@@ -5,13 +5,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
-use tui_input::{Input, backend::crossterm::EventHandler};
-
-use super::{
-    compared::Compared,
-    state::{Key, Row, alike},
-};
+use super::compared::Compared;
 use crate::{
     cluster::{GivenLimits, LimitKind, Limits},
     family::{self, read::LoadedPlan},
@@ -20,12 +14,7 @@ use crate::{
     simulate::Setup,
     source::{LoadError, error::printable},
     study::compare::TIME_FOR_EACH,
-    tui::{
-        model::{Model, Tone, View},
-        overlay::Overlay,
-        shown::ShownRun,
-        update::Effects,
-    },
+    tui::shown::ShownRun,
     workload::{
         Workload,
         formats::{detect, read_file},
@@ -33,7 +22,7 @@ use crate::{
 };
 
 /// Maximum number of pins, so that the table stays readable.
-const MOST: usize = 48;
+pub(super) const MOST: usize = 48;
 /// Maximum length of a pin's name, characters.
 const LONGEST: usize = 60;
 
@@ -68,8 +57,10 @@ pub(in crate::tui) struct Pins {
 
 /// Plan from a file, checked and simulated.
 pub(in crate::tui) struct LoadedPin {
-    name: String,
-    compared: Compared,
+    /// Name of its file.
+    pub(super) name: String,
+    /// The plan.
+    pub(super) compared: Compared,
 }
 
 /// Requirements on a plan from a file.
@@ -90,7 +81,7 @@ impl Pins {
     }
 
     /// Adds a plan. A duplicate name gets a number. `None` if there are too many.
-    fn add(&mut self, name: &str, compared: Compared) -> Option<u64> {
+    pub(super) fn add(&mut self, name: &str, compared: Compared) -> Option<u64> {
         if self.list.len() >= MOST {
             return None;
         }
@@ -141,7 +132,8 @@ fn limits(loaded: &LoadedPlan, terms: &PinTerms, source: &str) -> Result<Limits,
     })
 }
 
-fn shortened(name: &str) -> String {
+/// Name of a pin, cut to its maximum length.
+pub(super) fn shortened(name: &str) -> String {
     name.chars().take(LONGEST).collect()
 }
 
@@ -149,125 +141,4 @@ fn shortened(name: &str) -> String {
 pub(in crate::tui) fn limits_in_words(workload: &Workload, limits: &Limits, most: usize) -> String {
     let word = |&kind: &LimitKind| kind.counted(limits.get(kind));
     family::of(workload).limits().iter().take(most).map(word).collect::<Vec<_>>().join(", ")
-}
-
-impl Model {
-    /// Pins of this workload.
-    pub(in crate::tui) fn pins_here(&self) -> impl Iterator<Item = &Pin> {
-        let here = |of: &Arc<Workload>| Arc::ptr_eq(of, &self.session.workload) || alike(of, &self.session.workload);
-        self.views.compare.pins.list.iter().filter(move |pin| here(&pin.compared.shown.workload))
-    }
-
-    /// Pins the shown plan. In Compare, pins the selected plan, or unpins it.
-    pub(in crate::tui) fn pin(&mut self) {
-        if self.view == View::Compare {
-            let rows = self.compare_rows();
-            match rows.get(self.compare_cursor(&rows)) {
-                Some(Row::Plan(Key::Pin(id))) => return self.unpin(*id),
-                Some(Row::Plan(key)) => {
-                    let compared = self.compared(*key).cloned();
-                    return self.pin_compared(compared);
-                }
-                _ => {}
-            }
-        }
-        let shown = self.planning.shown.clone().filter(|shown| shown.plan().is_some());
-        let known = shown.as_ref().and_then(|shown| {
-            let simulated =
-                self.simulation.simulated.as_ref().filter(|simulated| Arc::ptr_eq(&simulated.shown, shown))?;
-            Some(Compared::of(simulated))
-        });
-        if shown.is_some() && known.is_none() {
-            self.message = Some((Tone::Refused, "the plan is still being simulated: pin it when it is".into()));
-            return;
-        }
-        self.pin_compared(known);
-    }
-
-    fn pin_compared(&mut self, compared: Option<Compared>) {
-        let Some(compared) = compared.filter(|compared| compared.shown.plan().is_some()) else {
-            self.message = Some((Tone::Refused, "there is no plan to pin".into()));
-            return;
-        };
-        let same = |pin: &&Pin| Arc::ptr_eq(&pin.compared.shown, &compared.shown);
-        if let Some(pin) = self.views.compare.pins.list.iter().find(same) {
-            self.message = Some((Tone::Done, format!("already pinned as `{}`", pin.name)));
-            return;
-        }
-        let shown = &compared.shown;
-        let name = format!("{}: {}", compared.entry.name, limits_in_words(&shown.workload, &shown.limits, 2));
-        self.take_pin(&shortened(&name), compared);
-    }
-
-    fn take_pin(&mut self, name: &str, compared: Compared) {
-        let Some(id) = self.views.compare.pins.add(name, compared) else {
-            let told = format!("there are {MOST} pins, and no more fit: unpin one in Compare");
-            self.message = Some((Tone::Refused, told));
-            return;
-        };
-        let name = self.compared_name(Key::Pin(id));
-        self.message = Some((Tone::Done, format!("pinned as `{name}`")));
-        if self.view == View::Compare {
-            self.views.compare.cursor = Some(Row::Plan(Key::Pin(id)));
-        }
-    }
-
-    fn unpin(&mut self, id: u64) {
-        let rows = self.compare_rows();
-        let at = self.compare_cursor(&rows);
-        let pins = &mut self.views.compare.pins.list;
-        if let Some(place) = pins.iter().position(|pin| pin.id == id) {
-            let pin = pins.remove(place);
-            self.message = Some((Tone::Done, format!("`{}` is no longer pinned", pin.name)));
-        }
-        self.views.compare.marked.retain(|key| *key != Key::Pin(id));
-        let rows = self.compare_rows();
-        self.views.compare.cursor = rows.get(at.min(rows.len().saturating_sub(1))).copied();
-    }
-
-    /// Requirements on a plan's file at this moment.
-    pub(in crate::tui) fn pin_terms(&self) -> PinTerms {
-        PinTerms {
-            workload: self.session.workload.clone(),
-            limits: self.session.limits.clone(),
-            setup: self.simulation.setup,
-        }
-    }
-
-    /// Pins a plan from a file, or reports why it is no plan of this workload.
-    pub(in crate::tui) fn take_loaded_plan(&mut self, loaded: Result<LoadedPin, LoadError>) {
-        match loaded {
-            Ok(LoadedPin { name, compared }) => {
-                if matches!(self.overlay, Some(Overlay::Open(_))) {
-                    self.overlay = None;
-                }
-                self.view = View::Compare;
-                self.take_pin(&name, compared);
-            }
-            Err(error) => self.not_loaded(error.to_string()),
-        }
-    }
-
-    /// Opens the line for a pin's name.
-    pub(in crate::tui) fn begin_renaming(&mut self, id: u64) {
-        if let Some(pin) = self.views.compare.pins.get(id) {
-            self.overlay = Some(Overlay::Rename(id, Input::new(pin.name.clone())));
-        }
-    }
-
-    /// Handles a key while a name is typed.
-    pub(in crate::tui) fn key_in_rename(&mut self, id: u64, mut input: Input, key: &KeyEvent) -> Effects {
-        if key.code != KeyCode::Enter {
-            input.handle_event(&Event::Key(*key));
-            self.overlay = Some(Overlay::Rename(id, input));
-            return vec![];
-        }
-        let name = shortened(printable(input.value()).trim());
-        if name.is_empty() {
-            self.message = Some((Tone::Refused, "a pin needs a name: the old one stays".into()));
-        } else if let Some(pin) = self.views.compare.pins.list.iter_mut().find(|pin| pin.id == id) {
-            pin.name = name;
-        }
-        vec![]
-    }
 }

@@ -5,28 +5,17 @@
 
 use std::sync::Arc;
 
-use super::state::Key;
+use super::state::{Key, Preview};
 use crate::{
     planner::Status,
     tui::{
+        effect::Effects,
         model::{Focus, Model, Tone, View},
         shown::{ShownRun, Standing},
         simulated::Simulated,
-        update::Effects,
-        views::WITH_PLAN,
+        views::list::WITH_PLAN,
     },
 };
-
-/// Preview, and the state before it.
-#[derive(Debug, Clone)]
-pub(in crate::tui) struct Preview {
-    /// Name of the previewed plan in the table.
-    pub name: String,
-    shown: Option<Arc<ShownRun>>,
-    simulated: Option<Arc<Simulated>>,
-    refusal: Option<String>,
-    stopped: bool,
-}
 
 impl Model {
     /// Shows a plan of the table in the other views.

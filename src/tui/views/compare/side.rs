@@ -1,25 +1,15 @@
-//! Two plans of the table side by side, with their scroll position.
+//! Actions on two plans side by side.
 
-use super::state::{Key, Row};
+use super::state::{Key, Row, Side};
 use crate::{
     study::side_by_side::{self, align},
     tui::{
         action::Action,
+        effect::Effects,
         model::{Model, Tone},
-        update::{Effects, moved},
+        widget::list::moved,
     },
 };
-
-/// Two plans, and the first visible row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::tui) struct Side {
-    /// Plan at the left: the baseline of the other.
-    pub first: Key,
-    /// Plan at the right.
-    pub second: Key,
-    /// Number of rows scrolled past.
-    pub top: usize,
-}
 
 impl Model {
     /// Opens the two marked plans, or else the selected one beside the marked or the shown one.

@@ -5,9 +5,10 @@ use crate::{
     study::columns::Column,
     tui::{
         action::Action,
+        effect::Effects,
         model::{Model, Tone},
         studies::StudyKind,
-        update::{Effects, moved},
+        widget::list::moved,
     },
 };
 

@@ -1,12 +1,20 @@
-//! The keys of the view.
+//! Tab and keys of the view.
 
 use crate::tui::{
     action::{Action as A, Entry, Scope, entry},
-    views::View,
+    views::list::{Tab, Uses, View},
 };
 
 /// Scope of the keys.
 pub(super) const HERE: Scope = Scope::Of(View::Devices);
+
+/// Tab of the view.
+pub(in crate::tui) const TAB: Tab = Tab {
+    title: "Devices",
+    help: "how busy and how full each device is",
+    uses: Uses { plan: true, ..Uses::NONE },
+    scopes: &[HERE],
+};
 
 /// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] =

@@ -1,9 +1,9 @@
 //! Devices: load and memory of each device, and traffic between stages.
 
 mod draw;
-mod keys;
+pub(super) mod keys;
 mod operators;
-mod state;
+pub(super) mod state;
 mod update;
 
 use ratatui::{
@@ -11,29 +11,21 @@ use ratatui::{
     layout::{Position, Rect},
 };
 
+use self::{keys::TAB, state::State};
 use crate::tui::{
-    action::{Action, Scope},
+    action::Action,
+    effect::Effects,
     marks::Marks,
     model::{Hit, Model},
-    update::Effects,
-    views::{Room, Tab, Uses},
+    views::{ViewBehaviour, list::Tab},
 };
-
-pub(super) use keys::KEYS;
-pub(super) use state::State;
-
-pub(super) const TAB: Tab = Tab { title: "Devices", help: "how busy and how full each device is" };
 
 /// The view.
 pub(super) struct Devices;
 
-impl Room for Devices {
-    fn hears(&self) -> &'static [Scope] {
-        &[keys::HERE]
-    }
-
-    fn uses(&self) -> Uses {
-        Uses { plan: true, ..Uses::default() }
+impl ViewBehaviour for Devices {
+    fn tab(&self) -> &'static Tab {
+        &TAB
     }
 
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {

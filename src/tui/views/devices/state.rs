@@ -1,7 +1,5 @@
 //! Rows of the view: devices of a stage folded into one row, or one row each.
 
-use crate::tui::model::Model;
-
 /// State of the view.
 #[derive(Debug, Default)]
 pub(in crate::tui) struct State {
@@ -29,24 +27,5 @@ impl DeviceRow {
             DeviceRow::Stage(stage) | DeviceRow::Device(stage, _) => stage,
             DeviceRow::Unused => usize::MAX,
         }
-    }
-}
-
-impl Model {
-    /// Rows of the view, from the top.
-    pub(crate) fn device_rows(&self) -> Vec<DeviceRow> {
-        let Some(shown) = &self.planning.shown else { return vec![] };
-        let Some((plan, _)) = shown.plan() else { return vec![] };
-        let mut rows = vec![];
-        for (i, stage) in plan.stages.iter().enumerate() {
-            rows.push(DeviceRow::Stage(i));
-            if self.views.devices.unfolded.contains(&i) {
-                rows.extend(stage.devices.iter().map(|&device| DeviceRow::Device(i, device)));
-            }
-        }
-        if !shown.names.unused.is_empty() {
-            rows.push(DeviceRow::Unused);
-        }
-        rows
     }
 }

@@ -1,12 +1,20 @@
-//! The keys of the view.
+//! Tab and keys of the view.
 
 use crate::tui::{
     action::{Action as A, Entry, Scope, entry},
-    views::View,
+    views::list::{Tab, Uses, View},
 };
 
 /// Scope of the keys.
 pub(in crate::tui) const HERE: Scope = Scope::Of(View::Overview);
+
+/// Tab of the view.
+pub(in crate::tui) const TAB: Tab = Tab {
+    title: "Overview",
+    help: "the plan as a picture: devices and the batch",
+    uses: Uses { plan: true, playhead: true, simulator: true, help: true },
+    scopes: &[HERE, Scope::Stages],
+};
 
 /// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[

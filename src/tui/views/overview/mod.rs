@@ -19,10 +19,10 @@ mod below;
 mod draw;
 mod figures;
 mod handovers;
-mod keys;
+pub(super) mod keys;
 mod operators;
 mod side;
-mod state;
+pub(super) mod state;
 mod traffic;
 mod update;
 
@@ -31,33 +31,25 @@ use ratatui::{
     layout::{Position, Rect},
 };
 
+use self::{keys::TAB, state::State};
 use crate::{
     family::edit::Edit,
     tui::{
-        action::{Action, Scope},
+        action::Action,
+        effect::Effects,
         marks::Marks,
         model::{Hit, Model},
-        update::Effects,
-        views::{Room, Tab, Uses},
+        views::{ViewBehaviour, list::Tab},
     },
 };
-
 pub(in crate::tui) use keys::HERE;
-pub(super) use keys::KEYS;
-pub(super) use state::State;
-
-pub(super) const TAB: Tab = Tab { title: "Overview", help: "the plan as a picture: devices and the batch" };
 
 /// The view.
 pub(super) struct Overview;
 
-impl Room for Overview {
-    fn hears(&self) -> &'static [Scope] {
-        &[HERE, Scope::Stages]
-    }
-
-    fn uses(&self) -> Uses {
-        Uses { plan: true, playhead: true, simulator: true, help: true }
+impl ViewBehaviour for Overview {
+    fn tab(&self) -> &'static Tab {
+        &TAB
     }
 
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {

@@ -7,7 +7,7 @@ use crate::tui::{
     model::{Model, Simulation},
     paint::strip::Rows,
     playing::Playhead,
-    update::moved,
+    widget::list::moved,
 };
 
 impl Simulation {

@@ -1,6 +1,17 @@
-//! The keys of the view.
+//! Tab and keys of the view.
 
-use crate::tui::action::{Action as A, Entry, Scope as S, entry};
+use crate::tui::{
+    action::{Action as A, Entry, Scope as S, entry},
+    views::list::{Tab, Uses},
+};
+
+/// Tab of the view.
+pub(in crate::tui) const TAB: Tab = Tab {
+    title: "Stages",
+    help: "which layers form a stage, on how many devices",
+    uses: Uses { plan: true, help: true, ..Uses::NONE },
+    scopes: &[S::Stages, S::Tree],
+};
 
 /// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[

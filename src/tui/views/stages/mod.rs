@@ -1,7 +1,8 @@
 //! Stages: nodes and devices of each stage, and suggestions.
 
 mod draw;
-mod keys;
+pub(super) mod keys;
+pub(super) mod state;
 pub(in crate::tui) mod tree;
 mod would_help;
 
@@ -10,41 +11,31 @@ use ratatui::{
     layout::{Position, Rect},
 };
 
+use self::keys::TAB;
 use crate::{
     family::edit::Edit,
     tui::{
         action::{Action, Scope},
+        effect::Effects,
         marks::Marks,
         model::{Hit, Model},
-        update::Effects,
-        views::{Room, Tab, Uses},
+        views::{ViewBehaviour, list::Tab},
         widget::tree::TreePane,
     },
 };
 
-pub(super) use keys::KEYS;
-
-pub(super) const TAB: Tab = Tab { title: "Stages", help: "which layers form a stage, on how many devices" };
-
-/// State of the view: the tree of stages.
-pub(super) type State = TreePane;
-
 /// The view.
 pub(super) struct Stages;
 
-impl Room for Stages {
-    fn hears(&self) -> &'static [Scope] {
-        &[Scope::Stages, Scope::Tree]
+impl ViewBehaviour for Stages {
+    fn tab(&self) -> &'static Tab {
+        &TAB
     }
 
     fn idle(&self, model: &Model) -> &'static [Scope] {
         // Without a plan there are no stages to edit or unfold.
         let planless = model.planning.shown.as_ref().is_none_or(|shown| shown.plan().is_none());
         if planless { &[Scope::Stages, Scope::Tree, Scope::Lists] } else { &[] }
-    }
-
-    fn uses(&self) -> Uses {
-        Uses { plan: true, help: true, ..Uses::default() }
     }
 
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {

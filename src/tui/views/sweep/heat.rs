@@ -35,7 +35,7 @@ const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -> Vec<(Rect, Hit)> {
     let (theme, chart) = (&model.appearance.theme, &swept.chart);
     let more = reading::more_is_better(chart);
-    let goal = swept.goal(model);
+    let goal = swept.goal(model.planning.shown.as_deref());
     let told = goal.map_or_else(String::new, |goal| {
         let than = if more { "at least" } else { "at most" };
         format!("◆ reaches what is planned now: {than} {}", chart.show_y(goal))

@@ -3,9 +3,10 @@
 mod curves;
 mod draw;
 mod heat;
-mod keys;
+mod inputs;
+pub(super) mod keys;
 mod side;
-mod state;
+pub(super) mod state;
 mod update;
 
 use ratatui::{
@@ -13,29 +14,21 @@ use ratatui::{
     layout::{Position, Rect},
 };
 
+use self::keys::TAB;
 use crate::tui::{
-    action::{Action, Scope},
+    action::Action,
+    effect::Effects,
     marks::Marks,
     model::{Hit, Model},
-    update::Effects,
-    views::{Room, Tab, Uses},
+    views::{ViewBehaviour, list::Tab},
 };
-
-pub(super) use keys::KEYS;
-pub(super) use state::SweepState as State;
-
-pub(super) const TAB: Tab = Tab { title: "Sweep", help: "the objective over a limit" };
 
 /// The view.
 pub(super) struct Sweep;
 
-impl Room for Sweep {
-    fn hears(&self) -> &'static [Scope] {
-        &[keys::HERE]
-    }
-
-    fn uses(&self) -> Uses {
-        Uses::default()
+impl ViewBehaviour for Sweep {
+    fn tab(&self) -> &'static Tab {
+        &TAB
     }
 
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {

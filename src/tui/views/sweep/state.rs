@@ -8,31 +8,29 @@ use std::sync::Arc;
 
 use crate::{
     cluster::{LimitKind, Limits},
-    planner::{OptionKind, OptionSpec, Options},
-    study::{
-        explain::limits_of,
-        sweep::{
-            LimitValues, PointResult, Sweep,
-            around::{RangeWidth, values_around},
-            chart::{Chart, ChartLine, ChartPoint, Scale},
-        },
+    planner::{OptionSpec, Options},
+    study::sweep::{
+        LimitValues, PointResult, Sweep,
+        around::RangeWidth,
+        chart::{Chart, ChartLine, ChartPoint, Scale},
     },
-    tui::model::{Model, Session},
+    tui::shown::ShownRun,
     workload::Workload,
 };
-
-/// Maximum number of values of a second limit.
-const MOST_UP: usize = 9;
 
 /// Inputs of a sweep.
 #[derive(Debug, Clone)]
 pub(super) struct Basis {
-    workload: Arc<Workload>,
-    planner: usize,
-    options: Options,
+    /// Workload.
+    pub(super) workload: Arc<Workload>,
+    /// Index of the planner.
+    pub(super) planner: usize,
+    /// Options of the planner.
+    pub(super) options: Options,
     /// Without the swept limits.
-    limits: Limits,
-    seed: u64,
+    pub(super) limits: Limits,
+    /// Seed of every search.
+    pub(super) seed: u64,
 }
 
 impl PartialEq for Basis {
@@ -86,6 +84,9 @@ pub(in crate::tui) struct SweepState {
     pub(in crate::tui) line: usize,
 }
 
+/// State of the view, by the name that all views share.
+pub(in crate::tui) type State = SweepState;
+
 impl Swept {
     /// Line, mark and result under the cursor, if that point has one.
     pub(in crate::tui) fn read(&self, line: usize, place: usize) -> Option<(&ChartLine, &ChartPoint, &PointResult)> {
@@ -114,8 +115,8 @@ impl Swept {
     }
 
     /// Value of the shown plan, as a goal for others.
-    pub(in crate::tui) fn goal(&self, model: &Model) -> Option<f64> {
-        let shown = model.planning.shown.as_ref()?.score.as_ref().filter(|score| score.is_valid())?;
+    pub(in crate::tui) fn goal(&self, shown: Option<&ShownRun>) -> Option<f64> {
+        let shown = shown?.score.as_ref().filter(|score| score.is_valid())?;
         let objective = self.chart.objective.as_ref()?;
         (shown.measure.name() == objective.0).then_some(shown.value)
     }
@@ -135,75 +136,4 @@ pub(super) enum Lines {
     Planners,
     /// The planner in force with each value of an option.
     Option(&'static OptionSpec),
-}
-
-impl Session {
-    pub(super) fn sweep_axes(&self) -> &'static [LimitKind] {
-        limits_of(self.current_planner(), &self.workload)
-    }
-
-    pub(super) fn line_sets(&self) -> Vec<Lines> {
-        let few = |spec: &&OptionSpec| matches!(spec.kind, OptionKind::Flag { .. } | OptionKind::Choice { .. });
-        let options = self.specs().iter().filter(few).map(Lines::Option);
-        [Lines::One, Lines::Planners].into_iter().chain(options).collect()
-    }
-
-    /// Inputs of a sweep that starts now.
-    pub(super) fn basis(&self, kind: LimitKind, second: Option<LimitKind>) -> Basis {
-        Basis {
-            workload: self.workload.clone(),
-            planner: self.planner,
-            options: self.options[self.planner].clone(),
-            limits: second.map_or_else(|| self.limits.clone(), |second| self.limits.with(second, 1.0)).with(kind, 1.0),
-            seed: self.seed,
-        }
-    }
-
-    /// Values of the second limit: fewer than of the first, so that cells stay visible.
-    pub(super) fn up_the_map(&self, kind: LimitKind) -> Vec<f64> {
-        let all = values_around(kind, self.limits.get(kind), RangeWidth::Wide);
-        let now = self.limits.get(kind);
-        let at = all.iter().position(|value| *value == now).unwrap_or(all.len() / 2);
-        let step = all.len().div_ceil(MOST_UP).max(1);
-        (0..all.len()).filter(|place| place.abs_diff(at).is_multiple_of(step)).map(|place| all[place]).collect()
-    }
-}
-
-impl Model {
-    /// Swept limit: one that the planner supports.
-    pub(in crate::tui) fn sweep_axis(&self) -> LimitKind {
-        let kinds = self.session.sweep_axes();
-        kinds[self.views.sweep.axis % kinds.len()]
-    }
-
-    pub(super) fn lines(&self) -> Lines {
-        let sets = self.session.line_sets();
-        sets[self.views.sweep.lines % sets.len()]
-    }
-
-    /// Example of a typed range for the swept limit.
-    pub(in crate::tui) fn sweep_range_example(&self) -> &'static str {
-        self.sweep_axis().example_of_range()
-    }
-
-    /// Name of the set of lines on the screen.
-    pub(in crate::tui) fn lines_title(&self) -> String {
-        match self.lines() {
-            Lines::One => self.session.current_planner().info().name.to_string(),
-            Lines::Planners => "every planner".into(),
-            Lines::Option(spec) => format!("{} by {}", self.session.current_planner().info().name, spec.label),
-        }
-    }
-
-    /// Second limit, if requested.
-    pub(super) fn sweep_second(&self) -> Option<LimitKind> {
-        let kinds = self.session.sweep_axes();
-        let place = self.views.sweep.second % kinds.len();
-        (place > 0).then(|| kinds[(self.views.sweep.axis + place) % kinds.len()])
-    }
-
-    /// True if the shown sweep has other inputs than those at the left.
-    pub(in crate::tui) fn sweep_stale(&self) -> bool {
-        self.views.sweep.swept.as_ref().is_some_and(|swept| swept.basis != self.session.basis(swept.kind, swept.second))
-    }
 }

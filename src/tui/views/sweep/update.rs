@@ -16,10 +16,12 @@ use crate::{
     },
     tui::{
         action::Action,
+        effect::Effects,
         model::{Model, Planning, Tone, View},
         overlay::Overlay,
-        studies::{Finding, StudyKind},
-        update::{Effects, moved},
+        studies::StudyKind,
+        study_job::Finding,
+        widget::list::moved,
     },
 };
 

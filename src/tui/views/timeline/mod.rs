@@ -3,10 +3,10 @@
 mod cursor;
 mod draw;
 mod head;
-mod keys;
+pub(super) mod keys;
 mod memory;
 mod rows;
-mod state;
+pub(super) mod state;
 mod update;
 mod whole;
 
@@ -17,30 +17,22 @@ use ratatui::{
     layout::{Position, Rect},
 };
 
+use self::{keys::TAB, state::State};
 use crate::tui::{
-    action::{Action, Scope},
+    action::Action,
+    effect::Effects,
     marks::Marks,
     model::{Hit, Model},
     simulated::Simulated,
-    update::Effects,
-    views::{Room, Tab, Uses},
+    views::{ViewBehaviour, list::Tab},
 };
-
-pub(super) use keys::KEYS;
-pub(super) use state::State;
-
-pub(super) const TAB: Tab = Tab { title: "Timeline", help: "one batch through the pipeline, event by event" };
 
 /// The view.
 pub(super) struct Timeline;
 
-impl Room for Timeline {
-    fn hears(&self) -> &'static [Scope] {
-        &[keys::HERE]
-    }
-
-    fn uses(&self) -> Uses {
-        Uses { plan: true, playhead: true, simulator: true, ..Uses::default() }
+impl ViewBehaviour for Timeline {
+    fn tab(&self) -> &'static Tab {
+        &TAB
     }
 
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {

@@ -6,7 +6,7 @@ use crate::tui::{
     action::Action,
     model::{Hit, Model},
     simulated::Lane,
-    update::{moved, toggle},
+    widget::list::{moved, toggle},
 };
 
 impl Model {

@@ -1,10 +1,10 @@
 //! Workload: the network itself.
 
 mod draw;
-mod keys;
+pub(super) mod keys;
 mod nodes;
 mod profile;
-mod state;
+pub(super) mod state;
 mod update;
 
 use ratatui::{
@@ -12,42 +12,36 @@ use ratatui::{
     layout::{Position, Rect},
 };
 
+use self::{
+    keys::{HERE, TAB},
+    state::Section,
+};
 use crate::tui::{
     action::{Action, Scope},
+    effect::Effects,
     marks::Marks,
     model::{Hit, Model},
-    update::Effects,
-    views::{Room, Tab, Uses},
+    views::{ViewBehaviour, list::Tab},
     widget::tree::TreePane,
 };
-
-pub(super) use keys::KEYS;
-use state::Section;
-pub(super) use state::State;
-
-pub(super) const TAB: Tab = Tab { title: "Workload", help: "the network: layers, edges, findings" };
 
 /// The view.
 pub(super) struct Workload;
 
-impl Room for Workload {
-    fn hears(&self) -> &'static [Scope] {
-        &[keys::HERE, Scope::Tree]
+impl ViewBehaviour for Workload {
+    fn tab(&self) -> &'static Tab {
+        &TAB
     }
 
     fn scopes(&self, model: &Model) -> &'static [Scope] {
-        if model.views.workload.section == Section::Nodes { self.hears() } else { &[keys::HERE] }
+        if model.views.workload.section == Section::Nodes { TAB.scopes } else { &[HERE] }
     }
 
     fn turn_to(&self, model: &mut Model, scope: Scope) -> bool {
         if scope == Scope::Tree {
             model.views.workload.section = Section::Nodes;
         }
-        self.hears().contains(&scope)
-    }
-
-    fn uses(&self) -> Uses {
-        Uses::default()
+        TAB.scopes.contains(&scope)
     }
 
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {

@@ -1,6 +1,6 @@
 //! State of the Workload view: section and position.
 
-use crate::tui::{model::Model, widget::tree::TreePane};
+use crate::tui::widget::tree::TreePane;
 
 /// State of the view.
 #[derive(Debug, Default)]
@@ -41,20 +41,5 @@ impl Section {
     pub(crate) fn next(self) -> Self {
         let at = Section::ALL.iter().position(|s| *s == self).unwrap_or(0);
         Section::ALL[(at + 1) % Section::ALL.len()]
-    }
-}
-
-/// Upper bound on the number of lines of any text.
-const TEXT_LINES: usize = 1 << 20;
-
-impl Model {
-    /// Number of rows of the section, if it is a plain list.
-    pub(crate) fn section_rows(&self) -> usize {
-        match self.views.workload.section {
-            Section::Nodes => 0,
-            Section::Edges => self.session.workload.dag.edges().len(),
-            // Texts scroll by line. Their length depends on the width, and drawing stops at the end.
-            Section::Findings | Section::About => TEXT_LINES,
-        }
     }
 }

@@ -1,51 +1,54 @@
-//! Transitions of the state by actions and reports, and their effects outside of it.
+//! Transitions of the state, one file per subject; here those by actions and by reports of the worker.
+//!
+//! They are methods of [`Model`] and return their effects outside of the state. A view's own are in its folder.
+
+mod adjust;
+mod ask;
+mod carried;
+mod changes;
+mod demo;
+mod drawing;
+mod edits;
+mod exchange;
+mod fitting;
+mod incumbent;
+mod input;
+mod left_out;
+mod palette;
+mod playing;
+mod reload;
+mod session;
+mod studies;
+mod suggestions;
+mod workload;
+mod would_help;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use tui_input::Input;
 
-use super::{
-    action::{Action, Scope},
-    convergence::{Convergence, Point},
-    model::{Focus, Model, Running, Tone, View},
-    open_form::OpenForm,
-    overlay::Overlay,
-    shown::ShownRun,
-    side_job::SideJob,
-    simulated::Simulated,
-    studies::Study,
-    theme,
-    widget::filter::Filter,
-    worker::{Job, News, Report, Task},
-};
 use crate::{
     cluster::{LimitKind, Limits},
     planner::{Problem, Search, Status},
     simulate::{Schedule, Setup},
+    tui::{
+        action::{Action, Scope},
+        convergence::{Convergence, Point},
+        effect::{Effect, Effects},
+        model::{Focus, Model, Running, Tone, View},
+        open_form::OpenForm,
+        overlay::Overlay,
+        shown::ShownRun,
+        simulated::Simulated,
+        theme,
+        widget::filter::Filter,
+        worker::{Job, News, Report, Task},
+    },
 };
-
-/// Effect outside of the state.
-pub(super) enum Effect {
-    /// Submits a job to the worker.
-    Submit(Job),
-    /// Runs a side job.
-    Aside(SideJob),
-    /// Starts a study.
-    Study(Study),
-    /// Copies text to the terminal's clipboard.
-    Clipboard(String),
-    /// Suspends to the shell.
-    Suspend,
-    /// Quits.
-    Quit,
-}
-
-/// Effects of one event.
-pub(super) type Effects = Vec<Effect>;
 
 impl Model {
     /// Scopes in force, most specific first.
-    pub(super) fn scopes(&self) -> Vec<Scope> {
+    pub(in crate::tui) fn scopes(&self) -> Vec<Scope> {
         let mut scopes = vec![];
         if self.focus == Focus::Panel {
             scopes.push(Scope::Panel);
@@ -53,20 +56,20 @@ impl Model {
         if self.suggestion().is_some() {
             scopes.push(Scope::Suggestions);
         }
-        scopes.extend(self.view.room().scopes(self));
+        scopes.extend(self.view.behaviour().scopes(self));
         scopes.extend([Scope::Lists, Scope::Everywhere]);
         scopes
     }
 
     /// Performs an action.
-    pub(super) fn act(&mut self, action: Action) -> Effects {
+    pub(in crate::tui) fn act(&mut self, action: Action) -> Effects {
         match action {
             Action::Quit => return vec![Effect::Quit],
             Action::Suspend => return vec![Effect::Suspend],
             Action::Back => return self.back(),
             Action::Show(view) => {
                 self.view = view;
-                return view.room().opened(self);
+                return view.behaviour().opened(self);
             }
             Action::NextPanel => {
                 self.focus = if self.focus == Focus::Panel { Focus::View } else { Focus::Panel };
@@ -81,7 +84,7 @@ impl Model {
             Action::Faster => self.change_speed(true),
             Action::Baseline => self.set_baseline(),
             Action::WouldHelp => return self.ask_what_would_help(),
-            Action::ShowWouldHelp => return self.planning.fold_what_would_help(),
+            Action::ShowWouldHelp => self.planning.fold_what_would_help(),
             _ if self.suggestion().is_some() && Self::is_for_suggestions(action) => {
                 return self.act_on_suggestion(action);
             }
@@ -128,13 +131,13 @@ impl Model {
             Action::Copy => return self.copy_plan(),
             Action::SaveScreen => self.save_screen(),
             _ if self.focus == Focus::Panel && self.move_in_panel(action) => {}
-            _ => return self.view.room().act(self, action),
+            _ => return self.view.behaviour().act(self, action),
         }
         vec![]
     }
 
     fn back(&mut self) -> Effects {
-        if self.view.room().leave(self) {
+        if self.view.behaviour().leave(self) {
             return vec![];
         }
         if self.convergence_shown() {
@@ -145,7 +148,7 @@ impl Model {
             return self.end_preview();
         } else if let Some(running) = &self.planning.running {
             running.search.cancel();
-        } else if self.view.room().leave_last(self) {
+        } else if self.view.behaviour().leave_last(self) {
             return vec![];
         } else if self.message.is_none()
             && self.focus == Focus::Panel
@@ -184,7 +187,7 @@ impl Model {
     }
 
     /// Changes schedule or settings, and simulates the shown plan and those of Compare again.
-    pub(super) fn set_setup(&mut self, setup: Setup) -> Effects {
+    pub(in crate::tui) fn set_setup(&mut self, setup: Setup) -> Effects {
         self.simulation.setup = setup;
         let mut effects = self.play_again();
         effects.extend(self.compare_again());
@@ -219,7 +222,7 @@ impl Model {
     }
 
     /// Sets the limits, and plans again if they differ.
-    pub(super) fn set_limits(&mut self, limits: Limits) -> Effects {
+    pub(in crate::tui) fn set_limits(&mut self, limits: Limits) -> Effects {
         if limits == self.session.limits {
             return vec![];
         }
@@ -231,7 +234,7 @@ impl Model {
     }
 
     /// Plans with the inputs at the left.
-    pub(super) fn replan(&mut self) -> Effects {
+    pub(in crate::tui) fn replan(&mut self) -> Effects {
         let planner = self.session.current_planner();
         self.planning.stopped = false;
         self.views.compare.preview = None;
@@ -256,7 +259,7 @@ impl Model {
     }
 
     /// Makes a job of a task, and records it as running.
-    pub(super) fn submit(&mut self, task: Task, deadline: Option<Duration>) -> Effect {
+    pub(in crate::tui) fn submit(&mut self, task: Task, deadline: Option<Duration>) -> Effect {
         self.planning.jobs += 1;
         let search = Search::new(deadline, self.session.seed);
         // A change before the last plan arrives does not restart the wait: the screen stays in its waiting state.
@@ -277,7 +280,7 @@ impl Model {
     }
 
     /// Samples progress and incumbent of the running search; called once per frame.
-    pub(super) fn sample(&mut self) -> Effects {
+    pub(in crate::tui) fn sample(&mut self) -> Effects {
         if let Some(running) = self.planning.running.as_ref().filter(|running| running.planning) {
             let progress = running.search.progress();
             let at_s = self.appearance.now.duration_since(running.begun).as_secs_f64();
@@ -289,7 +292,7 @@ impl Model {
     }
 
     /// Handles a report of the worker.
-    pub(super) fn on_report(&mut self, report: Report) -> Effects {
+    pub(in crate::tui) fn on_report(&mut self, report: Report) -> Effects {
         let latest = self.planning.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
             News::Planned(shown) => self.take_plan(shown, latest),
@@ -372,50 +375,27 @@ impl Model {
     }
 
     /// Puts a plan on the screen.
-    pub(super) fn show(&mut self, shown: Arc<ShownRun>) {
+    pub(in crate::tui) fn show(&mut self, shown: Arc<ShownRun>) {
         self.planning.shown = Some(shown);
         self.planning.generation += 1;
         self.tell_plan_changed();
     }
 
     /// Notifies every view of a changed plan.
-    pub(super) fn tell_plan_changed(&mut self) {
+    pub(in crate::tui) fn tell_plan_changed(&mut self) {
         for view in View::ALL {
-            view.room().plan_changed(self);
+            view.behaviour().plan_changed(self);
         }
     }
 
     /// Puts a plan's timeline on the screen.
-    pub(super) fn show_timeline(&mut self, simulated: Arc<Simulated>) {
+    pub(in crate::tui) fn show_timeline(&mut self, simulated: Arc<Simulated>) {
         self.simulation.playing.at_s = self.simulation.playing.at_s.clamp(0.0, simulated.timeline.iteration_s.max(0.0));
         for view in View::ALL {
-            view.room().simulated(self, &simulated);
+            view.behaviour().simulated(self, &simulated);
         }
         self.note_simulated(&simulated);
         self.note_change(&simulated);
         self.simulation.simulated = Some(simulated);
-    }
-}
-
-/// Index in a list of `count` rows after an action of [`Scope::Lists`].
-pub(super) fn moved(at: usize, action: Action, count: usize) -> usize {
-    let last = count.saturating_sub(1);
-    match action {
-        Action::Up => at.saturating_sub(1),
-        Action::Down => at + 1,
-        Action::PageUp => at.saturating_sub(10),
-        Action::PageDown => at + 10,
-        Action::First => 0,
-        Action::Last => last,
-        _ => at,
-    }
-    .min(last)
-}
-
-/// Adds a value to a list, or removes it if present.
-pub(super) fn toggle(list: &mut Vec<usize>, value: usize) {
-    match list.iter().position(|&v| v == value) {
-        Some(at) => drop(list.remove(at)),
-        None => list.push(value),
     }
 }

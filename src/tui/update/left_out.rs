@@ -1,13 +1,13 @@
 //! Message on choices that a key skips, with the reason, because users do not search for missing choices.
 
-use super::{
-    action::Action,
-    model::{Model, Tone},
-    update::Effects,
-};
 use crate::{
     planner::{OptionKind, OptionSpec, OptionValue},
     simulate::Schedule,
+    tui::{
+        action::Action,
+        effect::Effects,
+        model::{Model, Tone},
+    },
 };
 
 /// Option of planners that plan for given schedules, by their ids.
@@ -15,7 +15,7 @@ const SCHEDULE: &str = "schedule";
 
 impl Model {
     /// Reports the schedules that the plan cannot run, since the key skips them.
-    pub(super) fn tell_left_out(&mut self, playable: &[Schedule], next: Schedule) {
+    pub(in crate::tui) fn tell_left_out(&mut self, playable: &[Schedule], next: Schedule) {
         let Some(simulated) = self.simulation.simulated.as_ref().filter(|simulated| !simulated.pipeline.runs_once())
         else {
             return;
@@ -40,7 +40,7 @@ impl Model {
 
     /// Plans again for a schedule that the plan cannot run: with the planner in force if it supports one, else with the
     /// first that does.
-    pub(super) fn plan_for_schedule(&mut self) -> Effects {
+    pub(in crate::tui) fn plan_for_schedule(&mut self) -> Effects {
         let Some((planner, spec, value, schedule)) = self.plannable_schedule() else {
             let why = "no planner makes a plan for a schedule that this one cannot run";
             self.message = Some((Tone::Refused, why.into()));

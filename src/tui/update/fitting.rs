@@ -1,15 +1,18 @@
 //! Repairs a limit that makes every plan infeasible.
 
-use super::{
-    action::Action,
-    model::{Model, Tone},
-    update::Effects,
+use crate::{
+    cluster::LimitKind,
+    tui::{
+        action::Action,
+        effect::Effects,
+        model::{Model, Tone},
+    },
+    units,
 };
-use crate::{cluster::LimitKind, units};
 
 impl Model {
     /// Value of a limit that the planner says makes a plan feasible, if none is now.
-    pub(super) fn fitting(&self, kind: LimitKind) -> Option<f64> {
+    pub(in crate::tui) fn fitting(&self, kind: LimitKind) -> Option<f64> {
         let infeasible = self.planning.shown.as_ref()?.outcome.infeasible.as_ref()?;
         match kind {
             // Rounded up to a short number.
@@ -27,7 +30,7 @@ impl Model {
     }
 
     /// Sets the limit to that value.
-    pub(super) fn fit(&mut self, kind: LimitKind) -> Effects {
+    pub(in crate::tui) fn fit(&mut self, kind: LimitKind) -> Effects {
         match self.fitting(kind) {
             Some(value) => self.set_limits(self.session.limits.with(kind, value)),
             None => {

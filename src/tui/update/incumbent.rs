@@ -4,47 +4,26 @@
 //! thread, so that drawing never waits. That happens at most every [`PACE`], so that the screen does not flicker. A
 //! plan that the check refuses is not shown: the planner may have published it for a converted workload.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
-use super::{
-    model::{LONG, Model, Planning},
-    shown::{ShownRun, Standing},
-    simulated::Simulated,
-    studies::{Finding, StudyKind},
-    update::Effects,
+use crate::{
+    planner::{Problem, Search},
+    tui::{
+        effect::Effects,
+        model::{LONG, Looked, Model},
+        shown::{ShownRun, Standing},
+        simulated::Simulated,
+        studies::StudyKind,
+        study_job::Finding,
+    },
 };
-use crate::planner::{Incumbent, Problem, Search};
 
 /// Minimum time between two plans of one search.
 const PACE: Duration = Duration::from_millis(300);
 
-/// Last incumbent taken from a running search.
-#[derive(Debug)]
-pub(super) struct Looked {
-    job: u64,
-    at: Instant,
-    incumbent: Arc<Incumbent>,
-    /// Proven bound at that time.
-    bound: Option<f64>,
-}
-
-impl Planning {
-    /// True if the shown plan is the incumbent of the running search.
-    pub(super) fn best_so_far_shown(&self) -> bool {
-        let job = self.running.as_ref().filter(|running| running.planning).map(|running| running.job);
-        match self.shown.as_ref().map(|shown| shown.standing) {
-            Some(Standing::BestSoFar { job: shown }) => job == Some(shown),
-            _ => false,
-        }
-    }
-}
-
 impl Model {
     /// Takes a better incumbent from the running search, if there is one.
-    pub(super) fn look_for_incumbent(&mut self) -> Effects {
+    pub(in crate::tui) fn look_for_incumbent(&mut self) -> Effects {
         let Some(running) = self.planning.running.as_ref().filter(|r| r.planning) else { return vec![] };
         let Some(incumbent) = running.search.incumbent() else { return vec![] };
         let (job, search) = (running.job, running.search.clone());

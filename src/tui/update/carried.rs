@@ -1,10 +1,10 @@
 //! Limits carried over from one workload to the next. These are limits set by hand or by a flag that the new file does
 //! not state, and limits without which it cannot be planned. Limits stated by the old file are not carried over.
 
-use super::model::Session;
 use crate::{
     cluster::{GivenLimits, LimitKind, Limits, MissingLimit},
     family,
+    tui::model::Session,
     workload::Workload,
 };
 

@@ -5,24 +5,23 @@ use std::{path::Path, sync::Arc};
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::backend::crossterm::EventHandler;
 
-use super::{
-    carried::origin,
-    export_form::{ExportForm, ExportFormat, Source},
-    files::{self, SaveError},
-    input::key_in_list,
-    model::{Model, Tone},
-    open_form::OpenForm,
-    overlay::Overlay,
-    panel_rows::PanelRow,
-    picture,
-    side_job::{Exported, SideJob},
-    stored_session::Asked,
-    update::{Effect, Effects},
-};
+use super::{carried::origin, input::key_in_list};
 use crate::{
     cluster::{GivenLimits, LimitKind},
     family::{self, dial},
     source::error::printable,
+    tui::{
+        effect::{Effect, Effects},
+        export_form::{ExportForm, ExportFormat, Source},
+        files::{self, SaveError},
+        model::{Model, Tone},
+        open_form::OpenForm,
+        overlay::Overlay,
+        panel_rows::PanelRow,
+        picture,
+        side_job::{Exported, SideJob},
+        stored_session::Asked,
+    },
     units,
     workload::Workload,
 };
@@ -36,7 +35,7 @@ impl Model {
     }
 
     /// Opens the export form, on a given format if any.
-    pub(super) fn open_export(&mut self, format: Option<ExportFormat>) -> Effects {
+    pub(in crate::tui) fn open_export(&mut self, format: Option<ExportFormat>) -> Effects {
         let Some(source) = self.source() else {
             self.message = Some((Tone::Refused, "there is no plan to export".into()));
             return vec![];
@@ -50,7 +49,7 @@ impl Model {
         effects
     }
 
-    pub(super) fn copy_plan(&mut self) -> Effects {
+    pub(in crate::tui) fn copy_plan(&mut self) -> Effects {
         let Some(text) = self.source().and_then(|source| source.plan_json()) else {
             self.message = Some((Tone::Refused, "there is no plan to copy".into()));
             return vec![];
@@ -60,7 +59,7 @@ impl Model {
         vec![Effect::Clipboard(text)]
     }
 
-    pub(super) fn save_screen(&mut self) {
+    pub(in crate::tui) fn save_screen(&mut self) {
         let stem = format!("plantui-{}", self.view.title().to_lowercase());
         let path = files::free_name(Path::new("."), &stem, "svg");
         let svg = picture::of(self);
@@ -71,7 +70,7 @@ impl Model {
         });
     }
 
-    pub(super) fn key_in_export(&mut self, mut form: Box<ExportForm>, key: &KeyEvent) -> Effects {
+    pub(in crate::tui) fn key_in_export(&mut self, mut form: Box<ExportForm>, key: &KeyEvent) -> Effects {
         let mut effects = vec![];
         match key.code {
             KeyCode::Enter => {
@@ -102,7 +101,7 @@ impl Model {
         effects
     }
 
-    pub(super) fn take_export(&mut self, exported: Exported) {
+    pub(in crate::tui) fn take_export(&mut self, exported: Exported) {
         match (exported, &mut self.overlay) {
             (Exported::Written(path), overlay) => {
                 if matches!(overlay, Some(Overlay::Export(_))) {
@@ -117,7 +116,7 @@ impl Model {
         }
     }
 
-    pub(super) fn key_in_open(&mut self, mut form: OpenForm, key: &KeyEvent) -> Effects {
+    pub(in crate::tui) fn key_in_open(&mut self, mut form: OpenForm, key: &KeyEvent) -> Effects {
         let candidates = form.candidates();
         let mut effects = vec![];
         if key.code == KeyCode::Tab {
@@ -142,7 +141,7 @@ impl Model {
         effects
     }
 
-    pub(super) fn not_loaded(&mut self, why: String) {
+    pub(in crate::tui) fn not_loaded(&mut self, why: String) {
         match &mut self.overlay {
             Some(Overlay::Open(form)) => {
                 form.loading = false;
@@ -153,7 +152,7 @@ impl Model {
     }
 
     /// Switches to another workload. Its own limits apply; limits it does not state keep their values.
-    pub(super) fn take_workload(&mut self, workload: Arc<Workload>) -> Effects {
+    pub(in crate::tui) fn take_workload(&mut self, workload: Arc<Workload>) -> Effects {
         if matches!(self.overlay, Some(Overlay::Open(_))) {
             self.overlay = None;
         }

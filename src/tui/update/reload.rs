@@ -1,44 +1,31 @@
 //! Reload of the workload's file: by hand, or after it changed.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
-use super::{
-    model::{Model, Session, Tone},
-    side_job::SideJob,
-    turned,
-    update::{Effect, Effects},
-};
 use crate::{
     cluster::{GivenLimits, MissingLimit},
     family::{self, dial},
     source::{LoadError, error::printable},
-    tui::views::compare::state::alike,
-    workload::{BUILTIN, Workload},
+    tui::{
+        effect::{Effect, Effects},
+        model::{Model, Tone},
+        side_job::SideJob,
+        turned,
+        views::compare::state::alike,
+    },
+    workload::Workload,
 };
-
-impl Session {
-    /// File of the workload on the screen; `None` for the built-in one and for standard input.
-    pub(super) fn workload_file(&self) -> Option<PathBuf> {
-        let source = self.workload.source.as_str();
-        (!matches!(source, BUILTIN | "-")).then(|| PathBuf::from(source))
-    }
-
-    /// File to watch, if files are watched.
-    pub(super) fn watched(&self) -> Option<PathBuf> {
-        self.workload_file().filter(|_| self.watch)
-    }
-}
 
 impl Model {
     /// Reports that the watched file is gone.
-    pub(super) fn file_is_gone(&mut self) {
+    pub(in crate::tui) fn file_is_gone(&mut self) {
         let name = printable(&self.session.workload.source);
         let told = format!("{name} is gone: what was read of it stays, and it is read again when it is back");
         self.message = Some((Tone::Refused, told));
     }
 
     /// Requests a reload of the file.
-    pub(super) fn reload(&mut self) -> Effects {
+    pub(in crate::tui) fn reload(&mut self) -> Effects {
         match self.session.workload_file() {
             Some(path) => {
                 self.session.readings.0 += 1;
@@ -54,7 +41,7 @@ impl Model {
 
     /// Plans the reloaded file. Changed limits are kept. The old plan stays until the new one arrives, or for good if
     /// the file is broken. Results of older reloads than the last accepted one are ignored.
-    pub(super) fn take_reloaded(&mut self, number: u64, read: Result<Arc<Workload>, LoadError>) -> Effects {
+    pub(in crate::tui) fn take_reloaded(&mut self, number: u64, read: Result<Arc<Workload>, LoadError>) -> Effects {
         if number < self.session.readings.1 {
             return vec![];
         }
@@ -88,7 +75,7 @@ impl Model {
     }
 
     /// Plans the workload with a changed dial. Limits set by hand are kept.
-    pub(super) fn take_turned(&mut self, workload: Workload) -> Effects {
+    pub(in crate::tui) fn take_turned(&mut self, workload: Workload) -> Effects {
         self.adopt(Arc::new(workload), "").unwrap_or_else(|missing| {
             self.message = Some((Tone::Refused, format!("{} {missing}", self.session.workload.name)));
             vec![]
@@ -150,7 +137,7 @@ mod tests {
     fn of_two_readings_the_later_one_stays_whichever_comes_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
-        let text = include_str!("../../inputs/tiny-branch.json");
+        let text = include_str!("../../../inputs/tiny-branch.json");
         fs::write(&path, text).unwrap();
         let request = ScreenRequest::new(Arc::new(workload::load(&path).unwrap()));
         let mut screen = Offscreen::new(request, 80, 24).unwrap();
@@ -212,7 +199,7 @@ mod tests {
         screen.model.select_panel_row(PanelRow::Dial(1));
         screen.act(Action::Edit);
         assert!(screen.model.panel.editing.is_some());
-        fs::write(&path, include_str!("../../inputs/tiny-branch.json")).unwrap();
+        fs::write(&path, include_str!("../../../inputs/tiny-branch.json")).unwrap();
         let Some(Effect::Aside(side_job)) = screen.model.reload().pop() else { panic!("it is a file") };
         screen.model.on_report(side_job::perform(side_job));
         assert!(screen.model.panel.editing.is_none() && screen.model.session.dials.is_empty());

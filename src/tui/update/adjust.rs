@@ -5,36 +5,22 @@ use std::path::Path;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::{Input, backend::crossterm::EventHandler};
 
-use super::{
-    action::Action,
-    files,
-    model::{Focus, Model, Session, Tone},
-    panel_rows::PanelRow,
-    update::Effects,
-};
 use crate::{
     cluster::LimitKind,
     family::dial,
     planner::{OptionKind, OptionSpec, OptionValue},
     simulate::{Schedule, SimulatorSettings},
+    tui::{
+        action::Action,
+        effect::Effects,
+        files,
+        model::{Editing, Focus, Model, Session, Tone},
+        panel_rows::PanelRow,
+        views::list::WITH_TIMELINE,
+    },
     units,
     workload::Workload,
 };
-
-/// Value being typed.
-#[derive(Debug, Clone)]
-pub(super) struct Editing {
-    /// Edited row: a limit, an option that takes a number or a file, or a setting that takes a number.
-    pub row: PanelRow,
-    /// Text typed so far.
-    pub input: Input,
-    /// True until something is typed: the first letter then replaces the old value.
-    untouched: bool,
-    /// Reason why the value is refused.
-    pub error: Option<String>,
-    /// Note on the value before it is confirmed: does the file exist?
-    pub known: Option<(Tone, String)>,
-}
 
 /// Parsed value.
 enum Typed {
@@ -45,18 +31,6 @@ enum Typed {
 }
 
 impl Session {
-    /// Stores the planner in force as the last one used for its objective.
-    pub(super) fn remember_planner(&mut self) {
-        let objective = self.objective_of(self.planner);
-        self.last_for.retain(|(known, _)| *known != objective);
-        self.last_for.push((objective, self.planner));
-    }
-
-    /// The value of an option of the planner in force.
-    pub(super) fn option_value(&self, spec: &OptionSpec) -> OptionValue {
-        self.options[self.planner].get(spec.name).unwrap_or_else(|| spec.default_value())
-    }
-
     /// Note that says if the typed file exists.
     fn known_of(&self, editing: &Editing) -> Option<(Tone, String)> {
         let PanelRow::Option(i) = editing.row else { return None };
@@ -75,7 +49,7 @@ impl Session {
 
 impl Model {
     /// Applies an action to the selected row.
-    pub(super) fn act_on_row(&mut self, action: Action) -> Effects {
+    pub(in crate::tui) fn act_on_row(&mut self, action: Action) -> Effects {
         let Some(row) = self.panel_row() else { return vec![] };
         self.select_panel_row(row);
         let up = matches!(action, Action::Increase | Action::IncreaseLarge | Action::Edit);
@@ -122,6 +96,24 @@ impl Model {
         vec![]
     }
 
+    /// Moves the focus to the simulator rows.
+    pub(in crate::tui) fn go_to_simulator_rows(&mut self) {
+        // A view that simulates many plans keeps its place: its rows apply to all of them.
+        let many = self.view.uses().simulator && !self.view.uses().plan;
+        if !many {
+            self.view = WITH_TIMELINE;
+        }
+        self.focus = Focus::Panel;
+        self.select_panel_row(PanelRow::Schedule);
+    }
+
+    /// Shows or hides the planners that cannot plan this workload. The selected row stays selected.
+    pub(super) fn fold_others(&mut self, unfolded: bool) {
+        let row = self.panel_row();
+        self.panel.others_unfolded = unfolded;
+        self.select_panel_row(row.unwrap_or(PanelRow::Others));
+    }
+
     /// Changes a dial of the workload. The result is another workload of the same nodes.
     fn turn(&mut self, dial: usize, value: &str) -> Effects {
         let now = &self.session.dials[dial];
@@ -163,7 +155,7 @@ impl Model {
     }
 
     /// Selects a planner and plans with it.
-    pub(super) fn choose(&mut self, planner: usize) -> Effects {
+    pub(in crate::tui) fn choose(&mut self, planner: usize) -> Effects {
         if planner == self.session.planner {
             return vec![];
         }
@@ -175,7 +167,7 @@ impl Model {
     }
 
     /// Switches to the next objective that the workload supports: to the planner last used for it, else to the first.
-    pub(super) fn next_objective(&mut self) -> Effects {
+    pub(in crate::tui) fn next_objective(&mut self) -> Effects {
         // Planners that convert the workload have the objectives of the native ones, so they are left out.
         let able = (0..self.session.planners.len())
             .filter(|&i| self.session.refusals[i].is_none() && self.session.is_native(i));
@@ -206,7 +198,7 @@ impl Model {
         effects
     }
 
-    pub(super) fn set_option(&mut self, spec: &OptionSpec, value: OptionValue) -> Effects {
+    pub(in crate::tui) fn set_option(&mut self, spec: &OptionSpec, value: OptionValue) -> Effects {
         if self.session.option_value(spec) == value {
             return vec![];
         }
@@ -231,7 +223,7 @@ impl Model {
     }
 
     /// Handles a key while a value is typed.
-    pub(super) fn type_value(&mut self, key: &KeyEvent) -> Effects {
+    pub(in crate::tui) fn type_value(&mut self, key: &KeyEvent) -> Effects {
         let Some(mut editing) = self.panel.editing.take() else { return vec![] };
         match key.code {
             KeyCode::Esc => return vec![],

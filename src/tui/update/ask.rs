@@ -8,12 +8,6 @@ use std::{sync::Arc, time::Duration};
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::{Input, backend::crossterm::EventHandler};
 
-use super::{
-    model::{Model, Tone},
-    overlay::Overlay,
-    studies::{Finding, StudyKind},
-    update::Effects,
-};
 use crate::{
     cluster::LimitKind,
     family,
@@ -22,68 +16,22 @@ use crate::{
         explain::limits_of,
         seek::{self, Goal, SOUGHT, SeekProbe, SeekQuery, SeekResult},
     },
+    tui::{
+        ask_form::{AskForm, Field},
+        effect::Effects,
+        model::{Model, Tone},
+        overlay::Overlay,
+        studies::StudyKind,
+        study_job::Finding,
+    },
 };
 
 /// Time limit of each re-plan.
 const EACH: Duration = Duration::from_secs(10);
 
-/// Field of the form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Field {
-    /// Limit to minimise.
-    Least,
-    /// Figure of the goal.
-    Figure,
-    /// Bound on the figure (at most or at least).
-    Value,
-}
-
-/// The form and its results.
-#[derive(Debug, Clone)]
-pub(super) struct AskForm {
-    /// Limits to choose from.
-    pub(super) kinds: Vec<LimitKind>,
-    /// Index of the chosen limit.
-    pub(super) kind: usize,
-    /// Figures to choose from.
-    pub(super) figures: Vec<&'static str>,
-    /// Index of the chosen figure.
-    pub(super) figure: usize,
-    /// Typed value with its unit. Its sign follows from the figure.
-    pub(super) value: Input,
-    /// Field that receives the keys.
-    pub(super) field: Field,
-    /// Error in the goal.
-    pub(super) error: Option<String>,
-    /// Query that is running or answered.
-    pub(super) question: Option<SeekQuery>,
-    /// Re-plans so far, by ascending value.
-    pub(super) curve: Vec<SeekProbe>,
-    /// The answer.
-    pub(super) sought: Option<Arc<SeekResult>>,
-}
-
-impl AskForm {
-    /// Sign between figure and value: at least for figures where more is better.
-    pub(super) fn sign(&self) -> &'static str {
-        if matches!(self.figures[self.figure], "throughput" | "speedup" | "tokens_per_s" | "mfu") { ">=" } else { "<=" }
-    }
-
-    /// The goal as the command line writes it.
-    pub(super) fn goal(&self) -> String {
-        format!("{}{}{}", self.figures[self.figure], self.sign(), self.value.value().trim())
-    }
-
-    /// Flags of `plantui seek` for the same query.
-    pub(super) fn call(&self) -> String {
-        let least = self.kinds[self.kind].flag().trim_start_matches('-');
-        format!("--least {least} --until '{}'", self.goal())
-    }
-}
-
 impl Model {
     /// Opens the form. The initial value is that of the plan on the screen.
-    pub(super) fn open_ask(&mut self) {
+    pub(in crate::tui) fn open_ask(&mut self) {
         let heeded = limits_of(self.session.current_planner(), &self.session.workload);
         let kinds: Vec<LimitKind> = SOUGHT.into_iter().filter(|kind| heeded.contains(kind)).collect();
         if kinds.is_empty() || self.planning.refusal.is_some() {
@@ -155,7 +103,7 @@ impl Model {
     }
 
     /// Handles a key while the form is open.
-    pub(super) fn key_in_ask(&mut self, mut form: Box<AskForm>, key: &KeyEvent) -> Effects {
+    pub(in crate::tui) fn key_in_ask(&mut self, mut form: Box<AskForm>, key: &KeyEvent) -> Effects {
         let around = |at: usize, count: usize, up: bool| (at + if up { 1 } else { count - 1 }) % count;
         let changed = match (key.code, form.field) {
             (KeyCode::Enter, _) => return self.ask_or_take(form),

@@ -6,28 +6,22 @@ use ratatui::{
 };
 use tui_input::backend::crossterm::EventHandler;
 
-use super::{
-    action::{Action, TABLE},
-    model::{Appearance, Focus, Hit, Model, Tone, View},
+use crate::tui::{
+    action::{Action, Scope, TABLE},
+    effect::{Effect, Effects},
+    model::{Focus, Hit, Model, Tone, View},
     overlay::{self, Overlay},
     panel_rows::PanelRow,
     studies::StudyKind,
-    update::{Effect, Effects, moved},
-    widget::filter::Filter,
+    widget::{filter::Filter, list::moved},
 };
 
 /// Maximum length of a pasted text, characters: more than any path or value has.
 const MOST_PASTED: usize = 1024;
 
-impl Appearance {
-    fn hit(&self, position: Position) -> Option<Hit> {
-        self.hits.iter().rev().find(|(area, _)| area.contains(position)).map(|(_, hit)| *hit)
-    }
-}
-
 impl Model {
     /// Handles an event of the terminal.
-    pub(super) fn on_event(&mut self, event: &Event) -> Effects {
+    pub(in crate::tui) fn on_event(&mut self, event: &Event) -> Effects {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.on_key(key),
             Event::Mouse(mouse) => self.on_mouse(*mouse),
@@ -86,7 +80,7 @@ impl Model {
         }
     }
 
-    pub(super) fn key_in_overlay(&mut self, overlay: Overlay, key: &KeyEvent) -> Effects {
+    pub(in crate::tui) fn key_in_overlay(&mut self, overlay: Overlay, key: &KeyEvent) -> Effects {
         if key.code == KeyCode::Esc {
             // Free the core: nobody waits for the answer any more.
             self.planning.cancel_study(StudyKind::Ask);
@@ -116,7 +110,7 @@ impl Model {
             Overlay::Ask(form) => self.key_in_ask(form, key),
             Overlay::Rename(pin, input) => self.key_in_rename(pin, input, key),
             Overlay::Find(mut input) => {
-                let Some(tree) = self.view.room().tree(self) else { return vec![] };
+                let Some(tree) = self.view.behaviour().tree(self) else { return vec![] };
                 if key.code == KeyCode::Enter {
                     if !tree.needle.is_empty() && !tree.find(true, true) {
                         self.message = Some((Tone::Refused, format!("no row with `{}`", tree.needle)));
@@ -133,15 +127,14 @@ impl Model {
     }
 
     /// Runs an entry of the action table, after moving to a place in its scope.
-    pub(super) fn run_entry(&mut self, index: usize) -> Effects {
-        use super::action::Scope;
+    pub(in crate::tui) fn run_entry(&mut self, index: usize) -> Effects {
         let entry = &TABLE[index];
         match entry.scope {
             Scope::Panel => self.focus = Focus::Panel,
             Scope::Suggestions => self.go_to_suggestions(),
             Scope::Lists | Scope::Everywhere => {}
-            scope if self.view.room().turn_to(self, scope) => {}
-            scope => self.view = View::hearing(scope).unwrap_or(self.view),
+            scope if self.view.behaviour().turn_to(self, scope) => {}
+            scope => self.view = View::of_scope(scope).unwrap_or(self.view),
         }
         if !matches!(entry.scope, Scope::Panel | Scope::Lists | Scope::Everywhere) {
             self.focus = Focus::View;
@@ -165,7 +158,7 @@ impl Model {
             }
             MouseEventKind::Drag(MouseButton::Left) if self.overlay.is_none() => {
                 if let Some(hit) = self.appearance.hit(position) {
-                    self.view.room().drag(self, hit, position);
+                    self.view.behaviour().drag(self, hit, position);
                 }
                 vec![]
             }
@@ -204,7 +197,7 @@ impl Model {
             Some(Hit::Suggestions) => self.focus = Focus::View,
             Some(hit) => {
                 self.focus = Focus::View;
-                return self.view.room().click(self, hit, position);
+                return self.view.behaviour().click(self, hit, position);
             }
             None => {}
         }
@@ -241,12 +234,12 @@ impl Model {
                 vec![]
             }
             Some(Hit::Suggestion(_) | Hit::Suggestions) => {
-                self.planning.scroll_suggestions(down);
+                self.planning.would_help.scroll(down);
                 vec![]
             }
             Some(Hit::Tab(_)) | None => vec![],
             Some(hit) => {
-                if self.view.room().scroll(self, hit, down) {
+                if self.view.behaviour().scroll(self, hit, down) {
                     return vec![];
                 }
                 let focus = std::mem::replace(&mut self.focus, Focus::View);
@@ -259,7 +252,7 @@ impl Model {
 }
 
 /// Handles a key in an overlay with a list: arrows move, everything else is typed.
-pub(super) fn key_in_list(filter: &mut Filter, key: &KeyEvent, count: usize) {
+pub(in crate::tui) fn key_in_list(filter: &mut Filter, key: &KeyEvent, count: usize) {
     match key.code {
         KeyCode::Up => filter.step(-1, count),
         KeyCode::Down => filter.step(1, count),

@@ -1,42 +1,19 @@
 //! Selection and application of a suggestion.
 
-use super::Phase;
 use crate::{
     study::explain::Change,
     tui::{
         action::Action,
-        model::{Focus, Model, Planning, Tone},
-        update::{Effects, moved},
-        views::WITH_PLAN,
+        effect::Effects,
+        model::{Focus, Model, Tone},
+        views::list::WITH_PLAN,
+        widget::list::moved,
+        would_help::Phase,
     },
 };
 
 /// Minimum height of the screen at which Stages shows suggestions, rows.
 const STAGES_WITH_HELP: u16 = 22;
-
-impl Planning {
-    /// Moves the selection with the wheel.
-    pub(in crate::tui) fn scroll_suggestions(&mut self, down: bool) {
-        let (first, beside) = self.would_help.layout;
-        let at = self.would_help.selected.unwrap_or(first);
-        let last = self.would_help.rows.len().saturating_sub(1);
-        if self.would_help.fresh {
-            self.would_help.selected =
-                Some(if down { (at + beside.max(1)).min(last) } else { at.saturating_sub(beside.max(1)) });
-        }
-    }
-
-    /// Hides or shows the panel. A hidden panel runs no study.
-    pub(in crate::tui) fn fold_what_would_help(&mut self) -> Effects {
-        let help = &mut self.would_help;
-        help.folded = !help.folded;
-        help.selected = None;
-        if help.folded {
-            self.leave_what_would_help();
-        }
-        vec![]
-    }
-}
 
 impl Model {
     /// Moves the focus to the suggestions, requests them if necessary, or leaves them.
@@ -82,28 +59,6 @@ impl Model {
             };
             self.message = Some((Tone::Refused, why.into()));
         }
-    }
-
-    /// True if the view shows suggestions.
-    pub(super) fn view_has_help(&self) -> bool {
-        self.view.room().uses().help
-    }
-
-    /// True if the shown plan gets no suggestions: it was edited by hand, or is a preview of the Compare table.
-    pub(in crate::tui) fn aside(&self) -> bool {
-        self.edited() || self.previewed().is_some()
-    }
-
-    /// Selected row, while the panel has the focus.
-    pub(in crate::tui) fn suggestion(&self) -> Option<usize> {
-        self.suggestion_where(self.planning.would_help.drawn)
-    }
-
-    /// The same, given whether the panel is drawn.
-    pub(in crate::tui) fn suggestion_where(&self, drawn: bool) -> Option<usize> {
-        let help = &self.planning.would_help;
-        let heard = self.view_has_help() && self.focus == Focus::View && help.fresh && drawn;
-        help.selected.filter(|&row| heard && row < help.rows.len())
     }
 
     /// True if an action moves among the suggestions or applies one.
