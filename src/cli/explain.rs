@@ -193,7 +193,7 @@ fn text(planned: &Run, explained: &ExplainReport) -> String {
         limited_by(&mut text, base, bottleneck);
     }
     if let Some(lost) = losses.map(|losses| losses.summary()).filter(|lost| !lost.is_empty()) {
-        line(&mut text, format_args!("a simulated batch loses: {lost}"));
+        line(&mut text, format_args!("a simulated iteration loses: {lost}"));
     }
     line(&mut text, format_args!(""));
     what_binds(&mut text, base, explanation);
@@ -232,7 +232,7 @@ fn limited_by(text: &mut String, base: &ExplainedPlan, bottleneck: &PlanBottlene
         simulated.push(format!("the busiest link, {from} to {to}, carries data {} of it", units::percent(link.busy)));
     }
     if !simulated.is_empty() {
-        line(text, format_args!("in a simulated batch {}", simulated.join("; ")));
+        line(text, format_args!("in a simulated iteration {}", simulated.join("; ")));
     }
 }
 
@@ -258,7 +258,7 @@ fn what_binds(text: &mut String, base: &ExplainedPlan, explanation: &Explanation
         line(text, format_args!("  {}: {how}", kind.title()));
         line(text, format_args!("      {without}: {value}, {difference}"));
         if !cause.parts.is_empty() {
-            line(text, format_args!("      of a batch: {}", differences_text(&cause.parts)));
+            line(text, format_args!("      of an iteration: {}", differences_text(&cause.parts)));
         }
     }
     if causes.is_empty() {

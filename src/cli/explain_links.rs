@@ -85,7 +85,7 @@ impl LinkEffects {
         report::table(text, &self.loads.iter().take(NAMED).map(load).collect::<Vec<_>>());
         if let Some(now) = self.iteration_s {
             let batch = units::seconds(now);
-            line(text, format_args!("the same plan with links twice as fast (a batch takes {batch} now)"));
+            line(text, format_args!("the same plan with links twice as fast (an iteration takes {batch} now)"));
             let wider = |wider: &WiderLink| {
                 let less = units::percent(1.0 - wider.iteration_s / now);
                 vec![format!("  {}", units::seconds(wider.iteration_s)), format!("-{less}"), wider.what.clone()]

@@ -12,12 +12,12 @@ pub(super) fn published(text: &mut String, rivals: &[Rival]) {
     if rivals.is_empty() {
         return;
     }
-    line(text, format_args!("plans of published planners, simulated; the parts of the batch that differ"));
+    line(text, format_args!("plans of published planners, simulated; the parts of the iteration that differ"));
     let row = |rival: &Rival| {
         let sign = if rival.difference < 0.0 { "" } else { "+" };
         let difference = format!("{sign}{}", units::percent(rival.difference));
         vec![
-            format!("  {}/batch", units::seconds(rival.batch_s)),
+            format!("  {}/iteration", units::seconds(rival.batch_s)),
             difference,
             rival.planner.name.into(),
             rival.summary(),

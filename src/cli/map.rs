@@ -250,7 +250,7 @@ impl MapReport {
         if let Some(seconds) = part.iteration_s {
             let told = before.as_ref().and_then(|before| before.2);
             let told = told.map(|before| format!("; before, {}", units::seconds(before))).unwrap_or_default();
-            line(&mut text, format_args!("a batch simulated on the routes: {}{told}", units::seconds(seconds)));
+            line(&mut text, format_args!("an iteration simulated on the routes: {}{told}", units::seconds(seconds)));
         }
         if let Some((devices, cost, _)) = before {
             let change = if *devices == mapping.devices {

@@ -89,7 +89,7 @@ pub(crate) fn headline(planned: &Run, plan: &Plan, score: &Score) -> String {
         Measure::MaxLoad | Measure::SeparateMaxima => {
             format!("{}/sample", units::seconds(1.0 / timeline.samples_per_s))
         }
-        _ => format!("{}/batch", units::seconds(timeline.iteration_s)),
+        _ => format!("{}/iteration", units::seconds(timeline.iteration_s)),
     };
     let (rate, stages) = (units::number(timeline.samples_per_s), counted(plan.stages.len(), "stage"));
     let (used, schedule) = (devices::used(limits, plan), simulation.schedule.name());
@@ -131,7 +131,7 @@ pub(crate) fn objective_line(limits: &Limits, plan: &Plan, score: &Score) -> Str
         Measure::Speedup(_) | Measure::IterationTime => value,
         Measure::SeparateMaxima => format!("{value}, the largest forward and the largest backward load"),
         Measure::Latency { .. } => format!("latency {value}"),
-        Measure::OperatorCost(_) => format!("{value}   {}/step", units::seconds(time)),
+        Measure::OperatorCost(_) => format!("{value}   {}/iteration", units::seconds(time)),
     };
     format!("{worth}   {} on {}", counted(plan.stages.len(), "stage"), devices::used(limits, plan))
 }
@@ -304,7 +304,7 @@ pub(crate) fn simulated(simulation: &Simulation, limits: &Limits) -> String {
         );
     }
     format!(
-        "simulated {}: {} a batch of {}, {} samples/s, bubble {}, peak memory {}",
+        "simulated {}: {} an iteration of {}, {} samples/s, bubble {}, peak memory {}",
         simulation.schedule.name(),
         units::seconds(timeline.iteration_s),
         counted(simulation.pipeline.microbatches as usize, "microbatch"),
@@ -321,19 +321,19 @@ fn difference(planned: &Run) -> Option<String> {
         return None;
     }
     let Some(losses) = Losses::of_simulation(simulation) else {
-        return Some("simulated and planned differ; the batch is too long to find out why".into());
+        return Some("simulated and planned differ; the iteration is too long to find out why".into());
     };
     let lost =
         Some(losses.summary()).filter(|lost| !lost.is_empty()).map(|lost| format!(", {lost}")).unwrap_or_default();
     let compute = units::percent(losses.compute_s / losses.batch_s);
-    let told = format!("of the simulated batch the slowest stage computes {compute}{lost}");
+    let told = format!("of the simulated iteration the slowest stage computes {compute}{lost}");
     // A speed-up is of whole batches, so nothing is added to it.
     let loads = planned.score.as_ref().filter(|score| !score.measure.larger_is_better());
     let beside =
         loads.map(|score| 1.0 - losses.compute_s / (score.slowest_s * f64::from(simulation.pipeline.microbatches)));
     Some(match beside.filter(|beside| *beside >= 0.0005) {
         Some(beside) => format!(
-            "{told}; of the planned time {} are transfers and all-reduces, which a batch overlaps with compute",
+            "{told}; of the planned time {} are transfers and all-reduces, which an iteration overlaps with compute",
             units::percent(beside)
         ),
         None => told,

@@ -58,7 +58,7 @@ pub(super) fn table(
         line(
             &mut text,
             format_args!(
-                "a bound is on the {goal} of the plans that the planner's options leave; batches are simulated"
+                "a bound is on the {goal} of the plans that the planner's options leave; iterations are simulated"
             ),
         );
     }
@@ -105,7 +105,7 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &ChartLine, answ
         chart.x_title(),
         &y_title,
         "bound",
-        "batch",
+        "iteration",
         "samples/s",
         "bubble",
         "peak memory",

@@ -73,7 +73,7 @@ pub(super) fn report(sweep: &Sweep, answers: &[Option<PointResult>]) -> String {
                 };
                 let mapped = mapped.map(|mapped| format!("; {mapped}")).unwrap_or_default();
                 let batch = units::seconds(seconds);
-                line(&mut text, format_args!("  {name:width$}  {batch} a batch{loss}{mapped}"));
+                line(&mut text, format_args!("  {name:width$}  {batch} an iteration{loss}{mapped}"));
                 before = Some((seconds, name));
             }
         }

@@ -132,7 +132,7 @@ impl Changes {
             }
             (_, Some(now)) => {
                 let text = format!(
-                    "changes are told against this plan: {}, {} a batch",
+                    "changes are told against this plan: {}, {} an iteration",
                     now.planner,
                     units::seconds(now.iteration_s)
                 );

@@ -48,7 +48,7 @@ pub(super) static TOUR: &[Step] = &[
         film: 1,
     },
     Step {
-        caption: "{play-batch} plays the batch: cells light up as their devices compute, forward, again, backward.",
+        caption: "{play-batch} plays the iteration: cells light up as their devices compute, forward, again, backward.",
         does: &[Act(A::ZoomWhole), Act(A::PlayBatch)],
         seconds: 5.0,
         picture: None,
@@ -118,7 +118,7 @@ pub(super) static TOUR: &[Step] = &[
         film: 1,
     },
     Step {
-        caption: "Timeline: one batch in the simulator, forward and backward of every microbatch, transfers, bubbles.",
+        caption: "Timeline: one iteration in the simulator, forward and backward of every microbatch, transfers, bubbles.",
         does: &[
             Act(A::Show(View::Timeline)),
             Act(A::ZoomIn),

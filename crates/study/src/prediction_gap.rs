@@ -60,7 +60,7 @@ impl PredictionGap {
         let (score, seconds) = (run.score.as_ref()?, run.simulation.as_ref()?.timeline.iteration_s);
         let (planned, of) = match score.measure {
             Measure::Latency { .. } => (score.value * SECONDS, ""),
-            Measure::OperatorCost(_) => (score.slowest_s, "/step"),
+            Measure::OperatorCost(_) => (score.slowest_s, "/iteration"),
             _ => return None,
         };
         let against = PredictionGap { measure: score.measure, planned, simulated: seconds }.against();

@@ -135,12 +135,12 @@ fn relays(pipeline: &Pipeline, schedule: Schedule, search: &Search) -> Option<St
     let shared = Pipeline { settings, ..pipeline.clone() };
     let batch_s = simulate_unless(&shared, schedule, &|| search.cancelled())?.iteration_s;
     let batch = units::seconds(batch_s);
-    Some(format!("{told}; with shared links (simulate --links shared) a batch takes {batch}"))
+    Some(format!("{told}; with shared links (simulate --links shared) an iteration takes {batch}"))
 }
 
 /// Reason why a simulation was given up after the end of its search.
 pub fn given_up(search: &Search) -> String {
-    not_simulated(search, "one batch takes the simulator", " or fewer --microbatches")
+    not_simulated(search, "one iteration takes the simulator", " or fewer --microbatches")
 }
 
 /// The same if the routes between devices were not found in time.
@@ -355,7 +355,7 @@ mod tests {
             note.starts_with("stage 2 computes nothing and only forwards data") && note.contains("on 2 of the devices"),
             "{note}"
         );
-        assert!(note.ends_with(&format!("a batch takes {shared_s}")), "{note}");
+        assert!(note.ends_with(&format!("an iteration takes {shared_s}")), "{note}");
         pipeline.stages[1] = stage(0.1, 2);
         assert!(notes(&pipeline).0.pipeline.notes.is_empty());
     }

@@ -36,7 +36,7 @@ pub(in crate::tui) fn draw(
     let batch = simulated.timeline.iteration_s;
     let strip = Strip { simulated, shades, theme, window: (0.0, batch) };
     let title = Line::from(vec![
-        Span::styled("Batch  ", theme.bold(Role::Text)),
+        Span::styled("Iteration  ", theme.bold(Role::Text)),
         Span::styled(format!("{}, simulated", units::seconds(batch)), theme.fg(Role::Muted)),
     ]);
     let left = (title.width() as u16 + 2).min(area.width);

@@ -189,7 +189,7 @@ fn speedups(counts: &[(&'static str, f64)]) -> String {
 fn of_what(measure: Measure) -> &'static str {
     match measure {
         Measure::TimePerSample | Measure::IterationTime | Measure::Speedup(_) => "",
-        Measure::OperatorCost(_) => " for a training step",
+        Measure::OperatorCost(_) => " for an iteration",
         Measure::MaxLoad => " on the busiest device",
         Measure::SeparateMaxima => " on the busiest forward and backward",
         Measure::Latency { .. } => " from input to result",

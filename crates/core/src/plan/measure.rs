@@ -60,7 +60,7 @@ impl Measure {
     pub fn goal(self) -> &'static str {
         match self {
             Measure::TimePerSample => "least time per microbatch in Piper's model",
-            Measure::IterationTime => "fastest simulated batch",
+            Measure::IterationTime => "fastest simulated iteration",
             Measure::MaxLoad => "least load of the busiest device in the placement model",
             Measure::SeparateMaxima => "least largest forward plus largest backward load in the placement model",
             Measure::Latency { .. } => "least time for one sample in the latency model",
@@ -142,7 +142,7 @@ impl Measure {
     pub fn show(self, value: f64) -> String {
         match self {
             Measure::TimePerSample => format!("{}/sample", units::seconds(value)),
-            Measure::IterationTime => format!("{}/batch", units::seconds(value)),
+            Measure::IterationTime => format!("{}/iteration", units::seconds(value)),
             Measure::Speedup(_) => format!("{}x one device", units::number(value)),
             Measure::OperatorCost(_) => units::operations(value),
             Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => units::seconds(value * MILLISECOND),

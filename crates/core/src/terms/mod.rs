@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_text_is_searched_for_whole_words() {
         let used =
-            used_in("8 stages on 63 of 64 devices; a simulated batch loses: fill and drain 2.0%, all-reduce 0.2%");
+            used_in("8 stages on 63 of 64 devices; a simulated iteration loses: fill and drain 2.0%, all-reduce 0.2%");
         let names: Vec<&str> = used.iter().map(|term| term.name).collect();
         assert!(names.contains(&"stage") && names.contains(&"all-reduce") && names.contains(&"bubble"), "{names:?}");
         assert!(!used_in("backstages").iter().any(|term| term.name == "stage"));

@@ -94,7 +94,7 @@ static DECLARATION: Declaration = Declaration {
         id: "joint",
         name: "Joint",
         paper: "plantui's own; schedule after Narayanan et al.: Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
-        summary: "stages, replicas, tensor degree and recomputation with the least simulated time of a batch",
+        summary: "stages, replicas, tensor degree and recomputation with the least simulated iteration time",
         objective: "iteration_time",
         unit: "s",
     },

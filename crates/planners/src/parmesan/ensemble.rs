@@ -63,7 +63,7 @@ pub struct Ensemble;
 
 fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
     if workload.piper().is_none() && workload.layers().is_none() {
-        return Err("its plans are compared by the simulated time of a batch: it needs a pipeline's profile (Piper's, or PipeDream's graph.txt)".into());
+        return Err("its plans are compared by the simulated iteration time: it needs a pipeline's profile (Piper's, or PipeDream's graph.txt)".into());
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ impl Planner for Ensemble {
             let share = search.remaining().map(|left| left / (members.len() - at) as u32);
             match member.candidate(problem, others, wired.as_ref(), &search.part(share)) {
                 Ok(found) => {
-                    told.push(format!("{}: {} a batch", member.name, units::seconds(found.seconds)));
+                    told.push(format!("{}: {} an iteration", member.name, units::seconds(found.seconds)));
                     if best.as_ref().is_none_or(|best| found.seconds < best.seconds) {
                         search.improve(found.value, &found.plan);
                         best = Some(found);

@@ -69,7 +69,7 @@ impl Run<'_> {
             if named { "" } else { "; the figures above are of DAPPLE's links, and --topology simulates on routes" };
         let (name, batch) = (&self.topology.name, units::seconds(scored.seconds));
         let before = before.unwrap_or_default();
-        notes.insert(0, format!("{chosen} on the routes of {name}: a batch takes {batch}{before}{elsewhere}"));
+        notes.insert(0, format!("{chosen} on the routes of {name}: an iteration takes {batch}{before}{elsewhere}"));
         notes.push(format!("mapping: {}", part.summary()));
         notes.extend(part.notes.iter().map(|note| format!("mapping: {note}")));
         notes.push("the speed-up is that of DAPPLE's model, with the slowest links in and between machines; plans are chosen by simulated time".into());

@@ -114,7 +114,7 @@ pub(super) fn unit(measure: Measure) -> &'static str {
 /// Plan's value with its unit.
 pub(super) fn show(measure: Measure, value: f64) -> String {
     match measure {
-        Measure::OperatorCost(_) => format!("{}/step", units::seconds(value)),
+        Measure::OperatorCost(_) => format!("{}/iteration", units::seconds(value)),
         _ => measure.show(value),
     }
 }

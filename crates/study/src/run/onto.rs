@@ -73,7 +73,8 @@ pub(super) fn map(
     if let (Some((_, _, Some(before))), Some(after)) = (&mapped.before, mapped.part.iteration_s) {
         let before = units::seconds(*before);
         let after = units::seconds(after);
-        let told = format!("mapped to {name}: a batch takes {after} on its routes, {before} with devices in order");
+        let told =
+            format!("mapped to {name}: an iteration takes {after} on its routes, {before} with devices in order");
         outcome.notes.push(told);
     }
     outcome.notes.push(format!("mapping: {}", mapped.part.summary()));

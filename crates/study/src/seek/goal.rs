@@ -200,7 +200,7 @@ impl Goal {
         match self.figure {
             GoalFigure::Planned => match self.measure {
                 Measure::TimePerSample => "planned time per sample",
-                Measure::IterationTime => "planned time of a batch",
+                Measure::IterationTime => "planned iteration time",
                 Measure::MaxLoad => "load of the busiest device",
                 Measure::SeparateMaxima => "largest forward and largest backward load",
                 Measure::Latency { .. } => "latency",
@@ -208,7 +208,7 @@ impl Goal {
                 Measure::OperatorCost(_) => "cost of a step",
             },
             GoalFigure::SampleTime => "simulated time per sample",
-            GoalFigure::BatchTime => "simulated time of a batch",
+            GoalFigure::BatchTime => "simulated iteration time",
             GoalFigure::Throughput => "simulated samples per second",
             GoalFigure::Bubble => "bubble",
             GoalFigure::Memory => "simulated peak memory",
@@ -250,7 +250,7 @@ impl Goal {
 
     /// Value of the goal as users write it.
     fn bare(&self) -> String {
-        let words = ["/sample", "/batch", " tokens/s", "/s", " one device", " operations"];
+        let words = ["/sample", "/iteration", " tokens/s", "/s", " one device", " operations"];
         words.iter().fold(self.show(self.value), |text, word| text.trim_end_matches(word).to_string()).replace(' ', "")
     }
 

@@ -123,7 +123,7 @@ impl ChartFigure {
     pub fn title(self) -> &'static str {
         match self {
             ChartFigure::Objective => "objective",
-            ChartFigure::Iteration => "simulated time of a batch",
+            ChartFigure::Iteration => "simulated iteration time",
             ChartFigure::Throughput => "simulated samples per second",
             ChartFigure::Bubble => "simulated idle share",
             ChartFigure::Memory => "simulated peak memory",

@@ -131,7 +131,7 @@ fn totals(first: &Half<'_>, second: &Half<'_>, width: usize, theme: &Theme) -> V
             let cell = column.cell(&half.compared.entry);
             let more = against.and_then(|other| change(column, other, half)).unwrap_or_default();
             let unit = match column {
-                Column::Time => " per batch",
+                Column::Time => " per iteration",
                 Column::Memory => " peak",
                 Column::Devices => " devices",
                 Column::Throughput => " samples/s",

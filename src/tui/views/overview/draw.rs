@@ -249,7 +249,12 @@ fn draw_batch(
         let room = title.width.saturating_sub(strip.legend_width(1));
         let of = told.rsplit_once(", ").map_or("", |(batch, _)| batch).to_string();
         let fits = |lead: &str, text: &str| (lead.len() + text.chars().count() + 2) as u16 <= room;
-        let heads = [("Batch    ", told.clone()), ("Batch    ", of.clone()), ("Batch  ", of), ("Batch", String::new())];
+        let heads = [
+            ("Iteration    ", told.clone()),
+            ("Iteration    ", of.clone()),
+            ("Iteration  ", of),
+            ("Iteration", String::new()),
+        ];
         let head = heads.into_iter().find(|(lead, text)| fits(lead, text)).unwrap_or_default();
         let mut line = vec![Span::styled(head.0, theme.bold(Role::Text)), Span::styled(head.1, theme.fg(Role::Muted))];
         let limits = limiting.map(|stage| simulated.shown.names.long(stage)).filter(|_| places.side.is_some());
@@ -289,7 +294,7 @@ fn batch_in_words(simulated: &Simulated) -> String {
         return "one sample".into();
     }
     if !simulated.pipeline.steps.is_empty() {
-        return format!("one training step, {}", units::counted(simulated.pipeline.steps.len(), "operator"));
+        return format!("one iteration, {}", units::counted(simulated.pipeline.steps.len(), "operator"));
     }
     let batch = family::of(&shown.workload).batch(&shown.limits);
     format!("{batch}, {}", simulated.schedule().name())

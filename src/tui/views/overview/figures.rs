@@ -216,7 +216,7 @@ fn headline(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> F
     value.push(Span::styled(units::seconds(seconds), theme.bold(Role::Text)));
     let name = match plan.measure {
         Measure::Latency { .. } => "from input to result",
-        Measure::OperatorCost(_) => "a training step",
+        Measure::OperatorCost(_) => "an iteration",
         _ => "an iteration, simulated",
     };
     Figure { value, name: name.into(), vital: true, ..Figure::default() }

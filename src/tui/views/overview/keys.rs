@@ -11,16 +11,23 @@ pub(in crate::tui) const HERE: Scope = Scope::Of(View::Overview);
 /// Tab of the view.
 pub(in crate::tui) const TAB: Tab = Tab {
     title: "Overview",
-    help: "the plan as a picture: devices and the batch",
+    help: "the plan as a picture: devices and the iteration",
     uses: Uses { plan: true, playhead: true, simulator: true, help: true },
     scopes: &[HERE, Scope::Stages],
 };
 
 /// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
-    entry(HERE, A::PlayBatch, &["space"], "Play", "play the simulated batch, or hold it; Esc leaves it", "play"),
-    entry(HERE, A::PreviousEvent, &[","], "Event before", "hold the batch at the event before, of any stage", "event"),
-    entry(HERE, A::NextEvent, &["."], "Next event", "hold the batch at the next event of any stage", ""),
+    entry(HERE, A::PlayBatch, &["space"], "Play", "play the simulated iteration, or hold it; Esc leaves it", "play"),
+    entry(
+        HERE,
+        A::PreviousEvent,
+        &[","],
+        "Event before",
+        "hold the iteration at the event before, of any stage",
+        "event",
+    ),
+    entry(HERE, A::NextEvent, &["."], "Next event", "hold the iteration at the next event of any stage", ""),
     entry(HERE, A::Slower, &["<"], "Slower", "play half as fast", "speed"),
     entry(HERE, A::Faster, &[">"], "Faster", "play twice as fast", ""),
     entry(HERE, A::CursorLeft, &["left", "h"], "Device before", "the device to the left on the map", "walk"),

@@ -29,7 +29,7 @@ pub(in crate::tui) const KEYS: &[Entry] = &[
         A::SweepFigure,
         &["v"],
         "Next figure",
-        "draw the objective, time of a batch, throughput, bubble, memory, devices or planning time",
+        "draw the objective, iteration time, throughput, bubble, memory, devices or planning time",
         "figure",
     ),
     entry(HERE, A::SweepAgain, &["r"], "Sweep again", "around what is set now", "again"),

@@ -58,7 +58,7 @@ fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
     // A pipeline that runs once has only one order, and is no batch of microbatches.
     let once = match (&simulated.pipeline.single_sample, simulated.pipeline.steps.is_empty()) {
         (Some(_), _) => Some(("one sample", "from input to result")),
-        (None, false) => Some(("one training step", "per step")),
+        (None, false) => Some(("one iteration", "per iteration")),
         (None, true) => None,
     };
     let name = once.map_or_else(|| simulated.schedule().name(), |(name, _)| name);
@@ -71,7 +71,7 @@ fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
     } else {
         format!(" of {}", units::counted(simulated.pipeline.microbatches as usize, "microbatch"))
     };
-    let batch = format!("{} {}", units::seconds(timeline.iteration_s), once.map_or("per batch", |(_, per)| per));
+    let batch = format!("{} {}", units::seconds(timeline.iteration_s), once.map_or("per iteration", |(_, per)| per));
     vec![
         schedule,
         vec![Span::styled(batch, theme.bold(Role::Text)), Span::raw(of)],

@@ -11,7 +11,7 @@ pub(super) const HERE: Scope = Scope::Of(View::Timeline);
 /// Tab of the view.
 pub(in crate::tui) const TAB: Tab = Tab {
     title: "Timeline",
-    help: "one batch through the pipeline, event by event",
+    help: "one iteration through the pipeline, event by event",
     uses: Uses { plan: true, playhead: true, simulator: true, ..Uses::NONE },
     scopes: &[HERE],
 };
@@ -22,12 +22,12 @@ pub(in crate::tui) const KEYS: &[Entry] = &[
     entry(HERE, A::CursorRight, &["right", "l"], "Cursor right", "move the cursor on in time", ""),
     entry(HERE, A::ZoomIn, &["+"], "Zoom in", "half as much time, around the cursor", "zoom"),
     entry(HERE, A::ZoomOut, &["-", "_"], "Zoom out", "twice as much time, around the cursor", ""),
-    entry(HERE, A::ZoomWhole, &["0"], "Whole batch", "from the first event to the last", "whole"),
+    entry(HERE, A::ZoomWhole, &["0"], "Whole iteration", "from the first event to the last", "whole"),
     entry(HERE, A::PanLeft, &["shift-left", "H"], "Pan left", "half a screen back", ""),
     entry(HERE, A::PanRight, &["shift-right", "L"], "Pan right", "half a screen on", ""),
     entry(HERE, A::NextEvent, &["n", "."], "Next event", "cursor to the next event of the row", "event"),
     entry(HERE, A::PreviousEvent, &["N", ","], "Previous event", "cursor to the event before", ""),
-    entry(HERE, A::PlayBatch, &["space"], "Play", "let the cursor run through the batch, or hold it", "play"),
+    entry(HERE, A::PlayBatch, &["space"], "Play", "let the cursor run through the iteration, or hold it", "play"),
     entry(HERE, A::Slower, &["<"], "Slower", "play half as fast", ""),
     entry(HERE, A::Faster, &[">"], "Faster", "play twice as fast", ""),
     entry(HERE, A::Toggle, &["enter"], "Show replicas", "one row for each replica of the stage", "replicas"),
@@ -45,7 +45,7 @@ pub(in crate::tui) const KEYS: &[Entry] = &[
         A::MarkPath,
         &["x"],
         "Critical path",
-        "mark the chain of events that sets the time of the batch",
+        "mark the chain of events that sets the time of the iteration",
         "path",
     ),
 ];

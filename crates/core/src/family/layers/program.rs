@@ -50,7 +50,7 @@ pub(crate) fn pipeline(
     let notes = vec![
         "all devices of a stage compute a microbatch together, each on its share of the samples".to_string(),
         format!("outputs that a later stage needs are passed on from stage to stage; transfers {overlap} with compute"),
-        "a stage's gradients are all-reduced once a batch, after its last backward".to_string(),
+        "a stage's gradients are all-reduced once an iteration, after its last backward".to_string(),
     ];
     Pipeline {
         stages: costs.iter().enumerate().map(stage).collect(),

@@ -50,7 +50,7 @@ impl Describe for OperatorProfile {
         let bytes = units::bytes(operator.whole_bytes());
         vec![
             Detail::Line(format!("{} over {}", operator.kind_name(), space(operator))),
-            Detail::Line(format!("{work} operations in a training step; {bytes} of weights, gradients and outputs")),
+            Detail::Line(format!("{work} operations in an iteration; {bytes} of weights, gradients and outputs")),
         ]
     }
 
@@ -69,7 +69,7 @@ impl Describe for OperatorProfile {
     }
 
     fn batch(&self, _limits: &Limits) -> String {
-        "one training step".into()
+        "one iteration".into()
     }
 }
 

@@ -151,7 +151,7 @@ impl Assumptions {
         if stages.iter().any(|s| s.replicas > 1) {
             notes.push("microbatch m runs on replica m mod d of a stage".into());
             notes.push(
-                "a stage's replicas all-reduce 4 (d - 1) / d times its parameters once a batch, after its last backward"
+                "a stage's replicas all-reduce 4 (d - 1) / d times its parameters once an iteration, after its last backward"
                     .into(),
             );
         }

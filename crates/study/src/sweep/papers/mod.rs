@@ -84,7 +84,7 @@ pub static ALL: [Paper; 9] = [
     },
     Paper {
         id: "joint-headroom",
-        title: "Simulated batches of four networks: Piper, equal partition, Piper for engines, and Joint by schedule",
+        title: "Simulated iterations of four networks: Piper, equal partition, Piper for engines, and Joint by schedule",
         figure: ChartFigure::Iteration,
         build: headroom,
     },
