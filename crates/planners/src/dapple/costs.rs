@@ -38,8 +38,6 @@ pub(super) struct Costs {
     forward_s: Vec<f64>,
     /// Backward seconds of the whole batch on one device, up to each position.
     backward_s: Vec<f64>,
-    /// Maximum of forward plus backward seconds up to this position or any earlier one.
-    most_before_s: Vec<f64>,
     parameter_bytes: Vec<f64>,
     /// Parameter bytes of each node, used if rounding in a difference of sums could exceed a small value; empty if sums
     /// are exact.
@@ -165,11 +163,6 @@ impl Costs {
         by_compute.sort_by(|&a, &b| compute_s(a).total_cmp(&compute_s(b)));
         let mut ranks = vec![0; positions.len()];
         by_compute.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank as u32);
-        let most = |most: &mut f64, at| {
-            *most = most.max(compute_s(at));
-            Some(*most)
-        };
-        let most_before_s = (0..positions.len()).scan(0.0, most).collect();
         Costs {
             later: (0..positions.len()).map(later).collect(),
             ranks,
@@ -179,7 +172,6 @@ impl Costs {
             cut_bytes,
             forward_s,
             backward_s,
-            most_before_s,
             positions,
             microbatches,
             memory_bytes: limits.memory(),
@@ -212,19 +204,9 @@ impl Costs {
         self.positions[position].done.contains(node)
     }
 
-    /// Minimum of [`compute_s`](Self::compute_s) to `to` from `from` or any earlier position.
-    pub(super) fn least_compute_s(&self, from: usize, to: usize) -> f64 {
-        self.forward_s[to] + self.backward_s[to] - self.most_before_s[from]
-    }
-
     /// Forward and backward seconds of the whole batch between two positions on one device.
     pub(super) fn compute_s(&self, from: usize, to: usize) -> f64 {
         self.forward_s[to] - self.forward_s[from] + self.backward_s[to] - self.backward_s[from]
-    }
-
-    /// Forward seconds of the whole batch up to a position on one device.
-    pub(super) fn forward_up_to(&self, to: usize) -> f64 {
-        self.forward_s[to]
     }
 
     /// Parameter bytes between two positions.

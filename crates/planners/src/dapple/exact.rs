@@ -24,14 +24,13 @@
 //!
 //! Pruning:
 //!
-//! * A suffix is dropped if its length plus a lower bound on the stages before it is not below the incumbent.
+//! * A suffix is dropped if its length is not below the incumbent.
+//! * A stage is dropped if it, the stages before it or the stages behind it compute too long for the incumbent on their
+//!   devices. Stage ends are sorted by compute, so the first one that is too far ends the loop.
 //! * Most positions and places have no useful suffix; only the others are visited.
-//! * For a stage, places behind it with equal links are equivalent. So suffixes are kept per kind of place.
-//! * A stage end is removed once no stage from an earlier position can reach it within the bound. Places without ends
-//!   are skipped.
 //!
-//! Time `O(positions · places · (positions + kinds) · labels²)`, memory `O(positions · places · labels)`, both in the
-//! worst case.
+//! Time `O(positions · places · (positions + next places) · labels²)`, memory `O(positions · places · labels)`, both in
+//! the worst case.
 
 use std::ops::Range;
 
@@ -57,8 +56,6 @@ struct Label {
     next: u32,
 }
 
-/// Upper bound on the relative rounding error of compute sums.
-const ROUNDING: f64 = 1e-9;
 /// The empty suffix.
 const NOTHING: Label =
     Label { x: f64::NEG_INFINITY, z: f64::NEG_INFINITY, v: f64::NEG_INFINITY, stages: 0, place: 0, end: 0, next: 0 };
@@ -74,26 +71,13 @@ impl Label {
         Label { x, z, v, ..*self }
     }
 
-    fn beats(&self, other: &Label, stages: StageCount) -> bool {
-        let comparable = match stages {
-            StageCount::Any => true,
-            StageCount::FewerIsBetter => self.stages <= other.stages,
-            StageCount::Decides { most } => self.stages.min(most) == other.stages.min(most),
-        };
-        comparable && self.x <= other.x && self.z <= other.z && self.v <= other.v
+    /// True if `other` is not better in any criterion. Numbers of stages from `distinct_stages` on count as equal.
+    fn beats(&self, other: &Label, distinct_stages: u32) -> bool {
+        self.stages.min(distinct_stages) == other.stages.min(distinct_stages)
+            && self.x <= other.x
+            && self.z <= other.z
+            && self.v <= other.v
     }
-}
-
-/// Effect of a suffix's number of stages on the stages before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StageCount {
-    /// No effect.
-    Any,
-    /// More stages behind a stage mean more microbatches in flight, which may exceed memory.
-    FewerIsBetter,
-    /// The number decides the stages before, up to `most`. A stage that recomputes because of more microbatches in
-    /// flight may shorten the length: its longer backward pass hides more of the all-reduces behind it.
-    Decides { most: u32 },
 }
 
 /// Pareto front: labels that do not dominate each other.
@@ -104,11 +88,11 @@ struct Front {
 
 impl Front {
     /// Adds a label unless it is dominated. Keeps at most `most` labels, the shortest ones.
-    fn add(&mut self, label: Label, stages: StageCount, most: usize) {
-        if self.labels.iter().any(|known| known.beats(&label, stages)) {
+    fn add(&mut self, label: Label, distinct_stages: u32, most: usize) {
+        if self.labels.iter().any(|known| known.beats(&label, distinct_stages)) {
             return;
         }
-        self.labels.retain(|known| !label.beats(known, stages));
+        self.labels.retain(|known| !label.beats(known, distinct_stages));
         self.labels.push(label);
         if self.labels.len() > most
             && let Some(worst) =
@@ -119,7 +103,7 @@ impl Front {
     }
 }
 
-/// Several fronts, each with a number: a kind of place, or the position where a stage ends.
+/// Several fronts, each with a number: a place, counted within its part, or the position where a stage ends.
 #[derive(Debug, Clone, Default)]
 struct Fronts {
     /// Number of each front and range of its labels.
@@ -134,14 +118,6 @@ impl Fronts {
             let start = self.labels.len();
             self.labels.append(&mut front.labels);
             self.of.insert(at, (of, start..self.labels.len()));
-        }
-    }
-
-    /// Removes the fronts from index `at` on.
-    fn forget_from(&mut self, at: usize) {
-        self.of.truncate(at);
-        if at == 0 {
-            self.labels = vec![];
         }
     }
 
@@ -202,25 +178,23 @@ pub(super) enum Ended {
 /// Runs the search.
 pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effort, search: &Search) -> Ended {
     let end = costs.end();
-    let stages = match (effort.stages, effort.recompute) {
-        (Some(_), _) => StageCount::Decides { most: u32::MAX },
+    let distinct_stages = match (effort.stages, effort.recompute) {
         // With this many stages behind it, a stage has all microbatches in flight.
-        (None, Recompute::Auto) if effort.labels == usize::MAX => StageCount::Decides { most: costs.microbatches / 2 },
-        (None, _) => StageCount::FewerIsBetter,
+        (None, Recompute::Auto) if effort.labels == usize::MAX => costs.microbatches / 2,
+        _ => u32::MAX,
     };
     // Rounding must not admit a plan as long as the incumbent.
     let below = effort.below_s * (1.0 - 1e-12);
     let look = |from: usize| {
         let any = effort.stages.is_none() && effort.recompute != Recompute::Always;
-        let stages = if any && costs.memory_is_plenty(from, devices) { StageCount::Any } else { stages };
-        Look { costs, places, devices, effort, stages, below, search }
+        let distinct_stages = if any && costs.memory_is_plenty(from, devices) { 0 } else { distinct_stages };
+        Look { costs, places, devices, effort, distinct_stages, below, search }
     };
-    // For each position and beginning: suffixes that start there with a stage, by kind of its place. Empty ones are
-    // left out.
+    // For each position and beginning: suffixes that start there with a stage, by its place. Empty ones are left out.
     let mut begins: Vec<Vec<(usize, Fronts)>> = vec![vec![]; end + 1];
     let mut parts: Vec<Part> = places.beginnings.iter().map(|own| Part::new(places, own.clone(), end)).collect();
     let mut behind = Begun { at: end, fronts: vec![], numbers: vec![None; parts.len()] };
-    let (mut scratch, mut all) = (Scratch::default(), 0);
+    let (mut scratch, mut all) = (Front::default(), 0);
     for from in (0..end).rev() {
         let (here, later) = (look(from), (from + 1 < end).then(|| look(from + 1)));
         let mut begun = vec![];
@@ -248,36 +222,30 @@ struct Part {
     /// For each place, the positions where a stage may end, sorted by compute, with the suffixes behind it and the link
     /// to them.
     ends: Vec<Fronts>,
-    /// Indices of the places with such ends, ascending.
-    open: Vec<usize>,
 }
 
 impl Part {
     fn new(all: &Places, places: Range<usize>, end: usize) -> Self {
         let nothing = Fronts { of: vec![(end, 0..1)], labels: vec![NOTHING] };
         let next = all.all[places.clone()].iter().map(|place| place.next).collect();
-        Part { next, ends: vec![nothing; places.len()], open: (0..places.len()).collect(), places }
+        Part { next, ends: vec![nothing; places.len()], places }
     }
 
     /// Adds the position behind `from` as an end of stages, unless it is the end of the network. Returns the suffixes
-    /// that begin at `from`, and the number of ends and labels tried; `None` if cancelled.
+    /// that begin at `from`, and the number of ends and labels tried; `None` if cancelled. `scratch` is an empty buffer.
     fn go_on(
         &mut self,
         from: usize,
         here: &Look<'_>,
         later: Option<&Look<'_>>,
         behind: &Begun,
-        scratch: &mut Scratch,
+        scratch: &mut Front,
     ) -> Option<(Fronts, u64)> {
         if let Some(later) = later {
             for (at, &next) in self.next.iter().enumerate() {
                 let Some(number) = behind.numbers[next] else { continue };
                 let (place, ends) = (&here.places.all[self.places.start + at], &mut self.ends[at]);
-                let was_open = !ends.of.is_empty();
-                later.arrive(behind.at, &behind.fronts[number as usize].1, place, ends, &mut scratch.own)?;
-                if !was_open && !ends.of.is_empty() {
-                    self.open.insert(self.open.partition_point(|&other| other < at), at);
-                }
+                later.arrive(behind.at, &behind.fronts[number as usize].1, place, ends, scratch)?;
             }
         }
         here.begin(from, self, scratch)
@@ -303,60 +271,42 @@ impl Begun {
     }
 }
 
-/// Reused buffers: a front for the current place, and a front for each kind of place.
-#[derive(Default)]
-struct Scratch {
-    own: Front,
-    kinds: Vec<Front>,
-}
-
 /// Inputs of the search at one position.
 struct Look<'a> {
     costs: &'a Costs,
     places: &'a Places,
     devices: u32,
     effort: &'a Effort,
-    stages: StageCount,
+    /// Numbers of stages below this one must be equal for a comparison of suffixes; 0 if the number has no effect on
+    /// the stages before. More stages behind a stage mean more microbatches in flight, which may exceed memory, or make
+    /// the stage recompute. That may shorten the length: a longer backward pass hides more of the all-reduces behind
+    /// it.
+    distinct_stages: u32,
     /// Length of the incumbent, seconds: plans of this length or longer are dropped.
     below: f64,
     search: &'a Search,
 }
 
 impl Look<'_> {
-    /// Returns the suffixes that begin at `from` with a stage on one of the part's places, by kind of place, the
-    /// shortest first. Also returns the number of ends and labels tried. `None` if cancelled.
-    fn begin(&self, from: usize, part: &mut Part, scratch: &mut Scratch) -> Option<(Fronts, u64)> {
+    /// Returns the suffixes that begin at `from` with a stage on one of the part's places, by place, the shortest first.
+    /// Also returns the number of ends and labels tried. `None` if cancelled.
+    fn begin(&self, from: usize, part: &Part, front: &mut Front) -> Option<(Fronts, u64)> {
         let (mut fronts, mut tried) = (Fronts::default(), 0);
         if self.search.cancelled() {
             return None;
         }
-        let Part { places, ends, open, .. } = part;
-        let Some(occupied) = self.places.all[places.clone()].first().map(|place| place.occupied_before) else {
+        let Some(occupied) = self.places.all[part.places.clone()].first().map(|place| place.occupied_before) else {
             return Some((fronts, tried));
         };
         if (occupied == 0) != (from == 0) || !self.may_come_before(from, occupied) {
             return Some((fronts, tried));
         }
-        let Scratch { own, kinds } = scratch;
-        let mut any = 0;
-        for &at in &*open {
-            tried += self.begin_at(from, places.start + at, &mut ends[at], own)?;
-            if !own.labels.is_empty() {
-                let kind = self.places.all[places.start + at].kind;
-                any = any.max(kind + 1);
-                if kinds.len() < any {
-                    kinds.resize_with(any, Front::default);
-                }
-                own.labels.drain(..).for_each(|label| kinds[kind].add(label, self.stages, usize::MAX));
-            }
-        }
-        open.retain(|&at| !ends[at].of.is_empty());
-        let kinds = &mut kinds[..any];
-        fronts.labels.reserve_exact(kinds.iter().map(|front| front.labels.len()).sum());
-        for (kind, front) in kinds.iter_mut().enumerate() {
+        for (at, ends) in part.ends.iter().enumerate() {
+            tried += self.begin_at(from, part.places.start + at, ends, front)?;
             front.labels.sort_by(|a, b| a.z.total_cmp(&b.z));
-            fronts.insert(fronts.of.len(), kind, front);
+            fronts.insert(fronts.of.len(), at, front);
         }
+        fronts.labels.shrink_to_fit();
         Some((fronts, tried))
     }
 
@@ -365,30 +315,16 @@ impl Look<'_> {
         self.costs.compute_s(0, from) / f64::from(devices.max(1)) < self.below
     }
 
-    /// Lower bound on what the stages before a position add to the length, without and with the drain.
-    fn before(&self, from: usize, devices: u32) -> (f64, f64) {
-        let share = f64::from(devices.max(1)) * f64::from(self.costs.microbatches);
-        (self.costs.forward_up_to(from) / share, self.costs.compute_s(0, from) / share)
-    }
-
-    /// True if a suffix can belong to a plan below the bound.
-    fn counts(&self, label: &Label, (filled, filled_and_drained): (f64, f64)) -> bool {
-        (label.z + filled).max(label.x + filled_and_drained) < self.below
-    }
-
     /// Collects the suffixes that begin at `from` with a stage on one place. Returns the number of ends and labels
-    /// tried; `None` if cancelled. Removes ends that no stage from here on can reach.
-    fn begin_at(&self, from: usize, at: usize, ends: &mut Fronts, front: &mut Front) -> Option<u64> {
+    /// tried; `None` if cancelled.
+    fn begin_at(&self, from: usize, at: usize, ends: &Fronts, front: &mut Front) -> Option<u64> {
         let Look { costs, devices, effort, below, .. } = *self;
         let (place, end, m) = (&self.places.all[at], costs.end(), f64::from(costs.microbatches));
-        let (left, before) = (devices - place.occupied_after, self.before(from, place.occupied_before));
-        let longest_s = below * f64::from(place.count);
-        let later = costs.later(from);
-        let (mut tried, mut too_far) = (0, None);
-        for (number, (to, behind)) in ends.iter().enumerate().filter(|&(_, (to, _))| later.contains(to)) {
+        let (left, later) = (devices - place.occupied_after, costs.later(from));
+        let mut tried = 0;
+        for (to, behind) in ends.iter().filter(|&(to, _)| later.contains(to)) {
             tried += 1;
             if costs.compute_s(from, to) / f64::from(place.count) >= below {
-                too_far = (costs.least_compute_s(from, to) > longest_s * (1.0 + ROUNDING)).then_some(number);
                 break;
             }
             let all_reduce = place.all_reduce * costs.parameters(from, to);
@@ -407,14 +343,11 @@ impl Look<'_> {
                     continue;
                 };
                 let label = rest.behind(m, time.forward_s, time.backward_s, all_reduce);
-                if self.counts(&label, before) {
+                if label.z < below {
                     let label = Label { stages: rest.stages + 1, place: at as u32, end: to as u32, ..label };
-                    front.add(label, self.stages, effort.labels);
+                    front.add(label, self.distinct_stages, effort.labels);
                 }
             }
-        }
-        if let Some(number) = too_far {
-            ends.forget_from(number);
         }
         Some(tried)
     }
@@ -422,22 +355,21 @@ impl Look<'_> {
     /// Adds position `from`, with the suffixes that begin there, to the ends of stages on a place; `None` if cancelled.
     /// `front` is empty before and after.
     fn arrive(&self, from: usize, begun: &Fronts, place: &Place, ends: &mut Fronts, front: &mut Front) -> Option<()> {
-        let Look { costs, effort, .. } = *self;
+        let Look { costs, effort, below, .. } = *self;
         if self.search.cancelled() {
             return None;
         }
-        let before = self.before(from, place.occupied_after);
-        for (kind, own) in &begun.of {
-            let seconds = costs.cut_bytes[from] * place.per_byte[*kind];
+        for (at, own) in &begun.of {
+            let seconds = costs.cut_bytes[from] * place.per_byte[*at];
             for next in own.clone() {
                 let label = &begun.labels[next];
                 // Labels are sorted by length.
-                if label.z + seconds + before.0 >= self.below {
+                if label.z + seconds >= below {
                     break;
                 }
                 let label = label.behind(f64::from(costs.microbatches), seconds, seconds, 0.0);
-                if self.counts(&label, before) {
-                    front.add(Label { next: next as u32, ..label }, self.stages, effort.labels);
+                if label.z < below {
+                    front.add(Label { next: next as u32, ..label }, self.distinct_stages, effort.labels);
                 }
             }
         }

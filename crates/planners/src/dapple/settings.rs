@@ -129,13 +129,15 @@ pub(super) struct Cuts {
     pub(super) note: Option<String>,
 }
 
-/// Largest number of states that are all searched. Above it, evenly spread states are selected, with at most about
-/// `MOST_BITS` bits in total.
+/// Largest number of states that are all searched. Above it, evenly spread states are selected. To search all states of
+/// a chain of 6000 layers takes 2.3 times the CPU time.
 const MOST_SEARCHED: usize = 4096;
+/// Approximate limit on the bits of the selected states in total.
 const MOST_BITS: usize = 20_000_000;
-/// Number of states above which a plan over `FEW` of them precedes the search.
+/// Number of states above which a plan of `dapple` over `FEW` of them precedes the search. Without it, gnmt_large takes
+/// over 6 times the CPU time.
 pub(super) const MANY: usize = 256;
-/// Number of states of that first search.
+/// Number of states of that first search, and least number of selected states.
 pub(super) const FEW: usize = 96;
 
 /// Number of states to search, of `states` over `nodes` nodes.

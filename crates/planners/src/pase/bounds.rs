@@ -218,9 +218,6 @@ fn take_least(values: &mut [f64]) -> f64 {
 fn least_by_column(table: &[f64], columns: usize, rows: &[f64], out: &mut [f64]) {
     out.fill(f64::INFINITY);
     for (cells, &cost) in table.chunks_exact(columns).zip(rows) {
-        if cost == f64::INFINITY {
-            continue;
-        }
         for (least, &cell) in out.iter_mut().zip(cells) {
             let sum = cell + cost;
             *least = if sum < *least { sum } else { *least };
@@ -228,18 +225,7 @@ fn least_by_column(table: &[f64], columns: usize, rows: &[f64], out: &mut [f64])
     }
 }
 
-/// Minimum of `a[i] + b[i]`, in eight lanes so that the compiler may use vectors: the order of minima does not matter.
+/// Minimum of `a[i] + b[i]`.
 fn least_sum(a: &[f64], b: &[f64]) -> f64 {
-    const LANES: usize = 8;
-    let mut lanes = [f64::INFINITY; LANES];
-    let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let (a_rest, b_rest) = (a_chunks.remainder(), b_chunks.remainder());
-    for (a, b) in a_chunks.zip(b_chunks) {
-        for lane in 0..LANES {
-            let sum = a[lane] + b[lane];
-            lanes[lane] = if sum < lanes[lane] { sum } else { lanes[lane] };
-        }
-    }
-    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| a + b);
-    lanes.into_iter().chain(rest).fold(f64::INFINITY, |least, sum| if sum < least { sum } else { least })
+    a.iter().zip(b).map(|(a, b)| a + b).fold(f64::INFINITY, |least, sum| if sum < least { sum } else { least })
 }

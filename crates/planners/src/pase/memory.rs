@@ -26,9 +26,11 @@ use plantui_core::{
     workload::operators::{Operator, WORD_BYTES},
 };
 
-/// Largest number of multipliers tried.
+/// Largest number of multipliers tried. Without multipliers, inception3 on 8 devices of 3.2 GB takes over 14 times the
+/// CPU time.
 const MOST_PRICES: usize = 60;
-/// Sweeps that delete labels before the exact search.
+/// Sweeps that delete labels before the exact search. Without them, inception3 on 8 devices of 3.2 GB takes 8 times the
+/// CPU time.
 const SWEEPS: usize = 12;
 /// Widening of the gap between priced values, in units of rounding.
 const GAP_ROUNDING: f64 = 100.0;

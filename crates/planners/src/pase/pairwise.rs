@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct Classes {
     /// Class of each label.
     pub of: Vec<u32>,
-    /// Number of classes; some may be empty.
+    /// Number of classes.
     pub count: usize,
 }
 
@@ -89,8 +89,7 @@ impl Pairwise {
     }
 
     /// Restricts every variable to the labels in `kept` (ascending). Also returns, for each factor with renumbered
-    /// classes, the remaining classes at each end. A table is copied only if at most half of it remains, so shared
-    /// tables stay shared until they are small.
+    /// classes, the remaining classes at each end. The other factors keep all labels and share their tables.
     #[must_use]
     pub fn restrict(&self, kept: &[Vec<u32>]) -> (Self, Vec<Option<[Vec<u32>; 2]>>) {
         let unary = self.unary.iter().zip(kept).map(|(costs, kept)| {
@@ -98,7 +97,11 @@ impl Pairwise {
         });
         let factors = self.factors.iter().map(|factor| {
             let whole = factor.ends.iter().all(|&end| kept[end].len() == self.unary[end].len());
-            if whole { (factor.clone(), None) } else { narrow(factor, factor.ends.map(|end| kept[end].as_slice())) }
+            if whole {
+                return (factor.clone(), None);
+            }
+            let (factor, live) = narrow(factor, factor.ends.map(|end| kept[end].as_slice()));
+            (factor, Some(live))
         });
         let (factors, renumbered) = factors.unzip();
         (Pairwise { unary: unary.collect(), factors, incident: self.incident.clone() }, renumbered)
@@ -109,8 +112,8 @@ pub(super) fn select<T: Copy>(values: &[T], kept: &[u32]) -> Vec<T> {
     kept.iter().map(|&i| values[i as usize]).collect()
 }
 
-/// Restricts a factor to fewer labels, and returns the remaining classes if they were renumbered.
-fn narrow(factor: &Factor, kept: [&[u32]; 2]) -> (Factor, Option<[Vec<u32>; 2]>) {
+/// Restricts a factor to fewer labels, and returns the remaining classes.
+fn narrow(factor: &Factor, kept: [&[u32]; 2]) -> (Factor, [Vec<u32>; 2]) {
     let of = [0, 1].map(|end: usize| select(&factor.classes[end].of, kept[end]));
     let mut alive = [0, 1].map(|end: usize| vec![false; factor.classes[end].count]);
     for end in 0..2 {
@@ -121,24 +124,19 @@ fn narrow(factor: &Factor, kept: [&[u32]; 2]) -> (Factor, Option<[Vec<u32>; 2]>)
     let live = alive
         .each_ref()
         .map(|flags| (0..flags.len() as u32).filter(|&class| flags[class as usize]).collect::<Vec<u32>>());
-    let [rows, columns] = [0, 1].map(|end: usize| factor.classes[end].count);
-    let [row_of, column_of] = of;
-    if 2 * live[0].len() * live[1].len() > rows * columns {
-        let classes = [Classes { of: row_of, count: rows }, Classes { of: column_of, count: columns }].map(Arc::new);
-        return (Factor { ends: factor.ends, classes, table: Arc::clone(&factor.table) }, None);
-    }
+    let columns = factor.classes[1].count;
     let mut table = Vec::with_capacity(live[0].len() * live[1].len());
     for &row in &live[0] {
         let start = row as usize * columns;
         table.extend(select(&factor.table[start..start + columns], &live[1]));
     }
-    let renumber = |of: Vec<u32>, end: usize| {
+    let classes = [0, 1].map(|end: usize| {
         let mut number = vec![0; factor.classes[end].count];
         for (new, &old) in live[end].iter().enumerate() {
             number[old as usize] = new as u32;
         }
-        Classes { of: of.iter().map(|&class| number[class as usize]).collect(), count: live[end].len() }
-    };
-    let classes = [renumber(row_of, 0), renumber(column_of, 1)].map(Arc::new);
-    (Factor { ends: factor.ends, classes, table: Arc::new(table) }, Some(live))
+        let of = of[end].iter().map(|&class| number[class as usize]).collect();
+        Arc::new(Classes { of, count: live[end].len() })
+    });
+    (Factor { ends: factor.ends, classes, table: Arc::new(table) }, live)
 }

@@ -2,9 +2,9 @@
 //!
 //! As in [`eliminate`](super::eliminate), every variable is replaced by a table over its neighbours, but an entry holds
 //! all Pareto-optimal pairs of cost and bytes. Two bounds keep their number small. First, a pair is dropped if its
-//! bytes exceed what the other variables can leave. Second, values are compared at the best multiplier (see
-//! [`memory`](super::memory)). A pair is dropped if its priced value exceeds the least of its entry by more than the
-//! remaining gap. Every plan with it then exceeds the overall least value by at least as much.
+//! bytes exceed the limit. Second, values are compared at the best multiplier (see [`memory`](super::memory)). A pair
+//! is dropped if its priced value exceeds the least of its entry by more than the remaining gap. Every plan with it then
+//! exceeds the overall least value by at least as much.
 //!
 //! Time is the number of label combinations times the products of the joined pairs. Both are capped, and nothing is
 //! claimed beyond the caps.
@@ -12,11 +12,11 @@
 use super::{order::Sequence, pairwise::Pairwise};
 use plantui_core::search::Search;
 
-/// Largest number of live pairs.
+/// Largest number of live pairs; bounds memory.
 const MOST_POINTS: usize = 4_000_000;
-/// Largest number of label combinations to evaluate.
+/// Largest number of label combinations to evaluate; bounds time.
 const MOST_COMBINATIONS: f64 = 2e7;
-/// Largest number of pairs that are joined.
+/// Largest number of pairs that are joined; bounds time.
 const MOST_SUMS: usize = 400_000_000;
 /// Largest number of pairs held together before those that cannot be optimal are dropped.
 const MOST_TOGETHER: usize = 2 * MOST_POINTS;
@@ -59,8 +59,6 @@ enum Trail {
 struct Table {
     variables: Vec<usize>,
     entries: Vec<Vec<Point>>,
-    /// Smallest bytes of the variables eliminated into the table.
-    least_bytes: f64,
 }
 
 impl Table {
@@ -81,9 +79,6 @@ pub(super) fn within(question: &Question<'_>, sequence: &Sequence, search: &Sear
     }
     let mut elimination = Elimination { question, search, trails: vec![], sums: 0 };
     let sizes: Vec<usize> = question.model.unary.iter().map(|costs| costs.len()).collect();
-    let least: Vec<f64> =
-        question.bytes.iter().map(|bytes| bytes.iter().copied().fold(f64::INFINITY, f64::min)).collect();
-    let least_of_all: f64 = least.iter().sum();
     let mut used = vec![false; question.model.factors.len()];
     let mut tables: Vec<Table> = vec![];
     for step in &sequence.steps {
@@ -93,11 +88,9 @@ pub(super) fn within(question: &Question<'_>, sequence: &Sequence, search: &Sear
         tables = others;
         let factors: Vec<usize> =
             question.model.incident[v].iter().copied().filter(|&f| !std::mem::replace(&mut used[f], true)).collect();
-        let least_bytes = least[v] + absorbed.iter().map(|table| table.least_bytes).sum::<f64>();
-        let room = question.limit * (1.0 + ROUNDING) - (least_of_all - least_bytes);
         let alive: usize = tables.iter().map(Table::points).sum();
         let chosen = elimination.choices(v);
-        let mut table = Table { variables: step.dependent.clone(), entries: vec![], least_bytes };
+        let mut table = Table { variables: step.dependent.clone(), entries: vec![] };
         let mut labels = vec![0; sizes.len()];
         loop {
             if search.cancelled() {
@@ -112,12 +105,12 @@ pub(super) fn within(question: &Question<'_>, sequence: &Sequence, search: &Sear
                 });
                 let mut front = vec![Point { cost: choice.cost + pairs.sum::<f64>(), ..choice }];
                 for part in &absorbed {
-                    front = elimination.joined(&front, part.entry(&labels, &sizes), room)?;
+                    front = elimination.joined(&front, part.entry(&labels, &sizes))?;
                 }
                 points.extend(front);
-                elimination.crowded(&mut points, room)?;
+                elimination.crowded(&mut points)?;
             }
-            table.entries.push(elimination.kept(points, room));
+            table.entries.push(elimination.kept(points));
             if alive + table.points() > MOST_POINTS {
                 return None;
             }
@@ -130,8 +123,7 @@ pub(super) fn within(question: &Question<'_>, sequence: &Sequence, search: &Sear
     }
     let mut whole = vec![];
     for (i, table) in tables.iter().enumerate() {
-        let room = question.limit * (1.0 + ROUNDING);
-        whole = if i == 0 { table.entries[0].clone() } else { elimination.joined(&whole, &table.entries[0], room)? };
+        whole = if i == 0 { table.entries[0].clone() } else { elimination.joined(&whole, &table.entries[0])? };
     }
     whole.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     Some(whole.iter().map(|point| elimination.labels(point.trail, sizes.len())).collect())
@@ -158,7 +150,7 @@ impl Elimination<'_> {
     }
 
     /// Joins every point of `a` with every point of `b`; `None` if there are too many, or if the search was stopped.
-    fn joined(&mut self, a: &[Point], b: &[Point], room: f64) -> Option<Vec<Point>> {
+    fn joined(&mut self, a: &[Point], b: &[Point]) -> Option<Vec<Point>> {
         self.sums += a.len() * b.len();
         if self.sums > MOST_SUMS || self.trails.len() > 16 * MOST_POINTS {
             return None;
@@ -177,9 +169,9 @@ impl Elimination<'_> {
                 bytes: one.bytes + other.bytes,
                 trail: at as u32,
             }));
-            self.crowded(&mut pairs, room)?;
+            self.crowded(&mut pairs)?;
         }
-        let mut kept = self.kept(pairs, room);
+        let mut kept = self.kept(pairs);
         for point in &mut kept {
             let at = point.trail as usize;
             point.trail = self.trails.len() as u32;
@@ -189,9 +181,9 @@ impl Elimination<'_> {
     }
 
     /// Drops points that cannot be optimal if there are too many points; `None` if too many remain.
-    fn crowded(&self, points: &mut Vec<Point>, room: f64) -> Option<()> {
+    fn crowded(&self, points: &mut Vec<Point>) -> Option<()> {
         if points.len() > MOST_TOGETHER {
-            *points = self.kept(std::mem::take(points), room);
+            *points = self.kept(std::mem::take(points));
             // Without this limit the next few points would repeat the same work.
             return (points.len() <= MOST_POINTS).then_some(());
         }
@@ -199,10 +191,11 @@ impl Elimination<'_> {
     }
 
     /// Returns the points that can be part of an optimal labelling, sorted by bytes.
-    fn kept(&self, mut points: Vec<Point>, room: f64) -> Vec<Point> {
-        let Question { price, gap, .. } = *self.question;
+    fn kept(&self, mut points: Vec<Point>) -> Vec<Point> {
+        let Question { limit, price, gap, .. } = *self.question;
+        let most_bytes = limit * (1.0 + ROUNDING);
         let least = points.iter().map(|point| point.cost + price * point.bytes).fold(f64::INFINITY, f64::min);
-        points.retain(|point| point.bytes <= room && point.cost + price * point.bytes <= least + gap);
+        points.retain(|point| point.bytes <= most_bytes && point.cost + price * point.bytes <= least + gap);
         points.sort_by(|a, b| a.bytes.total_cmp(&b.bytes).then(a.cost.total_cmp(&b.cost)));
         let mut cheapest = f64::INFINITY;
         points.retain(|point| {
@@ -237,10 +230,10 @@ mod tests {
         (0..count).map(point).collect()
     }
 
-    fn joined(a: &[Point], b: &[Point], room: f64, search: &Search) -> Option<Vec<Point>> {
+    fn joined(a: &[Point], b: &[Point], limit: f64, search: &Search) -> Option<Vec<Point>> {
         let model = Pairwise::default();
-        let question = Question { model: &model, bytes: &[], limit: room, price: 0.0, gap: f64::INFINITY };
-        Elimination { question: &question, search, trails: vec![], sums: 0 }.joined(a, b, room)
+        let question = Question { model: &model, bytes: &[], limit, price: 0.0, gap: f64::INFINITY };
+        Elimination { question: &question, search, trails: vec![], sums: 0 }.joined(a, b)
     }
 
     #[test]

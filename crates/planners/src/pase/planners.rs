@@ -301,11 +301,10 @@ impl Planner for Pase {
 }
 
 fn search_splits(task: &Task<'_>, method: Method, search: &Search) -> Outcome {
-    let settings = &task.settings;
     let (first, floor) = (task.first(), task.floor());
     first.iter().for_each(|(cost, plan)| search.improve(*cost, plan));
     search.report_bound(floor);
-    let model = match PaseModel::unless_stopped(task.profile, settings, &|| search.cancelled()) {
+    let model = match PaseModel::unless_stopped(task.profile, &task.settings, &|| search.cancelled()) {
         Ok(model) => model,
         Err(unpriced) => return unsearched(first, floor, unpriced),
     };
@@ -322,12 +321,8 @@ fn search_splits(task: &Task<'_>, method: Method, search: &Search) -> Outcome {
             search.improve(cost, &plan(labels));
         }
     };
-    let ways = data_parallel::ways(task.profile, settings.devices, settings.cutoff);
-    let start = task.profile.operators.iter().zip(&model.spaces).map(|(operator, space)| {
-        let wanted = data_parallel::split(operator, ways);
-        space.iter().position(|splits| splits == wanted).unwrap_or(0)
-    });
-    let mut solution = solve(&model.pairwise, start.collect(), method, search, improved);
+    let start = vec![0; model.spaces.len()];
+    let mut solution = solve(&model.pairwise, start, method, search, improved);
     if !budget.fits(&solution.labels) {
         solution = memory::within(&model.pairwise, &budget, &solution, method, search, improved);
     }

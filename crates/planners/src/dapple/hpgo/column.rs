@@ -15,16 +15,8 @@
 
 use std::{cell::OnceCell, collections::VecDeque, ops::Range};
 
-use fixedbitset::FixedBitSet;
-use smallvec::SmallVec;
-
 use super::{model::HpgoModel, placement::Devices, reach::Reach};
 use plantui_core::search::Search;
-
-/// Upper bound on the relative rounding error of sums along a chain.
-const ROUNDING: f64 = 1e-9;
-/// Number of last stages that are stored without heap memory.
-const FEW: usize = 128;
 
 /// Predecessor column and devices of the last stage of a prefix.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +109,6 @@ impl Pairs {
 }
 
 /// Inputs of a table.
-#[derive(Clone, Copy)]
 pub(super) struct Within<'a> {
     pub(super) model: &'a HpgoModel<'a>,
     pub(super) pairs: &'a Pairs,
@@ -128,8 +119,6 @@ pub(super) struct Within<'a> {
     /// Stages of the whole pipeline, and number of parallel pipelines.
     pub(super) count: u32,
     pub(super) pipelines: u32,
-    /// Largest bottleneck that is kept.
-    pub(super) bound_s: f64,
 }
 
 /// Least bottleneck, and the last state of the stage before; infinite if there is none.
@@ -145,14 +134,10 @@ impl Within<'_> {
         self.model.compute_s(from, to) / f64::from(self.pipelines)
     }
 
-    /// True if `stages` stages may end with state `j`. Their compute and that of the remaining stages must fit within
-    /// the bound (compute sums telescope, whatever the states), and enough stages must fit behind `j`.
+    /// True if `stages` stages may end with state `j`: enough stages must fit behind it, and the last stage ends with the
+    /// last state.
     fn may_end(&self, j: usize, stages: u32) -> bool {
-        let last = self.model.states() - 1;
-        let within = |stages: u32| self.bound_s * f64::from(stages) * (1.0 + ROUNDING);
-        let left = || j == last || self.compute_s(j + 1, last) <= within(self.count - stages);
-        let sums = (stages < self.count || j == last) && self.compute_s(0, j) <= within(stages) && left();
-        sums && self.reach.may_end(j, stages)
+        (stages < self.count || j == self.model.states() - 1) && self.reach.may_end(j, stages)
     }
 
     /// Range from the first to the last state with which `stages` stages may end.
@@ -166,25 +151,18 @@ impl Within<'_> {
     /// Returns the only column of one stage.
     pub(super) fn first_column(&self, occupied: Devices, source: Source) -> Column {
         let ends = self.ends(1);
-        let of = |j| match self.compute_s(0, j) {
-            block_s if block_s <= self.bound_s && self.may_end(j, 1) => block_s,
-            _ => f64::INFINITY,
-        };
+        let of = |j| if self.may_end(j, 1) { self.compute_s(0, j) } else { f64::INFINITY };
         let block_s: Vec<f64> = ends.clone().map(of).collect();
         let traces = vec![Trace { before: 0, source: 0 }; block_s.len()];
         Column { occupied, sources: vec![source], first: ends.start, block_s, traces }
     }
 
-    /// Least bottleneck, by state, of prefixes that end there and send their output to a set; infinite if it exceeds
-    /// the bound.
+    /// Least bottleneck, by state, of prefixes that end there and send their output to a set; infinite if there is none.
     pub(super) fn ways(&self, before: &[Column], arrival: &Arrival) -> Vec<f64> {
         let mut least = vec![f64::INFINITY; self.model.states()];
         for way in &arrival.ways {
             for k in before[way.0.column as usize].states() {
-                let way_s = self.way_s(before, way, k);
-                if way_s <= self.bound_s {
-                    least[k] = least[k].min(way_s);
-                }
+                least[k] = least[k].min(self.way_s(before, way, k));
             }
         }
         least
@@ -255,7 +233,7 @@ impl Within<'_> {
             let mut best = NOTHING;
             for k in waiting.front().copied().into_iter().chain((0..open).rev()) {
                 let compute_s = self.compute_s(k + 1, j);
-                if compute_s > best.0.min(self.bound_s) {
+                if compute_s > best.0 {
                     break;
                 }
                 let block_s = ways[k].max(compute_s);
@@ -280,35 +258,29 @@ impl Within<'_> {
     }
 
     /// For any states: least bottleneck with last state `j` for each of the ways; among equal ones the longest last
-    /// stage. `sends` contains the states with any way behind them.
-    pub(super) fn of_pairs(&self, ways: &[Vec<f64>], sends: &FixedBitSet, j: usize, stages: u32) -> Vec<Least> {
+    /// stage.
+    pub(super) fn of_pairs(&self, ways: &[Vec<f64>], j: usize, stages: u32) -> Vec<Least> {
         if !self.may_end(j, stages) {
             return vec![NOTHING; ways.len()];
         }
         let ending = self.ending(j);
-        if let [ways] = ways {
-            return vec![self.least(ways, ending)];
-        }
-        let within = ending.iter().take_while(|last| last.compute_s <= self.bound_s);
-        let ending: SmallVec<[Last; FEW]> =
-            within.filter(|last| sends.contains(last.before as usize)).copied().collect();
-        ways.iter().map(|ways| self.least(ways, &ending)).collect()
+        ways.iter().map(|ways| least(ways, ending)).collect()
     }
+}
 
-    /// Least bottleneck over the candidates for the last stage, sorted by compute.
-    #[inline]
-    fn least(&self, ways: &[f64], ending: &[Last]) -> Least {
-        let (mut least, mut worst) = (NOTHING, self.bound_s.min(f64::MAX));
-        for last in ending {
-            if last.compute_s > worst {
-                break;
-            }
-            let way_s = ways[last.before as usize];
-            if way_s <= worst {
-                worst = way_s.max(last.compute_s);
-                least = if worst < least.0 { (worst, last.before) } else { (worst, last.before.min(least.1)) };
-            }
+/// Least bottleneck over the candidates for the last stage, sorted by compute.
+#[inline]
+fn least(ways: &[f64], ending: &[Last]) -> Least {
+    let (mut least, mut worst) = (NOTHING, f64::MAX);
+    for last in ending {
+        if last.compute_s > worst {
+            break;
         }
-        least
+        let way_s = ways[last.before as usize];
+        if way_s <= worst {
+            worst = way_s.max(last.compute_s);
+            least = if worst < least.0 { (worst, last.before) } else { (worst, last.before.min(least.1)) };
+        }
     }
+    least
 }

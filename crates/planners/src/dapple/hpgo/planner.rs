@@ -115,17 +115,8 @@ impl Planner for Hpgo {
             Err(error) => return Outcome::refused(settings::no_states(workload, error)),
         };
         let speedup = SpeedupModel { linear, ..speedup };
-        let model = |states| {
-            HpgoModel::new(states, limits.machines.clone(), limits.samples(), limits.memory(), speedup, faults(options))
-        };
-        let few = (states.len() > settings::MANY).then(|| states.thinned(settings::FEW));
-        let first = few.as_ref().and_then(|few| {
-            let model = model(few);
-            let (_, value, plan) = best_plan(problem, &model, few, &candidates(&model, &search.plans_only()))?;
-            search.improve(value, &plan);
-            Some((value, plan))
-        });
-        let model = model(&states);
+        let (machines, samples, memory) = (limits.machines.clone(), limits.samples(), limits.memory());
+        let model = HpgoModel::new(&states, machines, samples, memory, speedup, faults(options));
         let all = candidates(&model, search);
         let stopped = search.cancelled();
         let mut outcome = Outcome::new(if stopped { Status::Cancelled } else { Status::Feasible });
@@ -133,13 +124,7 @@ impl Planner for Hpgo {
         outcome.statistics = statistics(&model, &plain, &all);
         outcome.notes = notes(&model, &plain, &all);
         outcome.notes.extend(note);
-        let best = best_plan(problem, &model, &states, &all);
-        // The plan over fewer cuts may be better if the search was stopped, or by the published tie-breaking.
-        let better = first.filter(|(first, _)| best.as_ref().is_none_or(|(_, value, _)| value < first));
-        match best {
-            _ if better.is_some() => {
-                (outcome.objective, outcome.plan) = better.unzip();
-            }
+        match best_plan(problem, &model, &states, &all) {
             Some((best, value, plan)) => {
                 search.improve(value, &plan);
                 outcome

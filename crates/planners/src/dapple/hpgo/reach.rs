@@ -1,5 +1,4 @@
-//! States with which stages of a straight pipeline may end such that the compute of the stages behind them stays within
-//! a bound.
+//! States with which stages of a straight pipeline may end such that enough stages can follow.
 //!
 //! If states branch, there may be hundreds of them without two dozen in one sequence. Then no pipeline has more stages.
 //! Time `O(L² + s · L² / 64)`, memory `O(L² + s · L)` bits, for `s` stages and `L` states.
@@ -13,14 +12,9 @@ use plantui_core::search::Search;
 pub(super) struct Reach(Option<Vec<FixedBitSet>>);
 
 impl Reach {
-    /// Computes the states for pipelines of `count` stages, `pipelines` in parallel, whose stages each compute at most
-    /// `bound_s`; `None` if cancelled. In a chain all states are allowed: sums of compute prune nearly as much.
-    pub(super) fn of(
-        model: &HpgoModel<'_>,
-        (count, pipelines): (u32, u32),
-        bound_s: f64,
-        search: &Search,
-    ) -> Option<Self> {
+    /// Computes the states for pipelines of `count` stages; `None` if cancelled. In a chain all states are allowed: only
+    /// the last few are followed by too few stages.
+    pub(super) fn of(model: &HpgoModel<'_>, count: u32, search: &Search) -> Option<Self> {
         if model.is_chain() {
             return Some(Reach(None));
         }
@@ -36,10 +30,9 @@ impl Reach {
             }
             let mut ends = none.clone();
             for j in reach[stages].ones() {
-                let within = |&k: &usize| model.compute_s(k + 1, j) / f64::from(pipelines) <= bound_s;
                 let before = before[j].get_or_insert_with(|| {
                     let mut before = none.clone();
-                    before.extend(model.before_backwards(j).filter(within));
+                    before.extend(model.before_backwards(j));
                     before
                 });
                 ends.union_with(before);

@@ -1,9 +1,8 @@
 //! Row of a table of straight pipelines: the columns with one stage more than those of the row before.
 //!
 //! In a chain each column is computed independently. If states branch, the ways to all sets of devices come first. Then
-//! the least bottlenecks follow by last state, so the candidates for a last stage are visited once for all columns.
-
-use fixedbitset::FixedBitSet;
+//! the least bottlenecks follow by last state, so that all columns use the candidates for a last stage while these are
+//! in the cache.
 
 use super::column::{Arrival, Column, Least, Within};
 use plantui_core::search::Search;
@@ -23,17 +22,12 @@ pub(super) fn columns(
         arrivals.iter().map(column).collect::<Option<_>>()?
     } else {
         let ways: Vec<Vec<f64>> = arrivals.iter().map(ways).collect();
-        // States with a way to any arrival; not needed for a single arrival.
-        let mut sends = FixedBitSet::with_capacity(within.model.states());
-        for ways in ways.iter().filter(|_| arrivals.len() > 1) {
-            sends.extend((0..ways.len()).filter(|&k| ways[k] < f64::INFINITY));
-        }
         let mut by_arrival = vec![Vec::with_capacity(ends.len()); arrivals.len()];
         for end in ends.clone() {
             if search.cancelled() {
                 return None;
             }
-            let of_end = within.of_pairs(&ways, &sends, end, stages);
+            let of_end = within.of_pairs(&ways, end, stages);
             by_arrival.iter_mut().zip(of_end).for_each(|(list, least)| list.push(least));
         }
         by_arrival

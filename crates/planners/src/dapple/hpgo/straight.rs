@@ -4,10 +4,6 @@
 //! stages, with a [`Column`] for each set that may be occupied. The devices that a stage may take depend only on the
 //! devices occupied before.
 //!
-//! First a quick table puts every stage on the devices that are reached fastest, and finds a feasible bottleneck. The
-//! full table drops cells above this bottleneck, or with more compute left than the remaining stages can do within it.
-//! It is repeated with larger bounds only if nothing is left.
-//!
 //! Worst case: time `O(L · s · sets)` if the states are a chain, `O(L² · s · sets)` if they branch; memory
 //! `O(L · s · sets)`, plus `O(L²)` if they branch. A table larger than [`MOST_TRACES`] gives no result.
 
@@ -25,8 +21,6 @@ use super::{
 };
 use plantui_core::search::Search;
 
-/// Bounds on the bottleneck that are tried in order before no bound, as multiples of a feasible bottleneck.
-const ROOM: [f64; 3] = [1.0, 1.25, 2.0];
 /// Largest number of stored cells, 8 bytes each.
 const MOST_TRACES: usize = 90 << 20;
 
@@ -60,38 +54,22 @@ pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Result
         return Ok(None);
     }
     let Some(first) = placement::next_of_fresh(&model.machines, pipelines) else { return Ok(None) };
-    let (mut sets, pairs) = (Sets::default(), &Pairs::new(model.states()));
-    let table = |sets: &mut Sets, bound_s, fastest, traced| {
-        let reach = &Reach::of(model, (count, pipelines), bound_s, search).ok_or(NoTable::Cancelled)?;
-        let within = Within { model, pairs, reach, chain: model.is_chain(), count, pipelines, bound_s };
-        Filling { within, first, fastest, traced, search }.table(sets)
-    };
-    let quick = table(&mut sets, f64::INFINITY, true, false)?;
-    let known_s = quick.best().map_or(f64::INFINITY, Column::last_block_s);
-    // For each set only the prefix with the least bottleneck is kept, wherever its last stage is. From there the next
-    // stage may be farther than in the quick table. So the bound from the quick table can be too small for the full
-    // table.
-    let wider = ROOM.into_iter().map(|room| known_s * room).take_while(|bound_s| bound_s.is_finite());
-    for bound_s in wider.chain([f64::INFINITY]) {
-        let filled = table(&mut sets, bound_s, false, true)?;
-        if let Some(best) = filled.best() {
-            let (stages, block_s) = (filled.traced(model, &sets, best), best.last_block_s());
-            return Ok(Some(Straight { stages, pipelines, block_s }));
-        }
-    }
-    Ok(None)
+    let pairs = &Pairs::new(model.states());
+    let reach = &Reach::of(model, count, search).ok_or(NoTable::Cancelled)?;
+    let within = Within { model, pairs, reach, chain: model.is_chain(), count, pipelines };
+    let mut sets = Sets::default();
+    let filled = Filling { within, first, search }.table(&mut sets)?;
+    Ok(filled.best().map(|best| {
+        let (stages, block_s) = (filled.traced(model, &sets, best), best.last_block_s());
+        Straight { stages, pipelines, block_s }
+    }))
 }
 
 /// A table to be filled.
-#[derive(Clone, Copy)]
 struct Filling<'a> {
     within: Within<'a>,
     /// Devices of the first stage.
     first: Devices,
-    /// True if the next stage is only put on the first of the devices that are reached fastest.
-    fastest: bool,
-    /// True if the origin of each cell is stored.
-    traced: bool,
     search: &'a Search,
 }
 
@@ -102,7 +80,7 @@ struct Filled {
 }
 
 impl Filling<'_> {
-    /// Computes the cells of pipelines within the bound.
+    /// Computes all cells.
     fn table(&self, sets: &mut Sets) -> Result<Filled, NoTable> {
         let source = Source { column: 0, last: sets.number(self.first) };
         let mut last = vec![self.within.first_column(self.first, source)];
@@ -115,14 +93,12 @@ impl Filling<'_> {
             let columns =
                 row::columns(&self.within, &last, &arrivals, stages, self.search).ok_or(NoTable::Cancelled)?;
             let mut done = std::mem::replace(&mut last, columns);
-            if self.traced {
-                done.iter_mut().for_each(Column::keep_traces);
-                kept += done.iter().map(|column| column.states().len()).sum::<usize>();
-                if kept > MOST_TRACES {
-                    return Err(NoTable::TooLarge);
-                }
-                before.push(done);
+            done.iter_mut().for_each(Column::keep_traces);
+            kept += done.iter().map(|column| column.states().len()).sum::<usize>();
+            if kept > MOST_TRACES {
+                return Err(NoTable::TooLarge);
             }
+            before.push(done);
         }
         Ok(Filled { last, before })
     }
@@ -132,19 +108,15 @@ impl Filling<'_> {
         let Within { model, pipelines, .. } = self.within;
         let mut arrivals: BTreeMap<Devices, Arrival> = BTreeMap::new();
         for (column, from) in (0..).zip(row) {
-            let offered = placement::next_of_each(&model.machines, from.occupied, 1, pipelines);
-            let mut per_byte = vec![vec![None; from.sources.len()]; offered.len()];
-            for at in from.used_sources() {
-                let before = sets.get(from.sources[at].last);
-                let seconds: Vec<f64> = offered.iter().map(|&last| model.per_byte(before, last)).collect();
-                let fastest = (0..offered.len()).reduce(|a, b| if seconds[b] < seconds[a] { b } else { a });
-                for (i, &seconds) in seconds.iter().enumerate().filter(|&(i, _)| !self.fastest || fastest == Some(i)) {
-                    per_byte[i][at] = Some(seconds);
-                }
+            let used = from.used_sources();
+            if used.is_empty() {
+                continue;
             }
-            for (last, per_byte) in
-                offered.into_iter().zip(per_byte).filter(|(_, per_byte)| per_byte.iter().any(Option::is_some))
-            {
+            for last in placement::next_of_each(&model.machines, from.occupied, 1, pipelines) {
+                let mut per_byte = vec![None; from.sources.len()];
+                for &at in &used {
+                    per_byte[at] = Some(model.per_byte(sets.get(from.sources[at].last), last));
+                }
                 let occupied = from.occupied | last;
                 let arrival = arrivals.entry(occupied).or_insert_with(|| Arrival { occupied, ways: vec![] });
                 arrival.ways.push((Source { column, last: sets.number(last) }, per_byte));
