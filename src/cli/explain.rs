@@ -203,6 +203,9 @@ fn text(planned: &Run, explained: &ExplainReport) -> String {
     rows(&mut text, base, "next best under the same limits", &next_best);
     published(&mut text, rivals);
     links.append_to(&mut text, &base.plan);
+    if let Some(proof) = planned.outcome.proof() {
+        line(&mut text, format_args!("proof: {proof}"));
+    }
     line(&mut text, format_args!("limits: {}", report::limits(workload, &base.problem.limits)));
     let asked = explanation.answers().len();
     if asked > 0 {

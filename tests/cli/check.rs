@@ -223,7 +223,10 @@ fn what_a_plan_claims_is_judged_or_refused() {
         assert!(error.contains(part) && !error.contains("u32") && !error.contains("struct"), "{path}: {error}");
     }
     let text = stdout(&["check", TINY, &edited("/lower_bound", value!(999.0))], 1);
-    assert!(text.starts_with("not valid") && text.contains("claims a lower bound of 999.0 s/batch, above"), "{text}");
+    assert!(
+        text.starts_with("not valid") && text.contains("claims a lower bound of 999.0 s/iteration, above"),
+        "{text}"
+    );
     // A planner that was stopped writes the best plan it has.
     stdout(&["check", TINY, &edited("/status", value!("cancelled"))], 0);
     let mut plan = tiny_plan();

@@ -30,7 +30,7 @@ fn a_proof_says_among_which_plans() {
 fn a_gap_is_told_of_the_model_it_is_in() {
     let text = stdout(&["compare", BERT], 0);
     assert!(text.contains("time per sample, s; each gap to the best in its planner's own model"), "{text}");
-    assert!(!text.contains("gap to the fastest simulated batch"), "{text}");
+    assert!(!text.contains("gap to the fastest simulated iteration"), "{text}");
     assert!(!text.contains("among contiguous splits in a row"), "its gap is not known: {text}");
     let own = stdout(&["compare", BERT, "--planner", "piper"], 0);
     assert!(own.contains("gap to the least time per microbatch in Piper's model"), "{own}");

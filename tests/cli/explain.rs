@@ -7,7 +7,7 @@ fn a_minute_of_reading_has_it_all() {
     let text = stdout(&["explain", BERT, "--planner", "piper"], 0);
     for part in [
         "planner's objective: 20.06 ms/sample (proven: least time per microbatch in Piper's model); simulated 21.90 ms/sample, 9.2% more",
-        "a simulated batch loses: uneven replicas ",
+        "a simulated iteration loses: uneven replicas ",
         "limited by stage",
         "binding limits",
         "memory: forces recomputation",

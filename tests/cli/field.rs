@@ -308,7 +308,7 @@ fn what_is_planned_on_routes_is_what_is_proven_and_simulated_there() {
     // One figure on top, that of a simulated batch; a planner's own objective below it.
     let text = stdout(&["plan", "inputs/bert32-layers.txt", "--planner", "parmesan", "--topology", "dgx-1"], 0);
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[1].contains("/batch") && lines[1].ends_with("simulated, 1F1B"), "{text}");
+    assert!(lines[1].contains("/iteration") && lines[1].ends_with("simulated, 1F1B"), "{text}");
     assert!(lines[2].starts_with("planner's objective: ") && lines[2].contains(" one device"), "{text}");
 }
 

@@ -104,7 +104,7 @@ fn a_document_that_goes_to_a_file_is_not_printed_as_well() {
     let (file, other) = (argument(&folder.path("plan.json")), argument(&folder.path("trace.json")));
     let told = stdout(&["plan", TINY, "--json", "--output", &file], 0);
     assert_eq!(told.lines().count(), 1, "{told}");
-    assert!(told.starts_with(&file) && told.contains("/batch, 2 stages on 4 of 4 devices"), "{told}");
+    assert!(told.starts_with(&file) && told.contains("/iteration, 2 stages on 4 of 4 devices"), "{told}");
     let written: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(written["schema"], "plantui.plan/1");
     // Two results in two places.

@@ -17,7 +17,7 @@ fn a_plan_on_a_topology_is_checked_and_mapped_again() {
     stdout(&["check", LAYERS, &file], 0);
     stdout(&["map", LAYERS, &file, "--topology", "dgx-1"], 0);
     let text = stdout(&[&["plan", LAYERS], &arguments[..], &["--set", "mapping=identity"]].concat(), 0);
-    assert!(text.contains("simulated on the routes of dgx-1: a batch takes"), "{text}");
+    assert!(text.contains("simulated on the routes of dgx-1: an iteration takes"), "{text}");
 }
 
 #[test]

@@ -11,14 +11,14 @@ fn field(document: &Value, path: &str, is: fn(&Value) -> bool) {
     assert!(is(value), "{path} is {value}");
 }
 
-const PROVEN: &str = "\nproven within 0.1% of the fastest simulated batch among plans that engines run, ";
+const PROVEN: &str = "\nproven within 0.1% of the fastest simulated iteration among plans that engines run, ";
 
 #[test]
 fn the_table_says_what_was_found_and_what_limits_it() {
     let table = stdout(&["plan", TINY], 0);
     for part in [
         "tiny-branch (6 layers, 6 edges): Joint, feasible, within 0.1% of the best, in ",
-        "/batch",
+        "/iteration",
         "of 4 devices",
         PROVEN,
         // It branches, which BERT below does not.
@@ -262,13 +262,13 @@ fn what_is_proven_is_said_of_a_model_with_what_the_simulator_makes_of_it() {
         (
             BERT,
             &["--planner", "joint"][..],
-            "proven within 0.8% of the fastest simulated batch among plans that engines run, cut from one row of nodes where one feeds the next, with two modes for a node, 1F1B \
-             (bound 37.48 s/batch)\n",
+            "proven within 0.8% of the fastest simulated iteration among plans that engines run, cut from one row of nodes where one feeds the next, with two modes for a node, 1F1B \
+             (bound 37.48 s/iteration)\n",
         ),
         (
             BERT,
             &["--planner", "piper"],
-            "42.05 s/batch   45.66 samples/s   8 stages on 63 of 64 devices   simulated, 1F1B\n\
+            "42.05 s/iteration   45.66 samples/s   8 stages on 63 of 64 devices   simulated, 1F1B\n\
              planner's objective: 20.06 ms/sample (proven: least time per microbatch in Piper's model); simulated 21.90 ms/sample, 9.2% more\n",
         ),
         (
@@ -289,13 +289,13 @@ fn what_is_proven_is_said_of_a_model_with_what_the_simulator_makes_of_it() {
         (
             "inputs/bert32-layers.txt",
             &["--machines", "8,8", "--batch", "128"],
-            "4.430 s/batch   28.89 samples/s   3 stages on 16 of 16 devices   simulated, 1F1B\n\
+            "4.430 s/iteration   28.89 samples/s   3 stages on 16 of 16 devices   simulated, 1F1B\n\
              planner's objective: 14.03x one device (proven: highest speed-up over one device in DAPPLE's model); simulated ",
         ),
         (
             "inputs/alexnet-operators.json",
             &[],
-            "proven: least cost of a step in PaSE's model; simulated as 1F1B: 9.710 ms/step, as planned\n",
+            "proven: least cost of a step in PaSE's model; simulated as 1F1B: 9.710 ms/iteration, as planned\n",
         ),
         (
             "inputs/mistral-7b-latency.json",
@@ -312,7 +312,7 @@ fn what_is_proven_is_said_of_a_model_with_what_the_simulator_makes_of_it() {
 fn why_simulated_and_planned_time_differ_is_found_by_simulating_again() {
     let note = |flags: &[&str]| {
         let text = stdout(&[&["plan"], flags].concat(), 0);
-        let found = text.lines().find(|line| line.starts_with("note: of the simulated batch ")).map(String::from);
+        let found = text.lines().find(|line| line.starts_with("note: of the simulated iteration ")).map(String::from);
         found.unwrap_or_else(|| panic!("no such note in\n{text}"))
     };
     // Free links: transfers cost nothing, replicas are as uneven as before.
@@ -323,7 +323,7 @@ fn why_simulated_and_planned_time_differ_is_found_by_simulating_again() {
     assert!(short.contains(", fill and drain 4"), "{short}");
     // A placement counts transfers on top of compute.
     let split = note(&["inputs/branching-cnn-training.json", "--planner", "placement-dp"]);
-    assert!(split.contains("% are transfers and all-reduces, which a batch overlaps with compute"), "{split}");
+    assert!(split.contains("% are transfers and all-reduces, which an iteration overlaps with compute"), "{split}");
     let explained = json(&["explain", BERT, "--planner", "piper", "--each", "100ms", "--json"], 0);
     let simulated = &explained["simulated"];
     let shares: f64 = simulated["losses"].as_object().unwrap().values().map(|share| share.as_f64().unwrap()).sum();

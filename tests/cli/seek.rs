@@ -48,8 +48,8 @@ fn the_document_has_the_plan_that_its_flags_give() {
 #[test]
 fn the_default_planner_is_asked_by_the_time_of_a_batch() {
     let text = stdout(&["seek", TINY, "--least", "devices", "--until", "iteration_time<=400ms"], 0);
-    assert!(text.contains("Joint, least devices for planned time of a batch at most 400.0 ms/batch"), "{text}");
-    assert!(text.contains("\n4 devices: 321.0 ms/batch; with 3 devices it is 510.0 ms/batch\n"), "{text}");
+    assert!(text.contains("Joint, least devices for planned iteration time at most 400.0 ms/iteration"), "{text}");
+    assert!(text.contains("\n4 devices: 321.0 ms/iteration; with 3 devices it is 510.0 ms/iteration\n"), "{text}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn every_study_is_a_command() {
         ("piper-resnet", 50, "time per sample by devices and memory"),
         ("placement-throughput", 136, "max load by workload"),
         ("placement-latency", 36, "latency by workload"),
-        ("joint-headroom", 1008, "simulated time of a batch by devices and microbatches"),
+        ("joint-headroom", 1008, "simulated iteration time by devices and microbatches"),
     ] {
         let folder = Folder::new();
         let chart = folder.path("chart.svg");

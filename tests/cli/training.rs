@@ -353,7 +353,7 @@ fn a_configuration_is_mapped_to_a_topology_and_simulated_on_its_routes() {
     assert_eq!(devices, (0..8).collect::<Vec<u64>>());
     let communication = |document: &Value| document["mapping"]["communication_s"].as_f64().unwrap();
     assert!(communication(&mapped) <= communication(&identity), "{} {}", mapped["mapping"], identity["mapping"]);
-    // What a batch takes on the routes is what the plan is worth there, and `check` finds it again.
+    // What an iteration takes on the routes is what the plan is worth there, and `check` finds it again.
     for document in [&identity, &mapped] {
         let seconds = document["mapping"]["iteration_s"].as_f64().unwrap();
         assert!((seconds / value(document) - 1.0).abs() < 1e-9, "{document}");
@@ -381,7 +381,7 @@ fn a_plan_on_a_topology_is_worth_what_its_routes_attain() {
     let notes = document["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
     let notes: Vec<&str> = notes.collect();
     assert!(notes.iter().any(|note| note.contains("groups attain what their routes do")), "{notes:?}");
-    assert!(notes.iter().any(|note| note.starts_with("mapped to 2xdgx-1: a batch takes")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.starts_with("mapped to 2xdgx-1: an iteration takes")), "{notes:?}");
     let others: Vec<f64> =
         document["configurations"].as_array().unwrap().iter().map(|c| c["iteration_s"].as_f64().unwrap()).collect();
     assert!(others[0] == seconds && others.iter().all(|other| *other >= seconds), "{others:?}");

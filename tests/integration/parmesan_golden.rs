@@ -39,7 +39,7 @@ fn the_fourteen_profiles_have_their_nodes() {
     }
 }
 
-/// The simulated time of a batch under a planner with settings, on a topology.
+/// The simulated iteration time under a planner with settings, on a topology.
 fn batch(workload: &Arc<workload::Workload>, topology: &str, id: &str, settings: &[&str]) -> f64 {
     planned(workload, topology, id, settings).simulation.unwrap().timeline.iteration_s
 }

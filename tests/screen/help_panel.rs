@@ -43,7 +43,7 @@ fn a_plan_that_rests_is_asked_about() {
     press(&mut screen, KeyCode::Enter);
     assert!(screen.text().contains("taken: +8 devices"), "{}", screen.text());
     screen.act(Action::Show(View::Timeline));
-    assert!(screen.text().contains(&format!("{batch} per batch")), "{batch}\n{}", screen.text());
+    assert!(screen.text().contains(&format!("{batch} per iteration")), "{batch}\n{}", screen.text());
 }
 
 #[test]

@@ -43,12 +43,12 @@ fn find(screen: &mut Offscreen, needle: &str) -> (u16, u16) {
 fn the_first_screen_tells_what_the_plan_is_worth_and_what_limits_it() {
     let text = builtin().text();
     let header = text.lines().next().unwrap();
-    for part in ["plantui", "bert32a100", "37 layers", "67 edges", "Joint", "≈ within 0.8%", "37.79 s/batch"] {
+    for part in ["plantui", "bert32a100", "37 layers", "67 edges", "Joint", "≈ within 0.8%", "37.79 s/iteration"] {
         assert!(header.contains(part), "{part}: {header}");
     }
     line(&text, "limited by stage");
     let proof = "within 0.8% of the best among plans that engines run";
-    assert!(line(&text, "37.79 s/batch  within").contains(proof), "{text}");
+    assert!(line(&text, "37.79 s/iteration  within").contains(proof), "{text}");
     let run = line(&text, "8 stages on 64 of 64 devices");
     assert!(run.contains("simulated as 1F1B: 50.81 samples/s (fill and drain "), "{run}");
     for label in ["devices", "memory", "microbatches", "bandwidth"] {
@@ -239,7 +239,7 @@ fn the_timeline_zooms_pans_and_tells_what_is_under_the_cursor() {
     screen.focus(Focus::View);
     screen.keys("4");
     let text = screen.text();
-    assert!(line(&text, "per batch").contains("1F1B"), "{text}");
+    assert!(line(&text, "per iteration").contains("1F1B"), "{text}");
     assert!(line(&text, "cursor").contains("microbatch 0 on stage 1"), "{text}");
     screen.keys("n");
     assert!(line(&screen.text(), "cursor").contains("microbatch 1 on"), "{}", screen.text());
@@ -256,7 +256,7 @@ fn the_timeline_zooms_pans_and_tells_what_is_under_the_cursor() {
     screen.keys("---");
     assert!(!screen.text().contains("seen:"));
     screen.keys("s");
-    assert!(line(&screen.text(), "per batch").contains("GPipe"));
+    assert!(line(&screen.text(), "per iteration").contains("GPipe"));
 }
 
 #[test]
@@ -323,7 +323,7 @@ fn the_timeline_plays_what_the_plan_can_and_marks_its_critical_path() {
         let told = last.join(" ");
         let reason = ["left out: ", "interleaved", "v plans for one of them"];
         assert!(simulated.is_empty() || reason.iter().all(|part| told.contains(part)) && !told.contains('…'), "{told}");
-        let figures = line(&text, "per batch");
+        let figures = line(&text, "per iteration");
         let name =
             ["eager 1F1B", "1F1B", "GPipe", "ZB-H1", "inference"].into_iter().find(|name| figures.contains(name));
         simulated.push(name.unwrap_or_else(|| panic!("{text}")));
@@ -463,7 +463,7 @@ fn the_mouse_selects_steps_and_scrolls() {
     mouse(&mut screen, down, x, y);
     screen.draw();
     let before = screen.text();
-    let (x, y) = find(&mut screen, "per batch");
+    let (x, y) = find(&mut screen, "per iteration");
     mouse(&mut screen, MouseEventKind::ScrollUp, x + 20, y + 9);
     assert_ne!(screen.text(), before, "the wheel zooms");
     mouse(&mut screen, down, x + 30, y + 9);

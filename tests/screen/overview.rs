@@ -60,7 +60,7 @@ fn every_family_has_its_picture() {
             let mut screen = overview(request_again(&request), width, height);
             let text = screen.text();
             let place = format!("{family} {width}x{height}\n{text}");
-            assert!(map_title(&text).contains(" of ") && text.contains("Batch  "), "{place}");
+            assert!(map_title(&text).contains(" of ") && text.contains("Iteration  "), "{place}");
             assert!(text.contains('█') && text.contains("fullest"), "{place}");
             // What is under the cursor is told, beside the picture or below it.
             let named =
@@ -106,7 +106,7 @@ fn the_first_look_tells_what_limits_and_how_full_the_fullest_is() {
     screen.wait(Duration::from_millis(10));
     screen.wait(Duration::from_millis(400));
     let text = screen.text();
-    assert!(line(&text, "Batch  ").contains(&format!("stage {} limits", stage(&text))), "{text}");
+    assert!(line(&text, "Iteration  ").contains(&format!("stage {} limits", stage(&text))), "{text}");
     for part in ["an iteration, simulated", "bubble", "fullest device", "model error", "warm-up", "steady", "drain"] {
         assert!(text.contains(part), "{part}\n{text}");
     }

@@ -131,7 +131,7 @@ fn at_80_by_24_everything_important_is_there() {
     for part in [
         "Joint",
         "≈ within 0.8%",
-        "s/batch",
+        "s/iteration",
         "bubble",
         "stage 7 limits",
         "64 devices",

@@ -14,7 +14,7 @@ use crate::{file, line, native, overview, press, request, stages};
 /// The lines below the title of the arcs, up to the batch.
 fn arcs(text: &str) -> Vec<String> {
     let below = text.lines().skip_while(|line| !line.trim_start().starts_with("Transfers  "));
-    below.skip(1).take_while(|line| !line.contains("Batch ")).map(str::to_string).collect()
+    below.skip(1).take_while(|line| !line.contains("Iteration ")).map(str::to_string).collect()
 }
 
 #[test]

@@ -42,8 +42,8 @@ fn view(text: &str) -> String {
 
 /// The figure after a word on the line of figures.
 fn batch(text: &str) -> String {
-    let line = line(text, " per batch");
-    let at = line.find(" per batch").unwrap();
+    let line = line(text, " per iteration");
+    let at = line.find(" per iteration").unwrap();
     line[..at].rsplit("  ").next().unwrap().trim().to_string()
 }
 
@@ -145,7 +145,7 @@ fn the_key_leads_there_from_anywhere_and_help_knows_it() {
 #[test]
 fn compare_and_exports_play_the_same() {
     let mut screen = timeline(|_| {});
-    let figure = |text: &str| line(text, "per batch");
+    let figure = |text: &str| line(text, "per iteration");
     go_to(&mut screen, "overlap");
     press(&mut screen, KeyCode::Right);
     let simulated = batch(&screen.text());
@@ -301,5 +301,5 @@ fn a_batch_too_long_for_its_settings_is_told_and_nothing_breaks() {
     screen.keys("4");
     go_to(&mut screen, "links");
     press(&mut screen, KeyCode::Right);
-    assert!(screen.text().contains(" per batch"), "{}", screen.text());
+    assert!(screen.text().contains(" per iteration"), "{}", screen.text());
 }

@@ -35,7 +35,7 @@ fn a_published_name_opens_with_a_configuration_and_what_it_attains() {
     assert!(text.contains("tp=4,pp=4,vp=5,cp=2"), "{text}");
     // Virtual stages are equal parts: there is no boundary to move.
     assert!(text.lines().last().is_some_and(|keys| keys.contains("help") && !keys.contains("[ ]")), "{text}");
-    assert!(text.contains("s/batch") && text.contains("Joint"), "{text}");
+    assert!(text.contains("s/iteration") && text.contains("Joint"), "{text}");
 }
 
 #[test]

@@ -74,7 +74,10 @@ fn a_key_plans_for_a_schedule_that_the_plan_cannot_run() {
     assert!(told.contains("v plans for one of them"), "{told}");
     screen.keys("v");
     let text = screen.text();
-    assert!(line(&text, "per batch").contains("interleaved") || line(&text, "per batch").contains("ZB-V"), "{text}");
+    assert!(
+        line(&text, "per iteration").contains("interleaved") || line(&text, "per iteration").contains("ZB-V"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -91,7 +94,7 @@ fn large_screens_tell_more_instead_of_nothing() {
 #[test]
 fn what_runs_once_is_no_batch_of_one_microbatch() {
     let text = opened(native(&file("alexnet-operators.json")), 120, 36, "4").text();
-    assert!(text.contains("one training step") && text.contains("forward of conv1 on all devices"), "{text}");
+    assert!(text.contains("one iteration") && text.contains("forward of conv1 on all devices"), "{text}");
     assert!(!text.contains("microbatch"), "{text}");
 }
 

@@ -35,17 +35,17 @@ impl Outcome {
         Some(Proof { measure, gap, value, bound, among })
     }
 
-    /// Describes the result in a few words: `optimal`, `feasible, within 0.8% of the best`.
-    pub fn told(&self) -> String {
+    /// Result in a few words: `optimal`, `within 0.8% of optimal`.
+    pub fn summary(&self) -> String {
         match (self.status, self.gap()) {
             (Status::Optimal, _) => "optimal".into(),
             (Status::Feasible, Some(gap)) => match self.proof().and_then(|proof| proof.weak()) {
-                Some(weak) => format!("feasible, {weak}"),
-                None => format!("feasible, within {} of the best", units::percent(gap)),
+                Some(weak) => weak,
+                None => format!("within {} of optimal", units::percent(gap)),
             },
-            (Status::Feasible, None) => "feasible, not proven to be the best".into(),
+            (Status::Feasible, None) => "no bound".into(),
             (Status::Infeasible, _) => "no feasible plan".into(),
-            (Status::Cancelled, _) if self.plan.is_some() => "stopped early, the best plan so far".into(),
+            (Status::Cancelled, _) if self.plan.is_some() => "stopped early, best plan so far".into(),
             (Status::Cancelled, _) => "stopped before any plan was found".into(),
         }
     }
@@ -65,40 +65,37 @@ impl Proof {
         self.gap.filter(|gap| *gap > WEAK_GAP).map(|_| format!("bound too weak ({value} against at {limit} {bound})"))
     }
 
-    /// Describes the proof in a few words, with the model or the set of plans: `proven in Piper's model`,
-    /// `within 3.2% of the best in Piper's model`, `not proven`.
+    /// Proof in a few words, with the model or the set of plans: `optimal in Piper's model`, `within 3.2% of optimal in
+    /// Piper's model`, `no bound`.
     pub fn short(&self) -> String {
         let of = match &self.among {
             Some(plans) => format!("among {plans}"),
             None => format!("in {}", self.measure.model()),
         };
         match self.gap {
-            _ if self.is_closed() => format!("proven {of}"),
-            Some(gap) => self.weak().unwrap_or_else(|| format!("within {} of the best {of}", units::percent(gap))),
-            None => "not proven".into(),
+            _ if self.is_closed() => format!("optimal {of}"),
+            Some(gap) => self.weak().unwrap_or_else(|| format!("within {} of optimal {of}", units::percent(gap))),
+            None => "no bound".into(),
         }
     }
 }
 
-/// Writes `proven: least time per microbatch in Piper's model`, `proven among contiguous splits in a row: least ..`,
-/// `proven within 3.2% of the least ..`, `not proven: ..`.
+/// Writes `optimal: least time per microbatch in Piper's model`, `within 3.2% of the least .. (lower bound ..); searched:
+/// contiguous splits in a row`, `no bound on the ..`.
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let goal = self.measure.goal();
-        if let Some(weak) = self.weak() {
-            write!(f, "not proven near the {goal}: {weak}")?;
-            return self.among.as_ref().map_or(Ok(()), |plans| write!(f, " among {plans}"));
-        }
-        match (self.gap, &self.among) {
-            (Some(gap), among) if gap > CLOSED => {
-                write!(f, "proven within {} of the {goal}", units::percent(gap))?;
-                among.as_ref().map_or(Ok(()), |plans| write!(f, " among {plans}"))?;
-                self.bound.map_or(Ok(()), |bound| write!(f, " (bound {})", self.measure.show(bound)))
+        let side = if self.measure.larger_is_better() { "upper" } else { "lower" };
+        match (self.weak(), self.gap) {
+            (Some(weak), _) => write!(f, "{weak}: {goal}")?,
+            (None, Some(gap)) if gap > CLOSED => {
+                write!(f, "within {} of the {goal}", units::percent(gap))?;
+                self.bound.map_or(Ok(()), |bound| write!(f, " ({side} bound {})", self.measure.show(bound)))?;
             }
-            (Some(_), None) => write!(f, "proven: {goal}"),
-            (Some(_), Some(plans)) => write!(f, "proven among {plans}: {goal}"),
-            (None, _) => write!(f, "not proven: how far it is from the {goal} is not known"),
+            (None, Some(_)) => write!(f, "optimal: {goal}")?,
+            (None, None) => return write!(f, "no bound on the {goal}"),
         }
+        self.among.as_ref().map_or(Ok(()), |plans| write!(f, "; searched: {plans}"))
     }
 }
 
@@ -113,14 +110,14 @@ mod tests {
             Outcome { plan: Some(Plan::default()), objective: Some(0.02), ..Outcome::new(Status::Optimal) };
         outcome.lower_bound = Some(0.02);
         let told = |outcome: &Outcome| outcome.proof().unwrap().to_string();
-        assert_eq!(told(&outcome), "proven: least time per microbatch in Piper's model");
+        assert_eq!(told(&outcome), "optimal: least time per microbatch in Piper's model");
         outcome.proven_among = Some("equal partitions".into());
-        assert_eq!(told(&outcome), "proven among equal partitions: least time per microbatch in Piper's model");
+        assert_eq!(told(&outcome), "optimal: least time per microbatch in Piper's model; searched: equal partitions");
         (outcome.status, outcome.lower_bound, outcome.proven_among) = (Status::Feasible, Some(0.019), None);
-        let open = "proven within 5.0% of the least time per microbatch in Piper's model (bound 19.00 ms/sample)";
+        let open = "within 5.0% of the least time per microbatch in Piper's model (lower bound 19.00 ms/sample)";
         assert_eq!(
             (told(&outcome).as_str(), outcome.proof().unwrap().short().as_str()),
-            (open, "within 5.0% of the best in Piper's model")
+            (open, "within 5.0% of optimal in Piper's model")
         );
         let fast = Plan { measure: Measure::Speedup(plantui_core::plan::SpeedupModel::default()), ..Plan::default() };
         let weak = Outcome {
@@ -129,11 +126,11 @@ mod tests {
             lower_bound: Some(128.0),
             ..Outcome::new(Status::Feasible)
         };
-        assert_eq!(weak.told(), "feasible, bound too weak (33x one device against at most 128x one device)");
+        assert_eq!(weak.summary(), "bound too weak (33x one device against at most 128x one device)");
         assert!(told(&weak).contains("bound too weak") && !told(&weak).contains('%'), "{}", told(&weak));
         outcome.lower_bound = None;
-        assert_eq!(outcome.proof().unwrap().short(), "not proven");
-        assert!(told(&outcome).starts_with("not proven: "));
+        assert_eq!(outcome.proof().unwrap().short(), "no bound");
+        assert!(told(&outcome).starts_with("no bound on the "));
         assert_eq!(Outcome::new(Status::Infeasible).proof(), None);
     }
 }
