@@ -16,7 +16,7 @@
 //!
 //! Cost: two Piper runs for each number of stages, one more without transfers, and a simulation for each plan.
 
-use super::{CLOSED, JointSettings, build, kind::Plans, line::Line};
+use super::{CLOSED, JointSettings, build, kind::Plans, line::UnitLine};
 use crate::{Infeasible, Options, Others, Outcome, Planner, Problem, Status, pipeline_options::Recompute};
 use plantui_core::{
     cluster::{LimitKind, Limits},
@@ -33,8 +33,8 @@ const MOST_STAGES: usize = 24;
 /// Factor on lower bounds that covers rounding errors in sums.
 const SURE: f64 = 1.0 - 1e-9;
 
-/// Problem for the other planners.
-struct Asked<'a> {
+/// Search over the plans of other planners: its problem, limits and schedules.
+struct AnySpaceSearch<'a> {
     problem: &'a Problem,
     settings: JointSettings,
     /// Limits of the problem, with the memory reduced by the headroom.
@@ -53,7 +53,7 @@ pub(super) fn plan(
     search: &Search,
 ) -> Outcome {
     let headroom = problem.limits.memory() * (1.0 - settings.headroom);
-    let asked = Asked {
+    let asked = AnySpaceSearch {
         problem,
         settings,
         limits: problem.limits.with(LimitKind::Memory, headroom),
@@ -152,14 +152,14 @@ fn is_in_a_row(workload: &Workload, plan: &Plan) -> bool {
     for (s, stage) in plan.stages.iter().enumerate() {
         stage.nodes.iter().for_each(|node| stage_of[node.index()] = s);
     }
-    let units = Line::of(&workload.dag).units;
+    let units = UnitLine::of(&workload.dag).units;
     let whole = units.iter().all(|unit| unit.iter().all(|&node| stage_of[node] == stage_of[unit[0]]));
     whole && units.iter().flatten().is_sorted_by_key(|&node| stage_of[node])
 }
 
 const PIPER: &str = "piper";
 
-impl Asked<'_> {
+impl AnySpaceSearch<'_> {
     /// Passes every plan of another planner to `found`, as soon as it exists.
     fn candidates(&self, found: &mut dyn FnMut(&'static dyn Planner, &Outcome)) {
         let Some(piper) = self.piper_planner() else { return };
@@ -343,7 +343,8 @@ mod tests {
         let plan = Plan { stages, ..Plan::default() };
         let search = Search::default();
         let schedules = vec![Schedule::OneForwardOneBackward, Schedule::GPipe];
-        let asked = Asked { problem: &problem, settings, limits, schedules, others: &Others::NONE, search: &search };
+        let asked =
+            AnySpaceSearch { problem: &problem, settings, limits, schedules, others: &Others::NONE, search: &search };
         assert_eq!(asked.runs_of(&plan).len(), 4, "two schedules, two rules of the warm-up");
     }
 }

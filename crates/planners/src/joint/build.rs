@@ -1,6 +1,6 @@
 //! Converts a split to a plan and simulates it.
 
-use super::{line::Line, search::Split, table::Table};
+use super::{line::UnitLine, search::LineSplit, table::DegreeTable};
 use plantui_core::{
     cluster::Limits,
     family,
@@ -12,10 +12,10 @@ use plantui_core::{
 /// Plan of a split; `None` if a stage does not fit.
 pub(super) fn plan(
     profile: &PiperProfile,
-    line: &Line,
+    line: &UnitLine,
     microbatches: u32,
-    split: &Split,
-    tables: &[Table<'_>],
+    split: &LineSplit,
+    tables: &[DegreeTable<'_>],
 ) -> Option<Plan> {
     let table = &tables[split.table];
     let (costs, count) = (table.costs, split.begins.len());

@@ -4,14 +4,20 @@
 //! caller evaluates each split and returns the work it took. That work counts against a budget, so the result is the
 //! same on every machine. `O(S²)` evaluations for each round.
 
-use super::search::{Hunt, Split};
+use super::search::{ClassSearch, LineSplit};
 
 /// Result of an evaluation: the split with its time, unless it does not fit or cannot be better, and the work it took.
-pub(super) type Look = (Option<Split>, usize);
+pub(super) type SplitEvaluation = (Option<LineSplit>, usize);
 
-impl Hunt<'_, '_> {
-    /// Climbs from a split until no move helps or the work exceeds `most`. `look` gets the cuts and the time to beat.
-    pub(super) fn climb(&mut self, mut own: Split, most: usize, look: &dyn Fn(&mut Self, Vec<usize>, f64) -> Look) {
+impl ClassSearch<'_, '_> {
+    /// Climbs from a split until no move helps or the work exceeds `most`. `evaluate` gets the cuts and the incumbent's
+    /// time.
+    pub(super) fn climb(
+        &mut self,
+        mut own: LineSplit,
+        most: usize,
+        evaluate: &dyn Fn(&mut Self, Vec<usize>, f64) -> SplitEvaluation,
+    ) {
         let count = own.begins.len();
         let n = self.tables[own.table].costs.len();
         let mut work = 0;
@@ -27,7 +33,7 @@ impl Hunt<'_, '_> {
                     if begins[first] <= begins[first - 1] || begins[first + length - 1] >= end {
                         continue;
                     }
-                    let (split, took) = look(self, begins, own.seconds);
+                    let (split, took) = evaluate(self, begins, own.seconds);
                     work += took;
                     if let Some(split) = split.filter(|split| split.seconds < own.seconds * (1.0 - 1e-9)) {
                         own = split;

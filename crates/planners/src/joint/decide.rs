@@ -14,18 +14,18 @@
 //! same memory and serve all `T` of a class.
 
 use super::{
-    bounds::{Before, Place},
-    line::{Costs, StageCost},
-    table::{Fit, Room, Table},
+    bounds::{PrefixSums, StagePosition},
+    line::{DegreeCosts, StageCost},
+    table::{DegreeTable, Fit, StageLimits},
 };
 
 /// Maximum number of states at a position. More are merged into one that is at least as good as each, which weakens
-/// only "no".
+/// only "no". Without a maximum, the search takes over 3 times as long.
 const MOST_SUMS: usize = 24;
 
 /// Number of stages and replicas at one tensor degree.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Shape {
+pub(super) struct PipelineShape {
     pub(super) stages: usize,
     /// Number of microbatches of a replica.
     pub(super) microbatches: u32,
@@ -35,14 +35,14 @@ pub(super) struct Shape {
 
 /// Candidate stage, by its end unit and least recompute time in seconds.
 #[derive(Debug, Clone, Copy)]
-struct Arc {
+struct StageArc {
     end: u32,
     extra: f64,
 }
 
 /// Candidate stages of a shape within a time.
-pub(super) struct Arcs {
-    shape: Shape,
+pub(super) struct StageArcs {
+    shape: PipelineShape,
     n: usize,
     /// First unit from which a stage and those behind it can hold the rest within the time, by stage.
     back: Vec<usize>,
@@ -50,13 +50,13 @@ pub(super) struct Arcs {
     heaviest: Vec<f64>,
     /// Index of the first arc, by stage and first unit.
     first: Vec<u32>,
-    arcs: Vec<Arc>,
+    arcs: Vec<StageArc>,
 }
 
 /// State of the third pass. Its sums belong to one partial split.
 #[derive(Debug, Clone, Copy)]
-struct State {
-    before: Before,
+struct PartialSplit {
+    before: PrefixSums,
     late: f64,
     /// True if the last stage may send more to the next than is counted.
     owes: bool,
@@ -67,23 +67,23 @@ struct State {
     unit: u32,
 }
 
-/// Query to the decision problem.
+/// Limits of a decision problem.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Question {
+pub(super) struct TimeProbe {
     pub(super) time: f64,
     /// Period that windows must keep; infinite for a proof.
     pub(super) period: f64,
 }
 
-impl Arcs {
+impl StageArcs {
     /// Candidate stages whose own work fits `time`. Memory is proportional to their number.
-    pub(super) fn new(table: &mut Table<'_>, shape: Shape, time: f64) -> Self {
+    pub(super) fn new(table: &mut DegreeTable<'_>, shape: PipelineShape, time: f64) -> Self {
         let (n, count) = (table.costs.len(), shape.stages);
         let most = time / f64::from(shape.microbatches);
-        let room = |s: usize| Room { parts: 1, in_flight: (count - s) as f64, most };
+        let room = |s: usize| StageLimits { parts: 1, in_flight: (count - s) as f64, most };
         let back = table.back(count, &room);
         let mut arcs =
-            Arcs { shape, n, back, heaviest: vec![], first: Vec::with_capacity(count * n + 1), arcs: vec![] };
+            StageArcs { shape, n, back, heaviest: vec![], first: Vec::with_capacity(count * n + 1), arcs: vec![] };
         // Furthest unit that the previous stages reach.
         let mut furthest = 0;
         for s in 0..count {
@@ -100,7 +100,7 @@ impl Arcs {
                 let (from, to) = if behind == 0 { (n, n) } else { (from, n - behind) };
                 for b in from..=to {
                     let Fit::Yes(extra) = table.fit(a, b, room(s)) else { break };
-                    arcs.arcs.push(Arc { end: b as u32, extra });
+                    arcs.arcs.push(StageArc { end: b as u32, extra });
                     next = next.max(b);
                 }
             }
@@ -113,7 +113,7 @@ impl Arcs {
 
     /// Lower bound on a candidate's cost: the next stage reaches at least as far as the stages behind it require.
     #[inline]
-    fn cost(&self, costs: &Costs, stage: usize, a: usize, arc: &Arc) -> StageCost {
+    fn cost(&self, costs: &DegreeCosts, stage: usize, a: usize, arc: &StageArc) -> StageCost {
         let b = arc.end as usize;
         costs.stage(a, b, self.next(stage, b), arc.extra)
     }
@@ -123,26 +123,26 @@ impl Arcs {
         self.back.get(stage + 2).map_or(self.n, |&back| back.max(b + 1).min(self.n))
     }
 
-    fn of(&self, stage: usize, unit: usize) -> &[Arc] {
+    fn of(&self, stage: usize, unit: usize) -> &[StageArc] {
         let at = stage * self.n + unit;
         &self.arcs[self.first[at] as usize..self.first[at + 1] as usize]
     }
 
-    fn place(&self, stage: usize, arc: &Arc, cost: &StageCost, around: f64, halves: bool) -> Place {
+    fn place(&self, stage: usize, arc: &StageArc, cost: &StageCost, around: f64, halves: bool) -> StagePosition {
         let behind = (self.shape.stages - 1 - stage) as f64;
         let heaviest = self.heaviest[(stage + 1) * (self.n + 1) + arc.end as usize].max(cost.both());
-        Place { microbatches: f64::from(self.shape.microbatches), behind, around, heaviest, halves }
+        StagePosition { microbatches: f64::from(self.shape.microbatches), behind, around, heaviest, halves }
     }
 
     /// Fills `heaviest`.
-    fn weigh(&mut self, costs: &Costs) {
+    fn weigh(&mut self, costs: &DegreeCosts) {
         let (n, count) = (self.n, self.shape.stages);
         self.heaviest = vec![f64::INFINITY; (count + 1) * (n + 1)];
         self.heaviest[count * (n + 1) + n] = 0.0;
         for s in (0..count).rev() {
             for a in 0..n {
-                let behind = |arc: &Arc| self.heaviest[(s + 1) * (n + 1) + arc.end as usize];
-                let own = |arc: &Arc| costs.fastest(a, arc.end as usize) + arc.extra;
+                let behind = |arc: &StageArc| self.heaviest[(s + 1) * (n + 1) + arc.end as usize];
+                let own = |arc: &StageArc| costs.fastest(a, arc.end as usize) + arc.extra;
                 let least = self.of(s, a).iter().map(|arc| behind(arc).max(own(arc))).fold(f64::INFINITY, f64::min);
                 self.heaviest[s * (n + 1) + a] = least;
             }
@@ -150,17 +150,17 @@ impl Arcs {
     }
 
     /// Up to two splits within the time, by first units of stages, least bound first. Empty if there are none.
-    pub(super) fn decide(&self, table: &Table<'_>, question: Question) -> Vec<Vec<usize>> {
-        let Some((before, rest)) = self.relaxed(table, question) else { return vec![] };
-        self.exact(table, question, &before, &rest)
+    pub(super) fn decide(&self, table: &DegreeTable<'_>, probe: TimeProbe) -> Vec<Vec<usize>> {
+        let Some((before, rest)) = self.relaxed(table, probe) else { return vec![] };
+        self.exact(table, probe, &before, &rest)
     }
 
     /// First two passes: the best of each sum before every position, and the least rest behind it.
-    fn relaxed(&self, table: &Table<'_>, question: Question) -> Option<(Vec<Before>, Vec<f64>)> {
+    fn relaxed(&self, table: &DegreeTable<'_>, probe: TimeProbe) -> Option<(Vec<PrefixSums>, Vec<f64>)> {
         let (n, count, costs) = (self.n, self.shape.stages, table.costs);
-        let never = Before { way: f64::INFINITY, home: f64::NEG_INFINITY, lead: f64::INFINITY };
+        let never = PrefixSums { way: f64::INFINITY, home: f64::NEG_INFINITY, lead: f64::INFINITY };
         let mut before = vec![never; (count + 1) * (n + 1)];
-        before[0] = Before::NOTHING;
+        before[0] = PrefixSums::NOTHING;
         let mut late = vec![f64::INFINITY; (count + 1) * (n + 1)];
         late[0] = 0.0;
         for s in 0..count {
@@ -175,11 +175,11 @@ impl Arcs {
                     let b = arc.end as usize;
                     let cost = self.cost(costs, s, a, arc);
                     let around = if behind == 0 { 0.0 } else { 2.0 * cost.send + table.rest(behind, b) };
-                    if late[at] + cost.both() > question.period {
+                    if late[at] + cost.both() > probe.period {
                         continue;
                     }
                     let reduce = self.shape.reduce * cost.parameters;
-                    if known.bound(&cost, reduce, self.place(s, arc, &cost, around, costs.halves)) > question.time {
+                    if known.bound(&cost, reduce, self.place(s, arc, &cost, around, costs.halves)) > probe.time {
                         continue;
                     }
                     let next = known.after(&cost, reduce);
@@ -188,7 +188,7 @@ impl Arcs {
                     best.way = best.way.min(next.way);
                     best.home = best.home.max(next.home);
                     best.lead = best.lead.min(next.lead);
-                    late[then] = late[then].min((late[at] + cost.both() + 2.0 * cost.send - question.period).max(0.0));
+                    late[then] = late[then].min((late[at] + cost.both() + 2.0 * cost.send - probe.period).max(0.0));
                 }
             }
         }
@@ -212,12 +212,11 @@ impl Arcs {
                     let cost = self.cost(costs, s, a, arc);
                     let around = 2.0 * cost.send + behind;
                     let around = if s + 1 == count { 0.0 } else { around };
-                    if late[at] + cost.both() > question.period {
+                    if late[at] + cost.both() > probe.period {
                         continue;
                     }
                     let reduce = self.shape.reduce * cost.parameters;
-                    if before[at].bound(&cost, reduce, self.place(s, arc, &cost, around, costs.halves)) > question.time
-                    {
+                    if before[at].bound(&cost, reduce, self.place(s, arc, &cost, around, costs.halves)) > probe.time {
                         continue;
                     }
                     rest[at] = rest[at].min(cost.both() + around);
@@ -227,12 +226,19 @@ impl Arcs {
         (rest[0] < f64::INFINITY).then_some((before, rest))
     }
 
-    /// Third pass: splits that satisfy the query.
-    fn exact(&self, table: &Table<'_>, question: Question, before: &[Before], rest: &[f64]) -> Vec<Vec<usize>> {
+    /// Third pass: splits within the limits of the probe.
+    fn exact(&self, table: &DegreeTable<'_>, probe: TimeProbe, before: &[PrefixSums], rest: &[f64]) -> Vec<Vec<usize>> {
         let (n, count, costs) = (self.n, self.shape.stages, table.costs);
-        let mut lists: Vec<Vec<State>> = vec![vec![]; (count + 1) * (n + 1)];
-        lists[0].push(State { before: Before::NOTHING, late: 0.0, owes: false, most: 0.0, parent: 0, unit: 0 });
-        let rules = Rules { tolerance: question.time * 1e-5 / count as f64, reduces: self.shape.reduce > 0.0 };
+        let mut lists: Vec<Vec<PartialSplit>> = vec![vec![]; (count + 1) * (n + 1)];
+        lists[0].push(PartialSplit {
+            before: PrefixSums::NOTHING,
+            late: 0.0,
+            owes: false,
+            most: 0.0,
+            parent: 0,
+            unit: 0,
+        });
+        let rules = DominanceRules { tolerance: probe.time * 1e-5 / count as f64, reduces: self.shape.reduce > 0.0 };
         for s in 0..count {
             for a in 0..n {
                 let at = s * (n + 1) + a;
@@ -252,13 +258,14 @@ impl Arcs {
                     let owes = costs.passing(a, b, self.next(s, b)) > 0.0;
                     for (parent, state) in states.iter().enumerate() {
                         let debt = self.debt(costs, s, state, a, b);
-                        let paid = Before {
+                        let paid = PrefixSums {
                             way: state.before.way + 2.0 * debt,
                             home: state.before.home + debt,
                             lead: state.before.lead,
                         };
-                        let state = State { before: paid, owes, parent: parent as u32, unit: a as u32, ..*state };
-                        self.extend(&cost, place, question, state, rules, &mut lists[then]);
+                        let state =
+                            PartialSplit { before: paid, owes, parent: parent as u32, unit: a as u32, ..*state };
+                        self.extend(&cost, place, probe, state, rules, &mut lists[then]);
                     }
                 }
                 lists[at] = states;
@@ -271,28 +278,28 @@ impl Arcs {
     fn extend(
         &self,
         cost: &StageCost,
-        place: Place,
-        question: Question,
-        state: State,
-        rules: Rules,
-        list: &mut Vec<State>,
+        place: StagePosition,
+        probe: TimeProbe,
+        state: PartialSplit,
+        rules: DominanceRules,
+        list: &mut Vec<PartialSplit>,
     ) {
-        if state.late + cost.both() > question.period {
+        if state.late + cost.both() > probe.period {
             return;
         }
         let reduce = self.shape.reduce * cost.parameters;
         let bound = state.before.bound(cost, reduce, place);
-        if bound > question.time {
+        if bound > probe.time {
             return;
         }
-        let late = (state.late + cost.both() + 2.0 * cost.send - question.period).max(0.0);
+        let late = (state.late + cost.both() + 2.0 * cost.send - probe.period).max(0.0);
         let before = state.before.after(cost, reduce);
-        insert(list, State { before, late, most: state.most.max(bound), ..state }, rules);
+        insert(list, PartialSplit { before, late, most: state.most.max(bound), ..state }, rules);
     }
 
     /// Seconds that the previous stage sends to units `a .. b` beyond the amount counted. They are added once this
     /// stage's end is fixed.
-    fn debt(&self, costs: &Costs, stage: usize, state: &State, a: usize, b: usize) -> f64 {
+    fn debt(&self, costs: &DegreeCosts, stage: usize, state: &PartialSplit, a: usize, b: usize) -> f64 {
         if stage == 0 || !state.owes {
             return 0.0;
         }
@@ -301,11 +308,11 @@ impl Arcs {
     }
 
     /// Splits of the two final states with the least bound.
-    fn splits(&self, lists: &[Vec<State>]) -> Vec<Vec<usize>> {
+    fn splits(&self, lists: &[Vec<PartialSplit>]) -> Vec<Vec<usize>> {
         let (n, count) = (self.n, self.shape.stages);
-        let mut ends: Vec<&State> = lists[count * (n + 1) + n].iter().collect();
+        let mut ends: Vec<&PartialSplit> = lists[count * (n + 1) + n].iter().collect();
         ends.sort_by(|a, b| a.most.total_cmp(&b.most));
-        let back = |end: &&State| {
+        let back = |end: &&PartialSplit| {
             let mut begins = vec![0; count];
             let mut state = **end;
             for s in (0..count).rev() {
@@ -320,7 +327,7 @@ impl Arcs {
 
 /// Tolerances of dominance between states.
 #[derive(Debug, Clone, Copy)]
-struct Rules {
+struct DominanceRules {
     /// Amount by which sums may be worse.
     tolerance: f64,
     /// True if there are all-reduces.
@@ -328,8 +335,8 @@ struct Rules {
 }
 
 /// Inserts a state unless it is dominated, and removes the states that it dominates.
-fn insert(list: &mut Vec<State>, next: State, rules: Rules) {
-    let as_good = |a: &State, b: &State, room: f64| {
+fn insert(list: &mut Vec<PartialSplit>, next: PartialSplit, rules: DominanceRules) {
+    let as_good = |a: &PartialSplit, b: &PartialSplit, room: f64| {
         let debts = !a.owes || a.unit == b.unit;
         let plain = debts && a.before.way <= b.before.way + room && a.late <= b.late + room;
         plain && (!rules.reduces || (a.before.home >= b.before.home - room && a.before.lead <= b.before.lead + room))

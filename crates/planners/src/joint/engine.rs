@@ -4,7 +4,7 @@
 //! rule of their own ([`Runner::recompute`]), and are started on whole machines. If all stages recompute the same
 //! number of layers, each number is a separate search, cut short by the plans of the others.
 
-use super::{kind::Kind, settings::JointSettings};
+use super::{kind::ScheduleKind, settings::JointSettings};
 use crate::{
     OptionError, Problem,
     engine_layers::{self, Rule},
@@ -15,12 +15,12 @@ use plantui_core::{
     workload::{Workload, layering::Layering},
 };
 
-/// Number of layers above which a layering is not accepted.
+/// Number of layers above which a layering is not accepted. Bounds the units, which engines' lines do not thin.
 const MOST_LAYERS: usize = 1000;
 
 /// Demands of an engine.
 #[derive(Debug, Clone)]
-pub(super) struct Engine {
+pub(super) struct EngineDemands {
     pub(super) runner: Runner,
     pub(super) layering: Layering,
     /// Number of devices of a machine.
@@ -74,13 +74,13 @@ pub(super) fn linked(layering: &Layering, dag: &Dag) -> Vec<bool> {
     linked
 }
 
-impl Engine {
+impl EngineDemands {
     /// Reads the layers of a workload for an engine.
     ///
     /// # Errors
     /// The reason why the engine has no layers to count, or why no stages can be cut.
     pub(super) fn new(runner: Runner, workload: &Workload, machine: u32) -> Result<Self, String> {
-        Ok(Engine { runner, layering: layers(runner, workload)?, machine })
+        Ok(EngineDemands { runner, layering: layers(runner, workload)?, machine })
     }
 
     /// Rules by which units may recompute, plain ones first.
@@ -98,7 +98,7 @@ impl Engine {
 
     /// True if the engine runs a schedule with a recomputation rule: each part of the model must recompute equally many
     /// layers.
-    pub(super) fn runs(&self, kind: Kind, rule: Rule) -> bool {
+    pub(super) fn runs(&self, kind: ScheduleKind, rule: Rule) -> bool {
         let shares = match rule {
             Rule::First(count) => count == u32::MAX || count.is_multiple_of(kind.parts),
             Rule::Free | Rule::StageByStage | Rule::AllThatCan => true,

@@ -12,7 +12,7 @@ use super::chain;
 
 /// Pipeline with one replica of each stage.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Batch {
+pub(super) struct ReplicaPipeline {
     pub(super) microbatches: u32,
     /// Seconds of forward, backward and all-reduce, by stage.
     pub(super) stages: Vec<[f64; 3]>,
@@ -24,8 +24,8 @@ pub(super) struct Batch {
 const ALIKE: f64 = 1e-13;
 
 /// Clocks of a run.
-struct Run<'a> {
-    batch: &'a Batch,
+struct PipelineClocks<'a> {
+    pipeline: &'a ReplicaPipeline,
     count: usize,
     /// Clocks of compute, the activations' engine and the gradients' engine, by stage.
     free: Vec<[f64; 3]>,
@@ -34,25 +34,25 @@ struct Run<'a> {
     /// Arrival of gradients, by stage and by microbatch modulo the number of stages.
     gradients: Vec<f64>,
     /// Transfers of each stage forward and back, nearest receiver first.
-    sends: Ways,
-    returns: Ways,
+    sends: TransferIndex,
+    returns: TransferIndex,
 }
 
 /// Transfers by sender. Those of stage `s` start at `first[s]`.
 #[derive(Default)]
-struct Ways {
+struct TransferIndex {
     first: Vec<u32>,
     list: Vec<(u32, f64)>,
 }
 
-impl Ways {
+impl TransferIndex {
     fn of(&self, stage: usize) -> &[(u32, f64)] {
         &self.list[self.first[stage] as usize..self.first[stage + 1] as usize]
     }
 
     /// Builds the index from (sender, receiver, seconds), sorted by sender and in the order of sending.
     fn new(count: usize, transfers: impl Iterator<Item = (u32, u32, f64)>) -> Self {
-        let mut ways = Ways { first: vec![0], list: vec![] };
+        let mut ways = TransferIndex { first: vec![0], list: vec![] };
         for (from, to, seconds) in transfers {
             while ways.first.len() <= from as usize {
                 ways.first.push(ways.list.len() as u32);
@@ -64,7 +64,7 @@ impl Ways {
     }
 }
 
-impl Batch {
+impl ReplicaPipeline {
     /// Iteration time in seconds, including all-reduces.
     pub(super) fn seconds(&self) -> f64 {
         let next = |(s, send): (usize, &(u32, u32, f64))| send.0 as usize == s && send.1 as usize == s + 1;
@@ -74,7 +74,7 @@ impl Batch {
             let ends = chain::ends(&self.stages, &sends, self.microbatches as usize);
             return ends.zip(&self.stages).map(|(end, stage)| end + stage[2]).fold(0.0, f64::max);
         }
-        let mut run = Run::new(self);
+        let mut run = PipelineClocks::new(self);
         let (m, count) = (self.microbatches as usize, run.count);
         let (mut rank, mut mark, mut marked_at, mut next_mark) = (0, vec![], 0, count + 1);
         let mut passed = false;
@@ -102,29 +102,29 @@ impl Batch {
     }
 }
 
-impl<'a> Run<'a> {
-    fn new(batch: &'a Batch) -> Self {
-        let count = batch.stages.len();
-        let mut sent = batch.transfers.clone();
+impl<'a> PipelineClocks<'a> {
+    fn new(pipeline: &'a ReplicaPipeline) -> Self {
+        let count = pipeline.stages.len();
+        let mut sent = pipeline.transfers.clone();
         sent.sort_unstable_by_key(|send| (send.0, send.1));
         let mut returned: Vec<(u32, u32, f64)> = sent.iter().map(|&(from, to, seconds)| (to, from, seconds)).collect();
         returned.sort_unstable_by_key(|send| (send.0, std::cmp::Reverse(send.1)));
-        Run {
-            batch,
+        PipelineClocks {
+            pipeline,
             count,
             free: vec![[0.0; 3]; count],
             activations: vec![0.0; count],
             gradients: vec![0.0; count * count],
-            sends: Ways::new(count, sent.into_iter()),
-            returns: Ways::new(count, returned.into_iter()),
+            sends: TransferIndex::new(count, sent.into_iter()),
+            returns: TransferIndex::new(count, returned.into_iter()),
         }
     }
 
     /// Runs all operations of a rank.
     fn rank(&mut self, rank: usize) {
-        let (count, m) = (self.count, self.batch.microbatches as usize);
+        let (count, m) = (self.count, self.pipeline.microbatches as usize);
         let base = rank % count;
-        for (s, &[forward, backward, _]) in self.batch.stages.iter().enumerate() {
+        for (s, &[forward, backward, _]) in self.pipeline.stages.iter().enumerate() {
             let [mut compute, mut activations, mut gradients] = self.free[s];
             if rank + s >= count && rank + s - count < m {
                 let slot = if base + s >= count { base + s - count } else { base + s };

@@ -17,18 +17,18 @@
 
 use plantui_core::plan::{Execution, Schedule, interleaved_round};
 
-/// Numbers of parts per device that are tried if the number is free.
+/// Numbers of parts per device that are tried if the number is free. Each is a search of its own.
 pub(super) const PARTS: std::ops::RangeInclusive<u32> = 2..=8;
 
 /// Schedule with its number of parts of the model per device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct ScheduleKind {
     pub(super) schedule: Schedule,
     pub(super) parts: u32,
 }
 
-impl Kind {
-    pub(super) const ONE: Kind = Kind { schedule: Schedule::OneForwardOneBackward, parts: 1 };
+impl ScheduleKind {
+    pub(super) const ONE: ScheduleKind = ScheduleKind { schedule: Schedule::OneForwardOneBackward, parts: 1 };
 
     pub(super) fn execution(self) -> Execution {
         Execution { virtual_stages: self.parts, ..self.schedule.into() }
@@ -60,15 +60,15 @@ impl Kind {
 
 /// Requested schedule and number of parts; `None` leaves them free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct ScheduleRequest {
     pub(super) schedule: Option<Schedule>,
     pub(super) parts: Option<u32>,
 }
 
-impl Wanted {
+impl ScheduleRequest {
     /// Kinds to search, 1F1B first if included, restricted to schedules for which `runs` is true (an engine's
     /// schedules).
-    pub(super) fn kinds(self, runs: &dyn Fn(Schedule) -> bool) -> Vec<Kind> {
+    pub(super) fn kinds(self, runs: &dyn Fn(Schedule) -> bool) -> Vec<ScheduleKind> {
         const ORDER: [Schedule; 5] = [
             Schedule::OneForwardOneBackward,
             Schedule::ZeroBubbleH1,
@@ -77,11 +77,11 @@ impl Wanted {
             Schedule::GPipe,
         ];
         let asked = |schedule: &Schedule| self.schedule.is_none_or(|asked| asked == *schedule) && runs(*schedule);
-        let kinds = |schedule: Schedule| -> Vec<Kind> {
+        let kinds = |schedule: Schedule| -> Vec<ScheduleKind> {
             match (schedule, self.parts) {
-                (Schedule::Interleaved, None) => PARTS.map(|parts| Kind { schedule, parts }).collect(),
-                (Schedule::Interleaved, Some(parts)) => vec![Kind { schedule, parts }],
-                _ => vec![Kind { schedule, parts: schedule.least_parts() }],
+                (Schedule::Interleaved, None) => PARTS.map(|parts| ScheduleKind { schedule, parts }).collect(),
+                (Schedule::Interleaved, Some(parts)) => vec![ScheduleKind { schedule, parts }],
+                _ => vec![ScheduleKind { schedule, parts: schedule.least_parts() }],
             }
         };
         ORDER.into_iter().filter(asked).flat_map(kinds).collect()
@@ -99,7 +99,7 @@ impl Wanted {
 
     /// Requested schedules that support any stages, with different replicas and in any order.
     pub(super) fn of_any_stages(self) -> Vec<Schedule> {
-        let any = |kind: &Kind| kind.parts == 1;
+        let any = |kind: &ScheduleKind| kind.parts == 1;
         self.kinds(&|_| true).into_iter().filter(any).map(|kind| kind.schedule).collect()
     }
 

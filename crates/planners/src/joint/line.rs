@@ -18,8 +18,8 @@ use plantui_core::{
 
 use super::{
     engine::linked,
-    recompute::{Offers, Swaps, Together},
-    weighing::{Way, Weights},
+    recompute::{Offers, RecomputeItem, Swaps},
+    weighing::{ModeDifference, SmallerModes},
 };
 use crate::{engine_layers::Rule, pipeline_options::Recompute};
 
@@ -28,7 +28,7 @@ const FORWARD_SHARE: f64 = 1.0 / 3.0;
 
 /// Units in the order of the line.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct UnitLine {
     /// Nodes in topological order, by unit.
     pub(super) units: Vec<Vec<usize>>,
     /// Unit, by node.
@@ -39,10 +39,10 @@ pub(super) struct Line {
     at_ends: Option<Vec<bool>>,
 }
 
-impl Line {
+impl UnitLine {
     pub(super) fn of(dag: &Dag) -> Self {
         let orders = [dag.topological_order().to_vec(), dag.stack_order()];
-        let lines = orders.map(|order| Line::along(dag, &order));
+        let lines = orders.map(|order| UnitLine::along(dag, &order));
         let [first, second] = lines;
         if second.units.len() > first.units.len() { second } else { first }
     }
@@ -60,7 +60,7 @@ impl Line {
             unit_of[node] = units.len() - 1;
             units.last_mut().expect("a unit was begun").push(node);
         }
-        Line { units, unit_of, blocks: None, at_ends: None }
+        UnitLine { units, unit_of, blocks: None, at_ends: None }
     }
 
     /// Line of an engine's layers. If no layer repeats, a layer without input from the one before joins its unit.
@@ -78,7 +78,7 @@ impl Line {
                 units.last_mut().expect("a unit was begun").push(node);
             }
         }
-        Line { units, unit_of, blocks: Some(blocks), at_ends: Some(layering.at_ends.clone()) }
+        UnitLine { units, unit_of, blocks: Some(blocks), at_ends: Some(layering.at_ends.clone()) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -101,13 +101,13 @@ impl Line {
         for (unit, nodes) in self.units.into_iter().enumerate() {
             units[group(unit)].extend(nodes);
         }
-        Line { units, unit_of: self.unit_of.into_iter().map(group).collect(), blocks: None, at_ends: self.at_ends }
+        UnitLine { units, unit_of: self.unit_of.into_iter().map(group).collect(), blocks: None, at_ends: self.at_ends }
     }
 }
 
 /// Modes of a node: the fastest, and one with less memory or fewer parameters, which may be slower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ways {
+pub(super) struct NodeModes {
     pub(super) fast: usize,
     pub(super) small: Option<usize>,
     /// True if the node has more modes.
@@ -115,7 +115,7 @@ pub(super) struct Ways {
 }
 
 /// Modes left by the option; `None` if there are none.
-fn ways(modes: &[Mode], recompute: Recompute) -> Option<Ways> {
+fn ways(modes: &[Mode], recompute: Recompute) -> Option<NodeModes> {
     let all = || recompute.allowed(modes);
     let (fast, best) = all().reduce(|best, next| if next.1.time_s < best.1.time_s { next } else { best })?;
     let saves = |mode: &Mode| mode.memory_a < best.memory_a || mode.memory_b < best.memory_b;
@@ -125,14 +125,14 @@ fn ways(modes: &[Mode], recompute: Recompute) -> Option<Ways> {
         if key(next.1) < key(least.1) { next } else { least }
     });
     let small = small.map(|(position, _)| position);
-    Some(Ways { fast, small, more: all().count() > 1 + usize::from(small.is_some()) })
+    Some(NodeModes { fast, small, more: all().count() > 1 + usize::from(small.is_some()) })
 }
 
 /// Modes of a node for engines: kept, and recomputing unless the node is at an end.
-fn layered_ways(modes: &[Mode], at_end: bool) -> Ways {
+fn layered_ways(modes: &[Mode], at_end: bool) -> NodeModes {
     let find = |again| modes.iter().position(|mode| recomputes(&mode.id) == again);
     let fast = find(false).unwrap_or(0);
-    Ways { fast, small: find(true).filter(|again| !at_end && *again != fast), more: false }
+    NodeModes { fast, small: find(true).filter(|again| !at_end && *again != fast), more: false }
 }
 
 /// Forward seconds of a mode, as the simulator assumes by default.
@@ -147,10 +147,10 @@ fn forward(mode: &Mode, modes: &[Mode]) -> f64 {
 
 /// Costs of units at one tensor degree.
 #[derive(Debug, Clone)]
-pub(super) struct Costs {
+pub(super) struct DegreeCosts {
     pub(super) t: u32,
     /// Modes, by node.
-    pub(super) ways: Vec<Ways>,
+    pub(super) ways: Vec<NodeModes>,
     /// True if some node has modes that are left out.
     pub(super) leaves_out: bool,
     /// True if all byte counts are integers, so that their sums are exact.
@@ -168,7 +168,7 @@ pub(super) struct Costs {
     pub(super) swaps: Swaps,
     /// Changes of parameters by recomputation, if any; `parameters` are then the fewest. `None` if a rule prescribes
     /// which nodes recompute.
-    pub(super) weights: Option<Weights>,
+    pub(super) weights: Option<SmallerModes>,
     /// True if some node's forward depends on its mode. Bounds then take a stage's time as half forward, half backward,
     /// which makes them least.
     pub(super) halves: bool,
@@ -207,13 +207,13 @@ impl StageCost {
     }
 }
 
-impl Costs {
+impl DegreeCosts {
     /// Computes costs; `None` if a node lacks the degree, or the option leaves it no mode.
     // Long: one pass over the layers fills all tables that the search reads.
     pub(super) fn new(
         dag: &Dag,
         profile: &PiperProfile,
-        line: &Line,
+        line: &UnitLine,
         t: u32,
         (recompute, rule): (Recompute, Rule),
         bandwidth: f64,
@@ -223,9 +223,9 @@ impl Costs {
             Some(at_ends) => Some(layered_ways(modes, at_ends[node])),
             None => ways(modes, recompute),
         };
-        let ways: Vec<Ways> = modes.iter().enumerate().map(own).collect::<Option<_>>()?;
+        let ways: Vec<NodeModes> = modes.iter().enumerate().map(own).collect::<Option<_>>()?;
         let n = line.len();
-        let mut costs = Costs {
+        let mut costs = DegreeCosts {
             t,
             leaves_out: ways.iter().any(|ways| ways.more),
             whole_bytes: modes.iter().flat_map(|modes| modes.iter()).all(|mode| {
@@ -255,14 +255,14 @@ impl Costs {
         let (mut smaller, mut fastest) = (vec![vec![]; n], vec![0.0; n]);
         for (unit, nodes) in line.units.iter().enumerate() {
             let mut sums = [0.0; 5];
-            let mut layer = Together::NOTHING;
+            let mut layer = RecomputeItem::NOTHING;
             for &node in nodes {
                 let (fast, small) = (&modes[node][costs.ways[node].fast], costs.ways[node].small);
                 let forward_s = forward(fast, modes[node]);
                 let mut parameters = fast.parameters;
                 fastest[unit] += parameters;
                 let only = recomputes(&fast.id);
-                let mut own = Together { offers: Offers { kept: !only, again: only }, ..Together::NOTHING };
+                let mut own = RecomputeItem { offers: Offers { kept: !only, again: only }, ..RecomputeItem::NOTHING };
                 if let Some(small) = small.map(|small| &modes[node][small]) {
                     costs.halves |= (forward(small, modes[node]) - forward_s).abs() > 1e-12 * fast.time_s;
                     parameters = parameters.min(small.parameters);
@@ -270,9 +270,9 @@ impl Costs {
                         [small.time_s - fast.time_s, fast.memory_a - small.memory_a, fast.memory_b - small.memory_b];
                     if line.at_ends.is_none() {
                         let ([seconds, in_flight, fixed], parameters) = (key, small.parameters - fast.parameters);
-                        smaller[unit].push(Way { node, seconds, in_flight, fixed, parameters });
+                        smaller[unit].push(ModeDifference { node, seconds, in_flight, fixed, parameters });
                     }
-                    own = Together { nodes: vec![node], key, offers: Offers { again: true, ..own.offers } };
+                    own = RecomputeItem { nodes: vec![node], key, offers: Offers { again: true, ..own.offers } };
                 }
                 if by_node {
                     costs.swaps.add(unit, own);
@@ -301,15 +301,16 @@ impl Costs {
             }
         }
         costs.swaps.finish();
-        costs.weights = Some(rule).filter(|&rule| rule == Rule::Free).and_then(|_| Weights::new(smaller, &fastest));
+        costs.weights =
+            Some(rule).filter(|&rule| rule == Rule::Free).and_then(|_| SmallerModes::new(smaller, &fastest));
         costs.link(dag, profile, line, &modes, bandwidth);
         Some(costs)
     }
 
     /// Records transfers between units. Each end counts with the cheaper of its modes.
-    fn link(&mut self, dag: &Dag, profile: &PiperProfile, line: &Line, modes: &[&[Mode]], bandwidth: f64) {
+    fn link(&mut self, dag: &Dag, profile: &PiperProfile, line: &UnitLine, modes: &[&[Mode]], bandwidth: f64) {
         let least = |node: usize, of: &dyn Fn(&Mode) -> f64| {
-            let Ways { fast, small, .. } = self.ways[node];
+            let NodeModes { fast, small, .. } = self.ways[node];
             [Some(fast), small].into_iter().flatten().map(|way| of(&modes[node][way])).fold(f64::INFINITY, f64::min)
         };
         let arriving = dag.places_of_arrival();

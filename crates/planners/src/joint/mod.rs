@@ -7,8 +7,8 @@
 //! (PipeDream-Flush, ICML 2021), the costs are Piper's (NeurIPS 2021). `README.md` describes the method and lists the
 //! files.
 //!
-//! The search times splits with its own fast evaluation. The reported time comes from [`plantui_core::simulate`], and
-//! [`plantui_core::family::check()`] confirms the plan; it shares code with neither.
+//! Under 1F1B the search times splits with its own fast evaluation. The reported time comes from
+//! [`plantui_core::simulate`], and [`plantui_core::family::check()`] confirms the plan; it shares code with neither.
 //!
 //! With `n` units, `t` tensor degrees, up to `S` stages and `w` units that fit a stage: `O(t · S · n · w)` time for the
 //! tables, `O(S · n · w)` for each decision, and `O(t · S · n + S · n · w)` memory.
@@ -22,7 +22,6 @@ mod decide;
 mod elsewhere;
 mod engine;
 mod evaluate;
-mod interleave;
 mod kind;
 mod line;
 mod none;
@@ -59,24 +58,24 @@ use crate::{
     engine_layers::{self, Rule},
     pipeline_options::Recompute,
 };
-use engine::Engine;
-use kind::{Kind, Plans};
-use line::{Costs, Line};
-use none::Enough;
-use routes::{Judged, Rates};
-use search::{FoundPlan, Hunt, Judge, Scope, Split};
+use engine::EngineDemands;
+use kind::{Plans, ScheduleKind};
+use line::{DegreeCosts, UnitLine};
+use none::SufficientLimits;
+use routes::{Rates, RoutePlans};
+use search::{ClassSearch, FoundPlan, LineSplit, RouteTime, SearchScope};
 use settings::JointSettings;
-use table::Table;
+use table::DegreeTable;
 use whole::AlongWhole;
 
-/// Maximum number of units. Longer lines are thinned.
+/// Maximum number of units. Longer lines are thinned; whole, they take over 3 times as long.
 const MOST_UNITS: usize = 256;
-/// Number of nodes from which a network gets a plan before the full search.
+/// Number of nodes from which a network gets a plan before the full search. Without it, 1000 layers get a worse plan.
 const LONG: usize = 1000;
 /// Reason to refuse a workload whose nodes share no tensor degree.
 const NO_COMMON_DEGREE: &str = "No tensor degree is offered by all nodes, and all stages have the same one.";
 /// Relative rounding error of sums of bytes that are not integers.
-const ROUNDING: f64 = 1e-12;
+const MEMORY_TOLERANCE: f64 = 1e-12;
 /// Relative gap below which a plan counts as optimal.
 const CLOSED: f64 = 1e-9;
 
@@ -133,10 +132,10 @@ impl Planner for Joint {
         let settings = JointSettings::new(&problem.options);
         // Bounds on plans that engines run do not hold for other plans.
         let narrow = if settings.anywhere { search.without_bounds() } else { search.clone() };
-        let mut outcome = Task::plan_within(problem, profile, settings, &narrow);
-        if settings.wanted.kinds(&|_| true).iter().any(|&kind| kind != Kind::ONE) {
+        let mut outcome = ProfileSearch::plan_within(problem, profile, settings, &narrow);
+        if settings.wanted.kinds(&|_| true).iter().any(|&kind| kind != ScheduleKind::ONE) {
             let quiet = search.quiet();
-            let plan = |problem: &Problem| Task::plan_within(problem, profile, settings, &quiet);
+            let plan = |problem: &Problem| ProfileSearch::plan_within(problem, profile, settings, &quiet);
             outcome = none::confirmed(problem, outcome, search, &plan);
         }
         if settings.anywhere {
@@ -189,7 +188,7 @@ fn check_options(problem: &Problem) -> Result<(), OptionError> {
 }
 
 /// Workload to plan, with limits and settings.
-struct Task<'a> {
+struct ProfileSearch<'a> {
     workload: &'a Workload,
     profile: &'a PiperProfile,
     limits: &'a Limits,
@@ -200,43 +199,44 @@ struct Task<'a> {
     /// Assumed bandwidths of transfers and all-reduces.
     rates: Rates,
     /// Plans simulated on the routes of a topology, if there is one.
-    judged: Option<&'a Judged<'a>>,
+    judged: Option<&'a RoutePlans<'a>>,
     /// Warm start, with its seconds.
     first: Option<(f64, Plan)>,
 }
 
 /// Best plan over all rules, and their joint bound.
-struct Best {
+struct RuleResults {
     plan: Option<(f64, Plan)>,
     lower: f64,
     stopped: bool,
     leaves_out: bool,
     counts: [usize; 3],
-    enough: Enough,
+    enough: SufficientLimits,
     along_whole: AlongWhole,
 }
 
-impl Task<'_> {
+impl ProfileSearch<'_> {
     /// Plans with slightly more memory than the limit, so that the bound holds despite rounding. The plan nearly always
     /// keeps the limit. Otherwise a second search uses slightly less memory, and the first bound is kept.
     fn plan_within(problem: &Problem, profile: &PiperProfile, settings: JointSettings, search: &Search) -> Outcome {
-        let task = Task {
+        let profile_search = ProfileSearch {
             workload: &problem.workload,
             profile,
             limits: &problem.limits,
             settings,
             search,
-            rounding: ROUNDING,
+            rounding: MEMORY_TOLERANCE,
             rates: Rates::uniform(problem.limits.bandwidth()),
             judged: None,
             first: None,
         };
-        let bound = task.plan();
-        if bound.plan.as_ref().is_none_or(|plan| task.fits(plan)) {
+        let bound = profile_search.plan();
+        if bound.plan.as_ref().is_none_or(|plan| profile_search.fits(plan)) {
             return bound;
         }
         let search = search.without_bounds();
-        let outcome = Task { search: &search, rounding: -ROUNDING, first: None, ..task }.plan();
+        let outcome =
+            ProfileSearch { search: &search, rounding: -MEMORY_TOLERANCE, first: None, ..profile_search }.plan();
         let Some(seconds) = outcome.objective else { return outcome };
         let lower_bound = bound.lower_bound.map(|lower| lower.min(seconds));
         let open = lower_bound.is_none_or(|lower| seconds - lower > CLOSED * seconds);
@@ -255,13 +255,14 @@ impl Task<'_> {
     fn search(&self) -> Outcome {
         let dag = &self.workload.dag;
         let engine = match self.settings.engine {
-            Some(runner) => match Engine::new(runner, self.workload, self.limits.machines.whole()) {
+            Some(runner) => match EngineDemands::new(runner, self.workload, self.limits.machines.whole()) {
                 Ok(engine) => Some(engine),
                 Err(why) => return engine_layers::refused(self.workload, &why),
             },
             None => None,
         };
-        let whole = engine.as_ref().map_or_else(|| Line::of(dag), |engine| Line::layered(&engine.layering, dag));
+        let whole =
+            engine.as_ref().map_or_else(|| UnitLine::of(dag), |engine| UnitLine::layered(&engine.layering, dag));
         let places = whole.len();
         // An engine that counts layers limits their number itself.
         let fine = (engine.is_none() && places > MOST_UNITS).then(|| whole.clone());
@@ -285,7 +286,7 @@ impl Task<'_> {
             let title = engine.runner.title();
             return Outcome::refused(format!("{title} does not run that schedule, but {}.", known.join(", ")));
         }
-        let scope = Scope {
+        let scope = SearchScope {
             devices: self.limits.devices,
             microbatches: self.limits.microbatches,
             bandwidth: self.rates.reduce,
@@ -295,21 +296,24 @@ impl Task<'_> {
             runner,
             gap: self.settings.gap,
         };
-        let mut best = Best {
+        let mut best = RuleResults {
             plan: self.first.clone(),
             lower: f64::INFINITY,
             stopped: false,
             leaves_out: false,
             counts: [0; 3],
-            enough: Enough::default(),
-            along_whole: AlongWhole { line: fine.filter(|_| kinds.contains(&Kind::ONE)), ..AlongWhole::default() },
+            enough: SufficientLimits::default(),
+            along_whole: AlongWhole {
+                line: fine.filter(|_| kinds.contains(&ScheduleKind::ONE)),
+                ..AlongWhole::default()
+            },
         };
         for (number, &rule) in rules.iter().enumerate() {
             let costs = self.costs(&line, engine.as_ref(), rule);
             if costs.is_empty() {
                 return self.no_degree(engine.as_ref());
             }
-            let kinds: Vec<Kind> =
+            let kinds: Vec<ScheduleKind> =
                 kinds.iter().copied().filter(|&kind| engine.as_ref().is_none_or(|own| own.runs(kind, rule))).collect();
             self.search_rule(&line, &costs, (scope, &kinds, rule), rules.len() == 1, &mut best);
             if best.stopped {
@@ -352,7 +356,7 @@ impl Task<'_> {
     }
 
     /// Costs at every tensor degree allowed by the settings and the engine.
-    fn costs(&self, line: &Line, engine: Option<&Engine>, rule: Rule) -> Vec<Costs> {
+    fn costs(&self, line: &UnitLine, engine: Option<&EngineDemands>, rule: Rule) -> Vec<DegreeCosts> {
         let degrees = self.profile.degrees();
         let within = degrees.into_iter().filter(|&t| t <= self.limits.devices);
         let allowed = within.filter(|&t| t == 1 || self.settings.tensor_parallel);
@@ -360,21 +364,21 @@ impl Task<'_> {
         let allowed =
             allowed.filter(|&t| engine.is_none_or(|engine| engine.obeys(self.workload, self.settings, t).is_ok()));
         let how = (self.settings.recompute, rule);
-        let of = |t: u32| Costs::new(&self.workload.dag, self.profile, line, t, how, self.rates.transfers(t));
+        let of = |t: u32| DegreeCosts::new(&self.workload.dag, self.profile, line, t, how, self.rates.transfers(t));
         allowed.filter_map(of).collect()
     }
 
     /// Searches plans under one recomputation rule and updates `best`.
     fn search_rule(
         &self,
-        line: &Line,
-        costs: &[Costs],
-        (scope, kinds, rule): (Scope, &[Kind], Rule),
+        line: &UnitLine,
+        costs: &[DegreeCosts],
+        (scope, kinds, rule): (SearchScope, &[ScheduleKind], Rule),
         only: bool,
-        best: &mut Best,
+        best: &mut RuleResults,
     ) {
         best.leaves_out |= costs.iter().any(|costs| costs.leaves_out);
-        let mut publish = |split: &Split, tables: &[Table<'_>]| {
+        let mut publish = |split: &LineSplit, tables: &[DegreeTable<'_>]| {
             self.publish(split.seconds, build::plan(self.profile, line, scope.microbatches, split, tables));
         };
         // The bound of one rule among several does not hold for all, and one of the thinned line does not hold for the
@@ -385,41 +389,41 @@ impl Task<'_> {
                 self.search.report_bound(bound);
             }
         };
-        let judge = |split: &Split, tables: &[Table<'_>]| self.judge(line, scope, split, tables);
-        let mut hunt = Hunt {
+        let judge = |split: &LineSplit, tables: &[DegreeTable<'_>]| self.judge(line, scope, split, tables);
+        let mut class_search = ClassSearch {
             scope,
-            tables: costs.iter().map(|costs| Table::bare(costs, self.memory())).collect(),
+            tables: costs.iter().map(|costs| DegreeTable::bare(costs, self.memory())).collect(),
             search: self.search,
             known: best.plan.as_ref().map_or(f64::INFINITY, |known| known.0),
             publish: &mut publish,
             bounded: &bounded,
             found: FoundPlan::default(),
-            judge: self.judged.map(|_| &judge as &Judge<'_>),
+            judge: self.judged.map(|_| &judge as &RouteTime<'_>),
             candidate: None,
         };
         // Long searches publish a plan first.
-        if self.workload.nodes.len() >= LONG && kinds.contains(&Kind::ONE) {
-            hunt.straight();
-            hunt.settle_candidate();
-            if hunt.found.best.is_none() {
+        if self.workload.nodes.len() >= LONG && kinds.contains(&ScheduleKind::ONE) {
+            class_search.straight();
+            class_search.settle_candidate();
+            if class_search.found.best.is_none() {
                 // Usually no plan of the thinned line fits. The whole line, where one may fit, gets half the time.
                 let half = self.search.part(self.search.remaining().map(|left| left / 2));
                 self.search_whole(&mut best.along_whole, rule, scope, &half);
                 thinned_only.set(best.along_whole.plan.is_none());
             }
         }
-        hunt.fill();
+        class_search.fill();
         // Faster plans of other schedules cut the 1F1B search short.
-        let plain = kinds.contains(&Kind::ONE);
-        let others: Vec<Kind> = kinds.iter().copied().filter(|&kind| kind != Kind::ONE).collect();
-        let open = !hunt.found.stopped;
-        let beside = if others.is_empty() || !open { f64::INFINITY } else { hunt.elsewhere(&others) };
-        if plain && !hunt.found.stopped {
-            hunt.run();
+        let plain = kinds.contains(&ScheduleKind::ONE);
+        let others: Vec<ScheduleKind> = kinds.iter().copied().filter(|&kind| kind != ScheduleKind::ONE).collect();
+        let open = !class_search.found.stopped;
+        let beside = if others.is_empty() || !open { f64::INFINITY } else { class_search.elsewhere(&others) };
+        if plain && !class_search.found.stopped {
+            class_search.run();
         } else {
-            hunt.found.lower = f64::INFINITY;
+            class_search.found.lower = f64::INFINITY;
         }
-        let Hunt { tables, found, .. } = hunt;
+        let ClassSearch { tables, found, .. } = class_search;
         best.lower = best.lower.min(found.lower).min(beside);
         if !open || (found.stopped && !others.is_empty()) {
             best.lower = 0.0;
@@ -437,7 +441,13 @@ impl Task<'_> {
     }
 
     /// Plan of a split with its simulated time, on the devices in order if there is a topology.
-    fn built(&self, line: &Line, scope: Scope, split: &Split, tables: &[Table<'_>]) -> Option<(f64, Plan)> {
+    fn built(
+        &self,
+        line: &UnitLine,
+        scope: SearchScope,
+        split: &LineSplit,
+        tables: &[DegreeTable<'_>],
+    ) -> Option<(f64, Plan)> {
         let plan = build::plan(self.profile, line, scope.microbatches, split, tables)?;
         let plan = self.judged.map_or_else(|| plan.clone(), |judged| judged.placed(plan.clone()));
         let seconds = build::simulated(self.workload, self.limits, &plan, &|| false)?;
@@ -445,7 +455,7 @@ impl Task<'_> {
     }
 
     /// Seconds of a split on the routes; `None` if it exceeds the memory or there is no topology.
-    fn judge(&self, line: &Line, scope: Scope, split: &Split, tables: &[Table<'_>]) -> Option<f64> {
+    fn judge(&self, line: &UnitLine, scope: SearchScope, split: &LineSplit, tables: &[DegreeTable<'_>]) -> Option<f64> {
         let judged = self.judged?;
         let (seconds, plan) = self.built(line, scope, split, tables)?;
         judged.keep(seconds, &plan);
@@ -473,7 +483,7 @@ impl Task<'_> {
         family::check(self.workload, &limits, &plan).is_valid()
     }
 
-    fn outcome(&self, best: Best, among: &'static str) -> Outcome {
+    fn outcome(&self, best: RuleResults, among: &'static str) -> Outcome {
         let Some((seconds, plan)) = best.plan else {
             return if best.stopped { Outcome::new(Status::Cancelled) } else { self.infeasible(best.enough) };
         };

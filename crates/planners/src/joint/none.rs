@@ -2,8 +2,8 @@
 //! breaks.
 
 use super::{
-    Costs, Engine, JointSettings, Line, NO_COMMON_DEGREE, Outcome, Status, Task, kind::Kind, search::Scope,
-    table::Table,
+    DegreeCosts, EngineDemands, JointSettings, NO_COMMON_DEGREE, Outcome, ProfileSearch, Status, UnitLine,
+    kind::ScheduleKind, search::SearchScope, table::DegreeTable,
 };
 use crate::{
     Infeasible, Problem,
@@ -20,7 +20,7 @@ use plantui_core::{
 
 /// Limits that would let a plan fit.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Enough {
+pub(super) struct SufficientLimits {
     /// Bytes of memory that are enough on these devices.
     pub(super) memory: Option<f64>,
     /// Number of devices that is enough with this memory.
@@ -29,10 +29,10 @@ pub(super) struct Enough {
     pub(super) rule: Option<String>,
 }
 
-impl Enough {
+impl SufficientLimits {
     /// Combines two searches: limits that are enough for one are enough.
-    pub(super) fn or(self, other: Enough) -> Enough {
-        Enough {
+    pub(super) fn or(self, other: SufficientLimits) -> SufficientLimits {
+        SufficientLimits {
             memory: self.memory.into_iter().chain(other.memory).reduce(f64::min),
             devices: self.devices.into_iter().chain(other.devices).min(),
             rule: self.rule.or(other.rule),
@@ -42,7 +42,7 @@ impl Enough {
 
 /// Rules on the number of stages and replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bar {
+enum ShapeRule {
     /// Rule of the schedule, or of the engine for it.
     Schedule,
     /// Whole machines only.
@@ -53,19 +53,19 @@ enum Bar {
     Microbatches,
 }
 
-impl Bar {
+impl ShapeRule {
     /// Sentence on the rule, for a number of stages and of microbatches per replica.
-    fn told(self, scope: Scope, kind: Kind, stages: usize, m: u32) -> String {
+    fn told(self, scope: SearchScope, kind: ScheduleKind, stages: usize, m: u32) -> String {
         let (name, counted) = (kind.schedule.name(), units::counted(stages, "stage"));
         match self {
-            Bar::Schedule if stages < 2 => format!("{name} needs at least two stages"),
-            Bar::Schedule if kind.schedule == Schedule::ZeroBubbleV => {
+            ShapeRule::Schedule if stages < 2 => format!("{name} needs at least two stages"),
+            ShapeRule::Schedule if kind.schedule == Schedule::ZeroBubbleV => {
                 format!(
                     "{name} over {counted} needs {} microbatches on each replica, and there are {m}",
                     2 * stages - 1
                 )
             }
-            Bar::Schedule => {
+            ShapeRule::Schedule => {
                 let refused = scope.runner.and_then(|runner| runner.refuses(kind.schedule, stages as u32, m));
                 let needs = || {
                     format!(
@@ -74,33 +74,33 @@ impl Bar {
                 };
                 refused.unwrap_or_else(needs)
             }
-            Bar::Parts if kind.parts == 1 => format!("{counted} cannot be cut"),
-            Bar::Parts => format!(
+            ShapeRule::Parts if kind.parts == 1 => format!("{counted} cannot be cut"),
+            ShapeRule::Parts => format!(
                 "{name} with {} virtual stages needs as many repeated layers on each of {counted}, and stages that send to the next only",
                 kind.parts
             ),
-            Bar::Machines => {
+            ShapeRule::Machines => {
                 let (machine, devices) = (scope.machine.unwrap_or(1), units::counted(scope.devices as usize, "device"));
                 format!(
                     "engines are started on whole machines of {machine} devices or a part of one, and {counted} on {devices} are not"
                 )
             }
-            Bar::Microbatches => {
+            ShapeRule::Microbatches => {
                 format!("{counted} need {stages} microbatches on each replica, and there are {m}")
             }
         }
     }
 }
 
-impl Task<'_> {
+impl ProfileSearch<'_> {
     /// Outcome if no tensor degree can be used, with the reason.
-    pub(super) fn no_degree(&self, engine: Option<&Engine>) -> Outcome {
-        let line = Line::of(&self.workload.dag);
+    pub(super) fn no_degree(&self, engine: Option<&EngineDemands>) -> Outcome {
+        let line = UnitLine::of(&self.workload.dag);
         let how = (Recompute::Auto, Rule::Free);
-        let usual = |t: &u32| Costs::new(&self.workload.dag, self.profile, &line, *t, how, 1.0).is_some();
+        let usual = |t: &u32| DegreeCosts::new(&self.workload.dag, self.profile, &line, *t, how, 1.0).is_some();
         let devices = self.limits.devices;
         let refusal =
-            |engine: &Engine| engine.obeys(self.workload, self.settings, *self.profile.degrees().first()?).err();
+            |engine: &EngineDemands| engine.obeys(self.workload, self.settings, *self.profile.degrees().first()?).err();
         if let Some(why) = engine.and_then(refusal) {
             return engine_layers::refused(self.workload, &why);
         }
@@ -132,8 +132,13 @@ impl Task<'_> {
     }
 
     /// Limits that would let a plan fit, as far as known when the search is stopped.
-    pub(super) fn enough(&self, tables: &[Table<'_>], scope: Scope, kinds: &[Kind]) -> Enough {
-        let mut enough = Enough::default();
+    pub(super) fn enough(
+        &self,
+        tables: &[DegreeTable<'_>],
+        scope: SearchScope,
+        kinds: &[ScheduleKind],
+    ) -> SufficientLimits {
+        let mut enough = SufficientLimits::default();
         for table in tables {
             for &kind in kinds {
                 let parts = kind.parts;
@@ -164,8 +169,8 @@ impl Task<'_> {
     }
 
     /// Rules broken by every number of stages and replicas, for one that breaks the fewest.
-    fn barred(&self, tables: &[Table<'_>], scope: Scope, kinds: &[Kind]) -> Option<String> {
-        let mut nearest: Option<(Vec<Bar>, Kind, usize, u32)> = None;
+    fn barred(&self, tables: &[DegreeTable<'_>], scope: SearchScope, kinds: &[ScheduleKind]) -> Option<String> {
+        let mut nearest: Option<(Vec<ShapeRule>, ScheduleKind, usize, u32)> = None;
         for (table, &kind) in tables.iter().flat_map(|table| kinds.iter().map(move |kind| (table, kind))) {
             let (t, units) = (table.costs.t, table.costs.len());
             for stages in scope.stages.map_or(1..=units, |asked| asked..=asked.min(units)) {
@@ -179,12 +184,13 @@ impl Task<'_> {
                     }
                     let machine = scope.machine.is_none_or(|machine| used <= machine || used.is_multiple_of(machine));
                     let keeps = [
-                        (Bar::Schedule, scope.runs(kind, stages, m)),
-                        (Bar::Parts, parts),
-                        (Bar::Machines, machine),
-                        (Bar::Microbatches, stages as u32 <= m),
+                        (ShapeRule::Schedule, scope.runs(kind, stages, m)),
+                        (ShapeRule::Parts, parts),
+                        (ShapeRule::Machines, machine),
+                        (ShapeRule::Microbatches, stages as u32 <= m),
                     ];
-                    let broken: Vec<Bar> = keeps.into_iter().filter(|(_, kept)| !kept).map(|(bar, _)| bar).collect();
+                    let broken: Vec<ShapeRule> =
+                        keeps.into_iter().filter(|(_, kept)| !kept).map(|(rule, _)| rule).collect();
                     // A single stage breaks few rules, which explains little.
                     let rank = (broken.len(), stages < 2);
                     if nearest.as_ref().is_none_or(|(known, _, count, _)| rank < (known.len(), *count < 2)) {
@@ -194,13 +200,13 @@ impl Task<'_> {
             }
         }
         let (broken, kind, stages, m) = nearest.filter(|(broken, ..)| !broken.is_empty())?;
-        let told: Vec<String> = broken.into_iter().map(|bar| bar.told(scope, kind, stages, m)).collect();
+        let told: Vec<String> = broken.into_iter().map(|rule| rule.told(scope, kind, stages, m)).collect();
         Some(told.join("; "))
     }
 
     /// Outcome without a plan, with the limits that would let one fit.
-    pub(super) fn infeasible(&self, enough: Enough) -> Outcome {
-        let Enough { memory, devices, rule } = enough;
+    pub(super) fn infeasible(&self, enough: SufficientLimits) -> Outcome {
+        let SufficientLimits { memory, devices, rule } = enough;
         let each = units::bytes_exact(self.limits.memory_limit());
         let have = units::counted(self.limits.devices as usize, "device");
         let mut explanation = match rule.filter(|_| memory.is_none()) {
@@ -236,8 +242,8 @@ fn suggestions(limits: &Limits, memory: Option<f64>, devices: Option<u32>) -> (S
 }
 
 /// Replaces suggested limits under which a search finds no plan. Outside 1F1B the memory of a stage depends on the
-/// whole plan, and [`Task::enough`] gives only a lower bound. Bisection finds the least memory; a wrong number of
-/// devices is dropped.
+/// whole plan, and [`ProfileSearch::enough`] gives only a lower bound. Bisection finds the least memory; a wrong number
+/// of devices is dropped.
 pub(super) fn confirmed(
     problem: &Problem,
     outcome: Outcome,

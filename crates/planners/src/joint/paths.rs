@@ -12,11 +12,8 @@
 //! * the **way home**. After the last backward its gradients go on to the first stage, while at most some weights'
 //!   parts are left here;
 //! * the **all-reduce**, which starts when the stage has finished, and those of the stages on the way home;
-//! * under ZB-H1 and GPipe, where stages may send past the next one, the **engines**. The first tensor of the last
-//!   microbatch waits for all tensors of the others, and so do returned gradients;
-//! * under ZB-H1 the **loop**. Forward `k + w + 1` follows the inputs' backward `k`. So `M − 1 = q (w + 1) + r` allows
-//!   `q + 1` loops `F + R + I` in sequence, and `r` pairs `F + I` behind them. For `q = 0` these are forwards only, or
-//!   backwards only.
+//! * under GPipe, the **engines**. A stage may send past the next one. The first tensor of the last microbatch waits
+//!   for all tensors of the others, and so do returned gradients.
 //!
 //! `R = 2c + Σ t>s (x + 2c)` uses a stage's part if it has several, and `I` for `B` in `x` if `B` is split:
 //!
@@ -42,7 +39,7 @@
 //! If a node's modes differ in their forward, `F` is unknown before the choice. The turns are then dropped, the ways
 //! count transfers only, and the weights count as their maximum. So the bound is little more than the busy time.
 
-use super::{kind::Kind, line::StageCost};
+use super::{kind::ScheduleKind, line::StageCost};
 use plantui_core::plan::{Schedule, interleaved_round};
 
 /// Share of the backward, without recomputation, that is delayed as the gradient of the weights: the simulator's
@@ -51,21 +48,21 @@ pub(super) const WEIGHTS: f64 = 0.5;
 
 /// Path lengths before a stage: to it, and home from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Ways {
+pub(super) struct PathLengths {
     pub(super) there: f64,
     pub(super) home: f64,
     /// Way home at the end of the iteration, or up to a stage on it plus that stage's all-reduce, whichever is longer.
     pub(super) end: f64,
 }
 
-impl Ways {
-    pub(super) const NONE: Ways = Ways { there: 0.0, home: 0.0, end: 0.0 };
+impl PathLengths {
+    pub(super) const NONE: PathLengths = PathLengths { there: 0.0, home: 0.0, end: 0.0 };
 }
 
 /// Shape of a pipeline, with sums that all of its bounds use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
-    pub(super) kind: Kind,
+    pub(super) kind: ScheduleKind,
     pub(super) stages: usize,
     pub(super) microbatches: u32,
     /// Forward and backward of the whole network in its fastest modes.
@@ -93,11 +90,11 @@ impl Frame {
     }
 
     /// Ways for the stages behind this one, which has an all-reduce of `reduce` seconds.
-    pub(super) fn after(&self, ways: Ways, cost: &StageCost, reduce: f64) -> Ways {
+    pub(super) fn after(&self, ways: PathLengths, cost: &StageCost, reduce: f64) -> PathLengths {
         let [forward, inputs, _] = self.split(cost);
         let v = self.parts();
         let inputs = inputs / v + cost.send;
-        Ways {
+        PathLengths {
             there: ways.there + forward / v + cost.send,
             home: ways.home + inputs,
             end: ways.end.max(reduce) + inputs,
@@ -116,7 +113,7 @@ impl Frame {
 
     /// Longest path through a stage. `ways` are those before it, `around` is the least sum of [`Frame::turn`] behind
     /// it, and `reduce` is its all-reduce.
-    pub(super) fn bound(&self, stage: usize, cost: &StageCost, ways: Ways, around: f64, reduce: f64) -> f64 {
+    pub(super) fn bound(&self, stage: usize, cost: &StageCost, ways: PathLengths, around: f64, reduce: f64) -> f64 {
         let (m, x) = (f64::from(self.microbatches), cost.both());
         let [forward, inputs, weights] = self.split(cost);
         let (s, w, v) = (stage as f64, (self.stages - 1 - stage) as f64, self.parts());
@@ -150,24 +147,7 @@ impl Frame {
             _ => 0.0,
         };
         let done = ways.there + wait + busy;
-        let own = (done + reduce).max(done - left + ways.end);
-        if self.kind.schedule != Schedule::ZeroBubbleH1 {
-            return own;
-        }
-        let (end, returned) = self.around(cost, m, w, way);
-        own.max(ways.there + (end + ways.end.max(weights + reduce)).max(returned + ways.end))
-    }
-
-    /// ZB-H1: longest path from the first forward of a stage to its last backward of inputs, around the model or
-    /// through the send engine. The second value ends with its last gradient through the returns' engine.
-    fn around(&self, cost: &StageCost, m: f64, w: f64, way: f64) -> (f64, f64) {
-        let [forward, inputs, _] = self.split(cost);
-        let once = forward + inputs + way;
-        let loops = ((m - 1.0) / (w + 1.0)).floor();
-        let rest = m - 1.0 - loops * (w + 1.0);
-        let each = if loops > 0.0 { forward + inputs } else { forward.max(inputs) };
-        let around = (loops + 1.0) * once + rest * each;
-        (around.max(once + (m - 1.0) * cost.sends), once + (m - 1.0) * cost.returns)
+        (done + reduce).max(done - left + ways.end)
     }
 }
 
@@ -184,7 +164,7 @@ pub(super) fn pipeline(frame: &Frame, stages: &[StageCost], factor: f64) -> f64 
     for (s, cost) in stages.iter().enumerate().rev() {
         around[s] = around[s + 1] + frame.turn(cost);
     }
-    let mut ways = Ways::NONE;
+    let mut ways = PathLengths::NONE;
     let mut most = 0.0;
     for (s, cost) in stages.iter().enumerate() {
         most = f64::max(most, frame.bound(s, cost, ways, around[s + 1], factor * cost.parameters));

@@ -6,14 +6,14 @@
 //!
 //! `O(nodes log nodes + classes · units)` time once, `O(classes)` for each query; `O(classes · units)` memory.
 
-/// Number of price classes.
+/// Number of price classes. Bounds the time of a query and the memory.
 const CLASSES: usize = 32;
 /// Rounding error of sums, relative to the bytes to save. Units that fit are not refused because of it.
-const ROUNDING: f64 = 1e-9;
+const FEASIBILITY_TOLERANCE: f64 = 1e-9;
 
 /// Class of nodes with about the same price.
 #[derive(Debug, Clone)]
-struct Class {
+struct PriceClass {
     /// Least seconds per byte in the class.
     price: f64,
     /// Seconds and bytes saved before each boundary.
@@ -22,7 +22,7 @@ struct Class {
 
 /// All nodes that save bytes, cheapest class first.
 #[derive(Debug, Clone)]
-pub(super) struct Ranks(Vec<Class>);
+pub(super) struct Ranks(Vec<PriceClass>);
 
 impl Ranks {
     /// Builds the classes from seconds and bytes saved of the nodes of each unit.
@@ -41,7 +41,7 @@ impl Ranks {
             for unit in 0..units.len() {
                 before[unit + 1] = [before[unit][0] + before[unit + 1][0], before[unit][1] + before[unit + 1][1]];
             }
-            Class { price: price(nodes[0].1), before }
+            PriceClass { price: price(nodes[0].1), before }
         };
         Ranks(nodes.chunks(each).map(class).collect())
     }
@@ -58,7 +58,7 @@ impl Ranks {
             least += seconds;
             left -= saved;
         }
-        (left <= ROUNDING * shave).then_some(least)
+        (left <= FEASIBILITY_TOLERANCE * shave).then_some(least)
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::{cell::RefCell, sync::Arc};
 
-use super::{Outcome, Status, Task};
+use super::{Outcome, ProfileSearch, Status};
 use crate::Alternative;
 use plantui_core::{
     cluster::topology::{CollectiveOperation, LinkRule, Topology},
@@ -65,12 +65,12 @@ impl Rates {
 }
 
 /// Plans simulated on the routes, fastest first.
-pub(super) struct Judged<'a> {
+pub(super) struct RoutePlans<'a> {
     topology: &'a Arc<Topology>,
     best: RefCell<Vec<(f64, Plan)>>,
 }
 
-impl Judged<'_> {
+impl RoutePlans<'_> {
     /// Plan with its stages on the devices in order.
     pub(super) fn placed(&self, plan: Plan) -> Plan {
         let in_order: Vec<usize> = (0..plan.devices().count()).collect();
@@ -89,17 +89,17 @@ impl Judged<'_> {
     }
 }
 
-impl Task<'_> {
+impl ProfileSearch<'_> {
     /// Plans on the routes of a topology.
     pub(super) fn plan_on(&self, topology: &Arc<Topology>) -> Outcome {
-        let judged = Judged { topology, best: RefCell::default() };
+        let judged = RoutePlans { topology, best: RefCell::default() };
         let slowest = LinkRule::of(topology).any;
         let guides = [Rates::typical(topology), Rates::uniform(slowest)];
         let quiet = self.search.without_bounds();
         let mut first = None;
         for rates in guides {
-            let task = Task { rates, judged: Some(&judged), first, search: &quiet, ..*self };
-            let outcome = task.search();
+            let profile_search = ProfileSearch { rates, judged: Some(&judged), first, search: &quiet, ..*self };
+            let outcome = profile_search.search();
             let (Some(plan), Some(seconds)) = (outcome.plan.clone(), outcome.objective) else { return outcome };
             first = Some((seconds, plan));
             if outcome.status == Status::Cancelled || self.search.cancelled() {
@@ -107,8 +107,8 @@ impl Task<'_> {
                 return Outcome { lower_bound: None, proven_among: None, ..outcome };
             }
         }
-        let task = Task { rates: Rates::fastest(topology), judged: Some(&judged), first, ..*self };
-        let mut outcome = task.search();
+        let profile_search = ProfileSearch { rates: Rates::fastest(topology), judged: Some(&judged), first, ..*self };
+        let mut outcome = profile_search.search();
         outcome.bound_holds_on_routes = true;
         if let Some(among) = &mut outcome.proven_among {
             *among += &format!(", on the routes of {}", topology.name);

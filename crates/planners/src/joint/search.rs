@@ -8,28 +8,27 @@
 
 use super::{
     bounds::{self, reduce_factor},
-    decide::{Arcs, Question, Shape},
-    evaluate::Batch,
-    kind::Kind,
+    decide::{PipelineShape, StageArcs, TimeProbe},
+    evaluate::ReplicaPipeline,
+    kind::ScheduleKind,
     line::StageCost,
     routes::MOST_JUDGED,
-    table::Table,
+    table::DegreeTable,
     weighing::Timing,
 };
 use plantui_core::{plan::runner::Runner, search::Search};
 
 /// Factor on a time that "no" proves: nearly dominated states were dropped.
 const PROOF: f64 = 1.0 - 4e-5;
-/// Relative resolution of bisection, well above the error of a "no".
+/// Relative resolution of bisection, well above the error of a "no". Bounds the number of probes of a class.
 const FINEST: f64 = 2e-4;
-/// Budget for improving one split, in stages times ranks.
+/// Budget for improving one split, in stages times ranks. Without climbing, plans are worse, and the search takes up to
+/// 1.22 times as long.
 const MOST_WORK: usize = 2_000_000;
-/// Maximum number of splits of a class up to which all are tried.
-const MOST_TRIED: usize = 40;
 
 /// Class of plans with one tensor degree, number of replicas and number of stages.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Class {
+pub(super) struct PlanClass {
     /// Index of the degree's table.
     pub(super) table: usize,
     pub(super) d: u32,
@@ -40,10 +39,10 @@ pub(super) struct Class {
 
 /// Plan, described by its cuts.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Split {
+pub(super) struct LineSplit {
     pub(super) table: usize,
     pub(super) d: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: ScheduleKind,
     /// First unit of every stage.
     pub(super) begins: Vec<usize>,
     /// Nodes that recompute, by stage, if they were weighed (`weighing`). Empty: the table's choice.
@@ -55,7 +54,7 @@ pub(super) struct Split {
 /// Result of a search.
 #[derive(Debug, Default)]
 pub(super) struct FoundPlan {
-    pub(super) best: Option<Split>,
+    pub(super) best: Option<LineSplit>,
     /// Lower bound on the iteration time.
     pub(super) lower: f64,
     /// True if the search was stopped before its end.
@@ -66,7 +65,7 @@ pub(super) struct FoundPlan {
 
 /// Limits shared by all classes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scope {
+pub(super) struct SearchScope {
     pub(super) devices: u32,
     pub(super) microbatches: u32,
     pub(super) bandwidth: f64,
@@ -79,7 +78,7 @@ pub(super) struct Scope {
     pub(super) gap: f64,
 }
 
-impl Scope {
+impl SearchScope {
     /// Numbers of replicas that divide the batch.
     pub(super) fn replicas(&self) -> Vec<u32> {
         self.replicas_on(self.devices)
@@ -98,17 +97,17 @@ impl Scope {
     }
 
     /// True if the schedule runs these stages and microbatches per replica, also in the engine if there is one.
-    pub(super) fn runs(&self, kind: Kind, stages: usize, microbatches: u32) -> bool {
+    pub(super) fn runs(&self, kind: ScheduleKind, stages: usize, microbatches: u32) -> bool {
         let refused = |runner: Runner| runner.refuses(kind.schedule, stages as u32, microbatches).is_some();
         kind.runs(stages, microbatches) && !self.runner.is_some_and(refused)
     }
 
     /// Numbers of stages that fit the devices, with their replicas. Under 1F1B only the fewest replicas, which take the
     /// fewest devices. Otherwise all, since the number in flight depends on them.
-    pub(super) fn shapes(&self, kind: Kind, t: u32, units: usize, devices: u32) -> Vec<(usize, u32)> {
+    pub(super) fn shapes(&self, kind: ScheduleKind, t: u32, units: usize, devices: u32) -> Vec<(usize, u32)> {
         let replicas = self.replicas_on(devices);
         let most = units.min((devices / t).min(self.microbatches) as usize);
-        let each = if kind == Kind::ONE { 1 } else { usize::MAX };
+        let each = if kind == ScheduleKind::ONE { 1 } else { usize::MAX };
         let found = (1..=most).flat_map(|stages| {
             let fits = move |d: &u32| {
                 let m = self.microbatches / d;
@@ -126,41 +125,42 @@ impl Scope {
 }
 
 /// Search in progress.
-pub(super) struct Hunt<'s, 'c> {
-    pub(super) scope: Scope,
-    pub(super) tables: Vec<Table<'c>>,
+pub(super) struct ClassSearch<'s, 'c> {
+    pub(super) scope: SearchScope,
+    pub(super) tables: Vec<DegreeTable<'c>>,
     pub(super) search: &'s Search,
     /// Seconds of the best plan from elsewhere; infinite if there is none.
     pub(super) known: f64,
     /// Receives every better split.
-    pub(super) publish: &'s mut dyn FnMut(&Split, &[Table<'_>]),
+    pub(super) publish: &'s mut dyn FnMut(&LineSplit, &[DegreeTable<'_>]),
     /// Receives every better bound of this search.
     pub(super) bounded: &'s dyn Fn(f64),
     pub(super) found: FoundPlan,
     /// Evaluates splits on the routes of a topology, if there is one.
-    pub(super) judge: Option<&'s Judge<'s>>,
+    pub(super) judge: Option<&'s RouteTime<'s>>,
     /// Best split of a class by the search's own times, not yet judged.
-    pub(super) candidate: Option<Split>,
+    pub(super) candidate: Option<LineSplit>,
 }
 
 /// Function that returns the seconds of a split on the routes of a topology.
-pub(super) type Judge<'s> = dyn Fn(&Split, &[Table<'_>]) -> Option<f64> + 's;
+pub(super) type RouteTime<'s> = dyn Fn(&LineSplit, &[DegreeTable<'_>]) -> Option<f64> + 's;
 
-impl<'c> Hunt<'_, 'c> {
+impl<'c> ClassSearch<'_, 'c> {
     /// Fills all tables, which are independent of each other. If stopped, the search ends.
     pub(super) fn fill(&mut self) {
         let (scope, search) = (self.scope, self.search);
         let tables = std::mem::take(&mut self.tables);
         let own: Vec<_> = tables.iter().map(|table| (table.costs, table.memory())).collect();
-        let filled = |table: Table<'c>| {
+        let filled = |table: DegreeTable<'c>| {
             let most = scope.most_stages(table.costs.t, table.costs.len());
             table.filled(most, &|| search.cancelled())
         };
-        let filled: Vec<Option<Table<'c>>> = search.map(tables, filled);
+        let filled: Vec<Option<DegreeTable<'c>>> = search.map(tables, filled);
         self.found.stopped = filled.iter().any(Option::is_none);
         // Plans found so far are built from the costs alone.
-        let or_bare =
-            |(table, (costs, memory)): (Option<Table<'c>>, _)| table.unwrap_or_else(|| Table::bare(costs, memory));
+        let or_bare = |(table, (costs, memory)): (Option<DegreeTable<'c>>, _)| {
+            table.unwrap_or_else(|| DegreeTable::bare(costs, memory))
+        };
         self.tables = filled.into_iter().zip(own).map(or_bare).collect();
     }
 
@@ -228,7 +228,7 @@ impl<'c> Hunt<'_, 'c> {
         best.min(self.known) * (1.0 - self.scope.gap)
     }
 
-    fn classes(&self) -> Vec<Class> {
+    fn classes(&self) -> Vec<PlanClass> {
         let mut classes = vec![];
         let replicas = self.scope.replicas();
         for (index, table) in self.tables.iter().enumerate() {
@@ -248,15 +248,15 @@ impl<'c> Hunt<'_, 'c> {
                     let left = m - 1.0 - (loops - 1.0) * stages as f64;
                     let around = rest * loops + left * heaviest * if loops > 1.0 { 1.0 } else { 0.5 };
                     let lower = around.max(m * heaviest);
-                    classes.push(Class { table: index, d, stages, lower: lower * PROOF });
+                    classes.push(PlanClass { table: index, d, stages, lower: lower * PROOF });
                 }
             }
         }
         classes
     }
 
-    fn shape(&self, class: &Class) -> Shape {
-        Shape {
+    fn shape(&self, class: &PlanClass) -> PipelineShape {
+        PipelineShape {
             stages: class.stages,
             microbatches: self.scope.microbatches / class.d,
             reduce: reduce_factor(class.d, self.scope.bandwidth),
@@ -264,9 +264,9 @@ impl<'c> Hunt<'_, 'c> {
     }
 
     /// Finds plans of a class and its bound.
-    fn explore(&mut self, class: &mut Class) {
+    fn explore(&mut self, class: &mut PlanClass) {
         let shape = self.shape(class);
-        let mut own: Option<Split> = None;
+        let mut own: Option<LineSplit> = None;
         let (mut low, mut high) = (class.lower, self.goal());
         let mut arcs;
         if high == f64::INFINITY {
@@ -276,7 +276,7 @@ impl<'c> Hunt<'_, 'c> {
             loop {
                 high *= 1.0 + step;
                 step *= 2.0;
-                arcs = Arcs::new(&mut self.tables[class.table], shape, high);
+                arcs = StageArcs::new(&mut self.tables[class.table], shape, high);
                 if self.ask(class, &arcs, high, f64::INFINITY, &mut own) {
                     break;
                 }
@@ -287,7 +287,7 @@ impl<'c> Hunt<'_, 'c> {
                 }
             }
         } else {
-            arcs = Arcs::new(&mut self.tables[class.table], shape, high);
+            arcs = StageArcs::new(&mut self.tables[class.table], shape, high);
             if !self.ask(class, &arcs, high, f64::INFINITY, &mut own) {
                 class.lower = class.lower.max(high * PROOF);
                 return;
@@ -304,9 +304,6 @@ impl<'c> Hunt<'_, 'c> {
         }
         if low < self.goal() && !self.search.cancelled() {
             self.in_step(class, &arcs, low, &mut own);
-            for begins in all_splits(self.tables[class.table].costs.len(), class.stages) {
-                self.consider(class.table, class.d, begins, &mut own);
-            }
         }
         if class.lower < self.goal()
             && !self.search.cancelled()
@@ -317,7 +314,7 @@ impl<'c> Hunt<'_, 'c> {
     }
 
     /// Searches for plans whose windows keep a period, by bisection to the shortest period that has any.
-    fn in_step(&mut self, class: &Class, arcs: &Arcs, low: f64, own: &mut Option<Split>) {
+    fn in_step(&mut self, class: &PlanClass, arcs: &StageArcs, low: f64, own: &mut Option<LineSplit>) {
         let m = f64::from(self.shape(class).microbatches);
         let Some(best) = own.as_ref().map(|own| own.seconds) else { return };
         let total = self.tables[class.table].costs.fastest(0, self.tables[class.table].costs.len());
@@ -333,8 +330,15 @@ impl<'c> Hunt<'_, 'c> {
     }
 
     /// Runs the decision problem and evaluates its splits. Returns true if there are any.
-    fn ask(&mut self, class: &Class, arcs: &Arcs, time: f64, period: f64, own: &mut Option<Split>) -> bool {
-        let splits = arcs.decide(&self.tables[class.table], Question { time, period });
+    fn ask(
+        &mut self,
+        class: &PlanClass,
+        arcs: &StageArcs,
+        time: f64,
+        period: f64,
+        own: &mut Option<LineSplit>,
+    ) -> bool {
+        let splits = arcs.decide(&self.tables[class.table], TimeProbe { time, period });
         let any = !splits.is_empty();
         for begins in splits {
             self.consider(class.table, class.d, begins, own);
@@ -343,7 +347,7 @@ impl<'c> Hunt<'_, 'c> {
     }
 
     /// Evaluates a split, publishes it and keeps it as `own` if it is faster.
-    fn consider(&mut self, table: usize, d: u32, begins: Vec<usize>, own: &mut Option<Split>) {
+    fn consider(&mut self, table: usize, d: u32, begins: Vec<usize>, own: &mut Option<LineSplit>) {
         if own.as_ref().is_some_and(|own| own.begins == begins) {
             return;
         }
@@ -359,13 +363,13 @@ impl<'c> Hunt<'_, 'c> {
         let (Some(judge), Some(split)) = (self.judge, self.candidate.take()) else { return };
         let Some(seconds) = judge(&split, &self.tables) else { return };
         if self.found.best.as_ref().is_none_or(|best| seconds < best.seconds) {
-            let split = Split { seconds, ..split };
+            let split = LineSplit { seconds, ..split };
             (self.publish)(&split, &self.tables);
             self.found.best = Some(split);
         }
     }
 
-    pub(super) fn publish(&mut self, split: &Split) {
+    pub(super) fn publish(&mut self, split: &LineSplit) {
         if self.judge.is_some() {
             if self.candidate.as_ref().is_none_or(|known| split.seconds < known.seconds) {
                 self.candidate = Some(split.clone());
@@ -379,7 +383,7 @@ impl<'c> Hunt<'_, 'c> {
     }
 
     /// Split with its time; `None` if it does not fit or its bound is not below `most`.
-    pub(super) fn evaluated(&mut self, table: usize, d: u32, begins: Vec<usize>, most: f64) -> Option<Split> {
+    pub(super) fn evaluated(&mut self, table: usize, d: u32, begins: Vec<usize>, most: f64) -> Option<LineSplit> {
         let count = begins.len();
         let (microbatches, factor) = (self.scope.microbatches / d, reduce_factor(d, self.scope.bandwidth));
         let costs = self.tables[table].costs;
@@ -400,7 +404,7 @@ impl<'c> Hunt<'_, 'c> {
         let transfers = costs.transfers(&begins);
         let time = |stages: &[StageCost], _: &[f64]| {
             let stages = stages.iter().map(parts).collect();
-            Some(Batch { microbatches, stages, transfers: transfers.clone() }.seconds())
+            Some(ReplicaPipeline { microbatches, stages, transfers: transfers.clone() }.seconds())
         };
         let timing = Timing {
             begins: &begins,
@@ -411,32 +415,18 @@ impl<'c> Hunt<'_, 'c> {
             time: &time,
         };
         let (seconds, again) = timing.least(&self.tables[table])?;
-        Some(Split { table, d, kind: Kind::ONE, begins, again, seconds })
+        Some(LineSplit { table, d, kind: ScheduleKind::ONE, begins, again, seconds })
     }
 
     /// Improves a split by moving its cuts.
-    fn improve(&mut self, own: Split) {
+    fn improve(&mut self, own: LineSplit) {
         let count = own.begins.len();
         let (table, d) = (own.table, own.d);
         let ranks = count + (self.scope.microbatches / d) as usize;
-        self.climb(own, MOST_WORK, &|hunt, begins, most| {
-            let split = hunt.evaluated(table, d, begins, most);
+        self.climb(own, MOST_WORK, &|class_search, begins, most| {
+            let split = class_search.evaluated(table, d, begins, most);
             let took = count * count / 8 + if split.is_some() { count * ranks } else { 0 };
             (split, took)
         });
     }
-}
-
-/// All splits of the units into stages; none if there are more than `MOST_TRIED`.
-pub(super) fn all_splits(units: usize, stages: usize) -> Vec<Vec<usize>> {
-    let mut found = vec![vec![0]];
-    for stage in 1..stages {
-        let ends = |begins: &Vec<usize>| begins[stage - 1] + 1..=units - (stages - stage);
-        let longer = found.iter().flat_map(|begins| ends(begins).map(|next| [begins.as_slice(), &[next]].concat()));
-        found = longer.take(MOST_TRIED + 1).collect();
-        if found.len() > MOST_TRIED {
-            return vec![];
-        }
-    }
-    found
 }

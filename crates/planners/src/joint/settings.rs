@@ -1,6 +1,6 @@
 //! Options of the planner, parsed from the user's settings.
 
-use super::kind::{PARTS, Wanted};
+use super::kind::{PARTS, ScheduleRequest};
 use crate::{
     Bearing, OptionKind, OptionSpec, Options, Tunable,
     pipeline_options::{self, Recompute},
@@ -21,7 +21,7 @@ pub(super) struct JointSettings {
     /// Engine that must run the plan unchanged, if any.
     pub(super) engine: Option<Runner>,
     /// Schedule and parts of the model on each device.
-    pub(super) wanted: Wanted,
+    pub(super) wanted: ScheduleRequest,
     /// Exact number of stages; `None` leaves it free.
     pub(super) stages: Option<usize>,
     /// Gap within which a plan is good enough, as a fraction of its time.
@@ -160,7 +160,7 @@ impl JointSettings {
             recompute: pipeline_options::recompute(options),
             anywhere: engine.is_none() && options.choice("space") == "any",
             engine,
-            wanted: Wanted {
+            wanted: ScheduleRequest {
                 schedule: Schedule::find(options.choice("schedule")),
                 parts: Some(options.number("virtual_stages") as u32)
                     .filter(|&parts| parts > 0)

@@ -6,13 +6,13 @@
 //! `O(stages · units)` memory, where a window is the units that fit a stage.
 
 use super::{
-    line::Costs,
-    recompute::{Extra, Memo},
+    line::DegreeCosts,
+    recompute::{Memo, RecomputeTime},
 };
 
 /// Limits of a stage.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct StageLimits {
     /// Number of parts of the model in it.
     pub(super) parts: u32,
     /// Microbatches in flight.
@@ -34,8 +34,8 @@ pub(super) enum Fit {
 
 /// Costs of a degree within a memory limit.
 #[derive(Debug)]
-pub(super) struct Table<'c> {
-    pub(super) costs: &'c Costs,
+pub(super) struct DegreeTable<'c> {
+    pub(super) costs: &'c DegreeCosts,
     memory_bytes: f64,
     /// Relative tolerance of the memory limit for rounding, if bytes are not integers.
     rounding: f64,
@@ -46,13 +46,13 @@ pub(super) struct Table<'c> {
     reach: Vec<usize>,
 }
 
-impl<'c> Table<'c> {
+impl<'c> DegreeTable<'c> {
     /// Costs within a memory limit and its tolerance, without the rows of `rest`: enough to evaluate a split.
-    pub(super) fn bare(costs: &'c Costs, (memory_bytes, rounding): (f64, f64)) -> Self {
+    pub(super) fn bare(costs: &'c DegreeCosts, (memory_bytes, rounding): (f64, f64)) -> Self {
         let n = costs.len();
         let mut rest = vec![f64::INFINITY; n + 1];
         rest[n] = 0.0;
-        Table { costs, memory_bytes, rounding, memo: Memo::default(), rest, reach: vec![n] }
+        DegreeTable { costs, memory_bytes, rounding, memo: Memo::default(), rest, reach: vec![n] }
     }
 
     /// Fills the rows for up to `most` stages; `None` if stopped.
@@ -71,12 +71,12 @@ impl<'c> Table<'c> {
         let n = self.costs.len();
         let from = self.reach[stages - 1];
         let ends = if stages == 1 { n..=n } else { from..=n + 1 - stages };
-        self.earliest(ends, Room { parts: 1, in_flight: stages as f64, most: f64::INFINITY })
+        self.earliest(ends, StageLimits { parts: 1, in_flight: stages as f64, most: f64::INFINITY })
     }
 
     /// Lower bound, by stage, on the first unit from which it and those behind it can hold the rest; the line's end if
     /// they cannot. The last entry is the line's end.
-    pub(super) fn back(&mut self, count: usize, room: &dyn Fn(usize) -> Room) -> Vec<usize> {
+    pub(super) fn back(&mut self, count: usize, room: &dyn Fn(usize) -> StageLimits) -> Vec<usize> {
         let n = self.costs.len();
         let mut back = vec![n; count + 1];
         for s in (0..count).rev() {
@@ -87,7 +87,7 @@ impl<'c> Table<'c> {
     }
 
     /// First unit from which a stage can hold everything up to one of `ends`; the end of the line if none can.
-    fn earliest(&mut self, ends: std::ops::RangeInclusive<usize>, room: Room) -> usize {
+    fn earliest(&mut self, ends: std::ops::RangeInclusive<usize>, room: StageLimits) -> usize {
         let mut found = self.costs.len();
         for end in ends {
             let mut begin = None;
@@ -110,7 +110,7 @@ impl<'c> Table<'c> {
     }
 
     /// Checks if units `a .. b` may form a stage.
-    pub(super) fn fit(&mut self, a: usize, b: usize, room: Room) -> Fit {
+    pub(super) fn fit(&mut self, a: usize, b: usize, room: StageLimits) -> Fit {
         if !self.costs.has_parts(a, b, room.parts) {
             return Fit::Short;
         }
@@ -125,7 +125,7 @@ impl<'c> Table<'c> {
     }
 
     /// Like `fit`, but `Never` also holds for every longer stage: any units may recompute.
-    fn may_fit(&mut self, a: usize, b: usize, room: Room) -> Fit {
+    fn may_fit(&mut self, a: usize, b: usize, room: StageLimits) -> Fit {
         if self.costs.swaps.grows() {
             return self.fit(a, b, room);
         }
@@ -211,7 +211,7 @@ impl<'c> Table<'c> {
 
     /// Recompute time of units `a .. b` as a stage with `in_flight` microbatches in flight; `None` if they do not fit.
     #[inline]
-    pub(super) fn extra(&mut self, a: usize, b: usize, in_flight: f64) -> Option<Extra> {
+    pub(super) fn extra(&mut self, a: usize, b: usize, in_flight: f64) -> Option<RecomputeTime> {
         let shave = self.shave(a, b, in_flight);
         self.costs.swaps.extra(a, b, in_flight, shave, &mut self.memo)
     }

@@ -1,11 +1,11 @@
 //! Random pipelines: the fast evaluation is the simulator's, and no bound is above it.
 
-use super::{bounds, evaluate::Batch, line::StageCost};
+use super::{bounds, evaluate::ReplicaPipeline, line::StageCost};
 use plantui_core::random::SplitMix;
 use plantui_core::simulate::{Pipeline, PipelineStage, Schedule, Transfer, simulate};
 
 /// Stages with all-reduces, every one sending to the next; in every other pipeline some also send further.
-fn pipeline(random: &mut SplitMix) -> Batch {
+fn pipeline(random: &mut SplitMix) -> ReplicaPipeline {
     let count = 1 + random.below(7);
     let microbatches = count as u32 + [0, 1, 2, 5, 30, 200][random.below(6)];
     let even = random.below(3) == 0;
@@ -24,10 +24,10 @@ fn pipeline(random: &mut SplitMix) -> Batch {
             }
         }
     }
-    Batch { microbatches, stages, transfers }
+    ReplicaPipeline { microbatches, stages, transfers }
 }
 
-fn simulated(batch: &Batch) -> f64 {
+fn simulated(batch: &ReplicaPipeline) -> f64 {
     let stage = |&[forward_s, backward_s, all_reduce_s]: &[f64; 3]| PipelineStage {
         forward_s,
         backward_s,
@@ -47,18 +47,11 @@ fn simulated(batch: &Batch) -> f64 {
 }
 
 /// The bound of a pipeline whose costs are known.
-fn bound(batch: &Batch, halves: bool) -> f64 {
-    let sum = |wanted: &dyn Fn(u32, u32) -> bool| -> f64 {
-        batch.transfers.iter().filter(|send| wanted(send.0, send.1)).map(|send| send.2).sum()
-    };
-    let stage = |(s, &[forward, backward, all_reduce]): (usize, &[f64; 3])| StageCost {
-        forward,
-        backward,
-        again: 0.0,
-        send: sum(&|from, to| from as usize == s && to as usize == s + 1),
-        sends: sum(&|from, _| from as usize == s),
-        returns: sum(&|_, to| to as usize == s),
-        parameters: all_reduce,
+fn bound(batch: &ReplicaPipeline, halves: bool) -> f64 {
+    let stage = |(s, &[forward, backward, all_reduce]): (usize, &[f64; 3])| {
+        let to_next = batch.transfers.iter().filter(|send| (send.0 as usize, send.1 as usize) == (s, s + 1));
+        let send = to_next.map(|send| send.2).sum();
+        StageCost { forward, backward, send, parameters: all_reduce, ..StageCost::default() }
     };
     let stages: Vec<StageCost> = batch.stages.iter().enumerate().map(stage).collect();
     bounds::pipeline(&stages, batch.microbatches, 1.0, halves)
@@ -78,7 +71,7 @@ fn the_fast_evaluation_is_the_simulators() {
 fn long_batches_are_passed_over_and_land_where_they_would() {
     let mut random = SplitMix::new(2);
     for _ in 0..60 {
-        let batch = Batch { microbatches: 5000, ..pipeline(&mut random) };
+        let batch = ReplicaPipeline { microbatches: 5000, ..pipeline(&mut random) };
         let (fast, exact) = (batch.seconds(), simulated(&batch));
         assert!((fast - exact).abs() <= 1e-10 * exact, "{fast} {exact} {batch:?}");
     }

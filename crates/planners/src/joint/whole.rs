@@ -7,56 +7,56 @@
 //! `O(degrees · stages · HALVINGS · nodes)` time.
 
 use super::{
-    Task, build,
-    line::Line,
-    search::{FoundPlan, Hunt, Judge, Scope, Split},
-    table::Table,
+    ProfileSearch, build,
+    line::UnitLine,
+    search::{ClassSearch, FoundPlan, LineSplit, RouteTime, SearchScope},
+    table::DegreeTable,
 };
 use crate::engine_layers::Rule;
 use plantui_core::{plan::Plan, search::Search};
 
-/// Bisection steps of the load for one degree and number of stages.
+/// Bisection steps of the load for one degree and number of stages. The load ends within a factor of `S^(1/1024)`.
 const HALVINGS: usize = 10;
 
 /// State of the search along the whole line.
 #[derive(Default)]
 pub(super) struct AlongWhole {
     /// Whole line, if the search thins it and 1F1B is requested.
-    pub(super) line: Option<Line>,
+    pub(super) line: Option<UnitLine>,
     pub(super) tried: bool,
     pub(super) plan: Option<(f64, Plan)>,
 }
 
-impl Task<'_> {
+impl ProfileSearch<'_> {
     /// Plans along the whole line, if there is one and it was not tried. It goes past the deadline until it has a plan,
     /// if any fits.
-    pub(super) fn search_whole(&self, whole: &mut AlongWhole, rule: Rule, scope: Scope, search: &Search) {
+    pub(super) fn search_whole(&self, whole: &mut AlongWhole, rule: Rule, scope: SearchScope, search: &Search) {
         let Some(line) = whole.line.as_ref().filter(|_| !whole.tried) else { return };
         let costs = self.costs(line, None, rule);
-        let judge = |split: &Split, tables: &[Table<'_>]| self.judge(line, scope, split, tables);
-        let mut publish = |split: &Split, tables: &[Table<'_>]| {
+        let judge = |split: &LineSplit, tables: &[DegreeTable<'_>]| self.judge(line, scope, split, tables);
+        let mut publish = |split: &LineSplit, tables: &[DegreeTable<'_>]| {
             self.publish(split.seconds, build::plan(self.profile, line, scope.microbatches, split, tables));
         };
-        let mut hunt = Hunt {
+        let mut class_search = ClassSearch {
             scope,
-            tables: costs.iter().map(|costs| Table::bare(costs, self.memory())).collect(),
+            tables: costs.iter().map(|costs| DegreeTable::bare(costs, self.memory())).collect(),
             search,
             known: f64::INFINITY,
             publish: &mut publish,
             bounded: &|_| {},
             found: FoundPlan::default(),
-            judge: self.judged.map(|_| &judge as &Judge<'_>),
+            judge: self.judged.map(|_| &judge as &RouteTime<'_>),
             candidate: None,
         };
-        hunt.along_the_whole();
-        hunt.settle_candidate();
-        let Hunt { tables, found, .. } = hunt;
+        class_search.along_the_whole();
+        class_search.settle_candidate();
+        let ClassSearch { tables, found, .. } = class_search;
         let plan = found.best.as_ref().and_then(|split| self.built(line, scope, split, &tables));
         (whole.plan, whole.tried) = (plan, true);
     }
 }
 
-impl Hunt<'_, '_> {
+impl ClassSearch<'_, '_> {
     /// Publishes the best plan found. After a deadline it ends with the first plan, after a cancellation at once.
     pub(super) fn along_the_whole(&mut self) {
         for index in 0..self.tables.len() {
@@ -85,7 +85,7 @@ impl Hunt<'_, '_> {
 }
 
 /// First units of at most `stages` stages with the least load found; `None` if memory does not hold everything.
-fn lowered(table: &Table<'_>, stages: usize, asked: Option<usize>) -> Option<Vec<usize>> {
+fn lowered(table: &DegreeTable<'_>, stages: usize, asked: Option<usize>) -> Option<Vec<usize>> {
     let n = table.costs.len();
     let mut found = filled(table, stages, f64::INFINITY)?;
     let total = table.costs.fastest(0, n);
@@ -101,7 +101,7 @@ fn lowered(table: &Table<'_>, stages: usize, asked: Option<usize>) -> Option<Vec
 }
 
 /// First units of at most `stages` stages, filled from the end, with at most `load` seconds each in the fastest modes.
-fn filled(table: &Table<'_>, stages: usize, load: f64) -> Option<Vec<usize>> {
+fn filled(table: &DegreeTable<'_>, stages: usize, load: f64) -> Option<Vec<usize>> {
     let mut begins = vec![];
     let mut end = table.costs.len();
     while end > 0 {

@@ -20,7 +20,7 @@ use plantui_core::{
 
 /// Configuration that fits and that the engine accepts.
 #[derive(Debug, Clone)]
-pub(super) struct Candidate {
+pub(super) struct LayoutCandidate {
     pub(super) configuration: Configuration,
     pub(super) split: StageSplit,
     /// Iteration time by the closed form, seconds.
@@ -124,10 +124,10 @@ impl<'a> Bench<'a> {
     }
 
     /// Times and memory of a run that the engine accepts.
-    pub(super) fn candidate(&self, run: &TrainingRun, split: &StageSplit) -> Candidate {
+    pub(super) fn candidate(&self, run: &TrainingRun, split: &StageSplit) -> LayoutCandidate {
         let profile = self.profile;
         let costs = IterationCosts::of(&profile.model, run, &profile.accelerator, &profile.constants, split);
-        Candidate {
+        LayoutCandidate {
             configuration: Configuration {
                 layout: run.layout,
                 recompute: run.recompute,
@@ -144,7 +144,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Simulated iteration time, seconds.
-    pub(super) fn simulated(&self, candidate: &Candidate) -> f64 {
+    pub(super) fn simulated(&self, candidate: &LayoutCandidate) -> f64 {
         let profile = self.profile;
         let run = self.run(&candidate.configuration);
         let costs =
