@@ -20,7 +20,6 @@ mod option_error;
 mod options;
 mod others;
 mod outcome;
-mod over_layers;
 pub mod parmesan;
 pub mod pase;
 mod pipeline_options;
@@ -96,7 +95,7 @@ static REGISTRY: &[&dyn Planner] = &[
     &placement::partitioners::Scotch,
     &dapple::Dapple,
     &dapple::hpgo::Hpgo,
-    &over_layers::OverLayers,
+    &parmesan::OverLayers,
     &parmesan::Ensemble,
     &pase::planners::Pase,
     &pase::planners::DataParallel,

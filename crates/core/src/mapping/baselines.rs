@@ -3,11 +3,11 @@
 use super::{MappingCost, MappingInstance, exchange::Exchanges};
 use crate::{random::SplitMix, search::Search};
 
-/// Number of random orders.
+/// Number of random orders. It bounds the time.
 const DRAWN: usize = 1000;
-/// Largest number of devices for exhaustive search.
+/// Largest number of devices for exhaustive search. It bounds the mappings to 9!, 362,880.
 pub const EXHAUSTIVE: usize = 9;
-/// Exchanges tried by annealing: per pair of a worker and a device, and the maximum in all.
+/// Exchanges tried by annealing: per pair of a worker and a device, and the maximum in all. They bound the time.
 const EXCHANGES: (usize, usize) = (200, 200_000);
 
 impl MappingInstance<'_> {

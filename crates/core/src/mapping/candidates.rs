@@ -7,19 +7,19 @@
 use super::MappingInstance;
 
 /// Distinct numbers of bytes, and distinct widths.
-pub(super) struct Candidates<'b> {
+pub(super) struct CandidateTimes<'b> {
     bytes: Vec<f64>,
     /// Widths in bytes per second, the widest first.
     widths: &'b [f64],
 }
 
-impl<'b> Candidates<'b> {
+impl<'b> CandidateTimes<'b> {
     pub(super) fn new(instance: &'b MappingInstance<'_>) -> Self {
         let groups = instance.demands.groups.iter().map(|group| group.bytes);
         let mut bytes: Vec<f64> = instance.demands.flows.iter().map(|flow| flow.bytes).chain(groups).collect();
         bytes.sort_unstable_by(f64::total_cmp);
         bytes.dedup();
-        Candidates { bytes, widths: instance.reach().widths() }
+        CandidateTimes { bytes, widths: instance.reach().widths() }
     }
 
     /// Least time for which `pass` is false. `pass` must be monotone: if it is true for a time, then for all smaller
@@ -79,7 +79,7 @@ mod tests {
             let (bytes, widths) = (list(1 + round % 7), list(1 + round % 5));
             let mut all: Vec<f64> = bytes.iter().flat_map(|b| widths.iter().map(move |w| b / w)).collect();
             all.sort_unstable_by(f64::total_cmp);
-            let candidates = Candidates { bytes: bytes.clone(), widths: &widths };
+            let candidates = CandidateTimes { bytes: bytes.clone(), widths: &widths };
             for (at, &time) in all.iter().enumerate() {
                 assert_eq!(candidates.least(|other| other < time), Some(time));
                 assert_eq!(candidates.at(at, f64::INFINITY), time);

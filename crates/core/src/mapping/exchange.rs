@@ -148,7 +148,7 @@ mod tests {
             let width = |random: &mut SplitMix| (1 + random.next_u64() % 5) as f64 * 1e9;
             let rows: Vec<Vec<f64>> =
                 (0..devices).map(|_| (0..devices).map(|_| width(&mut random)).collect()).collect();
-            let matrix = Arc::new(PairMatrix::new(&rows).unwrap());
+            let matrix = PairMatrix::new(&rows).unwrap();
             let instance = MappingInstance::among(&topology, matrix, &demands, consider);
             let mut exchanges = Exchanges::new(&instance, (0..devices).collect());
             for _ in 0..60 {

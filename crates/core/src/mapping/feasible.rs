@@ -34,7 +34,7 @@ pub(super) enum DeviceOrder {
 }
 
 /// State of a search for one target.
-pub(super) struct Feasible<'a, 'b> {
+pub(super) struct FeasibilitySearch<'a, 'b> {
     instance: &'b MappingInstance<'a>,
     target: f64,
     words: usize,
@@ -65,7 +65,7 @@ struct FeasibilityState {
     used: Vec<bool>,
 }
 
-impl<'a, 'b> Feasible<'a, 'b> {
+impl<'a, 'b> FeasibilitySearch<'a, 'b> {
     pub(super) fn new(instance: &'b MappingInstance<'a>, target: f64, order: DeviceOrder, budget: u64) -> Self {
         let (devices, workers) = (instance.devices(), instance.workers());
         let words = devices.div_ceil(64);
@@ -87,7 +87,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
             parts.push(part);
             part_bits.push(bits);
         }
-        Feasible {
+        FeasibilitySearch {
             instance,
             target,
             words,

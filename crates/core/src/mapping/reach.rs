@@ -10,7 +10,7 @@ use crate::cluster::topology::PairMatrix;
 
 /// One direction.
 #[derive(Debug)]
-struct Direction {
+struct DirectedReach {
     /// By device: widths of its pairs, the widest first.
     widths: Vec<Vec<f64>>,
     /// By device and number of neighbours: the bits of that many widest neighbours.
@@ -21,13 +21,13 @@ struct Direction {
 #[derive(Debug)]
 pub(super) struct Reachability {
     words: usize,
-    out: Direction,
-    into: Direction,
+    out: DirectedReach,
+    into: DirectedReach,
     /// Distinct widths, the widest first.
     widths: Vec<f64>,
 }
 
-impl Direction {
+impl DirectedReach {
     fn new(devices: usize, words: usize, width: impl Fn(usize, usize) -> f64) -> Self {
         let (mut widths, mut bits) = (vec![], Vec::with_capacity(devices * devices * words));
         for a in 0..devices {
@@ -41,7 +41,7 @@ impl Direction {
             }
             widths.push(others.into_iter().map(|b| width(a, b)).collect());
         }
-        Direction { widths, bits }
+        DirectedReach { widths, bits }
     }
 
     fn row(&self, words: usize, device: usize, narrowest: f64) -> &[u64] {
@@ -54,8 +54,8 @@ impl Reachability {
     pub(super) fn new(matrix: &PairMatrix) -> Self {
         let devices = matrix.devices();
         let words = devices.div_ceil(64);
-        let out = Direction::new(devices, words, |a, b| matrix.at(a, b));
-        let into = Direction::new(devices, words, |a, b| matrix.at(b, a));
+        let out = DirectedReach::new(devices, words, |a, b| matrix.at(a, b));
+        let into = DirectedReach::new(devices, words, |a, b| matrix.at(b, a));
         let mut widths = out.widths.concat();
         widths.sort_unstable_by(|a, b| b.total_cmp(a));
         widths.dedup();

@@ -6,16 +6,17 @@ use super::{
     MappingBottleneck, MappingCost, MappingInstance,
     baselines::EXHAUSTIVE,
     bipartition::HALVED,
-    candidates::Candidates,
-    feasible::{DeviceOrder, Feasibility, Feasible},
+    candidates::CandidateTimes,
+    feasible::{DeviceOrder, Feasibility, FeasibilitySearch},
 };
 use crate::{plan::document::MappingPart, search::Search};
 
-/// Node budget of the search for one target.
+/// Node budget of the search for one target. It bounds the time, so that answers repeat on every machine.
 const BUDGET: u64 = 200_000;
-/// Largest number of devices for which a search runs; above it, only constructions.
+/// Largest number of devices for which a search runs; above it, only constructions. It bounds the memory of the bit
+/// sets, which is cubic.
 const SEARCHED: usize = 128;
-/// Maximum number of rounds; each divides the interval of targets.
+/// Maximum number of rounds; each divides the interval of targets. It bounds the time where many values lie close.
 const ROUNDS: usize = 64;
 
 /// Method that finds a mapping.
@@ -364,7 +365,7 @@ impl TargetSearch<'_, '_> {
             return best.1;
         }
         let first = best.clone();
-        let candidates = Candidates::new(instance);
+        let candidates = CandidateTimes::new(instance);
         let mut least = self.proved;
         for _ in 0..ROUNDS {
             let targets = self.targets(least, best.0.seconds, &candidates);
@@ -392,7 +393,7 @@ impl TargetSearch<'_, '_> {
     /// Chooses one mapping among those with the best time, independent of the course of the search.
     fn settled(&self, first: (MappingCost, Vec<usize>), best: (MappingCost, Vec<usize>)) -> Vec<usize> {
         let target = best.0.seconds;
-        let again = Feasible::new(self.instance, target, DeviceOrder::Ascending, self.nodes).run(self.search);
+        let again = FeasibilitySearch::new(self.instance, target, DeviceOrder::Ascending, self.nodes).run(self.search);
         let found = match again {
             Feasibility::Mapping(devices, _) => devices,
             Feasibility::Proved | Feasibility::Budget => best.1,
@@ -408,7 +409,7 @@ impl TargetSearch<'_, '_> {
     }
 
     /// Next value that a mapping can have above an infeasible target.
-    fn above(&self, target: f64, best: f64, candidates: &Candidates<'_>) -> f64 {
+    fn above(&self, target: f64, best: f64, candidates: &CandidateTimes<'_>) -> f64 {
         if self.instance.consider.shared_links {
             // Either the target itself or, if the target is just below the best, the best.
             return if target >= best * (1.0 - 1e-8) { best } else { target };
@@ -418,7 +419,7 @@ impl TargetSearch<'_, '_> {
     }
 
     /// Targets to probe, between those that were refuted or given up and the incumbent.
-    fn targets(&self, least: f64, best: f64, candidates: &Candidates<'_>) -> Vec<f64> {
+    fn targets(&self, least: f64, best: f64, candidates: &CandidateTimes<'_>) -> Vec<f64> {
         let wanted = (self.parallel.degree / self.parallel.same_target).max(1) as usize;
         if best <= self.proved * (1.0 + 1e-9) {
             return vec![];
@@ -446,7 +447,7 @@ impl TargetSearch<'_, '_> {
         let one = |(&target, number): (&f64, u64)| {
             let order =
                 if number == 0 { DeviceOrder::Ascending } else { DeviceOrder::Random(seed.wrapping_add(number)) };
-            Feasible::new(self.instance, target, order, self.nodes).run(self.search)
+            FeasibilitySearch::new(self.instance, target, order, self.nodes).run(self.search)
         };
         let all: Vec<(&f64, u64)> = targets.iter().flat_map(|target| (0..same).map(move |n| (target, n))).collect();
         let found: Vec<Feasibility> = self.search.map(all, one);

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use super::*;
 use crate::{
@@ -297,7 +297,7 @@ fn exchanges_end_where_bandwidths_differ_by_no_more_than_rounding() {
     for round in 0..60 {
         let devices = 3 + round % 3;
         let demands = Demands::chain(&vec![1e6; 1 + round % (devices - 1)]);
-        let matrix = Arc::new(nearly_alike(&mut random, devices));
+        let matrix = nearly_alike(&mut random, devices);
         let instance = MappingInstance::among(&topology, matrix, &demands, CommunicationKinds::default());
         // Far more time than it takes: what goes round in circles is stopped by it.
         let search = Search::new(Some(Duration::from_secs(20)), 0);

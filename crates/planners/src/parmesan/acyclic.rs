@@ -14,42 +14,42 @@
 //! [`MOST_STEPS`] steps are left to the chain.
 
 use super::{
-    coarsen::Fine,
-    stages::{Cuts, Machine},
+    coarsen::CostGraph,
+    stages::{ChainCuts, MachineModel},
 };
 use plantui_core::{
     graph::{Dag, Enumeration, SuccessorSets},
     search::Search,
 };
 
-/// Number of closed sets above which a graph is left to the chain.
+/// Number of closed sets above which a graph is left to the chain. It bounds the time of the enumeration.
 const MOST_SETS: usize = 1000;
-/// Number of steps of the program above which a graph is left to the chain.
+/// Number of steps of the program above which a graph is left to the chain. It bounds the time of the program.
 const MOST_STEPS: usize = 20_000_000;
 
 /// Partition into stages with its bottleneck (seconds): the stage of each cluster, and the devices of each stage.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Split {
+pub(super) struct ClusterPartition {
     pub(super) bottleneck: f64,
     pub(super) stage: Vec<usize>,
     pub(super) widths: Vec<usize>,
 }
 
-impl Split {
+impl ClusterPartition {
     /// Converts cuts of a chain of `clusters` clusters.
-    pub(super) fn of_chain((bottleneck, cuts): (f64, Cuts), clusters: usize) -> Self {
+    pub(super) fn of_chain((bottleneck, cuts): (f64, ChainCuts), clusters: usize) -> Self {
         let (mut stage, mut from) = (vec![0; clusters], 0);
         for (number, &(to, _)) in cuts.iter().enumerate() {
             stage[from..to].fill(number);
             from = to;
         }
-        Split { bottleneck, stage, widths: cuts.iter().map(|cut| cut.1).collect() }
+        ClusterPartition { bottleneck, stage, widths: cuts.iter().map(|cut| cut.1).collect() }
     }
 }
 
 /// Sums over a set of clusters.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
+struct ClosedSetSums {
     seconds: f64,
     parameters: f64,
     kept: f64,
@@ -57,8 +57,8 @@ struct Sums {
     into: f64,
 }
 
-fn sums(fine: &Fine, part: &[usize], sets: &SuccessorSets, set: usize) -> Sums {
-    let mut sums = Sums::default();
+fn sums(fine: &CostGraph, part: &[usize], sets: &SuccessorSets, set: usize) -> ClosedSetSums {
+    let mut sums = ClosedSetSums::default();
     for (v, &own) in part.iter().enumerate() {
         if sets.contains(set, own) {
             sums.seconds += fine.seconds[v];
@@ -75,13 +75,13 @@ fn sums(fine: &Fine, part: &[usize], sets: &SuccessorSets, set: usize) -> Sums {
 /// each vertex. `None` if there are too many sets or steps, if the clusters form a chain, or if the search was
 /// cancelled.
 pub(super) fn splits(
-    fine: &Fine,
+    fine: &CostGraph,
     part: &[usize],
     clusters: usize,
-    machine: &Machine,
+    machine: &MachineModel,
     most_stages: usize,
     search: &Search,
-) -> Option<Vec<Split>> {
+) -> Option<Vec<ClusterPartition>> {
     let (n, devices) = (clusters, machine.devices);
     let graph = fine.quotient(part, n);
     let edges = (0..n).flat_map(|v| graph.out[v].iter().map(move |&w| (v as u32, w as u32))).collect();
@@ -148,7 +148,7 @@ pub(super) fn splits(
         let bottleneck = now[full * width + devices];
         if bottleneck.is_finite() {
             let (mut at, mut left) = (full, devices);
-            let mut split = Split { bottleneck, stage: vec![0; n], widths: vec![] };
+            let mut split = ClusterPartition { bottleneck, stage: vec![0; n], widths: vec![] };
             for choice in choices.iter().rev() {
                 let (rest, r) = choice[at * width + left];
                 for v in sets.difference(at, rest as usize) {
@@ -172,8 +172,8 @@ mod tests {
     };
     use plantui_core::random::SplitMix;
 
-    fn machine(round: usize, devices: usize) -> Machine {
-        Machine {
+    fn machine(round: usize, devices: usize) -> MachineModel {
+        MachineModel {
             devices,
             widths: (1..=devices).collect(),
             bandwidth: 1.0 + (round % 7) as f64,
@@ -186,7 +186,14 @@ mod tests {
     }
 
     /// Bottleneck of a partition whose stages are in a topological order, with the best devices for each.
-    fn worth(graph: &Fine, machine: &Machine, stage: &[usize], stages: usize, from: usize, devices: usize) -> f64 {
+    fn worth(
+        graph: &CostGraph,
+        machine: &MachineModel,
+        stage: &[usize],
+        stages: usize,
+        from: usize,
+        devices: usize,
+    ) -> f64 {
         if from == stages {
             return 0.0;
         }
@@ -209,7 +216,7 @@ mod tests {
 
     /// Tries all assignments of vertices to stages without a backward edge or an empty stage. Keeps the best for each
     /// number of stages.
-    fn brute(graph: &Fine, machine: &Machine, stage: &mut Vec<usize>, best: &mut [f64]) {
+    fn brute(graph: &CostGraph, machine: &MachineModel, stage: &mut Vec<usize>, best: &mut [f64]) {
         let v = stage.len();
         if v == graph.len() {
             let stages = stage.iter().max().unwrap() + 1;
@@ -237,7 +244,7 @@ mod tests {
             let machine = machine(round, devices);
             let order: Vec<usize> = (0..n).collect();
             let along = chain(&graph, &order, n, &machine, &Search::default());
-            let alone = || along.iter().map(|found| Split::of_chain(found.clone(), n)).collect();
+            let alone = || along.iter().map(|found| ClusterPartition::of_chain(found.clone(), n)).collect();
             // Of a chain there is one order.
             let found = splits(&graph, &order, n, &machine, devices, &Search::default()).unwrap_or_else(alone);
             let mut best = vec![f64::INFINITY; devices + 1];
@@ -265,7 +272,7 @@ mod tests {
     #[test]
     fn a_graph_of_many_branches_is_left_to_the_chain() {
         // 40 vertices side by side: 2^40 sets.
-        let graph = Fine {
+        let graph = CostGraph {
             out: vec![vec![]; 40],
             into: vec![vec![]; 40],
             seconds: vec![1.0; 40],

@@ -18,7 +18,7 @@ use plantui_core::search::Search;
 
 /// Graph to partition: a DAG with costs for one microbatch.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fine {
+pub(super) struct CostGraph {
     /// Successors of each vertex, ascending.
     pub(super) out: Vec<Vec<usize>>,
     /// Predecessors of each vertex, ascending.
@@ -35,15 +35,15 @@ pub(super) struct Fine {
     pub(super) order: Vec<usize>,
 }
 
-impl Fine {
+impl CostGraph {
     pub(super) fn len(&self) -> usize {
         self.seconds.len()
     }
 
     /// Quotient graph. `part` gives the cluster of each vertex; clusters are numbered in a topological order of the
     /// quotient.
-    pub(super) fn quotient(&self, part: &[usize], count: usize) -> Fine {
-        let mut quotient = Fine {
+    pub(super) fn quotient(&self, part: &[usize], count: usize) -> CostGraph {
+        let mut quotient = CostGraph {
             out: vec![vec![]; count],
             into: vec![vec![]; count],
             seconds: vec![0.0; count],
@@ -70,7 +70,7 @@ impl Fine {
 
 /// Successor clusters of each cluster, ascending; `part` gives for each vertex a cluster below `count`. No list of all
 /// edges is sorted, because a dense graph has millions.
-fn successors(fine: &Fine, part: &[usize], count: usize) -> Vec<Vec<usize>> {
+fn successors(fine: &CostGraph, part: &[usize], count: usize) -> Vec<Vec<usize>> {
     let mut members = vec![vec![]; count];
     part.iter().enumerate().for_each(|(v, &own)| members[own].push(v));
     // By cluster: the last predecessor found for it.
@@ -123,14 +123,14 @@ impl Merges {
     }
 
     /// The same level, with clusters numbered in a topological order; and the number of clusters.
-    pub(super) fn level(&self, fine: &Fine, count: usize) -> (Vec<usize>, usize) {
+    pub(super) fn level(&self, fine: &CostGraph, count: usize) -> (Vec<usize>, usize) {
         number(fine, &self.clusters(count))
     }
 }
 
 /// Numbers clusters along a topological order of their quotient (Kahn's algorithm, earliest vertex first). Returns the
 /// cluster of each vertex and the number of clusters.
-pub(super) fn number(fine: &Fine, root: &[usize]) -> (Vec<usize>, usize) {
+pub(super) fn number(fine: &CostGraph, root: &[usize]) -> (Vec<usize>, usize) {
     let n = fine.len();
     let mut place = vec![0; n];
     fine.order.iter().enumerate().for_each(|(at, &v)| place[v] = at);
@@ -156,14 +156,15 @@ pub(super) fn number(fine: &Fine, root: &[usize]) -> (Vec<usize>, usize) {
     ((0..n).map(|v| number[root[v]]).collect(), count)
 }
 
-/// Allowed weight of a cluster, relative to an equal part.
+/// Allowed weight of a cluster, relative to an equal part. It bounds the imbalance that the chain starts from.
 const SLACK: f64 = 1.1;
 
-/// Number of vertices above which runs are merged before pairs.
+/// Number of vertices above which runs are merged before pairs. It bounds the time of merging pairs, which is
+/// quadratic.
 const MOST_VERTICES: usize = 2_000;
 
 /// Merges that leave at most `most` runs along the order, of about equal seconds. The first vertex of each run stays.
-fn runs(fine: &Fine, most: usize) -> Vec<(usize, usize)> {
+fn runs(fine: &CostGraph, most: usize) -> Vec<(usize, usize)> {
     if fine.len() <= most {
         return vec![];
     }
@@ -182,7 +183,7 @@ fn runs(fine: &Fine, most: usize) -> Vec<(usize, usize)> {
 }
 
 /// Merges down to `k` clusters. `bandwidth` (bytes/s) converts bytes into seconds, counted in both directions.
-pub(super) fn coarsen(fine: &Fine, k: usize, comm_coef: f64, bandwidth: f64, search: &Search) -> Merges {
+pub(super) fn coarsen(fine: &CostGraph, k: usize, comm_coef: f64, bandwidth: f64, search: &Search) -> Merges {
     let n = fine.len();
     let mut merges = Merges { vertices: n, pairs: runs(fine, MOST_VERTICES.max(k)) };
     let mut graph = Contraction::of_runs(fine, &merges.pairs);
@@ -207,13 +208,13 @@ pub(super) mod tests {
     use super::*;
     use plantui_core::random::SplitMix;
 
-    pub(in crate::parmesan) fn random_graph(random: &mut SplitMix, n: usize) -> Fine {
+    pub(in crate::parmesan) fn random_graph(random: &mut SplitMix, n: usize) -> CostGraph {
         graph(random, n, 2)
     }
 
     /// Random graph: each pair of vertices has an edge with probability `of_eight / 8`.
-    pub(in crate::parmesan) fn graph(random: &mut SplitMix, n: usize, of_eight: u64) -> Fine {
-        let mut fine = Fine {
+    pub(in crate::parmesan) fn graph(random: &mut SplitMix, n: usize, of_eight: u64) -> CostGraph {
+        let mut fine = CostGraph {
             out: vec![vec![]; n],
             into: vec![vec![]; n],
             seconds: (0..n).map(|_| (1 + random.next_u64() % 9) as f64).collect(),

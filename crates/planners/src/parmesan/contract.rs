@@ -8,22 +8,23 @@
 //! The next pair takes `O(candidates + vertices)`, a merge `O(degree · log degree + window)`. A reduction takes
 //! `O(candidates · vertices / 64)` and runs after `vertices / 64` refusals. Memory is `O(vertices + edges)`.
 
-use super::coarsen::Fine;
+use super::coarsen::CostGraph;
 use plantui_core::search::Search;
 
-/// Words of each reachability set: `64 · WORDS` target clusters are handled at a time.
+/// Words of each reachability set: `64 · WORDS` target clusters are handled at a time. It bounds the memory of a
+/// reduction to 512 bytes for each cluster.
 const WORDS: usize = 64;
 
 /// Outgoing edges: target cluster, ascending, with bytes.
-type Edges = Vec<(usize, f64)>;
+type ClusterEdges = Vec<(usize, f64)>;
 
 /// Cluster graph.
 pub(super) struct Contraction {
     seconds: Vec<f64>,
     /// By cluster: edges not yet known to have another path. They include the transitive reduction.
-    open: Vec<Edges>,
+    open: Vec<ClusterEdges>,
     /// By cluster: edges with another path between their ends.
-    shut: Vec<Edges>,
+    shut: Vec<ClusterEdges>,
     /// By cluster: its predecessors, ascending.
     into: Vec<Vec<usize>>,
     /// Clusters in a topological order, and the position of each.
@@ -35,13 +36,13 @@ pub(super) struct Contraction {
 }
 
 /// Removes an edge and returns its bytes.
-fn take(edges: &mut Edges, to: usize) -> Option<f64> {
+fn take(edges: &mut ClusterEdges, to: usize) -> Option<f64> {
     let at = edges.binary_search_by_key(&to, |edge| edge.0).ok()?;
     Some(edges.remove(at).1)
 }
 
 /// Adds bytes to an edge; inserts the edge if it is missing.
-fn lead(edges: &mut Edges, to: usize, bytes: f64) {
+fn lead(edges: &mut ClusterEdges, to: usize, bytes: f64) {
     match edges.binary_search_by_key(&to, |edge| edge.0) {
         Ok(at) => edges[at].1 += bytes,
         Err(at) => edges.insert(at, (to, bytes)),
@@ -63,7 +64,7 @@ fn remove(list: &mut Vec<usize>, value: usize) {
 impl Contraction {
     /// Builds the graph after `runs` of vertices were merged, each into its head. Runs along the topological order make
     /// no cycle.
-    pub(super) fn of_runs(fine: &Fine, runs: &[(usize, usize)]) -> Self {
+    pub(super) fn of_runs(fine: &CostGraph, runs: &[(usize, usize)]) -> Self {
         let n = fine.len();
         let mut head: Vec<usize> = (0..n).collect();
         let mut seconds = fine.seconds.clone();
@@ -73,7 +74,7 @@ impl Contraction {
         }
         let mut members = vec![vec![]; n];
         (0..n).for_each(|v| members[head[v]].push(v));
-        let mut open: Vec<Edges> = vec![vec![]; n];
+        let mut open: Vec<ClusterEdges> = vec![vec![]; n];
         let mut into = vec![vec![]; n];
         let (mut bytes, mut seen) = (vec![0.0; n], vec![usize::MAX; n]);
         for own in 0..n {
@@ -230,7 +231,7 @@ impl Contraction {
                     continue;
                 }
                 known.iter().for_each(|&b| self.marked[b] = usize::MAX);
-                let (shut, open): (Edges, Edges) =
+                let (shut, open): (ClusterEdges, ClusterEdges) =
                     std::mem::take(&mut self.open[a]).into_iter().partition(|edge| self.marked[edge.0] == usize::MAX);
                 known.iter().for_each(|&b| self.marked[b] = 0);
                 self.open[a] = open;
@@ -289,19 +290,19 @@ mod tests {
     use plantui_core::random::SplitMix;
 
     /// Reference implementation of the merges: weighs every pair and searches every path each time.
-    struct Plain {
+    struct PlainContraction {
         seconds: Vec<f64>,
         bytes: Vec<Vec<Option<f64>>>,
         order: Vec<usize>,
     }
 
-    impl Plain {
-        fn new(fine: &Fine) -> Self {
+    impl PlainContraction {
+        fn new(fine: &CostGraph) -> Self {
             let mut bytes = vec![vec![None; fine.len()]; fine.len()];
             for (v, row) in bytes.iter_mut().enumerate() {
                 fine.out[v].iter().for_each(|&w| row[w] = Some(fine.bytes[v]));
             }
-            Plain { seconds: fine.seconds.clone(), bytes, order: fine.order.clone() }
+            PlainContraction { seconds: fine.seconds.clone(), bytes, order: fine.order.clone() }
         }
 
         /// Vertices that `a` reaches without the edge from `a` to `b`.
@@ -360,7 +361,7 @@ mod tests {
             let coefficient = [0.0, 0.3, 1.0, 100.0][round % 4];
             let score = |together: f64, bytes: f64| (together - coefficient * bytes, -bytes);
             let mut cap = 12.0;
-            let (mut quick, mut plain) = (Contraction::of_runs(&fine, &[]), Plain::new(&fine));
+            let (mut quick, mut plain) = (Contraction::of_runs(&fine, &[]), PlainContraction::new(&fine));
             while quick.len() > 1 {
                 let pair = quick.merge_best(cap, score, &Search::default());
                 assert_eq!(pair, plain.merge_best(cap, &score), "{round}");
@@ -400,7 +401,7 @@ mod tests {
             let fine = graph(&mut random, 2 + 5 * round, 1 + round as u64 % 8);
             let mut clusters = Contraction::of_runs(&fine, &[]);
             clusters.reduce(&Search::default());
-            let plain = Plain::new(&fine);
+            let plain = PlainContraction::new(&fine);
             for v in 0..fine.len().min(12) {
                 let open = fine.out[v].iter().copied().filter(|&w| !plain.reached(v, w)[w]);
                 assert!(open.eq(clusters.open[v].iter().map(|edge| edge.0)), "{round} {v}");

@@ -94,7 +94,7 @@ impl Planner for Ensemble {
             Ok(members) => members,
             Err(error) => return Outcome::refused(error.to_string()),
         };
-        let (mut best, mut told): (Option<Candidate>, Vec<String>) = (None, vec![]);
+        let (mut best, mut told): (Option<MemberPlan>, Vec<String>) = (None, vec![]);
         for (at, member) in members.iter().enumerate() {
             let share = search.remaining().map(|left| left / (members.len() - at) as u32);
             match member.candidate(problem, others, wired.as_ref(), &search.part(share)) {
@@ -141,7 +141,7 @@ struct Member {
 }
 
 /// Simulated plan of a member.
-struct Candidate {
+struct MemberPlan {
     member: String,
     plan: Plan,
     /// Value of the plan by its own measure.
@@ -209,7 +209,7 @@ impl Member {
         others: &Others<'_>,
         wired: Option<&PlanTopology>,
         search: &Search,
-    ) -> Result<Candidate, String> {
+    ) -> Result<MemberPlan, String> {
         let asked = self.problem(problem);
         let outcome = others.plan(self.planner, &asked, search).map_err(|fault| fault.to_string())?;
         let why = outcome.infeasible.as_ref().map_or("no plan in its time", |story| story.explanation.as_str());
@@ -236,6 +236,6 @@ impl Member {
         let schedule = pipeline.schedule(Schedule::OneForwardOneBackward);
         let seconds = length_unless(&pipeline, schedule, &|| search.cancelled() && !search.deadline_passed());
         let seconds = seconds.ok_or("its plan was not simulated in time")?;
-        Ok(Candidate { member: self.name.clone(), plan, value: score.value, seconds, mapping, notes })
+        Ok(MemberPlan { member: self.name.clone(), plan, value: score.value, seconds, mapping, notes })
     }
 }

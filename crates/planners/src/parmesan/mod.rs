@@ -1,5 +1,5 @@
-//! Parmesan: partitions a network, then maps the parts onto devices joined by any topology (Liu, Liu, Jiang and Young,
-//! TCAD 2024, doi 10.1109/TCAD.2024.3368970).
+//! Parmesan: partitions a network, then maps the parts onto devices joined by any topology. It is our reading of a
+//! published description (Liu, Liu, Jiang and Young, TCAD 2024, doi 10.1109/TCAD.2024.3368970).
 //!
 //! The source code and the full paper were not available. Public are the two phases, the goal (training throughput on
 //! an arbitrary topology with links of different bandwidths) and the names of the options. The algorithms inside are
@@ -16,6 +16,7 @@ mod acyclic;
 mod candidates;
 mod coarsen;
 mod contract;
+mod conversion;
 mod ensemble;
 mod model;
 mod options;
@@ -26,6 +27,7 @@ mod stages;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use conversion::OverLayers;
 pub use ensemble::Ensemble;
 pub use planner::Parmesan;
 
@@ -33,6 +35,6 @@ pub use planner::Parmesan;
 ///
 /// # Errors
 /// [`LoadError`] if no topology has that name, or its file cannot be read.
-pub(super) fn wiring(options: &Options) -> Result<Option<PlanTopology>, LoadError> {
+fn wiring(options: &Options) -> Result<Option<PlanTopology>, LoadError> {
     options.file("topology").map(|path| PlanTopology::read(&path.display().to_string())).transpose()
 }

@@ -3,7 +3,7 @@
 //! The graph takes `O(nodes + edges)`. The machine takes all pairs of devices, and rings of every width. With more than
 //! [`WEIGHED`] devices, only some devices are sampled.
 
-use super::{coarsen::Fine, stages::Machine};
+use super::{coarsen::CostGraph, stages::MachineModel};
 use crate::Problem;
 use plantui_core::{
     cluster::{
@@ -16,19 +16,19 @@ use plantui_core::{
 };
 
 /// Largest number of devices for which a stage may take any number; above it, powers of two and 1.5 times powers of
-/// two.
+/// two. With all numbers, planning takes over 5 times the CPU time (alexnet, 32 devices).
 const EVERY_WIDTH: usize = 16;
 /// Largest number of devices for which all pairs are measured, and largest group whose all-reduce is measured. A group
 /// of this size stands for larger ones.
-const WEIGHED: usize = 2048;
-/// Number of devices whose pairs are measured above [`WEIGHED`].
+pub(super) const WEIGHED: usize = 2048;
+/// Number of devices whose pairs are measured above [`WEIGHED`]. It bounds the time of the median.
 const SAMPLED: usize = 16;
 
 /// Builds the graph with costs for one microbatch.
-pub(super) fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, microbatches: f64) -> Fine {
+pub(super) fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, microbatches: f64) -> CostGraph {
     let kept = states::planned_nodes(workload);
     let (dag, n) = (&workload.dag, workload.dag.len());
-    let Some(profile) = workload.layers() else { return Fine::default() };
+    let Some(profile) = workload.layers() else { return CostGraph::default() };
     let share = model.scale(limits.samples()) / microbatches;
     let node = |v: usize| &profile.nodes[v];
     let all: f64 = (0..n).filter(|&v| kept[v]).map(|v| node(v).activation()).sum();
@@ -45,7 +45,7 @@ pub(super) fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, m
         list.dedup();
         list
     };
-    Fine {
+    CostGraph {
         out: (0..n).map(|v| sorted(&mut dag.successors(v))).collect(),
         into: (0..n).map(|v| sorted(&mut dag.predecessors(v))).collect(),
         seconds: of(&|v| node(v).seconds() * share),
@@ -100,7 +100,7 @@ pub(super) fn machine(
     model: &SpeedupModel,
     microbatches: f64,
     search: &Search,
-) -> Option<Machine> {
+) -> Option<MachineModel> {
     let devices = topology.devices();
     let widths = widths(problem, devices);
     // Devices in the order of the widest ring: consecutive devices of it give an optimistic all-reduce time.
@@ -126,7 +126,7 @@ pub(super) fn machine(
     let mut reduce_s = vec![0.0; devices + 1];
     widths.iter().zip(by_width).for_each(|(&width, seconds)| reduce_s[width] = seconds);
     let bandwidth = median(topology, matrix, |_, _| true);
-    Some(Machine {
+    Some(MachineModel {
         devices,
         widths,
         bandwidth: Some(bandwidth).filter(|width| width.is_finite() && *width > 0.0).unwrap_or(1e30),
@@ -141,7 +141,7 @@ pub(super) fn machine(
 /// Two variants of the model, if devices sit in several machines; else none. The first uses the median bandwidth of the
 /// pairs inside a machine, because the median of all pairs may be a link that few cuts use. The second is one machine
 /// alone, so that more machines never make a pipeline slower.
-pub(super) fn inner(machine: &Machine, (topology, matrix): (&Topology, Option<&PairMatrix>)) -> Vec<Machine> {
+pub(super) fn inner(machine: &MachineModel, (topology, matrix): (&Topology, Option<&PairMatrix>)) -> Vec<MachineModel> {
     let largest = usize::from(topology.machines().sizes().iter().copied().max().unwrap_or(1));
     if largest >= machine.devices || largest < 2 {
         return vec![];
@@ -150,8 +150,8 @@ pub(super) fn inner(machine: &Machine, (topology, matrix): (&Topology, Option<&P
     if !bandwidth.is_finite() || bandwidth <= 0.0 {
         return vec![];
     }
-    let all = Machine { bandwidth, ..machine.clone() };
-    let one = Machine {
+    let all = MachineModel { bandwidth, ..machine.clone() };
+    let one = MachineModel {
         devices: largest,
         widths: machine.widths.iter().copied().filter(|&width| width <= largest).collect(),
         ..all.clone()

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::planner::{Run, Scored, in_order, parallel};
+use super::planner::{ParmesanSearch, SimulatedPlan, in_order, parallel};
 use crate::{Outcome, Status};
 use plantui_core::{
     mapping::{MapError, Mapping, MappingInstance, MappingMethod, MappingSettings, map},
@@ -14,8 +14,8 @@ use plantui_core::{
 };
 
 /// Mapped partition.
-struct Placed {
-    scored: Scored,
+struct MappedPartition {
+    scored: SimulatedPlan,
     part: MappingPart,
     /// Seconds of an iteration with devices in order.
     in_order: Option<f64>,
@@ -23,10 +23,10 @@ struct Placed {
     at_once: bool,
 }
 
-impl Run<'_> {
+impl ParmesanSearch<'_> {
     /// Maps each of the best partitions by the chosen method and returns the fastest. `best` is sorted, best first;
     /// `tried` is the number of points and of partitions.
-    pub(super) fn finished(&self, best: Vec<Scored>, tried: (usize, usize), mut notes: Vec<String>) -> Outcome {
+    pub(super) fn finished(&self, best: Vec<SimulatedPlan>, tried: (usize, usize), mut notes: Vec<String>) -> Outcome {
         let counts = vec![("points", tried.0 as f64), ("partitions", tried.1 as f64)];
         let cancelled = self.search.cancelled() && !self.search.deadline_passed();
         let mut outcome = Outcome::new(if cancelled { Status::Cancelled } else { Status::Feasible });
@@ -36,7 +36,7 @@ impl Run<'_> {
             outcome.plan = best.into_iter().next().map(|best| best.plan);
             return outcome;
         }
-        let mut fastest: Option<Placed> = None;
+        let mut fastest: Option<MappedPartition> = None;
         for scored in best {
             // Keep what was found: there is no time for another mapping.
             if fastest.is_some() && self.search.cancelled() {
@@ -51,7 +51,7 @@ impl Run<'_> {
                 Err(_) => break,
             }
         }
-        let Some(Placed { scored, part, in_order, at_once }) = fastest else {
+        let Some(MappedPartition { scored, part, in_order, at_once }) = fastest else {
             return Outcome::new(Status::Cancelled);
         };
         if at_once {
@@ -89,12 +89,8 @@ impl Run<'_> {
     }
 
     /// Maps one partition by the chosen method.
-    fn placed(&self, best: Scored) -> Result<Placed, MapError> {
-        let demands = self.demands(&best.plan);
-        let instance = match self.matrix() {
-            Some(matrix) => MappingInstance::among(self.topology, Arc::clone(matrix), &demands, self.consider),
-            None => MappingInstance::new(self.topology, &demands, self.consider),
-        };
+    fn placed(&self, best: SimulatedPlan) -> Result<MappedPartition, MapError> {
+        let instance = MappingInstance::new(self.topology, &self.demands(&best.plan), self.consider);
         let settings = MappingSettings {
             method: self.method,
             parallel: parallel(self.problem),
@@ -107,14 +103,14 @@ impl Run<'_> {
         let placed = match self.scored(&best.plan, &mapping.devices) {
             // A smaller bottleneck does not always make the iteration shorter, so simulated time decides.
             Some(scored) if asked || !best.is_better(&scored) => {
-                Placed { scored, part: mapping.part(&instance), in_order: identity, at_once: false }
+                MappedPartition { scored, part: mapping.part(&instance), in_order: identity, at_once: false }
             }
             _ => {
                 let devices: Vec<usize> = best.plan.devices().map(|device| device as usize).collect();
                 let cost = instance.cost(&devices);
                 let proved = mapping.proved && cost.seconds <= mapping.cost.seconds * (1.0 + 1e-9);
                 let kept = Mapping { cost, devices, proved, ..mapping };
-                Placed { scored: best, part: kept.part(&instance), in_order: identity, at_once: true }
+                MappedPartition { scored: best, part: kept.part(&instance), in_order: identity, at_once: true }
             }
         };
         Ok(placed)

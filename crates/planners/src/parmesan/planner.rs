@@ -10,24 +10,24 @@
 use std::{
     cmp::Ordering,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
 
 use super::{
-    candidates::{Partition, Point, after, candidates},
-    coarsen::{Fine, coarsen},
-    model::{fine, inner, machine, pairs, widths},
+    candidates::{SearchPoint, VertexPartition, candidates},
+    coarsen::CostGraph,
+    model::{WEIGHED, fine, inner, machine, pairs, widths},
     options::OPTIONS,
-    stages::Machine,
+    stages::MachineModel,
     wiring,
 };
 use crate::{CannotPlan, Declaration, OptionError, Outcome, Planner, PlannerInfo, Problem, Status, Tunable};
 use plantui_core::{
     cluster::{
         LimitKind, Limits,
-        topology::{self, LinkRule, PairMatrix, Topology},
+        topology::{self, LinkRule, Topology},
     },
     family::{self, layers::costs},
     mapping::{CommunicationKinds, Demands, MappingInstance, MappingMethod, Parallel},
@@ -38,22 +38,24 @@ use plantui_core::{
     workload::{Choice, LayerProfile, LoadError, NodeIndex, Workload, formats::PlanTopology, states},
 };
 
-/// Multiples of the number of devices that `search_k` tries, besides all vertices.
+/// Multiples of the number of devices that `search_k` tries, besides all vertices. They bound its points to eight for
+/// each coefficient and flow.
 const CLUSTERS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
-/// Most clusters by default: four per device for 64 devices.
+/// Most clusters by default: four per device for 64 devices. It bounds the time of the chain, which is quadratic.
 const MOST_CLUSTERS: usize = 256;
-/// Values that `search_comm_coef` tries.
+/// Values that `search_comm_coef` tries. They bound its points to eight for each number of clusters and flow.
 const COEFFICIENTS: [f64; 8] = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
-/// Number of partitions that are mapped by the chosen method.
+/// Number of partitions that are mapped by the chosen method. It bounds the time of the final mappings.
 const MAPPED: usize = 3;
-/// Largest number of devices for which every partition's mapping is improved by exchanges.
+/// Largest number of devices for which every partition's mapping is improved by exchanges. It bounds their time, since
+/// a pass tries all pairs.
 const POLISHED: usize = 64;
 
 /// Declaration of the planner.
 static DECLARATION: Declaration = Declaration {
     info: PlannerInfo {
         id: "parmesan",
-        name: "Parmesan",
+        name: "Parmesan (after TCAD 2024)",
         paper: "Liu et al.: Parmesan: Efficient Partitioning and Mapping Flow for DNN Training on General Device Topology, TCAD 2024 (design reconstructed)",
         summary: "coarsening, chain of stages, refinement; then devices of any topology by search, scored by simulated time",
         objective: "speedup",
@@ -89,7 +91,7 @@ fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
 impl Parmesan {
     /// Plans a converted workload. The plan is not mapped, and if nothing fits, the least sufficient memory is not
     /// sought: both would belong to another workload.
-    pub(crate) fn plan_of_converted(problem: &Problem, search: &Search) -> Outcome {
+    pub(super) fn plan_of_converted(problem: &Problem, search: &Search) -> Outcome {
         Parmesan.planned(problem, search, true)
     }
 
@@ -111,7 +113,7 @@ impl Parmesan {
         if let Err(error) = parallel(problem).checked() {
             return Outcome::refused(format!("{error}."));
         }
-        Run { converted, ..Run::new(problem, &wired, search) }.run()
+        ParmesanSearch { converted, ..ParmesanSearch::new(problem, &wired, search) }.run()
     }
 }
 
@@ -136,28 +138,28 @@ fn wired(problem: &Problem) -> Result<PlanTopology, LoadError> {
 
 /// Plan with its scores: seconds of an iteration, peak memory in bytes, speed-up.
 #[derive(Debug, Clone)]
-pub(super) struct Scored {
+pub(super) struct SimulatedPlan {
     pub(super) plan: Plan,
     pub(super) seconds: f64,
     pub(super) memory: f64,
     pub(super) speedup: f64,
 }
 
-impl Scored {
+impl SimulatedPlan {
     /// Orders by time, then by memory, then by number of stages.
-    fn compare(&self, other: &Scored) -> Ordering {
+    fn compare(&self, other: &SimulatedPlan) -> Ordering {
         let stages = || self.plan.stages.len().cmp(&other.plan.stages.len());
         self.seconds.total_cmp(&other.seconds).then(self.memory.total_cmp(&other.memory)).then_with(stages)
     }
 
     /// True if it precedes `than` in that order.
-    pub(super) fn is_better(&self, than: &Scored) -> bool {
+    pub(super) fn is_better(&self, than: &SimulatedPlan) -> bool {
         self.compare(than) == Ordering::Less
     }
 }
 
 /// One run of the planner on a problem.
-pub(super) struct Run<'a> {
+pub(super) struct ParmesanSearch<'a> {
     pub(super) problem: &'a Problem,
     pub(super) topology: &'a Arc<Topology>,
     /// File that the topology was read from, if any.
@@ -165,11 +167,9 @@ pub(super) struct Run<'a> {
     pub(super) search: &'a Search,
     model: SpeedupModel,
     microbatches: f64,
-    fine: Fine,
+    fine: CostGraph,
     /// Numbers of devices that a stage may have, ascending.
     widths: Vec<usize>,
-    /// Bandwidth of every pair of devices, unless there are too many to measure.
-    matrix: OnceLock<Option<Arc<PairMatrix>>>,
     pub(super) method: MappingMethod,
     pub(super) consider: CommunicationKinds,
     /// True if the workload was converted from another one. Then nothing is mapped, and the least sufficient memory is
@@ -177,7 +177,7 @@ pub(super) struct Run<'a> {
     pub(super) converted: bool,
 }
 
-impl<'a> Run<'a> {
+impl<'a> ParmesanSearch<'a> {
     fn new(problem: &'a Problem, wired: &'a PlanTopology, search: &'a Search) -> Self {
         let PlanTopology { topology, file } = wired;
         let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
@@ -192,7 +192,7 @@ impl<'a> Run<'a> {
             all_reduces: problem.options.flag("incl_allr"),
             shared_links: false,
         };
-        Run {
+        ParmesanSearch {
             problem,
             topology,
             file: file.as_ref(),
@@ -201,29 +201,24 @@ impl<'a> Run<'a> {
             microbatches,
             fine,
             widths: widths(problem, topology.devices()),
-            matrix: OnceLock::new(),
             method,
             consider,
             converted: false,
         }
     }
 
-    /// Bandwidth of every pair of devices; `None` if there are too many to measure.
-    pub(super) fn matrix(&self) -> Option<&Arc<PairMatrix>> {
-        self.matrix.get_or_init(|| pairs(self.topology).map(Arc::new)).as_ref()
-    }
-
     /// Machine models that stages run on: all devices, then the variants of `inner`. Empty if the search was
     /// cancelled.
-    fn machines(&self) -> Vec<Machine> {
-        let wired = (&**self.topology, self.matrix().map(|matrix| &**matrix));
+    fn machines(&self) -> Vec<MachineModel> {
+        let matrix = pairs(self.topology);
+        let wired = (&**self.topology, matrix.as_ref());
         let all = machine(self.problem, wired, &self.model, self.microbatches, self.search);
         let inner = all.as_ref().map(|all| inner(all, wired)).unwrap_or_default();
         all.into_iter().chain(inner).collect()
     }
 
     /// Points to try, and notes on the given values that they ignore.
-    fn points(&self) -> (Vec<Point>, Vec<String>) {
+    fn points(&self) -> (Vec<SearchPoint>, Vec<String>) {
         let options = &self.problem.options;
         let (n, devices) = (self.fine.len(), self.topology.devices());
         let mut ignored = vec![];
@@ -259,12 +254,12 @@ impl<'a> Run<'a> {
         let mut points = vec![];
         for &k in &ks {
             for &comm_coef in &coefficients {
-                points.extend(flows.iter().map(|&new_flow| Point { k, comm_coef, new_flow, dag }));
+                points.extend(flows.iter().map(|&new_flow| SearchPoint { k, comm_coef, new_flow, dag }));
             }
         }
         // The chain of all vertices: finds what merging hides, mostly when memory is tight.
         if options.flag("search_k") && !ks.contains(&n) {
-            points.push(Point { k: n, comm_coef: coefficients[0], new_flow: flows[0], dag });
+            points.push(SearchPoint { k: n, comm_coef: coefficients[0], new_flow: flows[0], dag });
         }
         (points, ignored)
     }
@@ -282,30 +277,27 @@ impl<'a> Run<'a> {
             self.search.report_fraction(from + share * (now as f64 / of as f64).min(1.0));
         };
         let machines = self.machines();
-        let machines: Vec<&Machine> = machines.iter().collect();
-        let asked = merged_alike(&machines, &points);
-        let found: Vec<Vec<Partition>> = self.search.map(&asked, |alike| {
-            let (machine, point) = alike[0];
-            let merges = coarsen(&self.fine, point.k, point.comm_coef, machine.bandwidth, self.search);
-            let of = |&(machine, point): &(&Machine, Point)| after(&self.fine, machine, &merges, point, self.search);
-            let found = alike.iter().flat_map(of).collect();
-            step(0.6, asked.len(), 0.0);
+        let tasks: Vec<(&MachineModel, SearchPoint)> =
+            machines.iter().flat_map(|machine| points.iter().map(move |&point| (machine, point))).collect();
+        let found: Vec<Vec<VertexPartition>> = self.search.map(&tasks, |&(machine, point)| {
+            let found = candidates(&self.fine, machine, point, self.search);
+            step(0.6, tasks.len(), 0.0);
             found
         });
-        let mut partitions: Vec<Partition> = found.into_iter().flatten().collect();
+        let mut partitions: Vec<VertexPartition> = found.into_iter().flatten().collect();
         partitions.retain(|partition| wanted == 0 || partition.widths.len() == wanted);
         partitions.sort();
         partitions.dedup();
         done.store(0, Relaxed);
-        let scored: Vec<Option<Scored>> = self.search.map(&partitions, |partition| {
+        let scored: Vec<Option<SimulatedPlan>> = self.search.map(&partitions, |partition| {
             let scored = self.quickly(partition);
             step(0.4, partitions.len(), 0.6);
             scored
         });
         let tried = scored.len();
-        let mut best: Vec<Scored> = scored.into_iter().chain([at_once]).flatten().collect();
+        let mut best: Vec<SimulatedPlan> = scored.into_iter().chain([at_once]).flatten().collect();
         // The sort is stable: of equal plans, the first found stays first.
-        best.sort_by(Scored::compare);
+        best.sort_by(SimulatedPlan::compare);
         let alike = |a: &Stage, b: &Stage| a.nodes == b.nodes && a.data_parallel == b.data_parallel;
         best.dedup_by(|a, b| {
             a.plan.stages.len() == b.plan.stages.len()
@@ -320,10 +312,10 @@ impl<'a> Run<'a> {
 
     /// Best plan before any search, with devices in order: the whole network on as many replicas as allowed, or stages
     /// of about equal work along one order of the network.
-    fn at_once(&self, wanted: usize) -> Option<Scored> {
+    fn at_once(&self, wanted: usize) -> Option<SimulatedPlan> {
         let (fine, n) = (&self.fine, self.fine.len());
         let whole = [self.widths.last(), self.widths.first()].into_iter().flatten();
-        let whole = whole.map(|&width| Partition { stage: vec![0; n], widths: vec![width] });
+        let whole = whole.map(|&width| VertexPartition { stage: vec![0; n], widths: vec![width] });
         let total: f64 = fine.seconds.iter().sum();
         let even = |stages: usize| {
             let (mut stage, mut before) = (vec![0; n], 0.0);
@@ -333,13 +325,13 @@ impl<'a> Run<'a> {
                 stage[vertex] = ((share * stages as f64) as usize).min(stages - 1);
                 before += fine.seconds[vertex];
             }
-            Partition { stage, widths: vec![1; stages] }
+            VertexPartition { stage, widths: vec![1; stages] }
         };
         let most = self.topology.devices().min(n);
         let counts = if wanted > 0 { vec![wanted] } else { vec![most, most.div_ceil(2)] };
         let chains = counts.into_iter().filter(|stages| (1..=most).contains(stages)).map(even);
         // If one vertex has most of the work, a stage may be empty.
-        let full = |partition: &Partition| {
+        let full = |partition: &VertexPartition| {
             let mut has = vec![false; partition.widths.len()];
             partition.stage.iter().for_each(|&stage| has[stage] = true);
             has.into_iter().all(|has| has) && (wanted == 0 || partition.widths.len() == wanted)
@@ -349,7 +341,7 @@ impl<'a> Run<'a> {
         scored.reduce(|a, b| if b.is_better(&a) { b } else { a })
     }
 
-    fn plan_of(&self, partition: &Partition) -> Plan {
+    fn plan_of(&self, partition: &VertexPartition) -> Plan {
         let kept = states::planned_nodes(&self.problem.workload);
         let dag = &self.problem.workload.dag;
         let own = (0..dag.len()).map(|v| kept[v].then_some(partition.stage[v])).collect();
@@ -374,18 +366,17 @@ impl<'a> Run<'a> {
     }
 
     /// Scores a partition with the better of two quick mappings.
-    fn quickly(&self, partition: &Partition) -> Option<Scored> {
+    fn quickly(&self, partition: &VertexPartition) -> Option<SimulatedPlan> {
         if self.search.cancelled() {
             return None;
         }
         let plan = self.plan_of(partition);
         let identity = self.scored(&plan, &in_order(&plan));
-        if self.method == MappingMethod::Identity {
+        // With that many devices, measuring all pairs for every partition is too slow.
+        if self.method == MappingMethod::Identity || self.topology.devices() > WEIGHED {
             return identity;
         }
-        // With that many devices, measuring all pairs for every partition is too slow.
-        let Some(matrix) = self.matrix() else { return identity };
-        let instance = MappingInstance::among(self.topology, Arc::clone(matrix), &self.demands(&plan), self.consider);
+        let instance = MappingInstance::new(self.topology, &self.demands(&plan), self.consider);
         let mapping = instance.quick(self.topology.devices() <= POLISHED, self.search);
         let mapped = self.scored(&plan, &mapping);
         let both = identity.into_iter().chain(mapped);
@@ -394,7 +385,7 @@ impl<'a> Run<'a> {
 
     /// Validates, simulates and measures a plan on given devices; `None` if it breaks a rule or the search was
     /// cancelled.
-    pub(super) fn scored(&self, plan: &Plan, devices: &[usize]) -> Option<Scored> {
+    pub(super) fn scored(&self, plan: &Plan, devices: &[usize]) -> Option<SimulatedPlan> {
         let plan = plan.clone().on(self.topology, devices);
         let Problem { workload, limits, options } = self.problem;
         let score = family::check(workload, limits, &plan);
@@ -407,13 +398,13 @@ impl<'a> Run<'a> {
         let seconds = length_unless(&pipeline, Schedule::OneForwardOneBackward, &|| self.search.cancelled())?;
         let memory = score.stages.iter().map(|stage| stage.memory_bytes).fold(0.0, f64::max);
         self.search.improve(score.value, &plan);
-        Some(Scored { plan, seconds, memory, speedup: score.value })
+        Some(SimulatedPlan { plan, seconds, memory, speedup: score.value })
     }
 
     /// Reason why there is no plan, and the least memory that would suffice.
     fn infeasible(&self) -> Outcome {
         let free = if self.converted { None } else { self.machines().into_iter().next() };
-        let free = free.map(|machine| Machine { memory: f64::INFINITY, ..machine });
+        let free = free.map(|machine| MachineModel { memory: f64::INFINITY, ..machine });
         let mut least = f64::INFINITY;
         let limits = Limits { memory_bytes: None, ..self.problem.limits.clone() };
         if let Some(free) = &free {
@@ -439,22 +430,6 @@ impl<'a> Run<'a> {
         }
         outcome
     }
-}
-
-/// Groups (machine, point) pairs that share the same merges.
-fn merged_alike<'a>(machines: &[&'a Machine], points: &[Point]) -> Vec<Vec<(&'a Machine, Point)>> {
-    let mut alike: Vec<Vec<(&Machine, Point)>> = vec![];
-    for &machine in machines {
-        for &point in points {
-            let key = |machine: &Machine, point: Point| (machine.bandwidth, point.k, point.comm_coef);
-            let own = key(machine, point);
-            match alike.iter_mut().find(|known| key(known[0].0, known[0].1) == own) {
-                Some(known) => known.push((machine, point)),
-                None => alike.push(vec![(machine, point)]),
-            }
-        }
-    }
-    alike
 }
 
 pub(super) fn in_order(plan: &Plan) -> Vec<usize> {

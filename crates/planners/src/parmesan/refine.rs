@@ -12,57 +12,59 @@
 
 use std::ops::Index;
 
-use super::{coarsen::Fine, stages::Machine};
+use super::{coarsen::CostGraph, stages::MachineModel};
 use plantui_core::mapping::rounded::rounded;
 use plantui_core::{search::Search, workload::states::ExactSum};
 
-/// Maximum number of passes over all vertices.
+/// Maximum number of passes over all vertices. It bounds the time of one level.
 const PASSES: usize = 8;
 
 /// Objective of a partition, compared lexicographically; less is better.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-pub(super) struct Worth {
+pub(super) struct PartitionObjective {
     most: f64,
     squares: f64,
     cuts: f64,
 }
 
-impl Worth {
+impl PartitionObjective {
     /// True if it is less by more than rounding.
-    fn is_less(&self, than: &Worth) -> bool {
-        let rounded = |worth: &Worth| (rounded(worth.most), rounded(worth.squares), rounded(worth.cuts));
+    fn is_less(&self, than: &PartitionObjective) -> bool {
+        let rounded = |objective: &PartitionObjective| {
+            (rounded(objective.most), rounded(objective.squares), rounded(objective.cuts))
+        };
         rounded(self) < rounded(than)
     }
 }
 
 /// Partition under refinement.
-pub(super) struct Refinement<'a> {
-    fine: &'a Fine,
-    machine: &'a Machine,
+pub(super) struct StageRefinement<'a> {
+    fine: &'a CostGraph,
+    machine: &'a MachineModel,
     /// Number of devices of each part.
     widths: &'a [usize],
     part: Vec<usize>,
-    seconds: Sums,
-    parameters: Sums,
-    kept: Sums,
+    seconds: ExactSums,
+    parameters: ExactSums,
+    kept: ExactSums,
     vertices: Vec<usize>,
     /// By vertex: last part that needs its output; its own part if none does.
     needed: Vec<usize>,
     /// Bytes across the border before each part.
-    cut: Sums,
+    cut: ExactSums,
 }
 
 /// Sums with additions and removals, by part or border. They are exact, so that a removed large value leaves no error
 /// beside small ones.
 #[derive(Debug, Clone)]
-struct Sums {
+struct ExactSums {
     exact: Vec<ExactSum>,
     rounded: Vec<f64>,
 }
 
-impl Sums {
+impl ExactSums {
     fn new(count: usize) -> Self {
-        Sums { exact: vec![ExactSum::default(); count], rounded: vec![0.0; count] }
+        ExactSums { exact: vec![ExactSum::default(); count], rounded: vec![0.0; count] }
     }
 
     fn add(&mut self, at: usize, value: f64) {
@@ -71,7 +73,7 @@ impl Sums {
     }
 }
 
-impl Index<usize> for Sums {
+impl Index<usize> for ExactSums {
     type Output = f64;
 
     fn index(&self, at: usize) -> &f64 {
@@ -79,14 +81,14 @@ impl Index<usize> for Sums {
     }
 }
 
-impl<'a> Refinement<'a> {
+impl<'a> StageRefinement<'a> {
     /// Starts from `part`; `widths` gives the devices of each part.
-    pub(super) fn new(fine: &'a Fine, machine: &'a Machine, widths: &'a [usize], part: Vec<usize>) -> Self {
+    pub(super) fn new(fine: &'a CostGraph, machine: &'a MachineModel, widths: &'a [usize], part: Vec<usize>) -> Self {
         let count = widths.len();
-        let [seconds, parameters, kept, cut] = [(); 4].map(|()| Sums::new(count));
+        let [seconds, parameters, kept, cut] = [(); 4].map(|()| ExactSums::new(count));
         let needed = (0..part.len()).map(|v| fine.out[v].iter().map(|&w| part[w]).fold(part[v], usize::max)).collect();
         let vertices = vec![0; count];
-        let mut new = Refinement { fine, machine, widths, part, seconds, parameters, kept, vertices, needed, cut };
+        let mut new = StageRefinement { fine, machine, widths, part, seconds, parameters, kept, vertices, needed, cut };
         for v in 0..new.part.len() {
             let own = new.part[v];
             new.vertices[own] += 1;
@@ -103,19 +105,19 @@ impl<'a> Refinement<'a> {
     }
 
     /// Objective of the current partition.
-    pub(super) fn worth(&self) -> Worth {
-        let mut worth = Worth { most: 0.0, squares: 0.0, cuts: 0.0 };
+    pub(super) fn objective(&self) -> PartitionObjective {
+        let mut objective = PartitionObjective { most: 0.0, squares: 0.0, cuts: 0.0 };
         for (own, &width) in self.widths.iter().enumerate() {
             let over = if own > 0 { self.machine.cut_s(self.cut[own]) } else { 0.0 };
             let behind = if own + 1 < self.widths.len() { self.machine.cut_s(self.cut[own + 1]) } else { 0.0 };
             let between = if self.machine.overlap { 0.0 } else { 2.0 * (over + behind) };
             let stage = self.machine.stage_s(self.seconds[own], self.parameters[own], width) + between;
             let slow = if self.machine.overlap { stage.max(over) } else { stage };
-            worth.most = worth.most.max(slow);
-            worth.squares += stage * stage;
-            worth.cuts += over;
+            objective.most = objective.most.max(slow);
+            objective.squares += stage * stage;
+            objective.cuts += over;
         }
-        worth
+        objective
     }
 
     /// True if part `own` fits into memory.
@@ -167,7 +169,7 @@ impl<'a> Refinement<'a> {
     /// Moves vertices while the objective improves and the search is not cancelled. Returns the parts, never worse than
     /// before.
     pub(super) fn run(mut self, search: &Search) -> Vec<usize> {
-        let mut best = self.worth();
+        let mut best = self.objective();
         for _ in 0..PASSES {
             let mut moved = false;
             for v in 0..self.fine.len() {
@@ -187,9 +189,9 @@ impl<'a> Refinement<'a> {
                         continue;
                     }
                     self.shift(v, to);
-                    let worth = self.worth();
-                    if worth.is_less(&best) && self.fits(to) && self.fits(own) {
-                        best = worth;
+                    let objective = self.objective();
+                    if objective.is_less(&best) && self.fits(to) && self.fits(own) {
+                        best = objective;
                         moved = true;
                     } else {
                         self.shift(v, own);
@@ -221,7 +223,7 @@ mod tests {
             let parts = 2 + round % 4;
             let merges = coarsen(&fine, parts, 1.0, 2.0, &Search::default());
             let (part, count) = merges.level(&fine, parts);
-            let machine = Machine {
+            let machine = MachineModel {
                 devices: count,
                 widths: vec![1],
                 bandwidth: 2.0,
@@ -232,9 +234,9 @@ mod tests {
                 state: 1.0,
             };
             let widths = vec![1; count];
-            let before = Refinement::new(&fine, &machine, &widths, part.clone()).worth();
-            let refined = Refinement::new(&fine, &machine, &widths, part).run(&Search::default());
-            let after = Refinement::new(&fine, &machine, &widths, refined.clone()).worth();
+            let before = StageRefinement::new(&fine, &machine, &widths, part.clone()).objective();
+            let refined = StageRefinement::new(&fine, &machine, &widths, part).run(&Search::default());
+            let after = StageRefinement::new(&fine, &machine, &widths, refined.clone()).objective();
             assert!(!before.is_less(&after), "{before:?} {after:?}");
             better += usize::from(after.is_less(&before));
             assert!((0..fine.len()).all(|v| fine.out[v].iter().all(|&w| refined[v] <= refined[w])));
@@ -252,7 +254,7 @@ mod tests {
             for values in [&mut fine.bytes, &mut fine.seconds, &mut fine.parameters, &mut fine.kept] {
                 values.iter_mut().for_each(|value| *value *= [0.1, 1e30, 1e-3][(random.next_u64() % 3) as usize]);
             }
-            let machine = Machine {
+            let machine = MachineModel {
                 devices: 4,
                 widths: vec![1],
                 bandwidth: 2.0,
@@ -264,11 +266,11 @@ mod tests {
             };
             let widths = [1; 4];
             let part = (0..fine.len()).map(|v| 4 * v / fine.len()).collect();
-            let mut moving = Refinement::new(&fine, &machine, &widths, part);
+            let mut moving = StageRefinement::new(&fine, &machine, &widths, part);
             for _ in 0..40 {
                 let (v, to) = ((random.next_u64() % fine.len() as u64) as usize, (random.next_u64() % 4) as usize);
                 moving.shift(v, to);
-                let again = Refinement::new(&fine, &machine, &widths, moving.part.clone());
+                let again = StageRefinement::new(&fine, &machine, &widths, moving.part.clone());
                 assert_eq!(moving.needed, again.needed);
                 assert_eq!(moving.cut.rounded, again.cut.rounded);
                 assert_eq!(moving.seconds.rounded, again.seconds.rounded);

@@ -14,19 +14,19 @@
 //! devices are assigned in units of two, four and so on. Numbers of stages that need more than [`MOST_STATES`] states
 //! are left out.
 
-use super::coarsen::Fine;
+use super::coarsen::CostGraph;
 use plantui_core::{search::Search, workload::states::ExactSum};
 
-/// Number of steps of the program above which devices are assigned in larger units.
+/// Number of steps of the program above which devices are assigned in larger units. It bounds the time of one chain.
 const MOST_STEPS: f64 = 4e9;
-/// Minimum number of units.
+/// Minimum number of units. It bounds the error of the units.
 const LEAST_UNITS: usize = 16;
 /// Maximum number of states: 256 MB.
 const MOST_STATES: usize = 1 << 25;
 
-/// Machine that stages run on.
+/// Devices that stages run on, with the costs of the chain.
 #[derive(Debug, Clone)]
-pub(super) struct Machine {
+pub(super) struct MachineModel {
     /// Number of devices.
     pub(super) devices: usize,
     /// Numbers of devices that a stage may have, ascending.
@@ -45,7 +45,7 @@ pub(super) struct Machine {
     pub(super) state: f64,
 }
 
-impl Machine {
+impl MachineModel {
     /// Seconds per microbatch of a stage with these sums, without transfers.
     pub(super) fn stage_s(&self, seconds: f64, parameters: f64, devices: usize) -> f64 {
         seconds / devices as f64 + self.reduce_s[devices] * parameters / self.microbatches
@@ -64,11 +64,11 @@ impl Machine {
 }
 
 /// Stages along a chain: the end of each, and its devices.
-pub(super) type Cuts = Vec<(usize, usize)>;
+pub(super) type ChainCuts = Vec<(usize, usize)>;
 
 /// Bytes that cross every position of a chain, once per producer, up to its last consumer. Sums are exact: very large
 /// bytes that forbid a cut leave no rounding error behind after their last consumer.
-pub(super) fn cut_bytes(fine: &Fine, part: &[usize], parts: usize) -> Vec<f64> {
+pub(super) fn cut_bytes(fine: &CostGraph, part: &[usize], parts: usize) -> Vec<f64> {
     let mut steps = vec![];
     for v in 0..fine.len() {
         let last = fine.out[v].iter().map(|&w| part[w]).max().unwrap_or(part[v]);
@@ -90,7 +90,7 @@ pub(super) fn cut_bytes(fine: &Fine, part: &[usize], parts: usize) -> Vec<f64> {
 }
 
 /// Number of devices that are assigned together, so that the program ends in reasonable time.
-fn unit(parts: usize, machine: &Machine) -> usize {
+fn unit(parts: usize, machine: &MachineModel) -> usize {
     let steps = |unit: usize| {
         let (units, parts) = (machine.devices / unit, parts as f64);
         let widths = machine.widths.iter().filter(|width| width.is_multiple_of(unit)).count();
@@ -108,7 +108,13 @@ fn unit(parts: usize, machine: &Machine) -> usize {
 /// Best cuts of the chain and their bottleneck, for every number of stages, fewest first. `part` gives the cluster of
 /// each vertex; clusters are numbered along the chain. A cancelled search returns the numbers of stages finished so
 /// far.
-pub(super) fn chain(fine: &Fine, part: &[usize], parts: usize, machine: &Machine, search: &Search) -> Vec<(f64, Cuts)> {
+pub(super) fn chain(
+    fine: &CostGraph,
+    part: &[usize],
+    parts: usize,
+    machine: &MachineModel,
+    search: &Search,
+) -> Vec<(f64, ChainCuts)> {
     let unit = unit(parts, machine);
     let widths: Vec<usize> = machine.widths.iter().copied().filter(|width| width.is_multiple_of(unit)).collect();
     // If every stage has one device, the number of stages implies the number of devices.
@@ -182,7 +188,7 @@ mod tests {
     use plantui_core::random::SplitMix;
 
     /// Tries all ways to cut a chain into stages on devices.
-    fn brute(fine: &Fine, part: &[usize], from: usize, devices: usize, machine: &Machine) -> f64 {
+    fn brute(fine: &CostGraph, part: &[usize], from: usize, devices: usize, machine: &MachineModel) -> f64 {
         let n = fine.len();
         if from == n {
             return 0.0;
@@ -209,7 +215,7 @@ mod tests {
         for round in 0..240 {
             let fine = random_graph(&mut random, 1 + round % 6);
             let devices = 1 + round % 4;
-            let machine = Machine {
+            let machine = MachineModel {
                 devices,
                 widths: (1..=devices).collect(),
                 bandwidth: 1.0 + (round % 7) as f64,
@@ -243,7 +249,7 @@ mod tests {
         fine.into = (0..6).map(|v| if v > 0 { vec![v - 1] } else { vec![] }).collect();
         let part: Vec<usize> = (0..6).collect();
         assert_eq!(cut_bytes(&fine, &part, 6), [0.0, 5.0, 1e30, 3.0, 0.1, 4.0, 0.0]);
-        let machine = Machine {
+        let machine = MachineModel {
             devices: 2,
             widths: vec![1],
             bandwidth: 1.0,
@@ -260,7 +266,7 @@ mod tests {
     #[test]
     fn memory_is_kept_for_what_is_in_flight() {
         let fine = random_graph(&mut SplitMix::new(4), 6);
-        let machine = Machine {
+        let machine = MachineModel {
             devices: 3,
             widths: vec![1, 2, 3],
             bandwidth: 1.0,
@@ -282,7 +288,7 @@ mod tests {
                 from = to;
             }
         }
-        let small = Machine { memory: 1.5, ..machine };
+        let small = MachineModel { memory: 1.5, ..machine };
         assert!(chain(&fine, &part, 6, &small, &Search::default()).is_empty());
     }
 }

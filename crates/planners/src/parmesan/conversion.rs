@@ -12,10 +12,11 @@
 
 use std::sync::Arc;
 
-use super::{
-    CannotPlan, Declaration, OptionError, Options, Outcome, Planner, Problem, Search, Statistics, Status,
+use super::{Parmesan, wiring};
+use crate::{
+    CannotPlan, Declaration, OptionError, OptionValue, Options, Outcome, Planner, Problem, Search, Statistics, Status,
     converted::{INDIVISIBLE, NOMINAL_BANDWIDTH},
-    even, parmesan,
+    even,
 };
 use plantui_core::{
     cluster::{Limits, Machines},
@@ -30,15 +31,15 @@ use plantui_core::{
 };
 
 /// Parmesan on layer profiles, and by conversion on Piper's profiles and operator graphs.
-pub(super) struct OverLayers;
+pub(crate) struct OverLayers;
 
 impl Planner for OverLayers {
     fn declaration(&self) -> &'static Declaration {
-        parmesan::Parmesan.declaration()
+        Parmesan.declaration()
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        let Err(reason) = parmesan::Parmesan.can_plan(workload) else { return Ok(()) };
+        let Err(reason) = Parmesan.can_plan(workload) else { return Ok(()) };
         if ConversionDirection::of(workload).is_none() {
             return Err(reason);
         }
@@ -47,9 +48,9 @@ impl Planner for OverLayers {
 
     fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
         if self.is_native(&problem.workload) {
-            return parmesan::Parmesan.check_options(problem);
+            return Parmesan.check_options(problem);
         }
-        parmesan::wiring(&problem.options).map(drop).map_err(OptionError::File)
+        wiring(&problem.options).map(drop).map_err(OptionError::File)
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
@@ -63,9 +64,9 @@ impl Planner for OverLayers {
 impl OverLayers {
     fn outcome(problem: &Problem, search: &Search) -> Outcome {
         if OverLayers.is_native(&problem.workload) {
-            return parmesan::Parmesan.plan(problem, search);
+            return Parmesan.plan(problem, search);
         }
-        let wired = match parmesan::wiring(&problem.options) {
+        let wired = match wiring(&problem.options) {
             Ok(wired) => wired,
             Err(error) => return Outcome::refused(error.to_string()),
         };
@@ -74,21 +75,21 @@ impl OverLayers {
             Err(reason) => return Outcome::refused(reason.to_string()),
         };
         let even = even::best(problem, &conversion, search);
-        let asked = Asked { problem, wired, conversion, even };
+        let layers = ConvertedProblem { problem, wired, conversion, even };
         let replicas = problem.options.flag("replicas") && !family::of(&problem.workload).stages_are_devices();
-        let found = match asked.fitting(replicas, search) {
+        let found = match layers.fitting(replicas, search) {
             // Splits without replicas are a subset: if memory allows none with replicas, it allows none without.
-            Err(refused)
+            Err(rejected)
                 if replicas
-                    && refused.outcome.status != Status::Cancelled
-                    && !refused.outcome.lacks_memory()
-                    && refused.enough.is_none() =>
+                    && rejected.outcome.status != Status::Cancelled
+                    && !rejected.outcome.lacks_memory()
+                    && rejected.enough.is_none() =>
             {
-                asked.fitting(false, search)
+                layers.fitting(false, search)
             }
             found => found,
         };
-        found.unwrap_or_else(|refused| asked.instead(refused.outcome, search))
+        found.unwrap_or_else(|rejected| layers.instead(rejected.outcome, search))
     }
 }
 
@@ -107,7 +108,7 @@ fn converted(workload: &Workload) -> Result<Conversion, ConversionError> {
     Ok(Conversion { workload: layers.workload, members: members.collect(), choices: pipeline.choices, assumptions })
 }
 
-/// Number of attempts with decreasing memory.
+/// Number of attempts with decreasing memory. It bounds the runs of Parmesan to eight, with and without replicas.
 const TRIES: usize = 4;
 /// Extra reduction of memory per attempt, beyond the ratio of the two memory counts.
 const MARGIN: f64 = 1.02;
@@ -127,7 +128,7 @@ fn enough(violations: &[Violation], counted: &Score) -> Option<f64> {
 }
 
 /// A problem with what is needed to solve it as layers.
-struct Asked<'a> {
+struct ConvertedProblem<'a> {
     problem: &'a Problem,
     wired: Option<PlanTopology>,
     conversion: Conversion,
@@ -136,25 +137,25 @@ struct Asked<'a> {
 }
 
 /// Result of a search that gave no valid plan.
-struct Refused {
+struct RejectedSplit {
     outcome: Outcome,
     /// Memory limit at which the conversion would have refused the stages that need too much memory on the original.
     /// `None` if anything else is violated.
     enough: Option<f64>,
 }
 
-impl Asked<'_> {
+impl ConvertedProblem<'_> {
     /// Returns a valid split by Parmesan, lowering the memory limit between attempts: a stage may need more memory on
     /// the original than on the conversion.
-    fn fitting(&self, replicas: bool, search: &Search) -> Result<Outcome, Box<Refused>> {
+    fn fitting(&self, replicas: bool, search: &Search) -> Result<Outcome, Box<RejectedSplit>> {
         let mut memory = self.problem.limits.memory();
-        let mut first: Option<Box<Refused>> = None;
+        let mut first: Option<Box<RejectedSplit>> = None;
         for _ in 0..TRIES {
             match self.split(replicas, memory, search) {
                 Ok(outcome) => return Ok(outcome),
-                Err(refused) => {
-                    let enough = refused.enough.filter(|less| *less < memory && !search.cancelled());
-                    first.get_or_insert(refused);
+                Err(rejected) => {
+                    let enough = rejected.enough.filter(|less| *less < memory && !search.cancelled());
+                    first.get_or_insert(rejected);
                     let Some(less) = enough else { break };
                     memory = less;
                 }
@@ -164,7 +165,7 @@ impl Asked<'_> {
     }
 
     /// Plans once with Parmesan and carries the split back to the original.
-    fn split(&self, replicas: bool, memory_bytes: f64, search: &Search) -> Result<Outcome, Box<Refused>> {
+    fn split(&self, replicas: bool, memory_bytes: f64, search: &Search) -> Result<Outcome, Box<RejectedSplit>> {
         let Problem { workload, limits, options } = self.problem;
         let machines = match &self.wired {
             Some(wired) => wired.topology.machines(),
@@ -172,9 +173,9 @@ impl Asked<'_> {
         };
         let mut options: Options = options.clone();
         if !replicas {
-            options.set("replicas", super::OptionValue::Flag(false));
+            options.set("replicas", OptionValue::Flag(false));
         }
-        let asked = Problem {
+        let layers = Problem {
             workload: Arc::new(self.conversion.workload.clone()),
             limits: Limits {
                 devices: machines.devices(),
@@ -187,7 +188,7 @@ impl Asked<'_> {
             options,
         };
         // Values and plans of the converted workload are not published.
-        let mut outcome = parmesan::Parmesan::plan_of_converted(&asked, &search.quiet());
+        let mut outcome = Parmesan::plan_of_converted(&layers, &search.quiet());
         outcome.notes = self.conversion.assumptions.clone();
         outcome
             .notes
@@ -197,14 +198,14 @@ impl Asked<'_> {
             // Limits that suffice for the converted workload may not suffice for the original.
             (infeasible.smallest_memory_bytes, infeasible.fewest_devices) = (None, None);
         }
-        let Some(found) = outcome.plan.take() else { return Err(Box::new(Refused { outcome, enough: None })) };
+        let Some(found) = outcome.plan.take() else { return Err(Box::new(RejectedSplit { outcome, enough: None })) };
         let plan = self.carried_back(&found);
         let score = family::check(workload, limits, &plan);
         if let Some(violation) = score.violations.first() {
             let why = format!("The split of the converted workload does not hold for the original: {violation}.");
             let outcome = Outcome { notes: outcome.notes, ..Outcome::refused(why) };
-            let counted = family::check(&asked.workload, &asked.limits, &found);
-            return Err(Box::new(Refused { outcome, enough: enough(&score.violations, &counted) }));
+            let counted = family::check(&layers.workload, &layers.limits, &found);
+            return Err(Box::new(RejectedSplit { outcome, enough: enough(&score.violations, &counted) }));
         }
         search.improve(score.value, &plan);
         if outcome.status == Status::Optimal {
