@@ -323,9 +323,9 @@ impl Hunt<'_> {
         };
         let mut widths: Vec<(u32, u32)> = vec![];
         for widest in (1..=n).rev() {
-            let microbatches = self.model.microbatches(self.limits.samples(), widest);
+            let microbatches = self.model.microbatches(self.limits.samples(), widest).max(1);
             // Of widths with the same number of microbatches the largest allows the most plans.
-            if microbatches > 0 && widths.last().is_none_or(|last| last.1 < microbatches) {
+            if widths.last().is_none_or(|last| last.1 < microbatches) {
                 widths.push((widest, microbatches));
             }
         }
