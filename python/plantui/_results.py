@@ -131,7 +131,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class SimulatedStage:
-    """What a stage does in one simulated batch."""
+    """What a stage does in one simulated iteration."""
 
     data_parallel: int
     tensor_parallel: int
@@ -354,7 +354,7 @@ class Entry:
 
 
 class Comparison(Tuple[Entry, ...]):
-    """Planners side by side, the fastest simulated batch first.
+    """Planners side by side, the fastest simulated iteration first.
 
     >>> import plantui
     >>> plantui.compare(plantui.generate("tiny-branch"), planners=["piper", "equal-partition"]).best.iteration_s > 0
@@ -371,7 +371,7 @@ class Comparison(Tuple[Entry, ...]):
 
     @property
     def best(self) -> Entry:
-        """The entry whose simulated batch takes least."""
+        """The entry whose simulated iteration takes least."""
         timed = [(entry.iteration_s, place) for place, entry in enumerate(self) if entry.iteration_s is not None]
         if not timed:
             raise _command.NoPlan("no planner found a plan that could be simulated", "see the remarks of each", 1)

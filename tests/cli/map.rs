@@ -35,7 +35,7 @@ fn a_pipeline_of_replicas_finds_its_links() {
     let plan = planned(&folder, &[TINY]);
     let text = stdout(&["map", TINY, &plan, "--topology", "dgx-1"], 0);
     assert!(text.contains("of communication a microbatch, most at") && text.contains("rank order: "), "{text}");
-    assert!(text.contains("a batch simulated on the routes: "), "{text}");
+    assert!(text.contains("an iteration simulated on the routes: "), "{text}");
     let mapped = json(&["map", TINY, &plan, "--topology", "dgx-1", "--json"], 0);
     let mapping = &mapped["mapping"];
     assert_eq!(mapping["topology"], "dgx-1");

@@ -47,7 +47,7 @@ fn the_first_screen_tells_what_the_plan_is_worth_and_what_limits_it() {
         assert!(header.contains(part), "{part}: {header}");
     }
     line(&text, "limited by stage");
-    let proof = "within 0.8% of the best among plans that engines run";
+    let proof = "within 0.8% of optimal among linear pipelines";
     assert!(line(&text, "37.79 s/iteration  within").contains(proof), "{text}");
     let run = line(&text, "8 stages on 64 of 64 devices");
     assert!(run.contains("simulated as 1F1B: 50.81 samples/s (fill and drain "), "{run}");

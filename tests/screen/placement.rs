@@ -53,7 +53,7 @@ fn screen(planner: &str, width: u16, height: u16) -> Offscreen {
 fn the_first_look_tells_which_device_limits_and_how_good_the_plan_is() {
     for (width, height) in [(80, 24), (120, 36), (200, 60)] {
         let text = screen("placement-dp", width, height).text();
-        let first = line(&text, "proven among contiguous splits in a row");
+        let first = line(&text, "optimal among contiguous splits in a row");
         assert!(first.contains(" ms"), "{first}");
         let second = line(&text, "limited by ");
         for part in ["forward ", "backward ", "received ", "sent ", "%"] {
@@ -84,7 +84,7 @@ fn without_a_proof_that_is_what_is_said() {
     let mut request = request(workload);
     request.planner = "placement-local-search".into();
     let text = stages(request, 120, 36).text();
-    assert!(text.contains("% of the best in the placement model"), "{text}");
+    assert!(text.contains("% of optimal in the placement model"), "{text}");
 }
 
 #[test]

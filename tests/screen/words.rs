@@ -33,7 +33,7 @@ fn narrow_tabs_and_legends_still_say_which_is_which() {
     assert!(["■ recompute", "■ backward", "■ all-reduce"].iter().all(|kind| legend.contains(kind)), "{text}");
     screen.keys("2");
     let text = screen.text();
-    assert!(!text.contains(" ops ") && text.contains("within 0.8% of the best"), "{text}");
+    assert!(!text.contains(" ops ") && text.contains("within 0.8% of optimal"), "{text}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(super) const TERMS: [Term; 5] = [
     Term {
         name: "memory limit",
         also: &["peak memory", "memory"],
-        text: "What a device can hold; the highest point that a simulated batch reaches must stay below it. Where it binds, \
+        text: "What a device can hold; the highest point that a simulated iteration reaches must stay below it. Where it binds, \
                a plan recomputes, splits tensors, or uses more stages.",
         picture: " 80 GiB  ------------------ limit
           state  |activations

@@ -15,9 +15,9 @@ pub(super) const TERMS: [Term; 11] = [
     Term {
         name: "batch",
         also: &["global batch", "iteration", "step", "mini-batch"],
-        text: "The samples between two updates of the weights; the time for one batch is what a training run is made of. \
-               plantui's `s/batch` is that time, filling and emptying of the pipeline and gradient exchange included.",
-        picture: " |<----------- one batch ----------->|
+        text: "The samples between two updates of the weights. An iteration takes one batch through the pipeline and updates \
+               the weights; `s/iteration` is its time, with warm-up, drain and gradient exchange.",
+        picture: " |<--------- one iteration --------->|
  [ mb 1 ][ mb 2 ][ mb 3 ] .. [ mb 12 ] update [ mb 1 ] ..",
     },
     Term {

@@ -135,7 +135,7 @@ fn told(workload: &Workload, plan: &Plan, planner: &dyn Planner, seconds: f64, o
         (true, true) => "its stages have different tensor degrees and replicas",
         (true, false) => "its stages have different tensor degrees",
         (false, true) => "its stages have different numbers of replicas",
-        (false, false) => "its stages are not cut from one row of nodes",
+        (false, false) => "its stages do not form a linear pipeline",
     };
     let runs = !degrees && !replicas && is_in_a_row(workload, plan);
     let runs = if runs {

@@ -128,24 +128,20 @@ impl ScheduleRequest {
             };
         }
         match plans {
-            Plans::OfEngine => with_schedule!("plans that the engine runs unchanged"),
+            Plans::OfEngine => with_schedule!("pipelines that the engine runs unchanged"),
             Plans::OneRowOfEngine => {
-                with_schedule!(
-                    "plans that the engine runs unchanged, cut from one row of nodes where one feeds the next"
-                )
+                with_schedule!("linear pipelines that the engine runs unchanged")
             }
-            Plans::Thinned => with_schedule!("plans that engines run, cut at some hundred places"),
-            Plans::TwoModes => with_schedule!("plans that engines run, with two modes for a node"),
+            Plans::Thinned => with_schedule!("linear pipelines with uniform TP and DP, cut at some hundred places"),
+            Plans::TwoModes => with_schedule!("pipelines with uniform TP and DP, two modes per layer"),
             Plans::OneRow => {
-                with_schedule!("plans that engines run, cut from one row of nodes where one feeds the next")
+                with_schedule!("linear pipelines with uniform TP and DP")
             }
             Plans::OneRowTwoModes => {
-                with_schedule!(
-                    "plans that engines run, cut from one row of nodes where one feeds the next, with two modes for a node"
-                )
+                with_schedule!("linear pipelines with uniform TP and DP, two modes per layer")
             }
-            Plans::All => with_schedule!("plans that engines run"),
-            Plans::Anywhere => with_schedule!("plans with stages of any degrees"),
+            Plans::All => with_schedule!("pipelines with uniform TP and DP"),
+            Plans::Anywhere => with_schedule!("pipelines with stages of any degrees"),
         }
     }
 }

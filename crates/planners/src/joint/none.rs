@@ -211,10 +211,7 @@ impl ProfileSearch<'_> {
         let have = units::counted(self.limits.devices as usize, "device");
         let mut explanation = match rule.filter(|_| memory.is_none()) {
             Some(rule) => format!("No plan on {have} keeps the rules: {rule}."),
-            None => format!(
-                "No plan fits on {have} with {each} each whose stages are cut from one row of nodes where one feeds the next, with one tensor degree \
-                 and one number of replicas for all."
-            ),
+            None => format!("No plan fits on {have} of {each}; searched: linear pipelines with uniform TP and DP."),
         };
         let (sentences, limits) = suggestions(self.limits, memory, devices);
         explanation += &sentences;
