@@ -1,7 +1,7 @@
 //! Set of plans that a planner's proof covers, as narrowed by its options.
 //!
 //! "No plan is better" is false as soon as an option forbids a better plan. So a planner that proves anything declares
-//! the role of each of its options in the proof. [`plantui_study::run`] composes a phrase from the options that exclude plans:
+//! the role of each of its options in the proof. `plantui_study::run` composes a phrase from the options that exclude plans:
 //! `plans that engines run, 1F1B, with exactly 7 stages`.
 
 use super::{Options, Outcome, Planner, Problem, Status};
