@@ -24,9 +24,14 @@
 //! before it returns: together `(q + 1) L + r max v≥s x(v)`. For `q = 0` only forwards of a stage, or only backwards,
 //! follow each other: `r max v≥s max(F(v), B(v))`. That is at least half of the largest `x`.
 //!
+//! **Engines.** A stage sends activations in sequence. The first tensor of the last microbatch waits for all tensors of
+//! the `M − 1` others: `x + R + (M − 1) · sends`. The same holds for gradients, whose first goes to the stage before:
+//! `x + R + (M − 1) · returns`.
+//!
 //! **All-reduce.** On the way home a path may stop at any stage `r ≤ s` after its backward and continue with the
 //! all-reduce of `r`: `A(r)` replaces `Σ t<r (B + c)`. So all paths above grow by
-//! `lead = max r≤s (A(r) − Σ t<r (B + c))`. This is at least 0, since `r = 0` has no way home.
+//! `lead = max r≤s (A(r) − Σ t<r (B + c))`. This is at least 0, since `r = 0` has no way home. (The path through the
+//! gradients' engine leaves `s` for the stage before: `r < s`.)
 //!
 //! **Window.** Take stages `s < u`. While `u` has pairs to run, a path can leave `u` backwards to `s` and return with a
 //! later microbatch. From backward `k` of `u` it goes home to `s`, whose next operation is forward `k + w(s) + 1`. At
@@ -52,35 +57,24 @@ pub(super) struct StagePosition {
     pub(super) halves: bool,
 }
 
-impl StagePosition {
-    /// Seconds of a stage's forward and backward. If only the sum is known, equal parts give the shortest path: its
-    /// length is convex and symmetric in the two.
-    fn parts(self, cost: &StageCost) -> (f64, f64) {
-        let half = cost.both() / 2.0;
-        if self.halves { (half, half) } else { (cost.forward, cost.backward) }
-    }
-
-    /// Longest path of a stage without all-reduces, from the arrival of the first microbatch until the last gradient
-    /// has left.
-    fn longest(self, cost: &StageCost) -> f64 {
-        let StagePosition { microbatches: m, behind: w, around: r, heaviest, .. } = self;
-        let (f, b) = self.parts(cost);
-        let loops = ((m - 1.0) / (w + 1.0)).floor();
-        let rest = m - 1.0 - loops * (w + 1.0);
-        let each = if loops > 0.0 { heaviest } else { f.max(b).max(heaviest / 2.0) };
-        self.straight(cost).max((loops + 1.0) * (cost.both() + r) + rest * each)
-    }
-
-    /// Longest path of a stage without loops.
-    fn straight(self, cost: &StageCost) -> f64 {
-        let StagePosition { microbatches: m, behind: w, around: r, .. } = self;
-        let (x, (f, b)) = (cost.both(), self.parts(cost));
-        if m > w + 1.0 {
-            m * x + (r - w * f).max(0.0) + (r - w * b).max(0.0)
-        } else {
-            (m * x).max(f + r + m * b).max(m * f + r + b)
-        }
-    }
+/// Longest path of a stage without all-reduces, and the path that leaves through the gradients' engine. Both run from
+/// the arrival of the first microbatch until the last gradient has left.
+pub(super) fn stage(cost: &StageCost, place: StagePosition) -> (f64, f64) {
+    let StagePosition { microbatches: m, behind: w, around: r, heaviest, halves } = place;
+    let x = cost.both();
+    // If only the sum is known, equal parts give the shortest path: its length is convex and symmetric in the two.
+    let (f, b) = if halves { (x / 2.0, x / 2.0) } else { (cost.forward, cost.backward) };
+    let straight = if m > w + 1.0 {
+        m * x + (r - w * f).max(0.0) + (r - w * b).max(0.0)
+    } else {
+        (m * x).max(f + r + m * b).max(m * f + r + b)
+    };
+    let loops = ((m - 1.0) / (w + 1.0)).floor();
+    let rest = m - 1.0 - loops * (w + 1.0);
+    let around = (loops + 1.0) * (x + r) + rest * if loops > 0.0 { heaviest } else { f.max(b).max(heaviest / 2.0) };
+    let sends = x + r + (m - 1.0) * cost.sends;
+    let returns = x + r + (m - 1.0) * cost.returns;
+    (straight.max(around).max(sends), returns)
 }
 
 /// Sums over the stages before one.
@@ -113,7 +107,8 @@ impl PrefixSums {
 
     /// Bound of a stage behind these.
     pub(super) fn bound(&self, cost: &StageCost, all_reduce: f64, place: StagePosition) -> f64 {
-        self.way + (place.longest(cost) + self.led(all_reduce))
+        let (paths, returns) = stage(cost, place);
+        self.way + (paths + self.led(all_reduce)).max(returns + self.lead)
     }
 }
 
@@ -145,7 +140,7 @@ pub(super) fn pipeline(stages: &[StageCost], microbatches: u32, factor: f64, hal
         let own = before.bound(cost, all_reduce, place);
         most = most.max(own);
         // The loops of a window replace pairs of the straight path only.
-        let straight = place.straight(cost) + before.way + before.led(all_reduce);
+        let straight = straight(cost, place) + before.way + before.led(all_reduce);
         for (s, way) in ways.iter().enumerate() {
             let length = (u - s + 1) as f64;
             let times = ((m - 1.0 - place.behind) / length).floor();
@@ -158,4 +153,17 @@ pub(super) fn pipeline(stages: &[StageCost], microbatches: u32, factor: f64, hal
         before = before.after(cost, all_reduce);
     }
     most
+}
+
+/// Straight path of a stage: its first form of bound, without engines. For `M ≤ w + 1`, where no window has room, only
+/// `M x`.
+fn straight(cost: &StageCost, place: StagePosition) -> f64 {
+    let plain = StageCost { sends: 0.0, returns: 0.0, ..*cost };
+    let StagePosition { microbatches: m, behind: w, around: r, .. } = place;
+    if m <= w + 1.0 {
+        return m * plain.both();
+    }
+    let x = plain.both();
+    let (f, b) = if place.halves { (x / 2.0, x / 2.0) } else { (plain.forward, plain.backward) };
+    m * x + (r - w * f).max(0.0) + (r - w * b).max(0.0)
 }

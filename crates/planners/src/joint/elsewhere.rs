@@ -11,10 +11,11 @@
 
 use super::{
     bounds::reduce_factor,
+    interleave::Chain,
     kind::ScheduleKind,
     line::StageCost,
     paths::{self, Frame, PathLengths},
-    search::{ClassSearch, LineSplit},
+    search::{ClassSearch, LineSplit, all_splits},
     table::{DegreeTable, Fit, StageLimits},
     weighing::Timing,
 };
@@ -23,13 +24,11 @@ use plantui_core::simulate::{Pipeline, PipelineStage, SimulatorSettings, Transfe
 
 /// Factor on lower bounds that covers rounding errors in sums.
 const SURE: f64 = 1.0 - 1e-9;
-/// Relative excess of the longest stage over the least possible, tried in turn. With the first alone, plans are worse,
-/// and the search takes up to 1.12 times as long.
+/// Relative excess of the longest stage over the least possible, tried in turn.
 const ROOM: [f64; 5] = [1e-9, 0.002, 0.01, 0.03, 0.08];
-/// Budget for improving one split, in simulated operations.
+/// Budget of operations for improving one split.
 const MOST_OPERATIONS: usize = 400_000;
-/// Number of classes whose best plan is improved, and the ratio to the incumbent that it must reach. If none is
-/// improved, plans are worse, and the search takes up to 1.13 times as long.
+/// Number of classes whose best plan is improved, and the ratio to the incumbent that it must reach.
 const MOST_POLISHED: usize = 8;
 const NEAR: f64 = 0.95;
 
@@ -179,8 +178,11 @@ impl ClassSearch<'_, '_> {
         let mut own: Option<LineSplit> = None;
         let mut tried: Vec<Vec<usize>> = ROOM.iter().filter_map(|room| arcs.cheapest(least * (1.0 + room))).collect();
         tried.dedup();
-        for begins in tried {
-            let Some(split) = self.simulated(class, begins, self.best() / NEAR) else { continue };
+        let closed = tried.len();
+        tried.extend(all_splits(arcs.n, class.stages));
+        for (number, begins) in tried.into_iter().enumerate() {
+            let most = if number < closed { self.best() / NEAR } else { self.best() };
+            let Some(split) = self.simulated(class, begins, most) else { continue };
             self.publish(&split);
             if own.as_ref().is_none_or(|own| split.seconds < own.seconds) {
                 own = Some(split);
@@ -194,7 +196,7 @@ impl ClassSearch<'_, '_> {
         self.found.best.as_ref().map_or(self.known, |best| best.seconds.min(self.known))
     }
 
-    /// Split with its simulated time; `None` if it does not fit or its bound is not below `most`.
+    /// LineSplit with its simulated time; `None` if it does not fit or its bound is not below `most`.
     fn simulated(&mut self, class: ScheduleClass, begins: Vec<usize>, most: f64) -> Option<LineSplit> {
         let (frame, factor) = (self.frame(&class), self.factor(class.d));
         let m = frame.microbatches;
@@ -219,6 +221,14 @@ impl ClassSearch<'_, '_> {
         let transfers = costs.transfers(&begins);
         let search = self.search;
         let time = |stages: &[StageCost], again: &[f64]| {
+            if class.kind.schedule == Schedule::Interleaved {
+                let parts = |cost: &StageCost| [cost.forward, cost.backward, factor * cost.parameters];
+                let sends: Option<Vec<f64>> = (1..count).map(|to| sent(&transfers, to)).collect();
+                let sends = sends.filter(|sends| sends.len() == transfers.len())?;
+                let stages: Vec<[f64; 3]> = stages.iter().map(parts).collect();
+                let (parts, microbatches) = (class.kind.parts as usize, m as usize);
+                return Some(Chain { parts, microbatches, stages: &stages, sends: &sends }.seconds());
+            }
             let pipeline = pipeline(class.kind, m, factor, (stages, again), &transfers);
             length_unless(&pipeline, class.kind.schedule, &|| search.cancelled()).filter(|&seconds| seconds > 0.0)
         };
@@ -246,6 +256,12 @@ impl ClassSearch<'_, '_> {
             (split, took)
         });
     }
+}
+
+/// Seconds of the transfer from the previous stage to `to`; `None` if there is none.
+fn sent(transfers: &[(u32, u32, f64)], to: usize) -> Option<f64> {
+    let own = transfers.iter().find(|&&(from, end, _)| end as usize == to && from as usize + 1 == to);
+    own.map(|&(_, _, seconds)| seconds)
 }
 
 /// Simulator input for one replica of every stage, with the recompute seconds of each.
@@ -404,7 +420,7 @@ impl ScheduleArcs {
         low
     }
 
-    /// Split with the least recomputation and transfers whose stages take at most `most`; first units of its stages.
+    /// LineSplit with the least recomputation and transfers whose stages take at most `most`; first units of its stages.
     fn cheapest(&self, most: f64) -> Option<Vec<usize>> {
         let (n, count) = (self.n, self.frame.stages);
         let mut cost = vec![f64::INFINITY; (count + 1) * (n + 1)];

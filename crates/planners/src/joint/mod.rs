@@ -7,8 +7,8 @@
 //! (PipeDream-Flush, ICML 2021), the costs are Piper's (NeurIPS 2021). `README.md` describes the method and lists the
 //! files.
 //!
-//! Under 1F1B the search times splits with its own fast evaluation. The reported time comes from
-//! [`plantui_core::simulate`], and [`plantui_core::family::check()`] confirms the plan; it shares code with neither.
+//! The search times splits with its own fast evaluation. The reported time comes from [`plantui_core::simulate`], and
+//! [`plantui_core::family::check()`] confirms the plan; it shares code with neither.
 //!
 //! With `n` units, `t` tensor degrees, up to `S` stages and `w` units that fit a stage: `O(t · S · n · w)` time for the
 //! tables, `O(S · n · w)` for each decision, and `O(t · S · n + S · n · w)` memory.
@@ -22,6 +22,7 @@ mod decide;
 mod elsewhere;
 mod engine;
 mod evaluate;
+mod interleave;
 mod kind;
 mod line;
 mod none;
@@ -68,9 +69,9 @@ use settings::JointSettings;
 use table::DegreeTable;
 use whole::AlongWhole;
 
-/// Maximum number of units. Longer lines are thinned; whole, they take over 3 times as long.
+/// Maximum number of units. Longer lines are thinned.
 const MOST_UNITS: usize = 256;
-/// Number of nodes from which a network gets a plan before the full search. Without it, 1000 layers get a worse plan.
+/// Number of nodes from which a network gets a plan before the full search.
 const LONG: usize = 1000;
 /// Reason to refuse a workload whose nodes share no tensor degree.
 const NO_COMMON_DEGREE: &str = "No tensor degree is offered by all nodes, and all stages have the same one.";

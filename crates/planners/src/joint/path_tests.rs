@@ -1,10 +1,12 @@
 //! Random pipelines under every schedule: no path is longer than the simulated batch, and nothing is held that is not counted.
 
 use super::{
+    interleave::Chain,
     kind::{ScheduleKind, ScheduleRequest},
     line::StageCost,
     paths::{self, Frame},
 };
+use plantui_core::plan::Schedule;
 use plantui_core::random::SplitMix;
 use plantui_core::simulate::{Pipeline, PipelineStage, SimulatorSettings, Transfer, simulate};
 
@@ -98,6 +100,24 @@ fn hold(seed: u64, each: usize) -> Vec<f64> {
     }
     gaps.sort_by(f64::total_cmp);
     gaps
+}
+
+#[test]
+fn interleaved_batches_take_what_is_simulated() {
+    let mut random = SplitMix::new(11);
+    let interleaved: Vec<ScheduleKind> =
+        kinds().into_iter().filter(|kind| kind.schedule == Schedule::Interleaved).collect();
+    for case in 0..400 {
+        let kind = interleaved[case % interleaved.len()];
+        let pipeline = pipeline(&mut random, kind);
+        let stage = |stage: &PipelineStage| [stage.forward_s, stage.backward_s, stage.all_reduce_s];
+        let stages: Vec<[f64; 3]> = pipeline.stages.iter().map(stage).collect();
+        let sends: Vec<f64> = pipeline.transfers.iter().map(|send| send.seconds).collect();
+        let (parts, microbatches) = (kind.parts as usize, pipeline.microbatches as usize);
+        let own = Chain { parts, microbatches, stages: &stages, sends: &sends }.seconds();
+        let simulated = simulate(&pipeline, kind.schedule).iteration_s;
+        assert!((own - simulated).abs() <= 1e-9 * simulated, "{kind:?} {own} {simulated} {pipeline:?}");
+    }
 }
 
 #[test]

@@ -12,8 +12,11 @@
 //! * the **way home**. After the last backward its gradients go on to the first stage, while at most some weights'
 //!   parts are left here;
 //! * the **all-reduce**, which starts when the stage has finished, and those of the stages on the way home;
-//! * under GPipe, the **engines**. A stage may send past the next one. The first tensor of the last microbatch waits
-//!   for all tensors of the others, and so do returned gradients.
+//! * under ZB-H1 and GPipe, where stages may send past the next one, the **engines**. The first tensor of the last
+//!   microbatch waits for all tensors of the others, and so do returned gradients;
+//! * under ZB-H1 the **loop**. Forward `k + w + 1` follows the inputs' backward `k`. So `M − 1 = q (w + 1) + r` allows
+//!   `q + 1` loops `F + R + I` in sequence, and `r` pairs `F + I` behind them. For `q = 0` these are forwards only, or
+//!   backwards only.
 //!
 //! `R = 2c + Σ t>s (x + 2c)` uses a stage's part if it has several, and `I` for `B` in `x` if `B` is split:
 //!
@@ -147,7 +150,24 @@ impl Frame {
             _ => 0.0,
         };
         let done = ways.there + wait + busy;
-        (done + reduce).max(done - left + ways.end)
+        let own = (done + reduce).max(done - left + ways.end);
+        if self.kind.schedule != Schedule::ZeroBubbleH1 {
+            return own;
+        }
+        let (end, returned) = self.around(cost, m, w, way);
+        own.max(ways.there + (end + ways.end.max(weights + reduce)).max(returned + ways.end))
+    }
+
+    /// ZB-H1: longest path from the first forward of a stage to its last backward of inputs, around the model or
+    /// through the send engine. The second value ends with its last gradient through the returns' engine.
+    fn around(&self, cost: &StageCost, m: f64, w: f64, way: f64) -> (f64, f64) {
+        let [forward, inputs, _] = self.split(cost);
+        let once = forward + inputs + way;
+        let loops = ((m - 1.0) / (w + 1.0)).floor();
+        let rest = m - 1.0 - loops * (w + 1.0);
+        let each = if loops > 0.0 { forward + inputs } else { forward.max(inputs) };
+        let around = (loops + 1.0) * once + rest * each;
+        (around.max(once + (m - 1.0) * cost.sends), once + (m - 1.0) * cost.returns)
     }
 }
 

@@ -20,11 +20,12 @@ use plantui_core::{plan::runner::Runner, search::Search};
 
 /// Factor on a time that "no" proves: nearly dominated states were dropped.
 const PROOF: f64 = 1.0 - 4e-5;
-/// Relative resolution of bisection, well above the error of a "no". Bounds the number of probes of a class.
+/// Relative resolution of bisection, well above the error of a "no".
 const FINEST: f64 = 2e-4;
-/// Budget for improving one split, in stages times ranks. Without climbing, plans are worse, and the search takes up to
-/// 1.22 times as long.
+/// Budget for improving one split, in stages times ranks.
 const MOST_WORK: usize = 2_000_000;
+/// Maximum number of splits of a class up to which all are tried.
+const MOST_TRIED: usize = 40;
 
 /// Class of plans with one tensor degree, number of replicas and number of stages.
 #[derive(Debug, Clone, Copy)]
@@ -304,6 +305,9 @@ impl<'c> ClassSearch<'_, 'c> {
         }
         if low < self.goal() && !self.search.cancelled() {
             self.in_step(class, &arcs, low, &mut own);
+            for begins in all_splits(self.tables[class.table].costs.len(), class.stages) {
+                self.consider(class.table, class.d, begins, &mut own);
+            }
         }
         if class.lower < self.goal()
             && !self.search.cancelled()
@@ -429,4 +433,18 @@ impl<'c> ClassSearch<'_, 'c> {
             (split, took)
         });
     }
+}
+
+/// All splits of the units into stages; none if there are more than `MOST_TRIED`.
+pub(super) fn all_splits(units: usize, stages: usize) -> Vec<Vec<usize>> {
+    let mut found = vec![vec![0]];
+    for stage in 1..stages {
+        let ends = |begins: &Vec<usize>| begins[stage - 1] + 1..=units - (stages - stage);
+        let longer = found.iter().flat_map(|begins| ends(begins).map(|next| [begins.as_slice(), &[next]].concat()));
+        found = longer.take(MOST_TRIED + 1).collect();
+        if found.len() > MOST_TRIED {
+            return vec![];
+        }
+    }
+    found
 }

@@ -48,10 +48,17 @@ fn simulated(batch: &ReplicaPipeline) -> f64 {
 
 /// The bound of a pipeline whose costs are known.
 fn bound(batch: &ReplicaPipeline, halves: bool) -> f64 {
-    let stage = |(s, &[forward, backward, all_reduce]): (usize, &[f64; 3])| {
-        let to_next = batch.transfers.iter().filter(|send| (send.0 as usize, send.1 as usize) == (s, s + 1));
-        let send = to_next.map(|send| send.2).sum();
-        StageCost { forward, backward, send, parameters: all_reduce, ..StageCost::default() }
+    let sum = |wanted: &dyn Fn(u32, u32) -> bool| -> f64 {
+        batch.transfers.iter().filter(|send| wanted(send.0, send.1)).map(|send| send.2).sum()
+    };
+    let stage = |(s, &[forward, backward, all_reduce]): (usize, &[f64; 3])| StageCost {
+        forward,
+        backward,
+        again: 0.0,
+        send: sum(&|from, to| from as usize == s && to as usize == s + 1),
+        sends: sum(&|from, _| from as usize == s),
+        returns: sum(&|_, to| to as usize == s),
+        parameters: all_reduce,
     };
     let stages: Vec<StageCost> = batch.stages.iter().enumerate().map(stage).collect();
     bounds::pipeline(&stages, batch.microbatches, 1.0, halves)
