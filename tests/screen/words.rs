@@ -88,7 +88,7 @@ fn large_screens_tell_more_instead_of_nothing() {
     let text = opened(bert(), 200, 60, "7").text();
     assert!(text.contains("time of each, in order; hue: its stage in the plan"), "{text}");
     let text = opened(bert(), 200, 60, "5").text();
-    assert!(text.contains("Batch") && text.contains("steady"), "{text}");
+    assert!(text.contains("Iteration") && text.contains("steady"), "{text}");
 }
 
 #[test]

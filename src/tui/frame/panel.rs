@@ -10,6 +10,8 @@ use ratatui::{
     widgets::{Clear, Paragraph},
 };
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::{
     planner::{OptionKind, OptionValue},
     simulate::{Schedule, SimulatorSetting},
@@ -195,7 +197,10 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
                 (true, false) => " ≈",
                 (true, true) => "",
             };
-            let name = clip(planner.info().name, width.saturating_sub(5));
+            // Where the whole name does not fit, its source in brackets goes first.
+            let (room, name) = (width.saturating_sub(5), planner.info().name);
+            let short = name.split(" (").next().unwrap_or(name);
+            let name = clip(if name.width() <= room { name } else { short }, room);
             (vec![Span::styled(format!("{mark}{name}{note}"), style)], false)
         }
         PanelRow::Others => {

@@ -158,6 +158,6 @@ mod tests {
     fn times_of_all_measures_are_told_in_one_way() {
         assert_eq!(Measure::MaxLoad.show(1392.0), "1.392 s");
         assert_eq!(Measure::Latency { subgraphs: None }.show(158.4), "158.4 ms");
-        assert_eq!(Measure::IterationTime.show(1.392), "1.392 s/batch");
+        assert_eq!(Measure::IterationTime.show(1.392), "1.392 s/iteration");
     }
 }
