@@ -10,7 +10,7 @@ use plantui::{
     planner::{
         Search,
         placement::{
-            Placed, PlacementLimits, baselines,
+            PlacementLimits, PlacementResult, baselines,
             dp::{self, DpOptions},
             linearise, local_search, pipedream,
         },
@@ -26,7 +26,7 @@ fn peak_mib() -> Option<f64> {
 }
 
 /// Runs the algorithm of this name; `None` if it is not measured here.
-fn run(algorithm: &str, file: &PlacementFile, limits: &PlacementLimits) -> Option<Placed> {
+fn run(algorithm: &str, file: &PlacementFile, limits: &PlacementLimits) -> Option<PlacementResult> {
     let (dag, profile) = (&file.dag, &file.profile);
     let (options, search) = (DpOptions::default(), Search::default());
     Some(match algorithm {

@@ -12,7 +12,7 @@ use plantui::{
         Search,
         placement::{
             PlacementLimits,
-            ip::{Contiguity, IpSettings, Objective, Question, search},
+            ip::{Contiguity, IpSettings, Objective, ThroughputProblem, search},
         },
     },
     workload::formats::placement::read,
@@ -50,7 +50,7 @@ fn main() {
             cpus: file.cpus.expect("published inputs have limits"),
             memory_bytes: file.memory_bytes.expect("published inputs have limits"),
         };
-        let question = Question { dag: &file.dag, profile: &file.profile, limits, contiguity, objective };
+        let question = ThroughputProblem { dag: &file.dag, profile: &file.profile, limits, contiguity, objective };
         let handle = Search::new(Some(deadline), 0);
         let best = search(&question, &settings, &handle, &|_, _| {});
         let value = best.split.as_ref().map_or(f64::NAN, |(value, _)| *value);

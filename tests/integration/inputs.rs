@@ -144,7 +144,7 @@ fn greedy_is_not_optimal_where_memory_is_tight() {
     let (accelerators, memory_bytes) = (limits.devices().unwrap() as usize, limits.memory_bytes().unwrap());
     let first = latency::greedy(&workload.dag, profile, accelerators, memory_bytes);
     let greedy = latency::evaluate(&workload.dag, profile, memory_bytes, &first).unwrap();
-    let question = latency::Question { dag: &workload.dag, profile, accelerators, subgraphs: 1, memory_bytes };
+    let question = latency::LatencyProblem { dag: &workload.dag, profile, accelerators, subgraphs: 1, memory_bytes };
     let settings = latency::LatencySettings { orders: 4, rounds: 1, walks: 1, steps: 2_000, branches: 0 };
     let best = latency::search(&question, &settings, &[], &Search::default(), &|_| ());
     println!("greedy {} ms, searched {} ms", greedy.latency, best.schedule.latency);

@@ -8,7 +8,7 @@ use plantui::{
             DeviceKind, PlacementLimits, Split,
             classes::{ClassGraph, Partition},
             dp::{self, DpOptions},
-            ip::{self, Contiguity, Objective, Question},
+            ip::{self, Contiguity, Objective, ThroughputProblem},
             linearise, local_search, multilevel, pipedream, smallest_memory,
         },
     },
@@ -251,10 +251,11 @@ fn the_smallest_memory_is_enough_and_less_is_not() {
         let planned =
             |memory| dp::plan(&dag, &profile, &with(memory), &DpOptions::default(), &Search::default()).split.is_some();
         assert!(planned(least) && (least < 1.0 || !planned(least - 1.0)), "round {round}: {least}");
-        let settings = ip::IpSettings { rounds: 1, walks: 1, steps: 1000, proofs: 1, branches: 100_000 };
+        let settings = ip::IpSettings { rounds: 1, walks: 1, steps: 1000, branches: 100_000 };
         let packed = |memory| {
             let (contiguity, objective) = (Contiguity::Free, Objective::MaxLoad);
-            let question = Question { dag: &dag, profile: &profile, limits: with(memory), contiguity, objective };
+            let question =
+                ThroughputProblem { dag: &dag, profile: &profile, limits: with(memory), contiguity, objective };
             ip::search(&question, &settings, &Search::default(), &|_, _| {}).split.is_some()
         };
         assert!(needed.at_least <= needed.enough && needed.enough <= least, "round {round}: {needed:?}, {least}");
@@ -385,7 +386,7 @@ fn a_leaf_that_takes_no_time_leaves_its_neighbour_where_that_is_better() {
     assert!(placed.status == Status::Feasible && placed.split.is_none(), "nothing is proven: {placed:?}");
     assert!(placed.notes[0].contains("along one order of its classes nothing fits"), "{placed:?}");
     let smallest = smallest_memory::contiguous(&dag, &nodes(1.0).into(), false, 2, &Search::default());
-    assert_eq!(smallest, Some(smallest_memory::Needed { at_least: 10.0, enough: 10.0 }));
+    assert_eq!(smallest, Some(smallest_memory::MemoryRange { at_least: 10.0, enough: 10.0 }));
 }
 
 #[test]

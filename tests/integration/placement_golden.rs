@@ -5,7 +5,7 @@ use plantui::{
     planner::{
         Search, Status,
         placement::{
-            DeviceKind, Placed, PlacementLimits, Split, baselines,
+            DeviceKind, PlacementLimits, PlacementResult, Split, baselines,
             classes::{ClassGraph, Partition},
             dp::{self, DpOptions},
             linearise, local_search, pipedream,
@@ -52,7 +52,7 @@ fn equal(a: f64, b: f64) -> bool {
 }
 
 /// The max-load of a result, after its split was found to be complete, within the limits and worth what is claimed.
-fn checked(file: &PlacementFile, limits: &PlacementLimits, placed: &Placed, memory: bool) -> f64 {
+fn checked(file: &PlacementFile, limits: &PlacementLimits, placed: &PlacementResult, memory: bool) -> f64 {
     let split = placed.split.as_ref().expect("a split");
     let claimed = placed.max_load.unwrap();
     let score = split.score(&file.dag, &file.profile);

@@ -7,7 +7,7 @@ use plantui::{
         placement::{
             PlacementLimits,
             dp::{self, DpOptions},
-            ip::{Contiguity, IpSettings, Objective, Question, search},
+            ip::{Contiguity, IpSettings, Objective, ThroughputProblem, search},
         },
     },
     workload::formats::placement::read,
@@ -32,7 +32,7 @@ fn on_published(input: &str, settings: &IpSettings, contiguity: Contiguity) -> (
         memory_bytes: file.memory_bytes.unwrap(),
     };
     let (dag, profile) = (&file.dag, &file.profile);
-    let question = Question { dag, profile, limits, contiguity, objective: Objective::MaxLoad };
+    let question = ThroughputProblem { dag, profile, limits, contiguity, objective: Objective::MaxLoad };
     let best = search(&question, settings, &Search::default(), &|_, _| {});
     let (value, split) = best.split.expect("a split");
     let score = split.score(dag, profile);
@@ -46,7 +46,7 @@ fn on_published(input: &str, settings: &IpSettings, contiguity: Contiguity) -> (
 #[test]
 #[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
 fn a_short_search_is_no_worse_than_the_dp_and_its_bounds_hold() {
-    let settings = IpSettings { rounds: 1, walks: 1, steps: 100_000, proofs: 1, branches: 20_000 };
+    let settings = IpSettings { rounds: 1, walks: 1, steps: 100_000, branches: 20_000 };
     for (input, known) in published().filter(|(input, _)| !input.contains("inception") && !input.contains("12")) {
         for contiguity in [Contiguity::Free, Contiguity::Contiguous] {
             let (value, bound, dp) = on_published(input, &settings, contiguity);

@@ -8,7 +8,7 @@ use crate::common::{
 };
 use plantui::planner::{
     Search, Status,
-    placement::latency::{Instance, LatencyError, LatencySettings, Question, evaluate, greedy, search},
+    placement::latency::{Instance, LatencyError, LatencyProblem, LatencySettings, evaluate, greedy, search},
 };
 use std::{path::Path, sync::Mutex};
 
@@ -153,7 +153,7 @@ fn the_search_finds_the_optimum_of_small_graphs() {
             slots[digit] += 1;
             slots[..digit].fill(0);
         }
-        let question = Question {
+        let question = LatencyProblem {
             dag: &case.dag,
             profile: &case.profile,
             accelerators,
@@ -185,7 +185,7 @@ fn annealing_alone_finds_nearly_all_optima() {
     let mut missed = vec![];
     for seed in 0..200 {
         let case = RandomPlacement::new(seed);
-        let question = Question {
+        let question = LatencyProblem {
             dag: &case.dag,
             profile: &case.profile,
             accelerators: case.accelerators,
@@ -206,7 +206,7 @@ fn annealing_alone_finds_nearly_all_optima() {
 #[test]
 fn the_result_follows_seed_and_settings_only() {
     let case = RandomPlacement::sized(3, 60);
-    let question = Question {
+    let question = LatencyProblem {
         dag: &case.dag,
         profile: &case.profile,
         accelerators: 3,
@@ -224,7 +224,7 @@ fn the_result_follows_seed_and_settings_only() {
 #[test]
 fn a_cancelled_search_keeps_the_best_start() {
     let case = RandomPlacement::sized(4, 40);
-    let question = Question {
+    let question = LatencyProblem {
         dag: &case.dag,
         profile: &case.profile,
         accelerators: 2,
@@ -242,7 +242,7 @@ fn a_cancelled_search_keeps_the_best_start() {
 /// Latency and bound reached with the given settings on one published input.
 fn reached(root: &Path, input: &str, settings: &LatencySettings) -> (f64, f64) {
     let (file, accelerators, memory_bytes) = read_input(&root.join(input));
-    let question = Question { dag: &file.dag, profile: &file.profile, accelerators, subgraphs: 1, memory_bytes };
+    let question = LatencyProblem { dag: &file.dag, profile: &file.profile, accelerators, subgraphs: 1, memory_bytes };
     let found = search(&question, settings, &[], &Search::default(), &|_| ());
     let pieces = found.as_pieces.unwrap();
     assert_eq!(pieces.memory_excess, []);
@@ -260,7 +260,7 @@ fn a_second_subgraph_per_accelerator_never_hurts() {
     let mut starts: Vec<Vec<Vec<u32>>> = vec![];
     let mut before = (f64::INFINITY, f64::INFINITY);
     for subgraphs in 1..=3 {
-        let question = Question { dag: &file.dag, profile: &file.profile, accelerators, subgraphs, memory_bytes };
+        let question = LatencyProblem { dag: &file.dag, profile: &file.profile, accelerators, subgraphs, memory_bytes };
         let one_subgraph_each = if subgraphs == 1 { &[] } else { &starts[..1] };
         let found = search(&question, &settings, one_subgraph_each, &Search::default(), &|_| ());
         let (latency, bound) = (found.schedule.latency, found.lower_bound.unwrap());

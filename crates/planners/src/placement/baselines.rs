@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{DeviceKind, Placed, PlacementLimits, Split};
+use super::{DeviceKind, PlacementLimits, PlacementResult, Split};
 use crate::Status;
 use plantui_core::{
     graph::Dag,
@@ -12,9 +12,9 @@ use plantui_core::{
 };
 
 /// Everything on one accelerator, which then has no transfers.
-pub fn one_accelerator(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> Placed {
+pub fn one_accelerator(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> PlacementResult {
     if limits.accelerators == 0 {
-        return Placed::without(Status::Infeasible);
+        return PlacementResult::without(Status::Infeasible);
     }
     let split = Split::from_stages([(DeviceKind::Accelerator, (0..dag.len()).collect())]);
     scored(dag, profile, limits, split)
@@ -31,7 +31,7 @@ pub fn expert(
     limits: &PlacementLimits,
     named: &Split,
     nodes: &[Node],
-) -> Result<Placed, String> {
+) -> Result<PlacementResult, String> {
     // Device 0 holds the CPUs; then come the non-empty accelerators.
     let mut stages = vec![(DeviceKind::Cpu, vec![])];
     let mut device_of: Vec<Option<usize>> = vec![None; dag.len()];
@@ -77,7 +77,7 @@ pub fn expert(
 }
 
 /// A given split, as a result.
-pub(super) fn scored(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits, split: Split) -> Placed {
+pub(super) fn scored(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits, split: Split) -> PlacementResult {
     let score = split.score(dag, profile);
     let over = score.over_memory(&split, limits.memory_bytes).count();
     let incapable: usize = score.loads.iter().map(|load| load.unsupported).sum();
@@ -91,5 +91,5 @@ pub(super) fn scored(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLi
         ));
     }
     let (max_load, split) = (Some(score.max_load), Some(split));
-    Placed { max_load, split, notes, ..Placed::without(Status::Feasible) }
+    PlacementResult { max_load, split, notes, ..PlacementResult::without(Status::Feasible) }
 }

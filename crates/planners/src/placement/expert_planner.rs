@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::{
-    Asked, Placed, Split, baselines,
+    PlacementProblem, PlacementResult, Split, baselines,
     latency_planners::{accelerators, scored},
     planners::{PAPER, outcome, placement_profile},
 };
@@ -61,7 +61,7 @@ static DECLARATION: Declaration = Declaration {
 pub(crate) struct Expert;
 
 /// Split of the file, extended to the whole graph.
-fn extended(problem: &Problem) -> Result<Placed, OptionError> {
+fn extended(problem: &Problem) -> Result<PlacementResult, OptionError> {
     let Some(path): Option<PathBuf> = problem.options.file("split") else {
         return Err(OptionError::Missing {
             planner: DECLARATION.info.id.into(),
@@ -74,7 +74,7 @@ fn extended(problem: &Problem) -> Result<Placed, OptionError> {
     let profile = placement_profile(workload).map_err(|reason| LoadError::file(&source, reason.to_string(), ""))?;
     let bytes = formats::read_file(&path)?;
     let named = Split::read(detect::text(&bytes, &source, &detect::PLAN)?, &source, &workload.nodes)?;
-    let Asked { profile, limits } = Asked::with(profile, &problem.limits);
+    let PlacementProblem { profile, limits } = PlacementProblem::with(profile, &problem.limits);
     baselines::expert(&workload.dag, &profile, &limits, &named, &workload.nodes)
         .map_err(|reason| LoadError::file(&source, reason.to_string(), "").into())
 }
@@ -85,7 +85,7 @@ impl Planner for Expert {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let Some(asked) = PlacementProblem::of(problem) else { return Outcome::new(Status::Infeasible) };
         let placed = match extended(problem) {
             Ok(placed) => placed,
             Err(refused) => return Outcome::refused(refused.to_string()),

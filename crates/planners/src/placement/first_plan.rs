@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::{
     DeviceKind, PlacementLimits, Split,
     classes::Partition,
-    dp::{Prepared, Stage},
+    dp::{ClassStage, OrderedClasses},
     linearise,
     load::ClassCosts,
     need::lower_bound,
@@ -30,7 +30,7 @@ const MOST_PASSES: usize = 24;
 
 /// Immediate split, and a lower bound.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct First {
+pub(crate) struct FirstPlan {
     /// Lower bound on the max-load of all splits, contiguous or not.
     pub lower_bound: f64,
     /// Max-load and split; `None` if the order has no cuts within memory.
@@ -43,12 +43,12 @@ pub(crate) fn lower_bound_of_all(dag: &Dag, profile: &PlacementProfile, limits: 
 }
 
 /// First split of a graph.
-pub(crate) fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> First {
+pub(crate) fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> FirstPlan {
     let colours = Partition::by_colour(profile);
     let lower_bound = lower_bound(&ClassCosts::new(dag, profile, &colours), limits);
-    let prepared = Prepared::new(dag, profile, &colours);
+    let prepared = OrderedClasses::new(dag, profile, &colours);
     let found = along(&linearise::order(&prepared.graph), &prepared.costs, limits, lower_bound);
-    First { lower_bound, split: found.map(|(value, stages)| (value, prepared.split(&stages))) }
+    FirstPlan { lower_bound, split: found.map(|(value, stages)| (value, prepared.split(&stages))) }
 }
 
 /// Fills devices along an order; returns max-load and stages. `lower` is a lower bound on the max-load.
@@ -57,7 +57,7 @@ pub(crate) fn along(
     costs: &ClassCosts,
     limits: &PlacementLimits,
     lower: f64,
-) -> Option<(f64, Vec<Stage>)> {
+) -> Option<(f64, Vec<ClassStage>)> {
     let mut filler = Filler { order, costs, limits, inside: vec![0; costs.net_count()] };
     let mut best = filler.filled(f64::INFINITY)?;
     let (mut low, mut high) = (lower.min(best.0), best.0);
@@ -78,12 +78,12 @@ pub(crate) fn along(
         }
     }
     let classes = |range: Range<usize>| order[range].iter().map(|&class| class as usize).collect();
-    let stages = best.1.into_iter().map(|(kind, range)| Stage { kind, classes: classes(range) });
+    let stages = best.1.into_iter().map(|(kind, range)| ClassStage { kind, classes: classes(range) });
     Some((best.0, stages.collect()))
 }
 
 /// Devices and their ranges of the order.
-type Ranges = Vec<(DeviceKind, Range<usize>)>;
+type DeviceRanges = Vec<(DeviceKind, Range<usize>)>;
 
 struct Filler<'a> {
     order: &'a [u32],
@@ -95,9 +95,9 @@ struct Filler<'a> {
 
 impl Filler<'_> {
     /// Devices filled up to a threshold, and the largest of their loads.
-    fn filled(&mut self, threshold: f64) -> Option<(f64, Ranges)> {
+    fn filled(&mut self, threshold: f64) -> Option<(f64, DeviceRanges)> {
         let (mut accelerators, mut cpus) = (self.limits.accelerators, self.limits.cpus);
-        let mut ranges: Ranges = vec![];
+        let mut ranges: DeviceRanges = vec![];
         let (mut at, mut seen) = (0, 0);
         while at < self.order.len() {
             let (mut end, mut kind) = (at, DeviceKind::Accelerator);
@@ -127,7 +127,7 @@ impl Filler<'_> {
     /// Furthest position up to which an accelerator can hold the classes from `from`, and the last position visited.
     fn on_accelerator(&mut self, from: usize, threshold: f64) -> (usize, usize) {
         let costs = self.costs;
-        let (mut time, mut size, mut cut) = (0.0, 0.0, Balance::default());
+        let (mut time, mut size, mut cut) = (0.0, 0.0, CompensatedSum::default());
         let (mut end, mut place) = (from, from);
         while let Some(&class) = self.order.get(place) {
             let class = class as usize;
@@ -195,12 +195,12 @@ impl Filler<'_> {
 
 /// Sum in two parts; the second collects the rounding errors of the first (Knuth's two-sum).
 #[derive(Debug, Clone, Copy, Default)]
-struct Balance {
+struct CompensatedSum {
     high: f64,
     low: f64,
 }
 
-impl Balance {
+impl CompensatedSum {
     fn add(&mut self, value: f64) {
         let high = self.high + value;
         let own = high - self.high;
@@ -234,7 +234,7 @@ mod tests {
         (dag, nodes.into())
     }
 
-    fn first(times: &[f64], transfers: &[f64], accelerators: u32, cpus: u32, memory_bytes: f64) -> First {
+    fn first(times: &[f64], transfers: &[f64], accelerators: u32, cpus: u32, memory_bytes: f64) -> FirstPlan {
         let (dag, profile) = chain(times, transfers);
         let first = plan(&dag, &profile, &PlacementLimits { accelerators, cpus, memory_bytes });
         if let Some((value, split)) = &first.split {

@@ -1,8 +1,8 @@
 //! The search over all splits ([`ip`](super::ip)) as a registered planner.
 
 use super::{
-    Asked, Split,
-    ip::{Contiguity, IpSettings, Objective, Question, search},
+    PlacementProblem, Split,
+    ip::{Contiguity, IpSettings, Objective, ThroughputProblem, search},
     planners::{PAPER, placement_profile, plan},
     smallest_memory,
 };
@@ -85,11 +85,11 @@ impl Planner for IntegerProgram {
     }
 
     fn plan(&self, problem: &Problem, handle: &Search) -> Outcome {
-        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let Some(asked) = PlacementProblem::of(problem) else { return Outcome::new(Status::Infeasible) };
         let limits = asked.limits;
         let contiguous = problem.options.choice("contiguity") == "contiguous";
         let separate = problem.options.choice("objective") == "separate-maxima";
-        let question = Question {
+        let question = ThroughputProblem {
             dag: &problem.workload.dag,
             profile: &asked.profile,
             limits,
@@ -123,7 +123,7 @@ impl Planner for IntegerProgram {
 }
 
 /// Reason why there is no split. With a CPU there is one, unless a class has no device that can run it.
-fn infeasible(problem: &Problem, question: &Question<'_>, handle: &Search) -> Infeasible {
+fn infeasible(problem: &Problem, question: &ThroughputProblem<'_>, handle: &Search) -> Infeasible {
     let (accelerators, limit) = (question.limits.accelerators, units::bytes_exact(problem.limits.memory_limit()));
     if question.profile.nodes.iter().any(|node| !node.supported) {
         let explanation = "An accelerator cannot run some of the nodes, and there is no CPU: allow one.".to_string();

@@ -7,13 +7,13 @@
 //! Memory and time are those of the algorithms; see [`latency`](super::latency) and [`dp`].
 
 use super::{
-    Asked, DeviceKind, Split,
+    DeviceKind, PlacementProblem, Split,
     dp::{self, DpOptions},
     latency::{
-        Instance, LatencySettings, Question, SlotSchedule,
+        Instance, LatencyProblem, LatencySettings, SlotSchedule,
         bound::critical_path,
         evaluate, greedy,
-        search::{Best, search as anytime_search},
+        search::{LatencyResult, search as anytime_search},
     },
     linearise,
     planners::{PAPER, placement_profile},
@@ -33,7 +33,7 @@ use plantui_core::{
 
 /// Algorithm of a planner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Algorithm {
+enum LatencyAlgorithm {
     Greedy,
     MaxLoadDp,
     Search,
@@ -43,7 +43,7 @@ enum Algorithm {
 #[derive(Debug)]
 pub(crate) struct LatencyPlanner {
     declaration: &'static Declaration,
-    algorithm: Algorithm,
+    algorithm: LatencyAlgorithm,
 }
 
 const SUBGRAPHS: OptionSpec = OptionSpec {
@@ -91,7 +91,7 @@ pub(crate) static GREEDY: LatencyPlanner = LatencyPlanner {
         "Latency: greedy",
         "accelerators filled one after the other along a topological order, as far as memory goes",
     ),
-    algorithm: Algorithm::Greedy,
+    algorithm: LatencyAlgorithm::Greedy,
 };
 /// Split of the max-load DP.
 pub(crate) static MAX_LOAD_DP: LatencyPlanner = LatencyPlanner {
@@ -100,7 +100,7 @@ pub(crate) static MAX_LOAD_DP: LatencyPlanner = LatencyPlanner {
         "Latency: max-load DP",
         "the contiguous split with the least busy busiest device, scored by the time one sample takes",
     ),
-    algorithm: Algorithm::MaxLoadDp,
+    algorithm: LatencyAlgorithm::MaxLoadDp,
 };
 /// Anytime search.
 pub(crate) static SEARCH: LatencyPlanner = LatencyPlanner {
@@ -115,7 +115,7 @@ pub(crate) static SEARCH: LatencyPlanner = LatencyPlanner {
             "the least time for one sample with so many subgraphs per accelerator: annealing, branch and bound, a lower bound",
         )
     },
-    algorithm: Algorithm::Search,
+    algorithm: LatencyAlgorithm::Search,
 };
 
 fn can_schedule(workload: &Workload) -> Result<(), CannotPlan> {
@@ -131,15 +131,15 @@ impl Planner for LatencyPlanner {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let Some(asked) = PlacementProblem::of(problem) else { return Outcome::new(Status::Infeasible) };
         let (dag, profile) = (&problem.workload.dag, &asked.profile);
         let mut outcome = match self.algorithm {
-            Algorithm::Greedy => {
+            LatencyAlgorithm::Greedy => {
                 let split = greedy(dag, profile, problem.limits.devices as usize, asked.memory());
                 scored(problem, &asked, &split)
             }
-            Algorithm::MaxLoadDp => of_max_load(problem, &asked, search),
-            Algorithm::Search => of_search(problem, &asked, search),
+            LatencyAlgorithm::MaxLoadDp => of_max_load(problem, &asked, search),
+            LatencyAlgorithm::Search => of_search(problem, &asked, search),
         };
         outcome = without_absent_cpus(problem, outcome);
         if outcome.plan.is_some() && outcome.lower_bound.is_none() {
@@ -159,7 +159,7 @@ impl Planner for LatencyPlanner {
 }
 
 /// Split of the max-load DP as a plan for latency.
-fn of_max_load(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
+fn of_max_load(problem: &Problem, asked: &PlacementProblem<'_>, search: &Search) -> Outcome {
     let limits = asked.limits;
     let placed = dp::plan(&problem.workload.dag, &asked.profile, &limits, &DpOptions::default(), &search.quiet());
     let Some(split) = placed.split else {
@@ -210,7 +210,7 @@ pub(super) fn accelerators(split: &Split) -> Vec<Vec<u32>> {
 }
 
 /// Anytime search, starting from the splits of the max-load algorithms.
-fn of_search(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
+fn of_search(problem: &Problem, asked: &PlacementProblem<'_>, search: &Search) -> Outcome {
     /// Graphs with more closed sets start from the linearised split alone, so that the search begins quickly.
     const MOST_IDEALS: usize = 5_000;
     let (dag, limits) = (&problem.workload.dag, asked.limits);
@@ -224,7 +224,7 @@ fn of_search(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
     let profile = &priced;
     // More accelerators or subgraphs than nodes are useless, but cost memory.
     let most = dag.len().max(1);
-    let question = Question {
+    let question = LatencyProblem {
         dag,
         profile,
         accelerators: (problem.limits.devices as usize).min(most),
@@ -237,7 +237,6 @@ fn of_search(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
             search.improve(schedule.latency, &plan(schedule));
         }
     };
-    at_once(&question, &improved, search);
     let quiet = search.quiet();
     let options = DpOptions { most_ideals: MOST_IDEALS, ..DpOptions::default() };
     let starts: Vec<Vec<Vec<u32>>> =
@@ -247,7 +246,7 @@ fn of_search(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
             .collect();
     let settings = LatencySettings { rounds: problem.options.number("rounds") as usize, ..LatencySettings::default() };
     let found = anytime_search(&question, &settings, &starts, search, &improved);
-    let Best { schedule, as_pieces, lower_bound, status, .. } = found;
+    let LatencyResult { schedule, as_pieces, lower_bound, status, .. } = found;
     let mut notes = vec![];
     if let Some(pieces) = as_pieces.ok().filter(|_| subgraphs > 1) {
         notes.push(format!(
@@ -264,19 +263,8 @@ fn of_search(problem: &Problem, asked: &Asked<'_>, search: &Search) -> Outcome {
     }
 }
 
-/// Publishes the better of the greedy split and everything on CPUs, and a quick lower bound, before the search starts.
-fn at_once(question: &Question<'_>, improved: &dyn Fn(&SlotSchedule), search: &Search) {
-    let Question { dag, profile, accelerators, subgraphs, memory_bytes } = *question;
-    let instance = Instance::new(dag, profile, accelerators, subgraphs, memory_bytes);
-    let filled = instance.first_slots(&greedy(dag, profile, accelerators, memory_bytes));
-    let schedules = [filled, vec![0; dag.len()]].map(|slots| instance.schedule(&slots));
-    let first = schedules.into_iter().flatten().min_by(|a, b| a.latency.total_cmp(&b.latency));
-    first.iter().for_each(improved);
-    search.report_bound(critical_path(&instance));
-}
-
 /// A split as a plan, scored by the published evaluation; infeasible if it cannot run.
-pub(super) fn scored(problem: &Problem, asked: &Asked<'_>, split: &[Vec<u32>]) -> Outcome {
+pub(super) fn scored(problem: &Problem, asked: &PlacementProblem<'_>, split: &[Vec<u32>]) -> Outcome {
     let (dag, profile, limits) = (&problem.workload.dag, &asked.profile, &problem.limits);
     let unsupported = split.iter().flatten().map(|&v| v as usize).find(|&v| !profile.nodes[v].supported);
     let schedule = match evaluate(dag, profile, asked.memory(), split) {

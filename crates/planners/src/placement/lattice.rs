@@ -6,9 +6,9 @@
 //! one path, so it needs no marks of visited sets. The last class is removed first, so that large differences come
 //! early.
 
-use std::{cmp::Reverse, ops::Range};
+use std::cmp::Reverse;
 
-use super::load::{ClassCosts, Holding, Sums};
+use super::load::{ClassCosts, NetCounts, Sums};
 use plantui_core::{
     graph::{Dag, Enumeration, SuccessorSets},
     search::Search,
@@ -22,10 +22,6 @@ pub struct Lattice {
     steps: Vec<(u32, u32)>,
     /// For each step: the position of its class in a topological order.
     places: Vec<u32>,
-    /// Range of the sets of each size.
-    levels: Vec<Range<usize>>,
-    /// All sets but the empty one, each after the set that it grows from (`grows_from`), depth first.
-    grown: Vec<u32>,
 }
 
 /// Maximum memory of the sets during enumeration, bytes.
@@ -33,7 +29,7 @@ const MOST_BYTES: usize = 1 << 28;
 
 /// Reason why there is no lattice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum LatticeRefusal {
     /// More closed sets than this number.
     TooMany(usize),
     /// The search was cancelled.
@@ -44,19 +40,19 @@ impl Lattice {
     /// Enumerates the closed sets of an order over classes, at most `limit` of them.
     ///
     /// # Errors
-    /// [`Refused`] if there are more, or the search was cancelled.
-    pub fn new(order: &Dag, limit: usize, search: &Search) -> Result<Self, Refused> {
+    /// [`LatticeRefusal`] if there are more, or the search was cancelled.
+    pub fn new(order: &Dag, limit: usize, search: &Search) -> Result<Self, LatticeRefusal> {
         // A set takes a bit per class, and there is at least one set of every size.
         let limit = limit.min(MOST_BYTES / (order.len() / 8 + 8));
         if order.len() >= limit {
-            return Err(Refused::TooMany(limit));
+            return Err(LatticeRefusal::TooMany(limit));
         }
         let reversed = order.edges().iter().map(|&(u, v)| (v, u)).collect();
         let reversed = Dag::new(order.len(), reversed).expect("the reverse of an acyclic graph is acyclic");
         let sets = match SuccessorSets::enumerate(&reversed, limit, &|| search.cancelled()) {
             Enumeration::Complete(sets) => sets,
-            Enumeration::TooMany => return Err(Refused::TooMany(limit)),
-            Enumeration::Cancelled => return Err(Refused::Cancelled),
+            Enumeration::TooMany => return Err(LatticeRefusal::TooMany(limit)),
+            Enumeration::Cancelled => return Err(LatticeRefusal::Cancelled),
         };
         let mut start = Vec::with_capacity(sets.len() + 1);
         start.push(0);
@@ -72,50 +68,14 @@ impl Lattice {
             start.push(steps.len() as u32);
         }
         let places = steps.iter().map(|&(_, class)| place[class as usize]).collect();
-        Ok(Lattice::of(start, steps, places))
+        Ok(Lattice { start, steps, places })
     }
 
     /// Prefixes of one order of all classes, without enumeration.
     pub fn chain(order: &[u32]) -> Self {
         let steps = order.iter().enumerate().map(|(below, &class)| (below as u32, class)).collect();
         let start = [0].into_iter().chain(0..=order.len() as u32).collect();
-        Lattice::of(start, steps, (0..order.len() as u32).collect())
-    }
-
-    /// Derives the other fields from the steps of all sets.
-    fn of(start: Vec<u32>, steps: Vec<(u32, u32)>, places: Vec<u32>) -> Self {
-        let mut lattice = Lattice { start, steps, places, levels: vec![], grown: vec![] };
-        let mut size = vec![0u32; lattice.len()];
-        lattice.levels.push(0..1);
-        // By set: number of sets that grow from it; then the start of these sets in the list of all.
-        let mut next = vec![0u32; lattice.len() + 1];
-        for set in 1..lattice.len() {
-            let (below, _) = lattice.grows_from(set);
-            size[set] = size[below] + 1;
-            next[below + 1] += 1;
-            match lattice.levels.get_mut(size[set] as usize) {
-                Some(level) => level.end = set + 1,
-                None => lattice.levels.push(set..set + 1),
-            }
-        }
-        (0..lattice.len()).for_each(|set| next[set + 1] += next[set]);
-        let first = next.clone();
-        let mut larger = vec![0u32; lattice.len() - 1];
-        for set in 1..lattice.len() {
-            let place = &mut next[lattice.grows_from(set).0];
-            larger[*place as usize] = set as u32;
-            *place += 1;
-        }
-        lattice.grown.reserve(larger.len());
-        let mut waiting = vec![0u32];
-        while let Some(set) = waiting.pop() {
-            if set > 0 {
-                lattice.grown.push(set);
-            }
-            let larger = &larger[first[set as usize] as usize..first[set as usize + 1] as usize];
-            waiting.extend(larger.iter().rev());
-        }
-        lattice
+        Lattice { start, steps, places: (0..order.len() as u32).collect() }
     }
 
     /// Set and class from which a non-empty set grows.
@@ -125,26 +85,36 @@ impl Lattice {
         (below as usize, class)
     }
 
-    /// Writes the sums of every closed set, as one device, into `sums`. Each set grows by one class from a set below
-    /// it, depth first, so one counter per net suffices. `O(sets · nets of a class)`.
-    pub fn sum_up(&self, costs: &ClassCosts, sums: &mut Vec<Sums>) {
-        sums.clear();
-        sums.resize(self.len(), Sums::default());
-        let mut holding = Holding::new(costs);
-        let mut path: Vec<(usize, u32)> = vec![(0, 0)];
-        for &set in &self.grown {
-            let (below, class) = self.grows_from(set as usize);
-            while let Some((_, last)) = path.pop_if(|&mut (held, _)| held != below) {
-                holding.remove(last as usize);
-            }
-            sums[set as usize] = holding.add(class as usize, &sums[below]);
-            path.push((set as usize, class));
+    /// Follows two closed sets down to where they meet, which is near when closed sets are taken in order. `step` gets
+    /// each class of the old set that goes, with false, and each class of the new set that comes, with true.
+    fn exchange(&self, mut old: usize, mut new: usize, mut step: impl FnMut(usize, bool)) {
+        while old != new {
+            // The set with the larger number has at least as many classes.
+            let comes = new > old;
+            let set = if comes { &mut new } else { &mut old };
+            let (below, class) = self.grows_from(*set);
+            step(class as usize, comes);
+            *set = below;
         }
     }
 
-    /// Range of the closed sets of each size.
-    pub fn levels(&self) -> &[Range<usize>] {
-        &self.levels
+    /// Sums of every closed set, as one device. Each set grows by one class from a set below it, and one counter per
+    /// net suffices.
+    pub fn sum_up(&self, costs: &ClassCosts) -> Vec<Sums> {
+        let mut sums = vec![Sums::default(); self.len()];
+        let mut holding = NetCounts::new(costs);
+        for set in 1..self.len() {
+            let (below, class) = self.grows_from(set);
+            self.exchange(set - 1, below, |class, comes| {
+                if comes {
+                    holding.add(class, &Sums::default());
+                } else {
+                    holding.remove(class);
+                }
+            });
+            sums[set] = holding.add(class as usize, &sums[below]);
+        }
+        sums
     }
 
     /// Steps by which a walk empties a closed set, last class first: the remaining set, the class, and its position in
@@ -190,38 +160,38 @@ impl Lattice {
 /// Walk down from one closed set to all closed sets below it whose difference from it may still be one device. Every
 /// step carries an aim, which states what the visitor seeks below.
 #[derive(Debug)]
-pub(crate) struct Walk<'a, Aim> {
+pub(crate) struct LatticeWalk<'a, Aim> {
     lattice: &'a Lattice,
-    holding: Holding,
+    holding: NetCounts<'a>,
     /// Levels above the current one.
-    path: Vec<Level<Aim>>,
+    path: Vec<WalkLevel<Aim>>,
     /// Closed set within which the held classes lie.
     within: usize,
 }
 
 /// Visitor of a walk.
-pub(crate) trait Visit<Aim> {
+pub(crate) trait SetVisitor<Aim> {
     /// True if a closed set, or a set below it, needs a visit.
     fn is_worth(&mut self, set: usize, aim: Aim) -> bool;
 
     /// Visits a closed set and returns where to go next. `held` sums the classes above it.
-    fn visit(&mut self, set: usize, held: &Sums) -> Onward<Aim>;
+    fn visit(&mut self, set: usize, held: &Sums) -> NextStep<Aim>;
 }
 
 /// A closure is a visitor without an aim that visits every set.
-impl<F: FnMut(usize, &Sums) -> Onward<()>> Visit<()> for F {
+impl<F: FnMut(usize, &Sums) -> NextStep<()>> SetVisitor<()> for F {
     fn is_worth(&mut self, _set: usize, (): ()) -> bool {
         true
     }
 
-    fn visit(&mut self, set: usize, held: &Sums) -> Onward<()> {
+    fn visit(&mut self, set: usize, held: &Sums) -> NextStep<()> {
         self(set, held)
     }
 }
 
 /// Next step of a walk after a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Onward<Aim> {
+pub(crate) enum NextStep<Aim> {
     /// Descend to the sets below, with an aim.
     Below(Aim),
     /// Skip the sets below along this path.
@@ -232,7 +202,7 @@ pub(crate) enum Onward<Aim> {
 
 /// Position of a walk among the steps of one set.
 #[derive(Debug)]
-struct Level<Aim> {
+struct WalkLevel<Aim> {
     next: u32,
     end: u32,
     /// Class that was removed last.
@@ -242,42 +212,31 @@ struct Level<Aim> {
     aim: Aim,
 }
 
-impl<'a, Aim: Copy> Walk<'a, Aim> {
+impl<'a, Aim: Copy> LatticeWalk<'a, Aim> {
     /// Creates a walk over a lattice.
-    pub(crate) fn new(lattice: &'a Lattice, costs: &ClassCosts) -> Self {
-        Walk { lattice, holding: Holding::confined(costs), path: vec![], within: 0 }
+    pub(crate) fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
+        LatticeWalk { lattice, holding: NetCounts::confined(costs), path: vec![], within: 0 }
     }
 
-    /// Changes the closed set within which the held classes lie. Both sets are followed down to where they meet, which
-    /// is near when closed sets are walked in order.
+    /// Changes the closed set within which the held classes lie.
     fn stay_within(&mut self, set: usize) {
-        let (mut old, mut new) = (std::mem::replace(&mut self.within, set), set);
-        while old != new {
-            // The set with the larger number has at least as many classes.
-            if old > new {
-                let (below, class) = self.lattice.below(old)[0];
-                self.holding.forbid(class as usize);
-                old = below as usize;
-            } else {
-                let (below, class) = self.lattice.below(new)[0];
-                self.holding.allow(class as usize);
-                new = below as usize;
-            }
-        }
+        let LatticeWalk { lattice, holding, within, .. } = self;
+        let old = std::mem::replace(within, set);
+        lattice.exchange(old, set, |class, comes| if comes { holding.allow(class) } else { holding.forbid(class) });
     }
 
-    /// Visits closed sets strictly below `set` for which `Visit::is_worth` is true, with the sums of the classes
+    /// Visits closed sets strictly below `set` for which `SetVisitor::is_worth` is true, with the sums of the classes
     /// between. The visitor decides to descend or not: differences further down contain this one.
-    pub(crate) fn down(&mut self, set: usize, aim: Aim, visitor: &mut impl Visit<Aim>) {
+    pub(crate) fn down(&mut self, set: usize, aim: Aim, visitor: &mut impl SetVisitor<Aim>) {
         self.stay_within(set);
-        let Walk { lattice, holding, path, .. } = self;
+        let LatticeWalk { lattice, holding, path, .. } = self;
         let level = |set: usize, class: u32, place: u32, sums: Sums, aim: Aim| {
             let (mut next, end) = (lattice.start[set], lattice.start[set + 1]);
             // Steps are sorted by class, the last first; the leading ones were handled along another path.
             while next < end && lattice.places[next as usize] >= place {
                 next += 1;
             }
-            Level { next, end, class, sums, aim }
+            WalkLevel { next, end, class, sums, aim }
         };
         path.clear();
         let mut here = level(set, u32::MAX, u32::MAX, Sums::default(), aim);
@@ -296,12 +255,12 @@ impl<'a, Aim: Copy> Walk<'a, Aim> {
             }
             let sums = holding.add(class as usize, &here.sums);
             match visitor.visit(below as usize, &sums) {
-                Onward::Below(aim) => {
+                NextStep::Below(aim) => {
                     let onward = level(below as usize, class, lattice.places[next], sums, aim);
                     path.push(std::mem::replace(&mut here, onward));
                 }
-                Onward::Past => holding.remove(class as usize),
-                Onward::Stop => {
+                NextStep::Past => holding.remove(class as usize),
+                NextStep::Stop => {
                     holding.remove(class as usize);
                     if !path.is_empty() {
                         holding.remove(here.class as usize);

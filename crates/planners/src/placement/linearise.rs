@@ -6,11 +6,11 @@
 //! starts below the value of devices filled along the order (`first_plan`), which is published first.
 
 use super::{
-    Placed, PlacementLimits,
+    PlacementLimits, PlacementResult,
     classes::ClassGraph,
-    dp::{self, DpOptions, DpResult, Prepared, Stage},
+    dp::{self, ClassStage, DpOptions, DpResult, OrderedClasses},
     first_plan,
-    lattice::{Lattice, Refused},
+    lattice::{Lattice, LatticeRefusal},
     need, planners,
 };
 use crate::Status;
@@ -47,17 +47,17 @@ pub fn order(graph: &ClassGraph) -> Vec<u32> {
 
 /// Result along the order.
 #[derive(Debug)]
-pub(super) struct Linear {
+pub(super) struct LinearResult {
     /// Lower bound on the max-load of splits over these classes.
     pub(super) bound: f64,
     /// Max-load and stages of the best split so far, first stage first.
-    pub(super) best: Option<(f64, Vec<Stage>)>,
+    pub(super) best: Option<(f64, Vec<ClassStage>)>,
     /// Result of the search along the order; its split was moved to `best`.
-    pub(super) found: Result<DpResult, Refused>,
+    pub(super) found: Result<DpResult, LatticeRefusal>,
 }
 
 /// Fills devices along the order, publishes that split, and searches for the best split along the order.
-pub(super) fn along(prepared: &Prepared, limits: &PlacementLimits, handle: &Search) -> Linear {
+pub(super) fn along(prepared: &OrderedClasses, limits: &PlacementLimits, handle: &Search) -> LinearResult {
     let costs = &prepared.costs;
     let bound = need::lower_bound(prepared.at_least(), limits);
     handle.report_bound(bound);
@@ -69,27 +69,27 @@ pub(super) fn along(prepared: &Prepared, limits: &PlacementLimits, handle: &Sear
     let upper = first.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
     let mut found = dp::solve_over(&Lattice::chain(&order), costs, None, limits, upper, handle);
     let better = found.as_mut().ok().and_then(|found| found.best.take());
-    Linear { bound, best: better.or(first), found }
+    LinearResult { bound, best: better.or(first), found }
 }
 
-impl Linear {
+impl LinearResult {
     /// Max-load of the best split so far.
     pub(super) fn value(&self) -> Option<f64> {
         self.best.as_ref().map(|(value, _)| *value)
     }
 
     /// Converts into a result.
-    pub(super) fn placed(self, prepared: &Prepared) -> Placed {
+    pub(super) fn placed(self, prepared: &OrderedClasses) -> PlacementResult {
         let max_load = self.value();
-        let mut placed = Placed {
+        let mut placed = PlacementResult {
             split: self.best.map(|(_, stages)| prepared.split(&stages)),
             max_load,
             lower_bound: Some(self.bound),
-            ..Placed::without(Status::Feasible)
+            ..PlacementResult::without(Status::Feasible)
         };
         match self.found {
-            Err(Refused::Cancelled) => placed.status = Status::Cancelled,
-            Err(Refused::TooMany(prefixes)) => placed
+            Err(LatticeRefusal::Cancelled) => placed.status = Status::Cancelled,
+            Err(LatticeRefusal::TooMany(prefixes)) => placed
                 .notes
                 .push(format!("{prefixes} prefixes with so many devices are too many to search: allow fewer devices")),
             Ok(found) => {
@@ -117,7 +117,7 @@ pub fn plan(
     limits: &PlacementLimits,
     options: &DpOptions,
     search: &Search,
-) -> Placed {
-    let prepared = Prepared::with_options(dag, profile, options.contract_layers);
+) -> PlacementResult {
+    let prepared = OrderedClasses::with_options(dag, profile, options.contract_layers);
     along(&prepared, limits, search).placed(&prepared)
 }

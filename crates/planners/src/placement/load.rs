@@ -193,28 +193,9 @@ impl Sums {
     }
 }
 
-/// Costs of a class, stored together for fast access in a search.
-#[derive(Debug, Clone, Copy)]
-struct Class {
-    cpu: f64,
-    accelerator: f64,
-    size: f64,
-    unsupported: u32,
-    /// Range of its nets in the list of all classes' nets.
-    nets: (u32, u32),
-}
-
-/// A net of a class.
-#[derive(Debug, Clone, Copy)]
-struct Net {
-    cost: f64,
-    number: u32,
-    pins: u32,
-}
-
 /// Number of classes of a net in a set.
 #[derive(Debug, Clone, Copy, Default)]
-struct Count {
+struct NetCount {
     /// Classes in the set.
     inside: u32,
     /// Classes in the superset within which the set may grow.
@@ -224,82 +205,60 @@ struct Count {
 /// Set of classes on one device, with incremental costs as it grows and shrinks within a superset. The caller keeps the
 /// sums: subtracting a class would leave a rounding error.
 #[derive(Debug, Clone)]
-pub(crate) struct Holding {
-    classes: Vec<Class>,
-    nets: Vec<Net>,
-    counts: Vec<Count>,
+pub(crate) struct NetCounts<'a> {
+    costs: &'a ClassCosts,
+    /// By net.
+    counts: Vec<NetCount>,
 }
 
-impl Holding {
+impl<'a> NetCounts<'a> {
     /// Empty set that may grow to all classes.
-    pub(crate) fn new(costs: &ClassCosts) -> Self {
-        let mut holding = Holding::confined(costs);
-        holding.counts.iter_mut().zip(&costs.net_pins).for_each(|(count, &pins)| count.within = pins);
-        holding
+    pub(crate) fn new(costs: &'a ClassCosts) -> Self {
+        let count = |&within: &u32| NetCount { inside: 0, within };
+        NetCounts { costs, counts: costs.net_pins.iter().map(count).collect() }
     }
 
     /// Empty set that may not grow until classes are allowed.
-    pub(crate) fn confined(costs: &ClassCosts) -> Self {
-        let class = |class: usize| Class {
-            cpu: costs.cpu[class],
-            accelerator: costs.accelerator[class],
-            size: costs.size[class],
-            unsupported: u32::from(!costs.supported[class]),
-            nets: (costs.start[class], costs.start[class + 1]),
-        };
-        let net = |&number: &u32| {
-            let (cost, pins) = (costs.net_cost[number as usize], costs.net_pins[number as usize]);
-            Net { cost, number, pins }
-        };
-        Holding {
-            classes: (0..costs.len()).map(class).collect(),
-            nets: costs.nets.iter().map(net).collect(),
-            counts: vec![Count::default(); costs.net_count()],
-        }
-    }
-
-    fn nets(&self, class: usize) -> std::ops::Range<usize> {
-        let (start, end) = self.classes[class].nets;
-        start as usize..end as usize
+    pub(crate) fn confined(costs: &'a ClassCosts) -> Self {
+        NetCounts { costs, counts: vec![NetCount::default(); costs.net_count()] }
     }
 
     /// Adds a class to the superset.
     #[inline]
     pub(crate) fn allow(&mut self, class: usize) {
-        let nets = self.nets(class);
-        self.nets[nets].iter().for_each(|net| self.counts[net.number as usize].within += 1);
+        self.costs.nets(class).iter().for_each(|&net| self.counts[net as usize].within += 1);
     }
 
     /// Removes a class from the superset.
     #[inline]
     pub(crate) fn forbid(&mut self, class: usize) {
-        let nets = self.nets(class);
-        self.nets[nets].iter().for_each(|net| self.counts[net.number as usize].within -= 1);
+        self.costs.nets(class).iter().for_each(|&net| self.counts[net as usize].within -= 1);
     }
 
     /// Adds a class to a set with the sums `sums`; returns the new sums.
     #[inline]
     pub(crate) fn add(&mut self, class: usize, sums: &Sums) -> Sums {
-        let Class { cpu, accelerator, size, unsupported, nets } = self.classes[class];
+        let costs = self.costs;
         let (mut cut, mut locked) = (sums.cut, sums.locked);
-        for net in &self.nets[nets.0 as usize..nets.1 as usize] {
-            let count = &mut self.counts[net.number as usize];
+        for &net in costs.nets(class) {
+            let net = net as usize;
+            let (count, cost, pins) = (&mut self.counts[net], costs.net_cost[net], costs.net_pins[net]);
             count.inside += 1;
             if count.inside == 1 {
-                cut += net.cost;
-                if count.within < net.pins {
-                    locked += net.cost;
+                cut += cost;
+                if count.within < pins {
+                    locked += cost;
                 }
-            } else if count.inside == net.pins {
-                cut -= net.cost;
+            } else if count.inside == pins {
+                cut -= cost;
             }
         }
         Sums {
-            cpu: sums.cpu + cpu,
-            accelerator: sums.accelerator + accelerator,
+            cpu: sums.cpu + costs.cpu[class],
+            accelerator: sums.accelerator + costs.accelerator[class],
             cut,
-            size: sums.size + size,
-            unsupported: sums.unsupported + unsupported,
+            size: sums.size + costs.size[class],
+            unsupported: sums.unsupported + u32::from(!costs.supported[class]),
             locked,
         }
     }
@@ -307,7 +266,6 @@ impl Holding {
     /// Removes a class.
     #[inline]
     pub(crate) fn remove(&mut self, class: usize) {
-        let nets = self.nets(class);
-        self.nets[nets].iter().for_each(|net| self.counts[net.number as usize].inside -= 1);
+        self.costs.nets(class).iter().for_each(|&net| self.counts[net as usize].inside -= 1);
     }
 }

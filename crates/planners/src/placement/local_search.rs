@@ -11,10 +11,10 @@ use super::{
     DeviceKind, PlacementLimits, Split,
     baselines::scored,
     classes::{ClassGraph, Partition},
-    first_plan::{self, First},
+    first_plan::{self, FirstPlan},
     load::ClassCosts,
 };
-use crate::{Status, placement::Placed};
+use crate::{Status, placement::PlacementResult};
 use plantui_core::{graph::Dag, random::SplitMix, search::Search, workload::placement::PlacementProfile};
 
 /// Number of descents per parallel batch; their starts are drawn in sequence.
@@ -26,7 +26,7 @@ pub const LEAST_GAIN: f64 = 1e-5;
 
 /// A descent from a random start.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Descent {
+pub struct LocalDescent {
     /// Max-load of the start.
     pub start: f64,
     /// Max-load at the end.
@@ -42,26 +42,26 @@ pub fn plan(
     limits: &PlacementLimits,
     restarts: u32,
     search: &Search,
-) -> (Placed, Vec<Descent>) {
+) -> (PlacementResult, Vec<LocalDescent>) {
     if limits.accelerators == 0 {
         let note = "local search places everything on accelerators: allow at least one".to_string();
-        return (Placed { notes: vec![note], ..Placed::without(Status::Infeasible) }, vec![]);
+        return (PlacementResult { notes: vec![note], ..PlacementResult::without(Status::Infeasible) }, vec![]);
     }
     let graph = ClassGraph::new(dag, profile, &Partition::by_colour(profile));
     let costs = ClassCosts::new(dag, profile, &graph.partition);
     let accelerators = limits.accelerators as usize;
     // A descent on a large graph takes long. If it is cancelled, the immediate plan is used.
-    let First { lower_bound, split: first } = first_plan::plan(dag, profile, limits);
+    let FirstPlan { lower_bound, split: first } = first_plan::plan(dag, profile, limits);
     search.report_bound(lower_bound);
     if costs.net_count().saturating_mul(accelerators) > MOST_COUNTERS {
         let note = "too many nets and accelerators for local search: the split is the first along one order".into();
         let placed = first.map(|(_, split)| scored(dag, profile, limits, split));
-        let placed = placed.unwrap_or_else(|| Placed::without(Status::Cancelled));
-        return (Placed { notes: vec![note], lower_bound: Some(lower_bound), ..placed }, vec![]);
+        let placed = placed.unwrap_or_else(|| PlacementResult::without(Status::Cancelled));
+        return (PlacementResult { notes: vec![note], lower_bound: Some(lower_bound), ..placed }, vec![]);
     }
     let mut random = SplitMix::new(search.seed());
     let mut best: Option<(f64, Vec<u32>)> = None;
-    let mut descents: Vec<Descent> = vec![];
+    let mut descents: Vec<LocalDescent> = vec![];
     let restarts = restarts.max(1) as usize;
     while descents.len() < restarts && (descents.is_empty() || !search.cancelled()) {
         search.report_fraction(descents.len() as f64 / restarts as f64);
@@ -69,7 +69,8 @@ pub fn plan(
         let mut start =
             || (0..costs.len()).map(|_| (random.next_u64() % u64::from(limits.accelerators)) as u32).collect();
         let starts: Vec<Vec<u32>> = (0..at_once).map(|_| start()).collect();
-        let ended: Vec<(Descent, Vec<u32>)> = search.map(starts, |start| descend(&costs, accelerators, start, search));
+        let ended: Vec<(LocalDescent, Vec<u32>)> =
+            search.map(starts, |start| descend(&costs, accelerators, start, search));
         for (descent, device) in ended {
             if best.as_ref().is_none_or(|(value, _)| descent.end < *value) {
                 best = Some((descent.end, device));
@@ -98,14 +99,14 @@ pub fn plan(
 }
 
 /// Makes the best move until none helps or the search is cancelled.
-fn descend(costs: &ClassCosts, accelerators: usize, start: Vec<u32>, search: &Search) -> (Descent, Vec<u32>) {
+fn descend(costs: &ClassCosts, accelerators: usize, start: Vec<u32>, search: &Search) -> (LocalDescent, Vec<u32>) {
     let mut state = Assignment::new(costs, accelerators, start);
     let start = state.max_load();
     let mut moves = 0;
     while !search.cancelled() && state.improve() {
         moves += 1;
     }
-    (Descent { start, end: state.max_load(), moves }, state.device)
+    (LocalDescent { start, end: state.max_load(), moves }, state.device)
 }
 
 /// Assignment of classes to accelerators.

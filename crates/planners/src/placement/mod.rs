@@ -60,17 +60,17 @@ pub struct PlacementLimits {
 /// Input of the algorithms. Sizes and memory are counted as in [`AcceleratorMemory`], so that the order of summation
 /// never matters: an algorithm accepts the same splits as the check.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct PlacementProblem<'a> {
     /// Profile with counted sizes.
     pub(crate) profile: Cow<'a, PlacementProfile>,
     /// Limits with counted memory.
     pub(crate) limits: PlacementLimits,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PlacementProblem<'a> {
     /// Input for a problem; `None` if its workload is no device placement.
     pub(crate) fn of(problem: &'a Problem) -> Option<Self> {
-        problem.workload.placement().map(|profile| Asked::with(profile, &problem.limits))
+        problem.workload.placement().map(|profile| PlacementProblem::with(profile, &problem.limits))
     }
 
     /// Input for a profile within limits.
@@ -78,7 +78,7 @@ impl<'a> Asked<'a> {
         let room = AcceleratorMemory::new(profile, limits.memory_limit());
         let (accelerators, cpus) = (limits.devices, limits.cpus);
         let limits = PlacementLimits { accelerators, cpus, memory_bytes: room.limit_bytes() };
-        Asked { profile: room.profile(profile), limits }
+        PlacementProblem { profile: room.profile(profile), limits }
     }
 
     /// Maximum sum of sizes on one accelerator, always finite: the largest number without a limit.
@@ -89,7 +89,7 @@ impl<'a> Asked<'a> {
 
 /// Result of one of the algorithms.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Placed {
+pub struct PlacementResult {
     /// [`Status::Optimal`] means: among the splits that the algorithm considers.
     pub status: Status,
     /// Split, if there is one.
@@ -106,10 +106,10 @@ pub struct Placed {
     pub counts: Vec<(&'static str, f64)>,
 }
 
-impl Placed {
+impl PlacementResult {
     /// A result without a split.
     pub fn without(status: Status) -> Self {
         let (notes, counts) = (vec![], vec![]);
-        Placed { status, split: None, max_load: None, lower_bound: None, among: None, notes, counts }
+        PlacementResult { status, split: None, max_load: None, lower_bound: None, among: None, notes, counts }
     }
 }

@@ -21,15 +21,15 @@ mod refine;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{
-    DeviceKind, Placed, PlacementLimits, Split,
+    DeviceKind, PlacementLimits, PlacementResult, Split,
     baselines::scored,
     classes::{ClassGraph, Partition},
-    first_plan::{self, First},
+    first_plan::{self, FirstPlan},
 };
 use crate::Status;
-use level::Level;
+use level::GraphLevel;
 use plantui_core::{graph::Dag, random::SplitMix, search::Search, workload::placement::PlacementProfile};
-use refine::{State, Value, meets};
+use refine::{RefinementState, StateValue, meets};
 
 /// Coarsening stops at this many vertices per device.
 const COARSEST_PER_DEVICE: usize = 8;
@@ -45,20 +45,20 @@ pub fn plan(
     runs: u32,
     search: &Search,
     improved: &dyn Fn(f64, &Split),
-) -> Placed {
+) -> PlacementResult {
     if limits.accelerators == 0 {
         let note = "the partitioner places everything it can on accelerators: allow at least one".to_string();
-        return Placed { notes: vec![note], ..Placed::without(Status::Infeasible) };
+        return PlacementResult { notes: vec![note], ..PlacementResult::without(Status::Infeasible) };
     }
     // More devices than nodes are useless, but cost memory.
     let accelerators = limits.accelerators.min(dag.len().max(1) as u32);
     let limits = &PlacementLimits { accelerators, ..*limits };
-    let First { lower_bound, split: first } = first_plan::plan(dag, profile, limits);
+    let FirstPlan { lower_bound, split: first } = first_plan::plan(dag, profile, limits);
     search.report_bound(lower_bound);
     first.iter().for_each(|(value, split)| improved(*value, split));
     let classes = ClassGraph::new(dag, profile, &Partition::by_colour(profile)).partition;
     let counts = |levels: usize| vec![("classes", classes.len() as f64), ("levels", levels as f64)];
-    let bounded = |mut placed: Placed, levels| {
+    let bounded = |mut placed: PlacementResult, levels| {
         placed.lower_bound = Some(lower_bound);
         placed.counts = counts(levels);
         // A split over its memory is reported with its need by the caller, which returns no such plan.
@@ -69,12 +69,12 @@ pub fn plan(
         return bounded(scored(dag, profile, limits, split.clone()), 0);
     }
     let counted = first.as_ref().map_or(f64::INFINITY, |(value, _)| COUNTED * value);
-    let finest = Level::finest(dag, profile, &classes, counted);
+    let finest = GraphLevel::finest(dag, profile, &classes, counted);
     let begun = first.as_ref().and_then(|(_, split)| devices(split, &classes, limits));
     let ended = AtomicU32::new(0);
     // First run whose split attains the bound. Later runs cannot be better; an earlier one may be as good.
     let met = AtomicU32::new(u32::MAX);
-    let question = Question { finest: &finest, limits, lower_bound };
+    let question = MultilevelProblem { finest: &finest, limits, lower_bound };
     let mut found = search.map(0..1 + runs.max(1), |run| {
         if met.load(Ordering::Relaxed) < run {
             return None;
@@ -102,15 +102,15 @@ pub fn plan(
     let best = found.into_iter().reduce(|best, other| if other.value.is_less(&best.value) { other } else { best });
     let refined = best.map(|found| scored(dag, profile, limits, split(&found.device, &classes, limits, dag.len())));
     let first = first.map(|(_, split)| scored(dag, profile, limits, split));
-    let worth = |placed: &Placed| if placed.notes.is_empty() { placed.max_load } else { None };
-    let better = |refined: Placed, first: Placed| match (worth(&refined), worth(&first)) {
+    let worth = |placed: &PlacementResult| if placed.notes.is_empty() { placed.max_load } else { None };
+    let better = |refined: PlacementResult, first: PlacementResult| match (worth(&refined), worth(&first)) {
         (Some(value), Some(known)) if value <= known => refined,
         (_, Some(_)) => first,
         _ => refined,
     };
     let placed = match (refined, first) {
         (Some(refined), Some(first)) => better(refined, first),
-        (one, other) => one.or(other).unwrap_or_else(|| Placed::without(Status::Cancelled)),
+        (one, other) => one.or(other).unwrap_or_else(|| PlacementResult::without(Status::Cancelled)),
     };
     let mut placed = bounded(placed, levels);
     if search.cancelled() && met == u32::MAX {
@@ -132,7 +132,7 @@ fn split(device: &[u32], classes: &Partition, limits: &PlacementLimits, nodes: u
 
 /// Result of a run.
 struct Refinement {
-    value: Value,
+    value: StateValue,
     device: Vec<u32>,
     levels: usize,
 }
@@ -153,16 +153,16 @@ fn devices(split: &Split, classes: &Partition, limits: &PlacementLimits) -> Opti
 }
 
 /// Input that all runs share.
-struct Question<'a> {
-    finest: &'a Level,
+struct MultilevelProblem<'a> {
+    finest: &'a GraphLevel,
     limits: &'a PlacementLimits,
     lower_bound: f64,
 }
 
-impl Question<'_> {
+impl MultilevelProblem<'_> {
     /// Refines a start on one level.
-    fn refined(&self, level: &Level, start: Vec<u32>, levels: usize, search: &Search) -> Refinement {
-        let device = match State::new(level, self.limits, self.lower_bound, start) {
+    fn refined(&self, level: &GraphLevel, start: Vec<u32>, levels: usize, search: &Search) -> Refinement {
+        let device = match RefinementState::new(level, self.limits, self.lower_bound, start) {
             Ok(mut state) => {
                 state.refine(search);
                 state.into_devices()
@@ -175,11 +175,11 @@ impl Question<'_> {
     /// Coarsens, splits the coarsest level in two ways and refines the better one down to the finest; `None` if
     /// cancelled before.
     fn one_run(&self, seed: u64, run: u32, search: &Search) -> Option<Refinement> {
-        let Question { finest, limits, .. } = *self;
+        let MultilevelProblem { finest, limits, .. } = *self;
         let mut random = SplitMix::new(seed ^ u64::from(run).wrapping_mul(0x2545_f491_4f6c_dd1d));
         let few = COARSEST_PER_DEVICE * limits.accelerators as usize;
         // Each level, with the vertex of the next coarser level for each of its vertices.
-        let mut coarser: Vec<(Level, Vec<u32>)> = vec![];
+        let mut coarser: Vec<(GraphLevel, Vec<u32>)> = vec![];
         loop {
             if search.cancelled() {
                 return None;

@@ -1,8 +1,8 @@
 //! Lower bounds: on the max-load of all splits, and on the number of accelerators of a set.
 //!
 //! Together, accelerators take at most their number times the bound. CPUs take the classes on which they save most, in
-//! fractions: the fractional knapsack of [`Absorbed`]. With a search bound ([`Need`]), classes whose CPU time reaches
-//! the bound are excluded. `O(classes · log classes)` once, then `O(log classes)` per query.
+//! fractions ([`FractionalKnapsack`]). With a search bound ([`AcceleratorNeed`]), classes whose CPU time reaches the bound
+//! are excluded. `O(classes · log classes)` once, then `O(log classes)` per query.
 
 use super::{
     PlacementLimits,
@@ -30,7 +30,7 @@ pub(super) fn lower_bound(costs: &ClassCosts, limits: &PlacementLimits) -> f64 {
             alone
         };
     }
-    let absorbed = Absorbed::new(costs, &costs.accelerator, f64::INFINITY);
+    let absorbed = FractionalKnapsack::new(costs, &costs.accelerator, f64::INFINITY);
     let (mut low, mut high) = (0.0, total / f64::from(limits.accelerators));
     loop {
         let middle = (low + high) / 2.0;
@@ -45,14 +45,14 @@ pub(super) fn lower_bound(costs: &ClassCosts, limits: &PlacementLimits) -> f64 {
 /// Amount of a quantity that CPUs can absorb within some time: the optimum of the fractional knapsack, an upper bound
 /// for every choice of classes.
 #[derive(Debug)]
-struct Absorbed {
+struct FractionalKnapsack {
     /// Prefix sums of time and quantity over classes, best ratio first.
     prefix: Vec<(f64, f64)>,
     /// Quantity of each class in that order, and the sum from it to the end.
     rest: Vec<(f64, f64)>,
 }
 
-impl Absorbed {
+impl FractionalKnapsack {
     /// Considers classes whose CPU time is below `upper`.
     fn new(costs: &ClassCosts, quantity: &[f64], upper: f64) -> Self {
         let mut order: Vec<usize> = (0..costs.len()).filter(|&x| quantity[x] > 0.0 && costs.cpu[x] < upper).collect();
@@ -75,7 +75,7 @@ impl Absorbed {
             })
             .collect();
         rest.reverse();
-        Absorbed { prefix, rest }
+        FractionalKnapsack { prefix, rest }
     }
 
     /// Quantity that CPUs do not absorb within `time`. It is summed from the remaining classes, because the difference
@@ -100,28 +100,28 @@ impl Absorbed {
 
 /// Lower bound on the accelerators of a set beside a number of CPUs, if no load may exceed the bound.
 #[derive(Debug)]
-pub(super) struct Need {
+pub(super) struct AcceleratorNeed {
     upper: f64,
     memory: f64,
     /// By number of CPUs: compute, compute with border transfers, and memory that they can absorb below `upper`.
     relief: Vec<[f64; 3]>,
 }
 
-impl Need {
+impl AcceleratorNeed {
     /// For up to `cpus` CPUs, a bound `upper` on the load, and the memory of an accelerator in bytes.
     pub(super) fn new(costs: &ClassCosts, cpus: usize, upper: f64, memory: f64) -> Self {
         let with_nets: Vec<f64> = (0..costs.len())
             .map(|x| costs.accelerator[x] + costs.nets(x).iter().map(|&net| costs.net_cost(net as usize)).sum::<f64>())
             .collect();
-        let quantities =
-            [&costs.accelerator, &with_nets, &costs.size].map(|quantity| Absorbed::new(costs, quantity, upper));
+        let quantities = [&costs.accelerator, &with_nets, &costs.size]
+            .map(|quantity| FractionalKnapsack::new(costs, quantity, upper));
         let relief = (0..=cpus)
             .map(|c| {
                 let time = if c == 0 { None } else { Some(c as f64 * upper) };
                 quantities.each_ref().map(|absorbed| time.map_or(0.0, |time| absorbed.within(time)))
             })
             .collect();
-        Need { upper, memory, relief }
+        AcceleratorNeed { upper, memory, relief }
     }
 
     /// Lower bound on the accelerators beside `c` CPUs for a set with the sums `of`, whose cut is that of its border.
@@ -144,7 +144,7 @@ mod tests {
     fn a_cpu_takes_over_no_part_of_what_it_has_not_done_before_the_bound() {
         let costs = ClassCosts::of_times(&[(30.0, 9.0), (80.0, 20.0), (40.0, 11.0)]);
         let all = Sums { accelerator: 150.0, ..Sums::default() };
-        let needed = |upper: f64, c: usize| Need::new(&costs, 2, upper, f64::INFINITY).accelerators(c, &all);
+        let needed = |upper: f64, c: usize| AcceleratorNeed::new(&costs, 2, upper, f64::INFINITY).accelerators(c, &all);
         // Below 10 only the first is for a CPU, below 12 the last as well; 20 is not below 20.
         assert_eq!([0, 1, 2].map(|c| needed(10.0, c)), [15, 12, 12]);
         assert_eq!([0, 1, 2].map(|c| needed(12.0, c)), [13, 9, 7]);
@@ -155,10 +155,13 @@ mod tests {
     #[test]
     fn what_fits_exactly_needs_no_device_more() {
         let costs = ClassCosts::of_times(&[(0.1, 1.0); 3]);
-        let need = Need::new(&costs, 0, 0.1, f64::INFINITY);
+        let need = AcceleratorNeed::new(&costs, 0, 0.1, f64::INFINITY);
         let of = |accelerator: f64| need.accelerators(0, &Sums { accelerator, ..Sums::default() });
         assert_eq!([0.0, 0.05, 0.1, 0.1 + 0.1 + 0.1, 0.31].map(of), [0, 1, 1, 3, 4]);
-        assert_eq!(Need::new(&costs, 0, 0.0, 0.0).accelerators(0, &Sums::default()), 0);
-        assert!(Need::new(&costs, 0, 0.0, 0.0).accelerators(0, &Sums { size: 1.0, ..Sums::default() }) > 1_000_000);
+        assert_eq!(AcceleratorNeed::new(&costs, 0, 0.0, 0.0).accelerators(0, &Sums::default()), 0);
+        assert!(
+            AcceleratorNeed::new(&costs, 0, 0.0, 0.0).accelerators(0, &Sums { size: 1.0, ..Sums::default() })
+                > 1_000_000
+        );
     }
 }

@@ -3,7 +3,7 @@
 //! Their splits need not be contiguous and prove nothing. Either is scored by max-load or by single-sample latency.
 
 use super::{
-    Asked, Placed, Split,
+    PlacementProblem, PlacementResult, Split,
     latency_planners::{accelerators, scored},
     multilevel,
     planners::{PAPER, outcome, placement_profile, plan},
@@ -85,7 +85,7 @@ fn installed() -> Result<std::path::PathBuf, CannotPlan> {
 }
 
 /// Outcome of a split, by the chosen objective.
-fn finished(problem: &Problem, asked: &Asked<'_>, placed: Placed, search: &Search) -> Outcome {
+fn finished(problem: &Problem, asked: &PlacementProblem<'_>, placed: PlacementResult, search: &Search) -> Outcome {
     let counts = placed.counts.clone();
     let mut found = match (problem.options.choice("objective"), &placed.split) {
         ("latency", Some(split)) => {
@@ -110,7 +110,7 @@ impl Planner for Scotch {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let Some(asked) = PlacementProblem::of(problem) else { return Outcome::new(Status::Infeasible) };
         let (dag, profile, limits) = (&problem.workload.dag, &asked.profile, &asked.limits);
         let placed = installed()
             .map_err(|reason| format!("No split: {reason}."))
@@ -128,7 +128,7 @@ impl Planner for Multilevel {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let Some(asked) = PlacementProblem::of(problem) else { return Outcome::new(Status::Infeasible) };
         let (dag, profile, limits) = (&problem.workload.dag, &asked.profile, &asked.limits);
         let runs = problem.options.number("restarts") as u32;
         let by_load = problem.options.choice("objective") == "max-load";

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Placed, PlacementLimits, classes::Partition, dp::Prepared, linearise};
+use super::{PlacementLimits, PlacementResult, classes::Partition, dp::OrderedClasses, linearise};
 use plantui_core::{graph::Dag, search::Search, workload::placement::PlacementProfile};
 
 /// By number of nodes of the input: the producers whose edges are dropped. Forward parts are numbered by colour,
@@ -19,8 +19,8 @@ const LEFT_OUT: [(usize, &[i64]); 4] =
     [(32, &[4, 37]), (64, &[4, 37]), (96, &[2, 100, 40, 137, 46, 142]), (192, &[2, 100, 40, 137, 46, 142])];
 
 /// Best split along the order of the merged classes.
-pub fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits, search: &Search) -> Placed {
-    let prepared = Prepared::new(dag, profile, &merged(dag, profile));
+pub fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits, search: &Search) -> PlacementResult {
+    let prepared = OrderedClasses::new(dag, profile, &merged(dag, profile));
     linearise::along(&prepared, limits, search).placed(&prepared)
 }
 

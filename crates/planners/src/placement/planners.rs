@@ -5,7 +5,7 @@
 //! baselines ignore memory; if their split breaks the limit, it is refused here with the memory that it needs.
 
 use super::{
-    Asked, DeviceKind, Placed, PlacementLimits, Split, baselines,
+    DeviceKind, PlacementLimits, PlacementProblem, PlacementResult, Split, baselines,
     dp::{self, DpOptions},
     first_plan, linearise, local_search, pipedream, smallest_memory,
 };
@@ -26,7 +26,7 @@ pub(super) const PAPER: &str =
 
 /// Algorithm of a planner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Algorithm {
+enum ThroughputAlgorithm {
     Dp,
     Linearised,
     One,
@@ -38,7 +38,7 @@ enum Algorithm {
 #[derive(Debug)]
 pub(crate) struct PlacementPlanner {
     declaration: &'static Declaration,
-    algorithm: Algorithm,
+    algorithm: ThroughputAlgorithm,
 }
 
 static CONTRACT_LAYERS: [OptionSpec; 1] = [OptionSpec {
@@ -84,7 +84,7 @@ pub(crate) static DP: PlacementPlanner = PlacementPlanner {
             "the contiguous split over accelerators and CPUs whose busiest device is least busy, proven",
         )
     },
-    algorithm: Algorithm::Dp,
+    algorithm: ThroughputAlgorithm::Dp,
 };
 /// Optimum along one order.
 pub(crate) static LINEARISED: PlacementPlanner = PlacementPlanner {
@@ -93,7 +93,7 @@ pub(crate) static LINEARISED: PlacementPlanner = PlacementPlanner {
         "Placement: linearised DP",
         "the best split along one topological order: fast, and nearly as good",
     ),
-    algorithm: Algorithm::Linearised,
+    algorithm: ThroughputAlgorithm::Linearised,
 };
 /// Everything on one accelerator.
 pub(crate) static ONE: PlacementPlanner = PlacementPlanner {
@@ -102,7 +102,7 @@ pub(crate) static ONE: PlacementPlanner = PlacementPlanner {
         "Placement: one device",
         "everything on one accelerator, the yardstick of the paper",
     ),
-    algorithm: Algorithm::One,
+    algorithm: ThroughputAlgorithm::One,
 };
 /// Best single moves from random starts.
 pub(crate) static LOCAL_SEARCH: PlacementPlanner = PlacementPlanner {
@@ -115,7 +115,7 @@ pub(crate) static LOCAL_SEARCH: PlacementPlanner = PlacementPlanner {
             "from random splits always the best single move; need not be contiguous",
         )
     },
-    algorithm: Algorithm::LocalSearch,
+    algorithm: ThroughputAlgorithm::LocalSearch,
 };
 /// Biconnected components, then the linearised DP.
 pub(crate) static PIPEDREAM: PlacementPlanner = PlacementPlanner {
@@ -124,7 +124,7 @@ pub(crate) static PIPEDREAM: PlacementPlanner = PlacementPlanner {
         "Placement: PipeDream",
         "branches merged into blocks, then the best split along their order",
     ),
-    algorithm: Algorithm::PipeDream,
+    algorithm: ThroughputAlgorithm::PipeDream,
 };
 
 impl Planner for PlacementPlanner {
@@ -133,28 +133,28 @@ impl Planner for PlacementPlanner {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let Some(asked) = Asked::of(problem) else { return Outcome::new(Status::Infeasible) };
+        let Some(asked) = PlacementProblem::of(problem) else { return Outcome::new(Status::Infeasible) };
         let (dag, profile, limits) = (&problem.workload.dag, &*asked.profile, asked.limits);
         // Bounds for restricted problems must not be published.
         let (quiet, narrower) = (search.quiet(), search.plans_only());
         let placed = match self.algorithm {
-            Algorithm::Dp => {
+            ThroughputAlgorithm::Dp => {
                 let contract_layers = problem.options.flag("contract_layers");
                 dp::plan(dag, profile, &limits, &DpOptions { contract_layers, ..DpOptions::default() }, search)
             }
-            Algorithm::Linearised => linearise::plan(dag, profile, &limits, &DpOptions::default(), &narrower),
-            Algorithm::One => baselines::one_accelerator(dag, profile, &limits),
-            Algorithm::LocalSearch => {
+            ThroughputAlgorithm::Linearised => linearise::plan(dag, profile, &limits, &DpOptions::default(), &narrower),
+            ThroughputAlgorithm::One => baselines::one_accelerator(dag, profile, &limits),
+            ThroughputAlgorithm::LocalSearch => {
                 let restarts = problem.options.number("restarts") as u32;
                 local_search::plan(dag, profile, &limits, restarts, search).0
             }
-            Algorithm::PipeDream => pipedream::plan(dag, profile, &limits, &narrower),
+            ThroughputAlgorithm::PipeDream => pipedream::plan(dag, profile, &limits, &narrower),
         };
         let splits = ["contiguous splits in a row"].into_iter().chain(placed.among).collect::<Vec<_>>().join(", ");
         let mut outcome = outcome(problem, &asked, placed, search);
         // Only the DP over all contiguous splits proves a bound for contiguous splits. The bound for all splits is
         // reported with every algorithm.
-        if self.algorithm != Algorithm::Dp {
+        if self.algorithm != ThroughputAlgorithm::Dp {
             let bound = first_plan::lower_bound_of_all(dag, profile, &limits);
             search.report_bound(bound);
             outcome.lower_bound = outcome.objective.map(|value| bound.min(value));
@@ -164,7 +164,7 @@ impl Planner for PlacementPlanner {
         } else {
             outcome.proven_among = outcome.lower_bound.map(|_| splits.clone());
         }
-        if let (Algorithm::Dp, Some(story)) = (self.algorithm, &mut outcome.infeasible) {
+        if let (ThroughputAlgorithm::Dp, Some(story)) = (self.algorithm, &mut outcome.infeasible) {
             let contract_layers = problem.options.flag("contract_layers");
             let given = problem.workload.placement();
             let least = given.and_then(|profile| {
@@ -175,7 +175,7 @@ impl Planner for PlacementPlanner {
                 story.explanation += &needed.sentence(profile, problem.limits.memory_limit());
             }
         }
-        if self.algorithm == Algorithm::Dp && outcome.status == Status::Optimal {
+        if self.algorithm == ThroughputAlgorithm::Dp && outcome.status == Status::Optimal {
             outcome
                 .notes
                 .push(format!("proven among {splits}, no edge leading to a device before; any other may be better"));
@@ -194,7 +194,12 @@ pub(super) fn placement_profile(workload: &Workload) -> Result<&PlacementProfile
 }
 
 /// Outcome of an algorithm. A split that breaks a limit is reported but not returned as a plan.
-pub(super) fn outcome(problem: &Problem, asked: &Asked<'_>, placed: Placed, search: &Search) -> Outcome {
+pub(super) fn outcome(
+    problem: &Problem,
+    asked: &PlacementProblem<'_>,
+    placed: PlacementResult,
+    search: &Search,
+) -> Outcome {
     let (profile, limits) = (&*asked.profile, &asked.limits);
     let limit = || units::bytes_exact(problem.limits.memory_limit());
     let statistics = Statistics { counts: placed.counts, ..Statistics::default() };

@@ -21,7 +21,7 @@ use std::{
 };
 
 use super::{
-    DeviceKind, Placed, PlacementLimits, Split,
+    DeviceKind, PlacementLimits, PlacementResult, Split,
     baselines::scored,
     classes::{ClassGraph, Partition},
 };
@@ -63,15 +63,15 @@ pub(crate) fn plan(
     profile: &PlacementProfile,
     limits: &PlacementLimits,
     search: &Search,
-) -> Result<Placed, String> {
+) -> Result<PlacementResult, String> {
     if limits.accelerators == 0 {
         return Err("Scotch places everything on accelerators: allow at least one.".into());
     }
     let partition = ClassGraph::new(dag, profile, &Partition::by_colour(profile)).partition;
     let parts = match run(program, &graph(dag, profile, &partition), partition.len(), limits.accelerators, search) {
         Ok(parts) => parts,
-        Err(Stopped::Cancelled) => return Ok(Placed::without(Status::Cancelled)),
-        Err(Stopped::Failed(problem)) => {
+        Err(ScotchFailure::Cancelled) => return Ok(PlacementResult::without(Status::Cancelled)),
+        Err(ScotchFailure::Failed(problem)) => {
             return Err(format!("{} {problem}.", program.display()));
         }
     };
@@ -119,19 +119,19 @@ fn weight(time: f64) -> i64 {
 }
 
 /// Reason why there is no result.
-enum Stopped {
+enum ScotchFailure {
     Cancelled,
     Failed(String),
 }
 
-impl From<io::Error> for Stopped {
+impl From<io::Error> for ScotchFailure {
     fn from(error: io::Error) -> Self {
-        Stopped::Failed(format!("cannot be run: {error}"))
+        ScotchFailure::Failed(format!("cannot be run: {error}"))
     }
 }
 
 /// Part of each vertex.
-fn run(program: &Path, graph: &str, vertices: usize, parts: u32, search: &Search) -> Result<Vec<u32>, Stopped> {
+fn run(program: &Path, graph: &str, vertices: usize, parts: u32, search: &Search) -> Result<Vec<u32>, ScotchFailure> {
     let folder = tempfile::tempdir()?;
     let (input, output) = (folder.path().join("classes.grf"), folder.path().join("parts.map"));
     fs::write(&input, graph)?;
@@ -150,7 +150,7 @@ fn run(program: &Path, graph: &str, vertices: usize, parts: u32, search: &Search
         if search.cancelled() {
             child.kill()?;
             child.wait()?;
-            return Err(Stopped::Cancelled);
+            return Err(ScotchFailure::Cancelled);
         }
         thread::sleep(POLL);
     };
@@ -161,9 +161,9 @@ fn run(program: &Path, graph: &str, vertices: usize, parts: u32, search: &Search
             let _ = errors.read_to_string(&mut said);
         }
         let said = plantui_core::source::error::single_line(said.trim());
-        return Err(Stopped::Failed(format!("ended with {status}: {said}")));
+        return Err(ScotchFailure::Failed(format!("ended with {status}: {said}")));
     }
-    read(&fs::read_to_string(output)?, vertices, parts).map_err(Stopped::Failed)
+    read(&fs::read_to_string(output)?, vertices, parts).map_err(ScotchFailure::Failed)
 }
 
 /// Reads Scotch's mapping: a count, then a line of label and part for each vertex.

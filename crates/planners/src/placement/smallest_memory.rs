@@ -8,7 +8,7 @@
 
 use super::{
     classes::Partition,
-    dp::{MOST_IDEALS, Prepared},
+    dp::{MOST_IDEALS, OrderedClasses},
     lattice::Lattice,
 };
 use plantui_core::{
@@ -21,14 +21,14 @@ use plantui_core::{
 
 /// Memory per accelerator, bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Needed {
+pub struct MemoryRange {
     /// Lower bound: no split exists with less.
     pub at_least: f64,
     /// Sufficient: a split exists with this.
     pub enough: f64,
 }
 
-impl Needed {
+impl MemoryRange {
     /// Least memory, if both numbers are the same whole number of bytes.
     pub fn exact(&self) -> Option<f64> {
         (self.enough <= self.at_least.ceil()).then_some(self.enough)
@@ -72,34 +72,34 @@ pub fn contiguous(
     contract_layers: bool,
     accelerators: u32,
     search: &Search,
-) -> Option<Needed> {
+) -> Option<MemoryRange> {
     if accelerators == 0 || !profile.nodes.iter().all(|node| node.supported) {
         return None;
     }
-    let with_sets = |prepared: Prepared| {
+    let with_sets = |prepared: OrderedClasses| {
         let lattice = Lattice::new(&prepared.graph.order(), MOST_IDEALS, search).ok()?;
         Some((prepared, lattice))
     };
-    let enough = |(prepared, lattice): (Prepared, Lattice)| {
+    let enough = |(prepared, lattice): (OrderedClasses, Lattice)| {
         least(&prepared.costs.size, accelerators, search, |memory| {
             let room = AcceleratorMemory::new(profile, memory);
             let sizes = sizes(profile, &prepared.graph.partition, &room);
             segments(&lattice, &sizes, room.limit_bytes()) <= accelerators
         })
     };
-    let whole = Prepared::whole(dag, profile, contract_layers);
+    let whole = OrderedClasses::whole(dag, profile, contract_layers);
     let mut sizes = whole.costs.size.clone();
     sizes.sort_by(|a, b| b.total_cmp(a));
     if let Some(whole) = with_sets(whole) {
-        return enough(whole).map(|least| Needed { at_least: least, enough: least });
+        return enough(whole).map(|least| MemoryRange { at_least: least, enough: least });
     }
-    let enough = enough(with_sets(Prepared::with_options(dag, profile, contract_layers))?)?;
-    Some(Needed { at_least: counted(&sizes, accelerators as usize).min(enough), enough })
+    let enough = enough(with_sets(OrderedClasses::with_options(dag, profile, contract_layers))?)?;
+    Some(MemoryRange { at_least: counted(&sizes, accelerators as usize).min(enough), enough })
 }
 
 /// Memory for all splits without CPUs; the classes are the colours. `None` if no memory suffices, or the search was
 /// cancelled. `O(classes · accelerators · log bytes)`.
-pub fn any_split(profile: &PlacementProfile, accelerators: u32, search: &Search) -> Option<Needed> {
+pub fn any_split(profile: &PlacementProfile, accelerators: u32, search: &Search) -> Option<MemoryRange> {
     let partition = Partition::by_colour(profile);
     if accelerators == 0 || !profile.nodes.iter().all(|node| node.supported) {
         return None;
@@ -114,7 +114,7 @@ pub fn any_split(profile: &PlacementProfile, accelerators: u32, search: &Search)
         let room = AcceleratorMemory::new(profile, memory);
         first_fit(&descending(&room), accelerators as usize, room.limit_bytes())
     })?;
-    Some(Needed { at_least: counted(&given, accelerators as usize).min(enough), enough })
+    Some(MemoryRange { at_least: counted(&given, accelerators as usize).min(enough), enough })
 }
 
 /// Least whole number for which `does` is true, between a bound on every packing and the sum of all sizes. `None` if
@@ -214,9 +214,9 @@ mod tests {
     fn without_order_classes_pair_up() {
         let needed = |k| any_split(&profile(&[5.0, 1.0, 4.0, 4.0, 1.0, 5.0]), k, &Search::default()).unwrap();
         for (k, bytes) in [(1, 20.0), (2, 10.0), (4, 5.0), (5, 5.0), (9, 5.0)] {
-            assert_eq!(needed(k), Needed { at_least: bytes, enough: bytes }, "{k} accelerators");
+            assert_eq!(needed(k), MemoryRange { at_least: bytes, enough: bytes }, "{k} accelerators");
         }
         // Two of the four largest share one of three, and each of the two smallest has room elsewhere.
-        assert_eq!(needed(3), Needed { at_least: 8.0, enough: 8.0 });
+        assert_eq!(needed(3), MemoryRange { at_least: 8.0, enough: 8.0 });
     }
 }

@@ -1,8 +1,9 @@
 //! Table of the best contiguous split: for every closed set the least max-load below a bound, by CPUs and accelerators.
 //!
-//! From each closed set a walk goes down to those below it ([`Walk`]). It turns back where a device cannot hold what it took
-//! out, and where no closed set below has a value that an entry without one can build on ([`Near`]): for the numbers of devices
-//! that matter, each closed set keeps the most compute of a closed set within it that has a value.
+//! From each closed set a walk goes down to those below it ([`LatticeWalk`]). It turns back where a device cannot hold what
+//! it took out, and where no closed set below has a value that an entry without one can build on ([`ReachableCompute`]).
+//! For the numbers of devices that matter, each closed set keeps the most compute of a closed set within it that has a
+//! value.
 //!
 //! Memory `O(sets · (c + 1)(f + 1))` at worst, with cells only for devices that a set is of use with ([`windows`]). Time
 //! `O(pairs · degree)` at worst; far fewer pairs are visited.
@@ -13,20 +14,20 @@ mod windows;
 
 use std::ops::Range;
 
-use self::{near::Near, values::Values, windows::Span};
+use self::{near::ReachableCompute, values::SetValues, windows::AcceleratorRange};
 use super::{
     super::{
         DeviceKind, PlacementLimits,
-        lattice::{Lattice, Onward, Refused, Visit, Walk},
+        lattice::{Lattice, LatticeRefusal, LatticeWalk, NextStep, SetVisitor},
         load::{ClassCosts, Sums},
-        need::Need,
+        need::AcceleratorNeed,
     },
-    Stage, devices,
+    ClassStage, devices,
 };
 use plantui_core::search::Search;
 
 /// Values of all closed sets, by CPUs and accelerators.
-pub(super) struct Table<'a> {
+pub(super) struct SplitTable<'a> {
     lattice: &'a Lattice,
     costs: &'a ClassCosts,
     /// Sums over the classes of every closed set.
@@ -36,33 +37,22 @@ pub(super) struct Table<'a> {
     upper: f64,
     memory: f64,
     /// Least max-load of each closed set by CPUs and accelerators; infinite if not below the bound.
-    values: Values,
+    values: SetValues,
     /// Compute within each closed set that a device may build on.
-    near: Near,
+    near: ReachableCompute,
     /// Least value of each closed set.
     least: Vec<f64>,
-    need: Need,
-    full: Sums,
-}
-
-/// Memory of a filled table, for the next one.
-#[derive(Debug, Default)]
-pub(super) struct Space {
-    values: Values,
-    near: Near,
-    least: Vec<f64>,
-    sums: Vec<Sums>,
 }
 
 /// Entries of a closed set: a number of CPUs, and a range of numbers of accelerators beside them.
 #[derive(Debug, Clone, Copy)]
-struct Useful {
+struct DeviceEntries {
     c: usize,
     from: usize,
     to: usize,
 }
 
-impl Useful {
+impl DeviceEntries {
     /// Positions in a table of values with `row` numbers of accelerators per number of CPUs.
     fn places(self, row: usize) -> Range<usize> {
         self.c * row + self.from..self.c * row + self.to
@@ -72,9 +62,9 @@ impl Useful {
 /// Entries of a closed set that have no good enough value yet. Values with more accelerators are no larger, so entries with good
 /// enough values come last.
 #[derive(Debug, Default)]
-struct Open(Vec<Useful>);
+struct OpenEntries(Vec<DeviceEntries>);
 
-impl Open {
+impl OpenEntries {
     /// Drops entries with a value below the bound and at most `enough`.
     fn keep_open(&mut self, here: &mut [f64], row: usize, upper: f64, enough: f64) {
         self.0.retain_mut(|entries| {
@@ -87,10 +77,10 @@ impl Open {
 }
 
 /// Walk down from a closed set that finds its values.
-struct Descent<'t, 'a> {
-    table: &'t Table<'a>,
+struct SetDescent<'t, 'a> {
+    table: &'t SplitTable<'a>,
     /// Entries without a good enough value.
-    open: &'t mut Open,
+    open: &'t mut OpenEntries,
     /// Values so far.
     here: &'t mut [f64],
     /// Compute of the set beyond that of one accelerator and of one CPU.
@@ -102,103 +92,83 @@ struct Descent<'t, 'a> {
 
 /// Least compute of a closed set below on which an accelerator or a CPU can build; infinite if the device already holds too
 /// much.
-type Aim = (f64, f64);
+type ComputeAim = (f64, f64);
 
-impl Visit<Aim> for Descent<'_, '_> {
+impl SetVisitor<ComputeAim> for SetDescent<'_, '_> {
     #[inline(always)]
-    fn is_worth(&mut self, set: usize, aim: Aim) -> bool {
+    fn is_worth(&mut self, set: usize, aim: ComputeAim) -> bool {
         self.pairs += 1;
         !self.table.near.far(set, &self.open.0, aim)
     }
 
     #[inline(always)]
-    fn visit(&mut self, set: usize, held: &Sums) -> Onward<Aim> {
+    fn visit(&mut self, set: usize, held: &Sums) -> NextStep<ComputeAim> {
         let table = self.table;
         let (load, cpu) = table.loads(held);
         if table.least[set] < table.upper && table.build(set, (load, cpu), &self.open.0, self.here) {
             self.open.keep_open(self.here, table.accelerators + 1, table.upper, self.enough);
             if self.open.0.is_empty() {
-                return Onward::Stop;
+                return NextStep::Stop;
             }
         }
         let by_accelerator = if load == f64::INFINITY { load } else { self.reach.0 + held.locked };
         let by_cpu = if cpu < table.upper { self.reach.1 } else { f64::INFINITY };
         if by_accelerator == f64::INFINITY && by_cpu == f64::INFINITY {
-            return Onward::Past;
+            return NextStep::Past;
         }
-        Onward::Below((by_accelerator, by_cpu))
+        NextStep::Below((by_accelerator, by_cpu))
     }
 }
 
-impl<'a> Table<'a> {
-    pub(super) fn new(
-        lattice: &'a Lattice,
-        costs: &'a ClassCosts,
-        limits: &PlacementLimits,
-        upper: f64,
-        Space { values, near, mut least, mut sums }: Space,
-    ) -> Self {
+impl<'a> SplitTable<'a> {
+    /// Lays out the cells for the numbers of devices with which each closed set is of use.
+    pub(super) fn new(lattice: &'a Lattice, costs: &'a ClassCosts, limits: &PlacementLimits, upper: f64) -> Self {
         let [cpus, accelerators] = devices(limits, costs);
         debug_assert!(accelerators + 1 < usize::from(u16::MAX), "a table of so many devices is refused");
         let memory = limits.memory_bytes;
-        least.clear();
-        least.resize(lattice.len(), f64::INFINITY);
+        let mut least = vec![f64::INFINITY; lattice.len()];
         least[0] = 0.0;
-        lattice.sum_up(costs, &mut sums);
-        let full = sums[lattice.len() - 1];
-        let need = Need::new(costs, cpus, upper, memory);
-        let mut table =
-            Table { lattice, costs, sums, cpus, accelerators, upper, memory, values, near, least, need, full };
-        table.begin();
-        table
-    }
-
-    /// Finds the numbers of devices with which each closed set is of use, and lays out the cells.
-    fn begin(&mut self) {
-        let row = self.cpus + 1;
-        let mut useful: Vec<Span> =
-            (0..row * self.lattice.len()).map(|at| self.useful(at % row, &self.sums[at / row])).collect();
-        self.near.begin(self.lattice, &useful, row);
-        // The empty set takes no devices, so any number will do.
-        useful[..row].fill(Span::new(0, self.accelerators));
-        self.values.begin(&useful, row);
-    }
-
-    /// Memory of the table, for the next one.
-    pub(super) fn into_space(self) -> Space {
-        Space { values: self.values, near: self.near, least: self.least, sums: self.sums }
-    }
-
-    /// Numbers of accelerators with which a closed set is of use beside `c` CPUs: enough for it, and enough left for the rest.
-    fn useful(&self, c: usize, inside: &Sums) -> Span {
-        let outside = Sums {
-            cpu: 0.0,
-            accelerator: self.full.accelerator - inside.accelerator,
-            cut: inside.cut,
-            size: self.full.size - inside.size,
-            ..Sums::default()
+        let sums = lattice.sum_up(costs);
+        let (full, need) = (sums[lattice.len() - 1], AcceleratorNeed::new(costs, cpus, upper, memory));
+        // Enough accelerators beside `c` CPUs for the set, and enough left for the rest.
+        let span = |c: usize, inside: &Sums| {
+            let outside = Sums {
+                cpu: 0.0,
+                accelerator: full.accelerator - inside.accelerator,
+                cut: inside.cut,
+                size: full.size - inside.size,
+                ..Sums::default()
+            };
+            let fewest = need.accelerators(c, inside);
+            let rest = need.accelerators(cpus - c, &outside);
+            accelerators.checked_sub(rest).map_or(AcceleratorRange::NONE, |most| AcceleratorRange::new(fewest, most))
         };
-        let least = self.need.accelerators(c, inside);
-        let rest = self.need.accelerators(self.cpus - c, &outside);
-        self.accelerators.checked_sub(rest).map_or(Span::NONE, |most| Span::new(least, most))
+        let row = cpus + 1;
+        let mut useful: Vec<AcceleratorRange> =
+            (0..row * lattice.len()).map(|at| span(at % row, &sums[at / row])).collect();
+        let near = ReachableCompute::new(lattice, &useful, row);
+        // The empty set takes no devices, so any number will do.
+        useful[..row].fill(AcceleratorRange::new(0, accelerators));
+        let values = SetValues::new(&useful, row);
+        SplitTable { lattice, costs, sums, cpus, accelerators, upper, memory, values, near, least }
     }
 
     /// Fills the table by size of closed set, unless the whole obviously needs more devices. Values up to `enough` need not be
     /// the least. Returns the number of pairs visited.
     ///
     /// # Errors
-    /// [`Refused::Cancelled`].
-    pub(super) fn fill(&mut self, enough: f64, round: i32, search: &Search) -> Result<u64, Refused> {
+    /// [`LatticeRefusal::Cancelled`].
+    pub(super) fn fill(&mut self, enough: f64, round: i32, search: &Search) -> Result<u64, LatticeRefusal> {
         if self.values.useful(self.lattice.len() - 1).all(|entries| entries.c < self.cpus) {
             return Ok(0);
         }
         // The number of rounds is not known: each counts for half of what is left.
         let share = 0.5_f64.powi(round);
-        let mut walk = Walk::new(self.lattice, self.costs);
-        let (mut open, mut here, mut pairs) = (Open::default(), vec![], 0);
+        let mut walk = LatticeWalk::new(self.lattice, self.costs);
+        let (mut open, mut here, mut pairs) = (OpenEntries::default(), vec![], 0);
         for set in 1..self.lattice.len() {
             if search.cancelled() {
-                return Err(Refused::Cancelled);
+                return Err(LatticeRefusal::Cancelled);
             }
             search.report_fraction(1.0 - share * (2.0 - set as f64 / self.lattice.len() as f64));
             if self.near.approach(self.lattice, set) {
@@ -213,13 +183,13 @@ impl<'a> Table<'a> {
         &mut self,
         set: usize,
         enough: f64,
-        walk: &mut Walk<'a, Aim>,
-        open: &mut Open,
+        walk: &mut LatticeWalk<'a, ComputeAim>,
+        open: &mut OpenEntries,
         here: &mut Vec<f64>,
     ) -> u64 {
         let row = self.accelerators + 1;
         let inside = self.sums[set];
-        let useful: Vec<Useful> = self.values.useful(set).collect();
+        let useful: Vec<DeviceEntries> = self.values.useful(set).collect();
         open.0.clone_from(&useful);
         // A little less, so that rounding rules out nothing.
         let reach = |sum: f64| sum - self.upper * (1.0 + 1e-9);
@@ -229,7 +199,7 @@ impl<'a> Table<'a> {
         }
         here.clear();
         here.resize((self.cpus + 1) * row, f64::INFINITY);
-        let mut descent = Descent { table: self, open, here, reach, enough, pairs: 0 };
+        let mut descent = SetDescent { table: self, open, here, reach, enough, pairs: 0 };
         walk.down(set, reach, &mut descent);
         let pairs = descent.pairs;
         // More devices than are good enough are as good. Values at or above the bound do not count.
@@ -265,10 +235,10 @@ impl<'a> Table<'a> {
 
     /// Improves the open entries by a device of these loads on top of a closed set below; true if any is better.
     #[inline(always)]
-    fn build(&self, below: usize, (load, cpu): (f64, f64), open: &[Useful], here: &mut [f64]) -> bool {
+    fn build(&self, below: usize, (load, cpu): (f64, f64), open: &[DeviceEntries], here: &mut [f64]) -> bool {
         let row = self.accelerators + 1;
         let mut better = false;
-        for &Useful { c, from, to } in open {
+        for &DeviceEntries { c, from, to } in open {
             if load < self.upper {
                 let (first, there) = self.values.within(below, c, from.saturating_sub(1), to - 1);
                 better |= improve(&mut here[c * row + first + 1..], there, load);
@@ -287,8 +257,8 @@ impl<'a> Table<'a> {
     }
 
     /// Stages of the best split, first to last. The choices are found again by one walk per stage.
-    pub(super) fn stages(&self) -> Vec<Stage> {
-        let mut walk = Walk::new(self.lattice, self.costs);
+    pub(super) fn stages(&self) -> Vec<ClassStage> {
+        let mut walk = LatticeWalk::new(self.lattice, self.costs);
         let mut stages = vec![];
         let (mut set, mut c, mut f) = (self.lattice.len() - 1, self.cpus, self.accelerators);
         while set > 0 {
@@ -312,18 +282,18 @@ impl<'a> Table<'a> {
                     choice = Some((j, DeviceKind::Cpu));
                 }
                 if choice.is_some() {
-                    Onward::Stop
+                    NextStep::Stop
                 } else if (f > 0 && sums.accelerator < upper && sums.unsupported == 0 && sums.size <= memory)
                     || (c > 0 && sums.cpu < upper)
                 {
-                    Onward::Below(())
+                    NextStep::Below(())
                 } else {
-                    Onward::Past
+                    NextStep::Past
                 }
             };
             walk.down(set, (), &mut find);
             let (below, kind) = choice.expect("every value of the table comes from a pair");
-            stages.push(Stage { kind, classes: self.lattice.between(set, below) });
+            stages.push(ClassStage { kind, classes: self.lattice.between(set, below) });
             match kind {
                 DeviceKind::Accelerator => f -= 1,
                 DeviceKind::Cpu => c -= 1,

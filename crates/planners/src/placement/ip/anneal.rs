@@ -8,15 +8,15 @@
 //! there. A candidate takes `O(nets of the classes that move)`.
 
 use super::{
-    convex::{Convexity, Sets},
+    convex::{Convexity, ConvexityScratch},
     model::{IpModel, Time, whole},
-    state::State,
+    state::AssignmentState,
 };
 use plantui_core::{random::SplitMix, search::Search};
 
 /// Problem that all walks share.
 #[derive(Debug)]
-pub(crate) struct Ground<'a> {
+pub(crate) struct AnnealingInput<'a> {
     /// Costs.
     pub model: &'a IpModel,
     /// Rule of contiguity, if it applies.
@@ -27,7 +27,7 @@ pub(crate) struct Ground<'a> {
 
 /// Parameters of one walk.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Walk {
+pub(crate) struct AssignmentWalk {
     /// Seed of its random numbers.
     pub seed: u64,
     /// Number of candidates.
@@ -44,8 +44,8 @@ pub(crate) struct Walk {
 
 /// State of a walk, with positions in the order and buffers.
 struct Walker<'a> {
-    ground: &'a Ground<'a>,
-    state: State<'a>,
+    ground: &'a AnnealingInput<'a>,
+    state: AssignmentState<'a>,
     random: SplitMix,
     target: Time,
     ahead: f64,
@@ -55,17 +55,17 @@ struct Walker<'a> {
     cluster: Vec<u32>,
     mark: Vec<u32>,
     stamp: u32,
-    sets: Option<Sets>,
+    sets: Option<ConvexityScratch>,
 }
 
 /// Walks from a start; returns the best admissible assignment and its value. `found` is called with every improvement
 /// on `known`. Cancellation is checked every few hundred candidates.
 // One long function: a part taken out of the loop would need its whole state as parameters.
 pub(crate) fn anneal(
-    ground: &Ground<'_>,
+    ground: &AnnealingInput<'_>,
     start: &[u32],
     known: f64,
-    walk: &Walk,
+    walk: &AssignmentWalk,
     search: &Search,
     mut found: impl FnMut(f64, &[u32]),
 ) -> Option<(f64, Vec<u32>)> {
@@ -79,7 +79,7 @@ pub(crate) fn anneal(
     }
     let mut walker = Walker {
         ground,
-        state: State::new(model, start.to_vec()),
+        state: AssignmentState::new(model, start.to_vec()),
         random: SplitMix::new(walk.seed),
         target: [0.0; 2],
         ahead: walk.ahead,
@@ -106,7 +106,7 @@ pub(crate) fn anneal(
         if step == walk.steps {
             // Descend from the best assignment, guided by the busiest device alone.
             let Some(devices) = &best_devices else { break };
-            walker.state = State::new(model, devices.clone());
+            walker.state = AssignmentState::new(model, devices.clone());
             walker.ahead = 1e-13;
             walker.aim(best);
             energy = walker.energy();

@@ -23,7 +23,7 @@ pub struct Convexity {
 
 /// Working sets of a check.
 #[derive(Debug, Clone)]
-pub struct Sets {
+pub struct ConvexityScratch {
     own: FixedBitSet,
     before: FixedBitSet,
     after: FixedBitSet,
@@ -70,28 +70,14 @@ impl Convexity {
         reach
     }
 
-    /// Reachability of classes merged into groups; `group` has numbers below `groups`.
-    #[must_use]
-    pub fn merged(&self, group: &[u32], groups: usize) -> Convexity {
-        let join = |sets: &[FixedBitSet]| {
-            let nodes = sets.first().map_or(0, FixedBitSet::len);
-            let mut joined = vec![FixedBitSet::with_capacity(nodes); groups];
-            for (set, &g) in sets.iter().zip(group) {
-                joined[g as usize].union_with(set);
-            }
-            joined
-        };
-        Convexity { own: join(&self.own), before: join(&self.before), after: join(&self.after) }
-    }
-
     /// Working sets for [`Convexity::is_convex`], to be reused.
-    pub fn sets(&self) -> Sets {
+    pub fn sets(&self) -> ConvexityScratch {
         let empty = FixedBitSet::with_capacity(self.own.first().map_or(0, FixedBitSet::len));
-        Sets { own: empty.clone(), before: empty.clone(), after: empty }
+        ConvexityScratch { own: empty.clone(), before: empty.clone(), after: empty }
     }
 
     /// True if a set of classes is convex.
-    pub fn is_convex(&self, classes: impl Iterator<Item = usize>, sets: &mut Sets) -> bool {
+    pub fn is_convex(&self, classes: impl Iterator<Item = usize>, sets: &mut ConvexityScratch) -> bool {
         self.gather(classes, sets);
         sets.before.intersect_with(&sets.after);
         sets.before.is_subset(&sets.own)
@@ -102,14 +88,14 @@ impl Convexity {
         &self,
         classes: impl Iterator<Item = usize>,
         excluded: impl Iterator<Item = usize>,
-        sets: &mut Sets,
+        sets: &mut ConvexityScratch,
     ) -> bool {
         self.gather(classes, sets);
         sets.before.intersect_with(&sets.after);
         excluded.into_iter().all(|class| sets.before.is_disjoint(&self.own[class]))
     }
 
-    fn gather(&self, classes: impl Iterator<Item = usize>, sets: &mut Sets) {
+    fn gather(&self, classes: impl Iterator<Item = usize>, sets: &mut ConvexityScratch) {
         sets.own.clear();
         sets.before.clear();
         sets.after.clear();

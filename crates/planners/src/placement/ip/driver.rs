@@ -3,13 +3,12 @@
 use std::sync::Mutex;
 
 use super::{
-    anneal::{Ground, Walk, anneal},
-    bounds::{Bounds, SAFETY},
+    anneal::{AnnealingInput, AssignmentWalk, anneal},
+    bounds::{IpBounds, SAFETY},
     convex::Convexity,
-    exact::{Exhausted, exhaust},
+    exact::{AssignmentSearchResult, exhaust},
     model::{IpModel, Objective},
     slack,
-    state::State,
 };
 use crate::{
     Status,
@@ -33,7 +32,7 @@ pub enum Contiguity {
 
 /// Problem of a search.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct ThroughputProblem<'a> {
     /// Graph.
     pub dag: &'a Dag,
     /// Costs.
@@ -55,21 +54,19 @@ pub struct IpSettings {
     pub walks: usize,
     /// Candidates of a walk.
     pub steps: u64,
-    /// Pairs of thresholds tried per round.
-    pub proofs: usize,
     /// Branches of each run of branch and bound.
     pub branches: u64,
 }
 
 impl Default for IpSettings {
     fn default() -> Self {
-        IpSettings { rounds: 12, walks: 4, steps: 1_000_000, proofs: 1, branches: 1_000_000 }
+        IpSettings { rounds: 12, walks: 4, steps: 1_000_000, branches: 1_000_000 }
     }
 }
 
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Best {
+pub struct ThroughputResult {
     /// Optimal, feasible, infeasible, or cancelled.
     pub status: Status,
     /// Best split so far and its value, if there is one.
@@ -82,7 +79,8 @@ pub struct Best {
 
 /// Relative difference below which value and bound count as equal.
 const CLOSED: f64 = 3.0 * SAFETY;
-/// Models with more classes skip branch and bound, which would not finish.
+/// Models with more classes skip branch and bound, which would not finish. Without it, contiguous bert24 inference
+/// takes 4.8 times the CPU time.
 const MOST_BRANCHED: usize = 4_000;
 /// Maximum memory of the sets of the contiguous variant, bytes.
 const MOST_BYTES: usize = 1 << 28;
@@ -91,18 +89,19 @@ const MOST_BYTES: usize = 1 << 28;
 const MANY_NODES: usize = 10_000;
 /// Maximum number of counters of a walk, one per net and accelerator (128 MiB).
 const MOST_COUNTERS: usize = 1 << 25;
-/// Runs of the multilevel partitioner at the start.
+/// Runs of the multilevel partitioner at the start. Without them, bert_l-3 training on 4 devices takes 2.05 times the CPU
+/// time.
 const PARTITIONS: u32 = 4;
 
 /// Publishes improvements.
-struct Published<'p> {
+struct SplitPublisher<'p> {
     best: Mutex<f64>,
     /// Relative improvement below which a split is not published.
     share: f64,
     tell: &'p (dyn Fn(f64, &[u32]) + Sync),
 }
 
-impl Published<'_> {
+impl SplitPublisher<'_> {
     fn offer(&self, value: f64, device: &[u32]) {
         let mut best = self.best.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if value < *best * (1.0 - self.share) {
@@ -115,23 +114,23 @@ impl Published<'_> {
 /// Runs the search. `improved` is called with every better split, from any thread, one at a time; bounds and progress
 /// go to `handle`.
 pub fn search(
-    question: &Question<'_>,
+    question: &ThroughputProblem<'_>,
     settings: &IpSettings,
     handle: &Search,
     improved: &(dyn Fn(f64, &Split) + Sync),
-) -> Best {
-    let Question { dag, profile, limits, contiguity, objective } = *question;
+) -> ThroughputResult {
+    let ThroughputProblem { dag, profile, limits, contiguity, objective } = *question;
     let partition = Partition::by_colour(profile);
     let model = IpModel::new(dag, profile, &partition, &limits, objective);
     let average = slack::average_bound(&model);
     if model.homeless().is_some() || average.is_infinite() {
-        return Best { status: Status::Infeasible, split: None, lower_bound: f64::INFINITY, rounds: 0 };
+        return ThroughputResult { status: Status::Infeasible, split: None, lower_bound: f64::INFINITY, rounds: 0 };
     }
     handle.report_bound(average * (1.0 - SAFETY));
     let as_split = |device: &[u32]| along_the_graph(dag, model.split(&partition, device));
     let tell = |value: f64, device: &[u32]| improved(value, &as_split(device));
     let share = if dag.len() < MANY_NODES { 0.0 } else { 1e-3 };
-    let published = Published { best: Mutex::new(f64::INFINITY), share, tell: &tell };
+    let published = SplitPublisher { best: Mutex::new(f64::INFINITY), share, tell: &tell };
     // Publish a plan before anything that takes time.
     let first =
         first_plan::plan(dag, profile, &limits).split.and_then(|(_, split)| model.assignment(&partition, &split));
@@ -140,12 +139,12 @@ pub fn search(
     if handle.cancelled() || model.net_count().saturating_mul(model.accelerators) > MOST_COUNTERS {
         let split = best.map(|(value, device)| (value, as_split(&device)));
         let status = if handle.cancelled() { Status::Cancelled } else { Status::Feasible };
-        return Best { status, split, lower_bound: average * (1.0 - SAFETY), rounds: 0 };
+        return ThroughputResult { status, split, lower_bound: average * (1.0 - SAFETY), rounds: 0 };
     }
 
-    let bounds = Bounds::new(&model, handle);
+    let bounds = IpBounds::new(&model, handle);
     if bounds.proven.is_infinite() {
-        return Best { status: Status::Infeasible, split: None, lower_bound: f64::INFINITY, rounds: 0 };
+        return ThroughputResult { status: Status::Infeasible, split: None, lower_bound: f64::INFINITY, rounds: 0 };
     }
     handle.report_bound(bounds.proven);
     let (fallback, found) = begin(question, &model, &partition, handle);
@@ -159,7 +158,7 @@ pub fn search(
     let (model, mut bounds) = match &bounded {
         Some(bounded) => {
             let known = bounds.proven;
-            let mut bounds = Bounds::new(bounded, handle);
+            let mut bounds = IpBounds::new(bounded, handle);
             bounds.proven = bounds.proven.max(known);
             (bounded, bounds)
         }
@@ -171,9 +170,9 @@ pub fn search(
     let convexity = (contiguous && !too_large).then(|| Convexity::new(dag, profile, &partition));
     let rounds_asked = if contiguous && too_large { 0 } else { settings.rounds };
     let order = order(dag, profile, &partition);
-    let ground = Ground { model, convexity: convexity.as_ref(), order: &order };
+    let ground = AnnealingInput { model, convexity: convexity.as_ref(), order: &order };
     let mut pool: Vec<Vec<u32>> = vec![best.as_ref().map_or(fallback, |(_, device)| device.clone())];
-    let improving = Improving { ground: &ground, settings, handle, published: &published };
+    let improving = RoundSearch { ground: &ground, settings, handle, published: &published };
     let (rounds, exhausted) = improving.rounds(rounds_asked, &mut bounds, &mut best, &mut pool);
     let value = best.as_ref().map(|(value, _)| *value);
     let proven = exhausted || value.is_some_and(|value| closed(value, bounds.proven));
@@ -188,28 +187,28 @@ pub fn search(
         handle.report_bound(lower_bound);
     }
     let split = best.map(|(value, device)| (value, as_split(&device)));
-    Best { status, split, lower_bound, rounds }
+    ThroughputResult { status, split, lower_bound, rounds }
 }
 
 /// Data shared by the rounds of a search.
-struct Improving<'a> {
-    ground: &'a Ground<'a>,
+struct RoundSearch<'a> {
+    ground: &'a AnnealingInput<'a>,
     settings: &'a IpSettings,
     handle: &'a Search,
-    published: &'a Published<'a>,
+    published: &'a SplitPublisher<'a>,
 }
 
-impl Improving<'_> {
+impl RoundSearch<'_> {
     /// At most `asked` rounds, each of walks and proofs; branch and bound runs before the first. Returns the number of
     /// rounds started, and true if the search space was exhausted.
     fn rounds(
         &self,
         asked: usize,
-        bounds: &mut Bounds<'_>,
+        bounds: &mut IpBounds<'_>,
         best: &mut Option<(f64, Vec<u32>)>,
         pool: &mut Vec<Vec<u32>>,
     ) -> (usize, bool) {
-        let Improving { ground, settings, handle, published } = *self;
+        let RoundSearch { ground, settings, handle, published } = *self;
         for round in 0..asked {
             let value = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
             if handle.cancelled() || closed(value, bounds.proven) {
@@ -221,10 +220,8 @@ impl Improving<'_> {
             let proven = bounds.proven;
             let walked = walk_round(ground, settings, pool, best, round, proven, handle, published);
             if let Some((value, _)) = &*best {
-                for _ in 0..settings.proofs {
-                    bounds.tighten(*value, handle);
-                    handle.report_bound(bounds.proven);
-                }
+                bounds.tighten(*value, handle);
+                handle.report_bound(bounds.proven);
             }
             for (value, device) in walked.iter().flatten() {
                 if best.as_ref().is_none_or(|(known, _)| value < known) {
@@ -242,14 +239,14 @@ impl Improving<'_> {
 
     /// Branch and bound below a value, if the model is small enough; true if it finished.
     fn branched(&self, value: f64, best: &mut Option<(f64, Vec<u32>)>) -> bool {
-        let Improving { ground, settings, handle, published } = *self;
+        let RoundSearch { ground, settings, handle, published } = *self;
         if ground.model.len() > MOST_BRANCHED {
             return false;
         }
-        let (found, exhausted) = match whole_search(ground.model, ground.convexity, value, settings.branches, handle) {
-            Exhausted::NothingBetter => (None, true),
-            Exhausted::Better(value, device) => (Some((value, device)), true),
-            Exhausted::GaveUp(found) => (found, false),
+        let (found, exhausted) = match exhaust(ground.model, ground.convexity, value, settings.branches, handle) {
+            AssignmentSearchResult::NothingBetter => (None, true),
+            AssignmentSearchResult::Better(value, device) => (Some((value, device)), true),
+            AssignmentSearchResult::GaveUp(found) => (found, false),
         };
         if let Some((value, device)) = found {
             published.offer(value, &device);
@@ -279,12 +276,12 @@ pub fn along_the_graph(dag: &Dag, mut split: Split) -> Split {
 
 /// Convex start, and the contiguous optimum or the best that its search found.
 fn begin(
-    question: &Question<'_>,
+    question: &ThroughputProblem<'_>,
     model: &IpModel,
     partition: &Partition,
     handle: &Search,
 ) -> (Vec<u32>, Option<(f64, Vec<u32>)>) {
-    let Question { dag, profile, limits, .. } = *question;
+    let ThroughputProblem { dag, profile, limits, .. } = *question;
     let together = together(model);
     let quiet = handle.quiet();
     // Each of them orders the graph before it can be cancelled, which takes long for a dense graph.
@@ -314,33 +311,6 @@ fn valued(model: &IpModel, device: Vec<u32>) -> Option<(f64, Vec<u32>)> {
     Some((model.value(&device)?, device))
 }
 
-/// Branch and bound after contraction of the classes that the incumbent's slack keeps together.
-fn whole_search(
-    model: &IpModel,
-    convexity: Option<&Convexity>,
-    upper: f64,
-    branches: u64,
-    handle: &Search,
-) -> Exhausted {
-    if upper.is_infinite() {
-        return exhaust(model, convexity, upper, branches, handle);
-    }
-    let Some((reduced, group)) = slack::contract(model, upper) else { return Exhausted::NothingBetter };
-    let convexity = convexity.map(|convexity| convexity.merged(&group, reduced.len()));
-    let expand = |(_, device): (f64, Vec<u32>)| {
-        let state = State::new(model, group.iter().map(|&g| device[g as usize]).collect());
-        (state.value(), state.devices().to_vec())
-    };
-    match exhaust(&reduced, convexity.as_ref(), upper, branches, handle) {
-        Exhausted::Better(value, device) => {
-            let (value, device) = expand((value, device));
-            Exhausted::Better(value, device)
-        }
-        Exhausted::GaveUp(found) => Exhausted::GaveUp(found.map(expand)),
-        Exhausted::NothingBetter => Exhausted::NothingBetter,
-    }
-}
-
 /// Classes along the forward pass: by the position of their first node in a depth-first topological order.
 fn order(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Vec<u32> {
     let mut key = vec![(usize::MAX, 0); partition.len()];
@@ -359,14 +329,14 @@ fn order(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Vec<u3
 /// One round of walks. Even walks start from the best, odd ones from where they ended.
 #[expect(clippy::too_many_arguments, reason = "the parts of the search meet here")]
 fn walk_round(
-    ground: &Ground<'_>,
+    ground: &AnnealingInput<'_>,
     settings: &IpSettings,
     pool: &[Vec<u32>],
     best: &Option<(f64, Vec<u32>)>,
     round: usize,
     bound: f64,
     handle: &Search,
-    published: &Published<'_>,
+    published: &SplitPublisher<'_>,
 ) -> Vec<Option<(f64, Vec<u32>)>> {
     let walk = |index: usize| {
         let number = round * settings.walks + index;
@@ -375,7 +345,7 @@ fn walk_round(
             Some((_, device)) if index.is_multiple_of(2) => device,
             _ => &pool[index % pool.len()],
         };
-        let walk = Walk {
+        let walk = AssignmentWalk {
             seed: handle.seed().wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(number as u64 + 1),
             steps: settings.steps,
             hot: [0.02, 0.1, 0.005, 0.05][index % 4],

@@ -9,7 +9,7 @@
 //! Exponential: for small models, and for larger ones within a budget of branches.
 
 use super::{
-    convex::{Convexity, Sets},
+    convex::{Convexity, ConvexityScratch},
     model::{IpModel, Time, whole},
     slack::{MARGIN, slack},
 };
@@ -17,7 +17,7 @@ use plantui_core::search::Search;
 
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Exhausted {
+pub(crate) enum AssignmentSearchResult {
     /// No assignment is better than the incumbent.
     NothingBetter,
     /// Optimum, better than the incumbent.
@@ -27,9 +27,9 @@ pub(crate) enum Exhausted {
 }
 
 /// State of the depth-first search.
-struct Branching<'m> {
+struct AssignmentBranching<'m> {
     model: &'m IpModel,
-    convexity: Option<(&'m Convexity, Sets)>,
+    convexity: Option<(&'m Convexity, ConvexityScratch)>,
     order: Vec<u32>,
     device: Vec<u32>,
     /// By net: number of decided classes. By net and device, `held[net · devices + d]`: number of its classes there.
@@ -54,9 +54,9 @@ pub(crate) fn exhaust(
     upper: f64,
     branches: u64,
     search: &Search,
-) -> Exhausted {
+) -> AssignmentSearchResult {
     let devices = model.devices();
-    let mut branching = Branching {
+    let mut branching = AssignmentBranching {
         model,
         convexity: convexity.map(|convexity| (convexity, convexity.sets())),
         order: order(model),
@@ -76,9 +76,9 @@ pub(crate) fn exhaust(
     let done = devices > 0 && branching.descend(0, search);
     let found = branching.found.map(|device| (branching.best, device));
     match (done || devices == 0, found) {
-        (true, None) => Exhausted::NothingBetter,
-        (true, Some((value, device))) => Exhausted::Better(value, device),
-        (false, found) => Exhausted::GaveUp(found),
+        (true, None) => AssignmentSearchResult::NothingBetter,
+        (true, Some((value, device))) => AssignmentSearchResult::Better(value, device),
+        (false, found) => AssignmentSearchResult::GaveUp(found),
     }
 }
 
@@ -107,7 +107,7 @@ fn order(model: &IpModel) -> Vec<u32> {
     order
 }
 
-impl Branching<'_> {
+impl AssignmentBranching<'_> {
     /// Recomputes the budget for all transfers below the incumbent.
     fn rebudget(&mut self) {
         if self.best.is_finite() {
@@ -224,7 +224,7 @@ impl Branching<'_> {
         }
     }
 
-    /// Undoes the counts of [`Branching::put`]; the caller restores the sums.
+    /// Undoes the counts of [`AssignmentBranching::put`]; the caller restores the sums.
     fn take(&mut self, class: usize, device: usize) {
         let devices = self.model.devices();
         self.device[class] = OPEN;

@@ -30,7 +30,7 @@ pub struct CutNetwork {
 
 /// Side of the cut to which a class is forced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum CutSide {
     /// The class may be in the set or not.
     Free,
     /// The class is in the set.
@@ -91,16 +91,16 @@ impl CutNetwork {
         }
     }
 
-    /// Least load of a set with all classes on side [`Side::In`] and none on side [`Side::Out`]. Stops early with a
+    /// Least load of a set with all classes on side [`CutSide::In`] and none on side [`CutSide::Out`]. Stops early with a
     /// lower bound of at least `enough`.
-    pub fn least_load(&mut self, side: impl Fn(usize) -> Side, enough: f64) -> f64 {
+    pub fn least_load(&mut self, side: impl Fn(usize) -> CutSide, enough: f64) -> f64 {
         self.room.copy_from_slice(&self.base);
         for class in 0..self.classes {
             match side(class) {
-                Side::Free => {}
+                CutSide::Free => {}
                 // Every class has two arcs, each with its reverse; the arc from the source is the first of the four.
-                Side::In => self.room[4 * class] = f64::INFINITY,
-                Side::Out => self.room[4 * class + 2] = f64::INFINITY,
+                CutSide::In => self.room[4 * class] = f64::INFINITY,
+                CutSide::Out => self.room[4 * class + 2] = f64::INFINITY,
             }
         }
         let mut flow = 0.0;

@@ -2,17 +2,17 @@
 
 /// Working memory of a knapsack.
 #[derive(Debug, Clone)]
-pub(crate) struct Knapsack {
+pub(crate) struct CellKnapsack {
     cells: usize,
     value: Vec<f64>,
     /// `taken[item · (cells + 1) + fill]`: true if the item is taken at this fill.
     taken: Vec<bool>,
 }
 
-impl Knapsack {
+impl CellKnapsack {
     /// Allocates memory for `items` items and `cells` cells.
     pub(crate) fn new(items: usize, cells: usize) -> Self {
-        Knapsack { cells, value: vec![], taken: vec![false; items * (cells + 1)] }
+        CellKnapsack { cells, value: vec![], taken: vec![false; items * (cells + 1)] }
     }
 
     /// Largest value that fits. A weight is in cells, `None` if the item does not fit; `chosen` is called with the
@@ -47,7 +47,7 @@ impl Knapsack {
         self.value[self.cells]
     }
 
-    /// After [`Knapsack::fill`]: the largest value that fits into each number of cells.
+    /// After [`CellKnapsack::fill`]: the largest value that fits into each number of cells.
     pub(crate) fn values(&self) -> &[f64] {
         &self.value
     }

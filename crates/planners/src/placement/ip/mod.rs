@@ -15,7 +15,6 @@
 
 pub(crate) mod anneal;
 pub mod bounds;
-pub mod branching;
 pub mod convex;
 mod driver;
 pub(crate) mod exact;
@@ -27,5 +26,5 @@ pub mod prices;
 pub mod slack;
 pub mod state;
 
-pub use driver::{Best, Contiguity, IpSettings, Question, along_the_graph, search};
+pub use driver::{Contiguity, IpSettings, ThroughputProblem, ThroughputResult, along_the_graph, search};
 pub use model::Objective;

@@ -11,8 +11,8 @@
 //! speed and costs a tolerance of `SLOP`.
 
 use super::{
-    frontier::Frontier,
-    knapsack::Knapsack,
+    frontier::ClassFrontier,
+    knapsack::CellKnapsack,
     model::{IpModel, whole},
 };
 use plantui_core::search::Search;
@@ -21,14 +21,10 @@ use plantui_core::search::Search;
 const SLOP: f64 = 1e-4;
 /// Cells of a CPU's knapsack.
 const CPU_CELLS: usize = 4000;
-/// Number of heaviest classes among which every pair may be branched on.
-const HEAVIEST: usize = 16;
-/// Decay per step of the statistics on pairs.
-const MEMORY: f64 = 0.95;
 
 /// Effort of the search for dual values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effort {
+pub struct PriceEffort {
     /// Subgradient steps.
     pub steps: usize,
     /// Steps without gain before the step length is halved.
@@ -45,32 +41,22 @@ pub struct Effort {
 struct Patterns<'m> {
     model: &'m IpModel,
     threshold: f64,
-    frontier: Frontier,
+    frontier: ClassFrontier,
     /// Cells of every class on a CPU; `None` if it is too slow.
     cpu: Vec<Option<usize>>,
-    knapsack: Knapsack,
+    knapsack: CellKnapsack,
 }
 
-/// Result of the search for dual values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Priced {
-    /// Largest refuted threshold, at most the given one; 0 if none.
-    pub refuted: f64,
-    /// Two classes that the patterns hold together about half of the time: the pair to branch on.
-    pub undecided: Option<(u32, u32)>,
-}
-
-/// Improves the dual values to refute a threshold, for assignments that hold no pair of `apart` together. `None` if the
-/// model is too wide for its patterns. `price` is by class of the model.
+/// Improves the dual values to refute a threshold. Returns the largest refuted threshold, at most the given one, 0 if
+/// none; `None` if the model is too wide for its patterns. `price` is by class of the model.
 pub fn refute(
     model: &IpModel,
-    apart: &[(u32, u32)],
     threshold: f64,
     price: &mut Vec<f64>,
-    effort: &Effort,
+    effort: &PriceEffort,
     search: &Search,
-) -> Option<Priced> {
-    let frontier = Frontier::new(model, apart, threshold, threshold * 2e-4, effort.combinations)?;
+) -> Option<f64> {
+    let frontier = ClassFrontier::new(model, threshold, threshold * 2e-4, effort.combinations)?;
     let cell = threshold / CPU_CELLS as f64;
     let cells = |class: usize| {
         let time = whole(model.cpu_time[class]);
@@ -78,15 +64,12 @@ pub fn refute(
         may.then(|| (time / cell * (1.0 - 1e-10)).floor() as usize)
     };
     let cpu = (0..model.len()).map(cells).collect();
-    let knapsack = Knapsack::new(model.len(), CPU_CELLS);
-    let mut company = Company::new(model, apart);
-    let mut patterns = Patterns { model, threshold, frontier, cpu, knapsack };
-    let refuted = patterns.search(price, effort, &mut company, search);
-    Some(Priced { refuted, undecided: company.undecided(model, threshold) })
+    let knapsack = CellKnapsack::new(model.len(), CPU_CELLS);
+    Some(Patterns { model, threshold, frontier, cpu, knapsack }.search(price, effort, search))
 }
 
 impl Patterns<'_> {
-    fn search(&mut self, price: &mut Vec<f64>, effort: &Effort, company: &mut Company, search: &Search) -> f64 {
+    fn search(&mut self, price: &mut Vec<f64>, effort: &PriceEffort, search: &Search) -> f64 {
         let cells = (effort.coarse / self.frontier.len().max(1)).clamp(100, 2000);
         let (accelerators, cpus) = (self.model.accelerators as f64, self.model.cpus as f64);
         let mut rows = vec![];
@@ -109,22 +92,12 @@ impl Patterns<'_> {
             let cell = self.threshold / cells as f64;
             let mut worth = 0.0;
             if accelerators > 0.0 {
-                let count = |class: u32| {
-                    excess[class as usize] += accelerators;
-                    company.take(class as usize);
-                };
+                let count = |class: u32| excess[class as usize] += accelerators;
                 worth += accelerators * f64::from(self.frontier.best_set(&single, cell, cells, &mut rows, count));
-                company.seen(accelerators);
             }
             if cpus > 0.0 {
-                let count = |class: usize| {
-                    excess[class] += cpus;
-                    company.take(class);
-                };
-                worth += cpus * self.knapsack.fill(&self.cpu, price, count);
-                company.seen(cpus);
+                worth += cpus * self.knapsack.fill(&self.cpu, price, |class| excess[class] += cpus);
             }
-            company.fade();
             if worth < best.0 - 1e-5 {
                 best = (worth, price.clone());
                 stale = 0;
@@ -167,7 +140,7 @@ impl Patterns<'_> {
     }
 
     /// Largest threshold that the dual values refute, on the fine grid.
-    fn proven(&mut self, price: &[f64], effort: &Effort, search: &Search) -> f64 {
+    fn proven(&mut self, price: &[f64], effort: &PriceEffort, search: &Search) -> f64 {
         let sum: f64 = price.iter().sum();
         let price: Vec<f64> = price.iter().map(|price| price / sum).collect();
         let single: Vec<f32> = price.iter().map(|&price| price as f32).collect();
@@ -204,67 +177,4 @@ pub fn shared_out(group: &[u32], own: &[f64], before: &[f64], after: &[f64]) -> 
         if before > 0.0 { own * after / before } else { after }
     };
     group.iter().zip(own).map(share).collect()
-}
-
-/// Fraction of recent patterns that hold pairs of classes together. Averaged over subgradient steps, patterns tend to
-/// the fractional solution of the set-partitioning program.
-struct Company {
-    pairs: Vec<(u32, u32)>,
-    together: Vec<f64>,
-    inside: Vec<bool>,
-    total: f64,
-}
-
-impl Company {
-    /// Pairs to observe: those in a net together, or both among the heaviest classes.
-    fn new(model: &IpModel, apart: &[(u32, u32)]) -> Self {
-        let mut pairs: Vec<(u32, u32)> = vec![];
-        for net in 0..model.net_count() {
-            let pins = model.pins(net);
-            let near = &pins[..pins.len().min(8)];
-            pairs.extend(near.iter().enumerate().flat_map(|(i, &a)| near[i + 1..].iter().map(move |&b| (a, b))));
-        }
-        let mut heavy: Vec<u32> = (0..model.len() as u32).collect();
-        heavy.sort_by(|&a, &b| {
-            let time = |class: u32| whole(model.accelerator_time[class as usize]);
-            time(b).total_cmp(&time(a)).then(a.cmp(&b))
-        });
-        heavy.truncate(HEAVIEST);
-        heavy.sort_unstable();
-        pairs.extend(heavy.iter().enumerate().flat_map(|(i, &a)| heavy[i + 1..].iter().map(move |&b| (a, b))));
-        pairs.sort_unstable();
-        pairs.dedup();
-        pairs.retain(|pair| !apart.contains(pair));
-        Company { together: vec![0.0; pairs.len()], pairs, inside: vec![false; model.len()], total: 0.0 }
-    }
-
-    fn take(&mut self, class: usize) {
-        self.inside[class] = true;
-    }
-
-    /// Counts the current set for `devices` devices.
-    fn seen(&mut self, devices: f64) {
-        for (&(a, b), together) in self.pairs.iter().zip(&mut self.together) {
-            *together += if self.inside[a as usize] && self.inside[b as usize] { devices } else { 0.0 };
-        }
-        self.inside.fill(false);
-    }
-
-    fn fade(&mut self) {
-        self.total = self.total * MEMORY + 1.0;
-        self.together.iter_mut().for_each(|together| *together *= MEMORY);
-    }
-
-    /// Best pair to branch on: undecided, and heavy both together and apart.
-    fn undecided(&self, model: &IpModel, threshold: f64) -> Option<(u32, u32)> {
-        let time = |class: u32| whole(model.accelerator_time[class as usize]);
-        let score = |at: usize| {
-            let share = self.together[at] / (self.total * MEMORY).max(f64::MIN_POSITIVE);
-            let (a, b) = self.pairs[at];
-            share.min(1.0 - share).max(0.0) * (time(a).min(time(b)) / threshold + 0.02)
-        };
-        let best =
-            (0..self.pairs.len()).map(|at| (score(at), at)).max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-        best.filter(|best| best.0 > 1e-4).map(|(_, at)| self.pairs[at])
-    }
 }

@@ -9,10 +9,7 @@
 //! * not at all if all of its classes can be on CPUs and there are two CPUs,
 //! * once otherwise.
 //!
-//! The same holds for the sum over all nets that two classes share. Merging changes what fits on CPUs, so it is
-//! repeated until nothing changes. A negative slack refutes the threshold.
-
-use std::collections::BTreeMap;
+//! Merging changes what fits on CPUs, so it is repeated until nothing changes. A negative slack refutes the threshold.
 
 use super::model::{IpModel, whole};
 
@@ -120,7 +117,6 @@ fn unite_bound(model: &IpModel, threshold: f64, slack: f64, root: &mut [u32]) ->
         (false, false) => 2.0,
     };
     let mut any = false;
-    let mut common: BTreeMap<(u32, u32), f64> = BTreeMap::new();
     for net in 0..model.net_count() {
         let (pins, cost) = (model.pins(net), whole(model.net_cost[net]));
         let possible = |class: &u32| on_cpu(*class as usize);
@@ -128,19 +124,6 @@ fn unite_bound(model: &IpModel, threshold: f64, slack: f64, root: &mut [u32]) ->
             for pair in pins.windows(2) {
                 any |= unite(root, pair[0], pair[1]);
             }
-        }
-        if pins.len() <= 32 {
-            for (i, &a) in pins.iter().enumerate() {
-                for &b in &pins[i + 1..] {
-                    *common.entry((a, b)).or_insert(0.0) += cost;
-                }
-            }
-        }
-    }
-    for ((a, b), cost) in common {
-        let (first, second) = (on_cpu(a as usize), on_cpu(b as usize));
-        if cost * times(first && second, first || second) > slack {
-            any |= unite(root, a, b);
         }
     }
     any

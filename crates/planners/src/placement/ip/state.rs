@@ -2,13 +2,13 @@
 //!
 //! A counter per net and accelerator holds the number of the net's classes there; the accelerator pays for the net iff
 //! this is neither none nor all. Moving a class takes `O(nets of the class)`. Floating-point sums drift with updates,
-//! so [`State::refresh`] recomputes everything; values that leave the search are always recomputed.
+//! so [`AssignmentState::refresh`] recomputes everything; values that leave the search are always recomputed.
 
 use super::model::{IpModel, Time};
 
 /// Device of each class, and its costs.
 #[derive(Debug, Clone)]
-pub struct State<'m> {
+pub struct AssignmentState<'m> {
     /// Model of the problem.
     pub model: &'m IpModel,
     device: Vec<u32>,
@@ -18,12 +18,13 @@ pub struct State<'m> {
     size: Vec<f64>,
 }
 
-impl<'m> State<'m> {
+impl<'m> AssignmentState<'m> {
     /// State of an assignment; `device` holds a device per class.
     pub fn new(model: &'m IpModel, device: Vec<u32>) -> Self {
         let devices = model.devices();
         let inside = vec![0; model.net_count() * model.accelerators];
-        let mut state = State { model, device, inside, load: vec![[0.0; 2]; devices], size: vec![0.0; devices] };
+        let mut state =
+            AssignmentState { model, device, inside, load: vec![[0.0; 2]; devices], size: vec![0.0; devices] };
         state.refresh();
         state
     }

@@ -27,7 +27,7 @@ use plantui_core::search::Search;
 const MOST_BYTES: usize = 1 << 28;
 
 /// Reachability.
-struct Reach {
+struct NodeReach {
     /// Ancestors of each vertex, including itself.
     before: Vec<FixedBitSet>,
     /// Descendants of each vertex, including itself.
@@ -36,7 +36,7 @@ struct Reach {
     feeding: Vec<FixedBitSet>,
 }
 
-impl Reach {
+impl NodeReach {
     fn new(instance: &Instance<'_>) -> Self {
         let (dag, n) = (instance.dag, instance.dag.len());
         let single = |v: usize| {
@@ -63,14 +63,14 @@ impl Reach {
             }
             (after[v], feeding[v]) = (descendants, sources);
         }
-        Reach { before, after, feeding }
+        NodeReach { before, after, feeding }
     }
 }
 
 /// Closure of one segment, built incrementally.
 struct Closure<'i, 'a> {
     instance: &'i Instance<'a>,
-    reach: &'i Reach,
+    reach: &'i NodeReach,
     members: FixedBitSet,
     predecessors: FixedBitSet,
     ahead: FixedBitSet,
@@ -81,7 +81,7 @@ struct Closure<'i, 'a> {
 }
 
 impl<'i, 'a> Closure<'i, 'a> {
-    fn new(instance: &'i Instance<'a>, reach: &'i Reach) -> Self {
+    fn new(instance: &'i Instance<'a>, reach: &'i NodeReach) -> Self {
         let empty = FixedBitSet::with_capacity(instance.dag.len());
         let (members, predecessors, ahead, behind) = (empty.clone(), empty.clone(), empty.clone(), empty);
         Closure { instance, reach, members, predecessors, ahead, behind, time: 0.0, bytes: 0.0, supported: true }
@@ -141,7 +141,7 @@ impl<'i, 'a> Closure<'i, 'a> {
 /// Tree of paths built so far.
 struct Paths<'i, 'a> {
     instance: &'i Instance<'a>,
-    reach: &'i Reach,
+    reach: &'i NodeReach,
     closure: Closure<'i, 'a>,
     parent: Vec<Option<usize>>,
     /// `B`, by vertex and number of slots.
@@ -209,7 +209,7 @@ pub(crate) fn lower_bound(instance: &Instance<'_>, search: &Search) -> Option<f6
     if n.saturating_mul(3 * n / 8 + 8 * width) > MOST_BYTES {
         return None;
     }
-    let reach = Reach::new(instance);
+    let reach = NodeReach::new(instance);
     let closure = Closure::new(instance, &reach);
     let mut paths =
         Paths { instance, reach: &reach, closure, parent: vec![None; n], begin: vec![f64::INFINITY; n * width], width };

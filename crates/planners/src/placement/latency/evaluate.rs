@@ -17,10 +17,10 @@ use plantui_core::{
 
 /// Unit of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Unit {
+pub enum LatencyUnit {
     /// One node on a CPU, by node index.
     Cpu(u32),
-    /// A piece, by its index in [`Schedule::pieces`] (pieces are numbered by accelerator, then by depth).
+    /// A piece, by its index in [`PieceSchedule::pieces`] (pieces are numbered by accelerator, then by depth).
     Piece(u32),
 }
 
@@ -65,7 +65,7 @@ pub struct MemoryExcess {
 
 /// A scored split.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Schedule {
+pub struct PieceSchedule {
     /// Finish of the last unit.
     pub latency: f64,
     /// Pieces, by accelerator, then by depth.
@@ -154,7 +154,7 @@ pub fn evaluate(
     profile: &PlacementProfile,
     memory_bytes: f64,
     accelerators: &[Vec<u32>],
-) -> Result<Schedule, LatencyError> {
+) -> Result<PieceSchedule, LatencyError> {
     let n = dag.len();
     let of = assignment(n, accelerators)?;
     let mut pieces: Vec<(usize, Vec<u32>)> = vec![];
@@ -178,7 +178,7 @@ pub fn evaluate(
         };
         LatencyError::Cycle(cycle.into_iter().map(describe).collect())
     })?;
-    let mut schedule = Schedule { latency: 0.0, pieces: vec![], cpu: vec![], memory_excess: vec![] };
+    let mut schedule = PieceSchedule { latency: 0.0, pieces: vec![], cpu: vec![], memory_excess: vec![] };
     for (accelerator, nodes) in pieces {
         let (receive, compute, send) = load(dag, profile, &unit, &nodes);
         schedule.pieces.push(Piece { accelerator, nodes, start: 0.0, receive, compute, send, finish: 0.0 });

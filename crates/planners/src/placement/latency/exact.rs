@@ -10,7 +10,7 @@ use plantui_core::search::Search;
 
 /// Result of an exhaustive search.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Exhausted {
+pub(crate) enum SlotSearchResult {
     /// Nothing is better than the incumbent, which is thus optimal.
     NothingBetter,
     /// Optimum, better than the incumbent.
@@ -21,7 +21,7 @@ pub(crate) enum Exhausted {
 
 const UNASSIGNED: u32 = u32::MAX;
 
-struct Branching<'i, 'a> {
+struct SlotBranching<'i, 'a> {
     instance: &'i Instance<'a>,
     search: &'i Search,
     budget: u64,
@@ -44,8 +44,8 @@ struct Scratch {
 }
 
 /// Searches an assignment whose latency is below `known` by more than one part in 10^9.
-pub(crate) fn exhaust(instance: &Instance<'_>, known: f64, budget: u64, search: &Search) -> Exhausted {
-    let mut branching = Branching {
+pub(crate) fn exhaust(instance: &Instance<'_>, known: f64, budget: u64, search: &Search) -> SlotSearchResult {
+    let mut branching = SlotBranching {
         instance,
         search,
         budget,
@@ -58,13 +58,13 @@ pub(crate) fn exhaust(instance: &Instance<'_>, known: f64, budget: u64, search: 
     };
     let finished = branching.assign(0);
     match (finished, branching.found) {
-        (true, None) => Exhausted::NothingBetter,
-        (true, Some(slots)) => Exhausted::Better(branching.best, slots),
-        (false, found) => Exhausted::GaveUp(found.map(|slots| (branching.best, slots))),
+        (true, None) => SlotSearchResult::NothingBetter,
+        (true, Some(slots)) => SlotSearchResult::Better(branching.best, slots),
+        (false, found) => SlotSearchResult::GaveUp(found.map(|slots| (branching.best, slots))),
     }
 }
 
-impl Branching<'_, '_> {
+impl SlotBranching<'_, '_> {
     /// Tries all assignments of the nodes from `depth` of the topological order on; `false` if it gave up.
     fn assign(&mut self, depth: usize) -> bool {
         if self.budget == 0 || self.search.cancelled() {
@@ -119,7 +119,7 @@ impl Branching<'_, '_> {
     /// completion is admissible.
     // One long function: the bounds share the schedule of the assigned nodes.
     fn bound(&mut self) -> Option<f64> {
-        let Branching { instance, slots, scratch, .. } = self;
+        let SlotBranching { instance, slots, scratch, .. } = self;
         let (n, nodes) = (slots.len(), &instance.profile.nodes);
         if !slots.contains(&UNASSIGNED) {
             return instance.schedule(slots).map(|schedule| schedule.latency);

@@ -24,7 +24,7 @@ pub(crate) mod search;
 pub(crate) mod segment;
 pub(crate) mod slots;
 
-pub use evaluate::{CpuRun, LatencyError, MemoryExcess, Piece, Schedule, Unit, evaluate};
+pub use evaluate::{CpuRun, LatencyError, LatencyUnit, MemoryExcess, Piece, PieceSchedule, evaluate};
 pub use greedy::greedy;
-pub use search::{Best, LatencySettings, Question, search};
+pub use search::{LatencyProblem, LatencyResult, LatencySettings, search};
 pub use slots::{Instance, SlotRun, SlotSchedule};

@@ -1,6 +1,6 @@
 //! One level of the hierarchy: costs and nets of the vertices, and the merging of pairs.
 
-use crate::placement::{PlacementLimits, classes::Partition, load::ClassCosts, multilevel::refine::Value};
+use crate::placement::{PlacementLimits, classes::Partition, load::ClassCosts, multilevel::refine::StateValue};
 use plantui_core::{graph::Dag, random::SplitMix, workload::placement::PlacementProfile};
 
 /// Nets with more pins are skipped: they say little about affinity, and each pin would visit them.
@@ -8,7 +8,7 @@ const MOST_PINS: usize = 64;
 
 /// Vertices and nets in compressed rows.
 #[derive(Debug)]
-pub(super) struct Level {
+pub(super) struct GraphLevel {
     /// Time on an accelerator.
     pub(super) time: Vec<f64>,
     /// Time on a CPU.
@@ -27,7 +27,7 @@ pub(super) struct Level {
     nets: Vec<u32>,
 }
 
-impl Level {
+impl GraphLevel {
     /// Level of the classes of a partition; costs are cut off at `counted`. `O(n + m log m)`.
     pub(super) fn finest(dag: &Dag, profile: &PlacementProfile, classes: &Partition, counted: f64) -> Self {
         let costs = ClassCosts::new(dag, profile, classes);
@@ -50,7 +50,7 @@ impl Level {
                 next[net as usize] += 1;
             }
         }
-        let level = Level {
+        let level = GraphLevel {
             time: cut_off(&costs.accelerator),
             cpu_time: cut_off(&costs.cpu),
             size: costs.size,
@@ -105,8 +105,8 @@ impl Level {
 
     /// Level in which the vertices of a group are one. Nets inside one vertex vanish; nets with the same vertices are
     /// merged.
-    pub(super) fn merged(&self, group: &[u32], groups: usize) -> Level {
-        let mut level = Level {
+    pub(super) fn merged(&self, group: &[u32], groups: usize) -> GraphLevel {
+        let mut level = GraphLevel {
             time: vec![0.0; groups],
             cpu_time: vec![0.0; groups],
             size: vec![0.0; groups],
@@ -251,7 +251,7 @@ impl Level {
 
     /// Value of an assignment, computed from scratch. Device `limits.accelerators` is the CPU, which pays for no
     /// transfer.
-    pub(super) fn value(&self, device: &[u32], limits: &PlacementLimits) -> Value {
+    pub(super) fn value(&self, device: &[u32], limits: &PlacementLimits) -> StateValue {
         let accelerators = limits.accelerators as usize;
         let (mut loads, mut sizes) = (vec![0.0; accelerators + 1], vec![0.0; accelerators + 1]);
         for (vertex, &d) in device.iter().enumerate() {
@@ -270,6 +270,6 @@ impl Level {
                 paying.for_each(|&d| loads[d as usize] += cost);
             }
         }
-        Value::of(&loads, &sizes[..accelerators], limits.memory_bytes)
+        StateValue::of(&loads, &sizes[..accelerators], limits.memory_bytes)
     }
 }

@@ -13,7 +13,7 @@
 //!
 //! [`AcceleratorMemory`]: plantui_core::family::placement::accelerator_memory::AcceleratorMemory
 
-use super::level::Level;
+use super::level::GraphLevel;
 use crate::placement::PlacementLimits;
 use plantui_core::search::Search;
 
@@ -36,16 +36,16 @@ pub(super) fn meets(load: f64, bound: f64) -> bool {
 /// Value of a state, compared lexicographically: bytes over the memory limits, load of the busiest device, sum of
 /// squared loads.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Value {
+pub(super) struct StateValue {
     excess: f64,
     max_load: f64,
     squares: f64,
 }
 
-impl Value {
+impl StateValue {
     /// Value of loads; `sizes` are those of devices with a memory limit.
-    pub(super) fn of(loads: &[f64], sizes: &[f64], memory: f64) -> Value {
-        Value {
+    pub(super) fn of(loads: &[f64], sizes: &[f64], memory: f64) -> StateValue {
+        StateValue {
             excess: sizes.iter().map(|size| (size - memory).max(0.0)).sum(),
             max_load: loads.iter().copied().fold(0.0, f64::max),
             squares: loads.iter().map(|load| load * load).sum(),
@@ -58,7 +58,7 @@ impl Value {
     }
 
     /// True if this is better by more than rounding.
-    pub(super) fn is_less(&self, than: &Value) -> bool {
+    pub(super) fn is_less(&self, than: &StateValue) -> bool {
         for (a, b) in [(self.excess, than.excess), (self.max_load, than.max_load), (self.squares, than.squares)] {
             if (a - b).abs() > LEAST_GAIN * a.max(b) {
                 return a < b;
@@ -69,8 +69,8 @@ impl Value {
 }
 
 /// Assignment of vertices to devices with incremental costs. Device `accelerators` is the CPU.
-pub(super) struct State<'a> {
-    level: &'a Level,
+pub(super) struct RefinementState<'a> {
+    level: &'a GraphLevel,
     devices: usize,
     memory: f64,
     device: Vec<u32>,
@@ -96,20 +96,20 @@ pub(super) struct State<'a> {
 }
 
 /// A move under evaluation.
-struct Candidate {
+struct VertexMove {
     vertex: usize,
     to: usize,
     left: f64,
     joined: f64,
 }
 
-impl<'a> State<'a> {
+impl<'a> RefinementState<'a> {
     /// State of an assignment; `bound` is a lower bound on the max-load of all assignments.
     ///
     /// # Errors
     /// The assignment itself, if the counters would take too much memory.
     pub(super) fn new(
-        level: &'a Level,
+        level: &'a GraphLevel,
         limits: &PlacementLimits,
         bound: f64,
         device: Vec<u32>,
@@ -118,7 +118,7 @@ impl<'a> State<'a> {
         if level.net_cost.len().saturating_mul(devices) > MOST_COUNTERS {
             return Err(device);
         }
-        let mut state = State {
+        let mut state = RefinementState {
             level,
             devices,
             memory: limits.memory_bytes,
@@ -175,8 +175,8 @@ impl<'a> State<'a> {
         }
     }
 
-    fn value(&self) -> Value {
-        Value::of(&self.loads, &self.sizes[..self.devices - 1], self.memory)
+    fn value(&self) -> StateValue {
+        StateValue::of(&self.loads, &self.sizes[..self.devices - 1], self.memory)
     }
 
     /// Change of an accelerator's load when one of its vertices leaves.
@@ -210,7 +210,7 @@ impl<'a> State<'a> {
         change
     }
 
-    /// Like [`State::coming`], for all accelerators at once.
+    /// Like [`RefinementState::coming`], for all accelerators at once.
     fn coming_anywhere(&mut self, vertex: usize) {
         let accelerators = self.devices - 1;
         self.joining[..accelerators].fill(self.level.time[vertex]);
@@ -231,7 +231,7 @@ impl<'a> State<'a> {
     }
 
     /// Makes a move whose new loads are known.
-    fn make(&mut self, &Candidate { vertex, to, left, joined }: &Candidate) {
+    fn make(&mut self, &VertexMove { vertex, to, left, joined }: &VertexMove) {
         let from = self.device[vertex] as usize;
         (self.loads[from], self.loads[to]) = (left, joined);
         for &net in self.level.nets(vertex) {
@@ -292,7 +292,7 @@ impl<'a> State<'a> {
     }
 
     /// Move to the least value; `None` if no move is left or the search was cancelled.
-    fn best_move(&mut self, locked: &[bool], search: &Search) -> Option<Candidate> {
+    fn best_move(&mut self, locked: &[bool], search: &Search) -> Option<VertexMove> {
         let accelerators = self.devices - 1;
         let mut looked_at = 0;
         let mut stopped = move || {
@@ -300,10 +300,10 @@ impl<'a> State<'a> {
             looked_at % UNTIL_ASKED == 0 && search.cancelled()
         };
         let busiest = (0..accelerators).fold(0, |best, d| if self.loads[d] > self.loads[best] { d } else { best });
-        let around = Around::of(self);
-        let mut best: Option<(Value, Candidate)> = None;
-        let mut look = |state: &State<'_>, candidate: Candidate| {
-            let rejected = |(known, _): &(Value, Candidate)| {
+        let around = LargestLoads::of(self);
+        let mut best: Option<(StateValue, VertexMove)> = None;
+        let mut look = |state: &RefinementState<'_>, candidate: VertexMove| {
+            let rejected = |(known, _): &(StateValue, VertexMove)| {
                 let most = candidate.left.max(candidate.joined);
                 known.excess <= 0.0 && most > known.max_load * (1.0 + LEAST_GAIN)
             };
@@ -330,7 +330,7 @@ impl<'a> State<'a> {
                 let left = self.loads[from] + self.leaving(vertex, from);
                 self.coming_anywhere(vertex);
                 for to in (0..accelerators).filter(|&to| to != from) {
-                    look(self, Candidate { vertex, to, left, joined: self.loads[to] + self.joining[to] });
+                    look(self, VertexMove { vertex, to, left, joined: self.loads[to] + self.joining[to] });
                 }
             }
         }
@@ -339,7 +339,7 @@ impl<'a> State<'a> {
             if joined < self.loads[busiest] {
                 let from = self.device[vertex] as usize;
                 let left = self.loads[from] + self.leaving(vertex, from);
-                look(self, Candidate { vertex, to: busiest, left, joined });
+                look(self, VertexMove { vertex, to: busiest, left, joined });
             }
         }
         best.map(|(_, candidate)| candidate)
@@ -376,15 +376,15 @@ fn fold(pins: &[u32]) -> u32 {
 }
 
 /// Values that all compared moves share.
-struct Around {
+struct LargestLoads {
     /// Three largest loads with their devices, descending.
     largest: [(f64, usize); 3],
     squares: f64,
     excess: f64,
 }
 
-impl Around {
-    fn of(state: &State<'_>) -> Self {
+impl LargestLoads {
+    fn of(state: &RefinementState<'_>) -> Self {
         let mut largest = [(f64::NEG_INFINITY, usize::MAX); 3];
         for (d, &load) in state.loads.iter().enumerate() {
             if load > largest[2].0 {
@@ -392,12 +392,12 @@ impl Around {
                 largest.sort_by(|a, b| b.0.total_cmp(&a.0));
             }
         }
-        let Value { excess, squares, .. } = state.value();
-        Around { largest, squares, excess }
+        let StateValue { excess, squares, .. } = state.value();
+        LargestLoads { largest, squares, excess }
     }
 
-    fn value(&self, state: &State<'_>, candidate: &Candidate) -> Value {
-        let &Candidate { vertex, to, left, joined } = candidate;
+    fn value(&self, state: &RefinementState<'_>, candidate: &VertexMove) -> StateValue {
+        let &VertexMove { vertex, to, left, joined } = candidate;
         let from = state.device[vertex] as usize;
         let others = self.largest.iter().find(|(_, d)| *d != from && *d != to).map_or(0.0, |&(load, _)| load);
         let (before, size) = (state.loads[from].powi(2) + state.loads[to].powi(2), state.level.size[vertex]);
@@ -409,7 +409,7 @@ impl Around {
         } else {
             0.0
         };
-        Value {
+        StateValue {
             excess: elsewhere + over(state.sizes[from] - size) + over(state.sizes[to] + size),
             max_load: others.max(left).max(joined),
             squares: self.squares - before + left * left + joined * joined,
@@ -442,11 +442,11 @@ mod tests {
     }
 
     /// Finest level of a graph in which all nodes read the first node's output.
-    fn star(nodes: Vec<PlacementNode>) -> Level {
+    fn star(nodes: Vec<PlacementNode>) -> GraphLevel {
         let n = nodes.len();
         let dag = Dag::new(n, (1..n as u32).map(|v| (0, v)).collect()).unwrap();
         let profile: PlacementProfile = nodes.into();
-        Level::finest(&dag, &profile, &Partition::by_colour(&profile), f64::INFINITY)
+        GraphLevel::finest(&dag, &profile, &Partition::by_colour(&profile), f64::INFINITY)
     }
 
     #[test]
@@ -458,10 +458,10 @@ mod tests {
                 (0..9).flat_map(|u| (u + 1..9).map(move |v| (u, v))).filter(|_| random.unit() < 0.2).collect();
             let profile: PlacementProfile = (0..9).map(|_| node(1.0, 1.0, 8.0)).collect::<Vec<_>>().into();
             let dag = Dag::new(9, edges).unwrap();
-            let level = Level::finest(&dag, &profile, &Partition::by_colour(&profile), f64::INFINITY);
+            let level = GraphLevel::finest(&dag, &profile, &Partition::by_colour(&profile), f64::INFINITY);
             let limits = PlacementLimits { accelerators: 2, cpus: 1, memory_bytes: 9.0 };
             let device = (0..9).map(|_| (random.unit() * 3.0) as u32).collect();
-            let mut state = State::new(&level, &limits, 0.0, device).unwrap_or_else(|_| unreachable!());
+            let mut state = RefinementState::new(&level, &limits, 0.0, device).unwrap_or_else(|_| unreachable!());
             for _ in 0..4 {
                 let near = state.near(0, &[false; 9], &mut || false).unwrap();
                 for vertex in (0..9).filter(|&vertex| state.device[vertex] == 1) {
@@ -473,7 +473,7 @@ mod tests {
                 let vertex = random.below(9);
                 if state.device[vertex] < 2 {
                     let to = 1 - state.device[vertex] as usize;
-                    state.make(&Candidate { vertex, to, left: 0.0, joined: 0.0 });
+                    state.make(&VertexMove { vertex, to, left: 0.0, joined: 0.0 });
                 }
             }
         }
@@ -484,7 +484,8 @@ mod tests {
     fn a_search_that_is_cancelled_ends_within_a_move() {
         let level = star((0..3 * UNTIL_ASKED).map(|v| node(1.0, 1.0, if v == 0 { 1.0 } else { 0.0 })).collect());
         let limits = PlacementLimits { accelerators: 2, cpus: 0, memory_bytes: 1e9 };
-        let mut state = State::new(&level, &limits, 0.0, vec![0; level.len()]).unwrap_or_else(|_| unreachable!());
+        let mut state =
+            RefinementState::new(&level, &limits, 0.0, vec![0; level.len()]).unwrap_or_else(|_| unreachable!());
         let (search, locked) = (Search::default(), vec![false; level.len()]);
         assert!(state.best_move(&locked, &search).is_some());
         search.cancel();
@@ -498,12 +499,12 @@ mod tests {
         let room = AcceleratorMemory::new(&profile, 0.9);
         let level = star(room.profile(&profile).nodes.clone());
         let limits = PlacementLimits { accelerators: 2, cpus: 0, memory_bytes: room.limit_bytes() };
-        let mut state = State::new(&level, &limits, 0.0, vec![0; 300]).unwrap_or_else(|_| unreachable!());
+        let mut state = RefinementState::new(&level, &limits, 0.0, vec![0; 300]).unwrap_or_else(|_| unreachable!());
         for vertex in 0..299 {
-            state.make(&Candidate { vertex, to: 1, left: 0.0, joined: 0.0 });
+            state.make(&VertexMove { vertex, to: 1, left: 0.0, joined: 0.0 });
         }
         assert_eq!(state.sizes[0], level.size[299]);
-        state.make(&Candidate { vertex: 299, to: 1, left: 0.0, joined: 0.0 });
+        state.make(&VertexMove { vertex: 299, to: 1, left: 0.0, joined: 0.0 });
         assert_eq!(state.sizes[0], 0.0);
     }
 
@@ -513,18 +514,18 @@ mod tests {
         let node = |v: usize| node(10.0 + v as f64, 1.0, 8.0 / (v + 1) as f64);
         let profile: PlacementProfile = (0..8).map(node).collect::<Vec<_>>().into();
         let dag = Dag::new(8, edges.to_vec()).unwrap();
-        let level = Level::finest(&dag, &profile, &Partition::by_colour(&profile), f64::INFINITY);
+        let level = GraphLevel::finest(&dag, &profile, &Partition::by_colour(&profile), f64::INFINITY);
         let limits = PlacementLimits { accelerators: 3, cpus: 0, memory_bytes: 3.0 };
         let mut state =
-            State::new(&level, &limits, 0.0, vec![0, 1, 2, 0, 1, 2, 0, 1]).unwrap_or_else(|_| unreachable!());
+            RefinementState::new(&level, &limits, 0.0, vec![0, 1, 2, 0, 1, 2, 0, 1]).unwrap_or_else(|_| unreachable!());
         for (vertex, to) in [(0, 1), (3, 2), (5, 0), (0, 2), (7, 0), (4, 0)] {
             let from = state.device[vertex] as usize;
             let (left, joined) =
                 (state.loads[from] + state.leaving(vertex, from), state.loads[to] + state.coming(vertex, to));
             state.coming_anywhere(vertex);
             assert!((state.joining[to] - state.coming(vertex, to)).abs() < 1e-9);
-            let candidate = Candidate { vertex, to, left, joined };
-            let expected = Around::of(&state).value(&state, &candidate);
+            let candidate = VertexMove { vertex, to, left, joined };
+            let expected = LargestLoads::of(&state).value(&state, &candidate);
             state.make(&candidate);
             let (loads, sizes, held) = (state.loads.clone(), state.sizes.clone(), state.held.clone());
             state.reprice();

@@ -4,19 +4,19 @@ use std::ops::Range;
 
 /// Range of numbers of accelerators. There are at most as many as classes, and tables that are filled are small enough for `u16`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct AcceleratorRange {
     pub(super) from: u16,
     pub(super) to: u16,
 }
 
-impl Span {
-    pub(super) const NONE: Span = Span { from: u16::MAX, to: 0 };
+impl AcceleratorRange {
+    pub(super) const NONE: AcceleratorRange = AcceleratorRange { from: u16::MAX, to: 0 };
 
     /// From the least to the most; empty if the most is less.
     pub(super) fn new(least: usize, most: usize) -> Self {
         match (u16::try_from(least), u16::try_from(most + 1)) {
-            (Ok(from), Ok(to)) if from < to => Span { from, to },
-            _ => Span::NONE,
+            (Ok(from), Ok(to)) if from < to => AcceleratorRange { from, to },
+            _ => AcceleratorRange::NONE,
         }
     }
 
@@ -39,44 +39,43 @@ impl Span {
 
 /// Cells of a closed set: one for each number of CPUs beside each of some numbers of accelerators.
 #[derive(Debug, Clone, Copy)]
-struct Window {
+struct CellWindow {
     /// Position of the first among the cells of all sets.
     start: u32,
-    span: Span,
+    span: AcceleratorRange,
 }
 
 /// Cells of all closed sets.
-#[derive(Debug, Default)]
-pub(super) struct Windows {
-    windows: Vec<Window>,
+#[derive(Debug)]
+pub(super) struct CellLayout {
+    windows: Vec<CellWindow>,
     /// Numbers of CPUs.
     row: usize,
 }
 
-impl Windows {
-    /// Lays out cells for the accelerators of each set beside `row` numbers of CPUs; returns their number.
-    pub(super) fn lay_out(&mut self, spans: impl Iterator<Item = Span>, row: usize) -> usize {
+impl CellLayout {
+    /// Lays out cells for the accelerators of each set beside `row` numbers of CPUs; also returns their number.
+    pub(super) fn new(spans: impl Iterator<Item = AcceleratorRange>, row: usize) -> (Self, usize) {
         let mut cells = 0;
-        self.row = row;
-        self.windows.clear();
-        self.windows.extend(spans.map(|span| {
+        let window = |span: AcceleratorRange| {
             let start = cells as u32;
             cells += row * span.len();
-            Window { start, span }
-        }));
-        cells
+            CellWindow { start, span }
+        };
+        let windows = spans.map(window).collect();
+        (CellLayout { windows, row }, cells)
     }
 
     /// Numbers of accelerators of a set.
     #[inline]
-    pub(super) fn span(&self, set: usize) -> Span {
+    pub(super) fn span(&self, set: usize) -> AcceleratorRange {
         self.windows[set].span
     }
 
     /// Positions of the cells of some of its numbers of accelerators.
     #[inline]
     pub(super) fn places(&self, set: usize, accelerators: Range<usize>) -> Range<usize> {
-        let Window { start, span } = self.windows[set];
+        let CellWindow { start, span } = self.windows[set];
         if accelerators.is_empty() {
             return 0..0;
         }
@@ -93,7 +92,7 @@ impl Windows {
     /// Position of the cell beside `c` CPUs, by number of accelerators; `None` if there is no cell.
     #[inline(always)]
     pub(super) fn place(&self, set: usize) -> impl Fn(usize, usize) -> Option<usize> + use<> {
-        let (Window { start, span }, row) = (self.windows[set], self.row);
+        let (CellWindow { start, span }, row) = (self.windows[set], self.row);
         let (start, from, count) = (start as usize, usize::from(span.from), span.len());
         move |c, accelerators| {
             let at = accelerators.wrapping_sub(from);
