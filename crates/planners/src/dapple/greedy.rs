@@ -10,7 +10,7 @@ use plantui_core::search::Search;
 
 /// Number of bisection steps for the bound on a stage's compute.
 const BOUNDS: usize = 16;
-/// Number of consecutive positions at which a stage does not fit before longer stages are given up.
+/// A stage is not lengthened further once it does not fit at this many consecutive positions.
 const MISFITS: usize = 8;
 
 /// Linear pipeline: positions that bound each stage, from the first stage on.
@@ -21,8 +21,8 @@ pub(super) struct Row {
     pub(super) stages: Vec<(usize, usize)>,
 }
 
-/// For 1, 2, 4, ... devices per stage, the linear pipeline with the least compute in its longest stage that was found,
-/// if any.
+/// For 1, 2, 4, ... devices per stage: the linear pipeline whose longest stage is shortest, among those that bisection
+/// finds. A warm start, without a bound.
 pub(super) fn rows<'a>(
     costs: &'a Costs,
     (devices, widest): (u32, u32),

@@ -88,8 +88,8 @@ impl Pairwise {
         unary + pairs.sum::<f64>()
     }
 
-    /// Restricts every variable to the labels in `kept` (ascending). Also returns, for each factor with renumbered
-    /// classes, the remaining classes at each end. The other factors keep all labels and share their tables.
+    /// Restricts every variable to the labels in `kept` (ascending). Classes are renumbered; for
+    /// each factor whose classes changed, the old numbers of those that remain are returned, by end. The other factors keep all labels and share their tables.
     #[must_use]
     pub fn restrict(&self, kept: &[Vec<u32>]) -> (Self, Vec<Option<[Vec<u32>; 2]>>) {
         let unary = self.unary.iter().zip(kept).map(|(costs, kept)| {

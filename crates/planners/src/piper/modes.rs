@@ -8,7 +8,8 @@
 //! microbatches in flight) is solved by itself.
 //!
 //! The published greedy rule may find modes that need *less* time with more microbatches in flight. Modes that fit with more
-//! in flight fit with fewer, so the least over all larger numbers counts: never worse than published.
+//! in flight also fit with fewer. So the time of a stage is the least over all larger numbers, which is never worse than
+//! published.
 
 use std::{ops::RangeInclusive, rc::Rc};
 
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::pipeline_options::Recompute;
 
-/// Remembered answers before they are dropped; bounds the memory, not the result.
+/// Maximum number of remembered answers; above it all are dropped. Bounds the memory, not the result.
 const MOST_ANSWERS: usize = 400_000;
 
 /// Stage as a pair of nested sets, at a degree.

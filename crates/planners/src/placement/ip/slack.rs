@@ -1,8 +1,8 @@
 //! Slack of a threshold, and the classes that it forces together.
 //!
 //! If no load exceeds `T`, the `K` accelerators together do at most `K T`. The `L` CPUs relieve them of at most what a
-//! fractional knapsack of size `L T` holds. The remainder beside the time of all classes is the *slack*: all that can
-//! be spent on transfers. A net whose least cost exceeds the slack cannot be cut, so its classes share a device in
+//! fractional knapsack of size `L T` holds. The *slack* is both minus the time of all classes: all that can be spent on
+//! transfers. It grows with `T`. A net whose least cost exceeds the slack cannot be cut, so its classes share a device in
 //! every assignment of value at most `T`. Of a cut net, each of two devices with its classes pays unless it is a CPU,
 //! and two different devices cannot both be the only CPU. So a cut net is paid at least
 //! * twice if none of its classes can be on a CPU,
@@ -54,7 +54,7 @@ pub fn slack(model: &IpModel, threshold: f64) -> f64 {
     model.accelerators as f64 * threshold - left
 }
 
-/// Least threshold that its slack does not refute.
+/// Largest threshold found whose slack refutes it, by bisection: a lower bound on the value.
 pub fn average_bound(model: &IpModel) -> f64 {
     let negative = |threshold: f64| slack(model, threshold) < -threshold * model.devices() as f64 * MARGIN;
     let mut high = 1e-3;
