@@ -517,8 +517,8 @@ impl ProfileSearch<'_> {
             )
         }));
         outcome.notes.push(format!(
-            "The time is that of a batch simulated under {} with the simulator's default settings: filling, draining, \
-             transfers and all-reduces are part of it.",
+            "The time is one iteration simulated under {} with the simulator's default settings, with warm-up, drain, \
+             transfers and all-reduces.",
             execution.name()
         ));
         outcome

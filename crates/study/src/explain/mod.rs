@@ -1,7 +1,7 @@
 //! Explanation of a plan: its limits, possible improvements and alternatives, each backed by a re-plan.
 //!
 //! A [`ExplainedPlan`] is a plan to explain. It raises [`ChangeQuery`]s, each the same problem with one [`Change`], in
-//! the typical order of importance. [`ExplainedPlan::ask`] plans one and compares it with the base. [`Explanation`]
+//! the typical order of importance. [`ExplainedPlan::replan`] plans one and compares it with the base. [`Explanation`]
 //! collects the answers:
 //!
 //! * *what binds*: a limit removed (memory, links, the divisors of the microbatch count, missing tensor degrees) or
