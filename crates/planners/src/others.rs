@@ -3,7 +3,7 @@
 //! No planner calls another. A planner that declares that it [`Uses`](super::Uses) others receives this handle from
 //! whoever runs it, and asks it for plans.
 
-use super::{Fault, Outcome, Planner, Problem, Search};
+use super::{Fault, Outcome, Planner, Problem, Search, fault::guarded};
 
 /// Function that plans a problem with a planner.
 type PlanWith<'a> = dyn Fn(&'static dyn Planner, &Problem, &Search) -> Result<Outcome, Fault> + 'a;
@@ -17,7 +17,7 @@ pub struct Others<'a> {
 
 impl<'a> Others<'a> {
     /// Handle on no planners.
-    pub const NONE: Others<'static> = Others { planners: &[], plan: &|_, _, _| unreachable!("there are no others") };
+    pub const NONE: Others<'static> = Others { planners: &[], plan: &run };
 
     /// Handle on these planners.
     pub fn new(planners: &'a [&'static dyn Planner], plan: &'a PlanWith<'a>) -> Self {
@@ -36,4 +36,9 @@ impl<'a> Others<'a> {
     pub fn plan(&self, planner: &'static dyn Planner, problem: &Problem, search: &Search) -> Result<Outcome, Fault> {
         (self.plan)(planner, problem, search)
     }
+}
+
+/// Plans a problem with a planner, without plans of others.
+fn run(planner: &'static dyn Planner, problem: &Problem, search: &Search) -> Result<Outcome, Fault> {
+    guarded(planner, || planner.plan(problem, search))
 }

@@ -50,7 +50,7 @@ use crate::{
 
 /// Whole state.
 pub(super) struct Model {
-    /// What is planned.
+    /// Workload, planner, limits and options.
     pub session: Session,
     /// Plans.
     pub planning: Planning,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tables of the reference from the program itself.
 
-    python3 docs/reference.py target/release/plantui
+    python3 docs/manual.py target/release/plantui
 
 Everything below the marker line of commands.md, planner-options.md, keys.md and configuration.md is replaced. Text above
 the marker is written by hand and stays.
@@ -13,8 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGES = Path(__file__).resolve().parent / "src" / "reference"
-MARKER = "<!-- Written by docs/reference.py. Do not edit below this line. -->"
+PAGES = Path(__file__).resolve().parent / "src" / "manual"
+MARKER = "<!-- Written by docs/manual.py. Do not edit below this line. -->"
 COMMANDS = [
     "plan", "check", "simulate", "compare", "explain", "seek", "sweep", "estimate", "calibrate", "generate", "convert", "lint",
     "import", "export", "map", "topologies", "hardware", "planners", "themes", "terms", "completions", "man",
